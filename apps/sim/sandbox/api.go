@@ -1,0 +1,212 @@
+package sandbox
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+const maxJSON = 1 << 20 // bytes
+
+type bodyKind int
+
+const (
+	noBody bodyKind = iota
+	jsonBody
+	mediaBody
+)
+
+// endpoint is one method of one path. Requests are received whole before act runs, so that a fault can stand in between.
+type endpoint struct {
+	open bool // no access token needed
+	body bodyKind
+	act  func(*call) (answer, error)
+}
+
+// call is one received request.
+type call struct {
+	r       *http.Request
+	account *account // nil when the endpoint is open
+	token   string   // hash of the access token
+	body    []byte
+	upload  *upload
+	polls   int // asked by a "processing" fault
+	fails   bool
+}
+
+func (p *Platform) routes() http.Handler {
+	mux := http.NewServeMux()
+	for path, methods := range map[string]map[string]endpoint{
+		"/api/accounts":        {"POST": {true, jsonBody, p.createAccount}},
+		"/api/session":         {"POST": {true, jsonBody, p.signIn}},
+		"/api/session/refresh": {"POST": {true, jsonBody, p.refreshSession}},
+		"/api/me":              {"GET": {false, noBody, p.me}},
+		"/api/media":           {"POST": {false, mediaBody, p.createMedia}},
+		"/api/media/{id}":      {"GET": {false, noBody, p.readMedia}},
+		"/api/posts":           {"POST": {false, jsonBody, p.createPost}, "GET": {false, noBody, p.listPosts}},
+		"/api/posts/{id}":      {"DELETE": {false, noBody, p.deletePost}},
+	} {
+		mux.Handle(path, p.methods(methods, p.perform))
+	}
+	for path, methods := range map[string]map[string]endpoint{
+		"/_sim/faults":              {"POST": {true, jsonBody, p.addFault}, "GET": {true, noBody, p.listFaults}, "DELETE": {true, noBody, p.clearFaults}},
+		"/_sim/faults/{id}/release": {"POST": {true, noBody, p.releaseFault}},
+		"/_sim/posts":               {"GET": {true, noBody, p.judge}},
+	} {
+		mux.Handle(path, p.methods(methods, p.plain))
+	}
+	for path, serve := range map[string]http.HandlerFunc{
+		"/{$}": p.servePage, "/style.css": p.serveStyle, "/media/{sha256}": p.serveMedia, "/picture/{id}": p.servePicture,
+	} {
+		mux.Handle(path, p.readOnly(serve))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		p.failure(refuse(http.StatusNotFound, "not_found", "There is nothing here.")).send(w)
+	})
+	return p.guard(mux)
+}
+
+// guard keeps other sites' pages out: by the Host header (DNS rebinding) and by what browsers say of a request's origin.
+func (p *Platform) guard(next http.Handler) http.Handler {
+	cross := http.NewCrossOriginProtection()
+	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		p.failure(refuse(http.StatusForbidden, "cross_origin", "Pages of other sites may not change the sandbox.")).send(w)
+	}))
+	inner := cross.Handler(next)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := hostOnly(r.Host)
+		if !loopback(host) && !slices.Contains(p.opts.Hosts, host) {
+			p.failure(refuse(http.StatusForbidden, "bad_host", "The sandbox answers on loopback names only.")).send(w)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+func hostOnly(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+}
+
+func (p *Platform) readOnly(serve http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			p.wrongMethod(w, "GET, HEAD")
+			return
+		}
+		serve(w, r)
+	})
+}
+
+func (p *Platform) wrongMethod(w http.ResponseWriter, allow string) {
+	w.Header().Set("Allow", allow)
+	p.failure(refuse(http.StatusMethodNotAllowed, "wrong_method", "Only %s is allowed here.", allow)).send(w)
+}
+
+// methods picks the endpoint, receives the request and hands it to run.
+func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWriter, *call, endpoint)) http.Handler {
+	names := []string{}
+	for name := range table {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	allow := strings.Join(names, ", ")
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e, ok := table[r.Method]
+		if !ok {
+			p.wrongMethod(w, allow)
+			return
+		}
+		c := &call{r: r}
+		defer p.discard(c)
+		if err := p.receive(w, c, e); err != nil {
+			p.failure(err).send(w)
+			return
+		}
+		run(w, c, e)
+	})
+}
+
+func (p *Platform) plain(w http.ResponseWriter, c *call, e endpoint) { p.run(c, e).send(w) }
+
+func (p *Platform) run(c *call, e endpoint) answer {
+	a, err := e.act(c)
+	if err != nil {
+		return p.failure(err)
+	}
+	return a
+}
+
+// receive checks who asks and reads the body to its end, which also lets the server notice that a held client left.
+func (p *Platform) receive(w http.ResponseWriter, c *call, e endpoint) error {
+	if !e.open {
+		if err := p.authenticate(c); err != nil {
+			return err
+		}
+	}
+	switch e.body {
+	case jsonBody:
+		return readJSON(w, c)
+	case mediaBody:
+		return p.spool(w, c)
+	}
+	if n, err := io.Copy(io.Discard, http.MaxBytesReader(w, c.r.Body, 1)); n > 0 || err != nil {
+		return refuse(http.StatusBadRequest, "unexpected_body", "This request takes no body.")
+	}
+	return nil
+}
+
+func readJSON(w http.ResponseWriter, c *call) error {
+	if kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return refuse(http.StatusUnsupportedMediaType, "wrong_content_type", "Content-Type must be application/json.")
+	}
+	if _, err := query(c.r); err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	_, err := b.ReadFrom(http.MaxBytesReader(w, c.r.Body, maxJSON))
+	c.body = b.Bytes()
+	return bodyError(err, maxJSON)
+}
+
+func bodyError(err error, limit int64) error {
+	var large *http.MaxBytesError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &large):
+		return refuse(http.StatusRequestEntityTooLarge, "too_large", "The body is larger than %d bytes.", limit)
+	}
+	return refuse(http.StatusBadRequest, "body_incomplete", "The body did not arrive whole.")
+}
+
+// commit makes a record durable, then visible. The caller holds p.mu and has checked the record.
+func (p *Platform) commit(rec record) error {
+	rec.At = p.opts.Clock.Now()
+	where, err := p.journal.append(rec)
+	if err != nil {
+		return err
+	}
+	return p.state.apply(rec, where)
+}
+
+// base is where people reach the sandbox, ending in "/".
+func (p *Platform) base(r *http.Request) string {
+	if p.opts.PublicURL != "" {
+		return p.opts.PublicURL
+	}
+	return "http://" + r.Host + "/"
+}

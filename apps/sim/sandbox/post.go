@@ -1,0 +1,237 @@
+package sandbox
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+
+	"crier/platform/id"
+)
+
+const (
+	maxAttachments = 4
+	maxKey         = 200 // characters, of key and marker
+	maxPage        = 100
+)
+
+type postInput struct {
+	Text    string       `json:"text"`
+	Media   []mediaInput `json:"media"`
+	ReplyTo string       `json:"replyTo"`
+	Key     string       `json:"key"`
+	Marker  string       `json:"marker"`
+}
+
+type mediaInput struct {
+	ID  string `json:"id"`
+	Alt string `json:"alt"`
+}
+
+type createdView struct {
+	ID        postID    `json:"id"`
+	URL       string    `json:"url"`
+	CreatedAt time.Time `json:"createdAt"`
+}
+
+func (in postInput) check(a *account) error {
+	switch {
+	case strings.TrimSpace(in.Text) == "" && len(in.Media) == 0:
+		return refuse(422, "empty", "A post needs text or media.")
+	case uniseg.GraphemeClusterCount(in.Text) > a.MaxLength:
+		return refuse(422, "too_long", "The text has %d characters, %d are allowed.", uniseg.GraphemeClusterCount(in.Text), a.MaxLength)
+	case len(in.Media) > maxAttachments:
+		return refuse(422, "too_many_media", "A post may carry %d media.", maxAttachments)
+	case a.Grade == gradeA && in.Key == "":
+		return refuse(422, "key_missing", "This account needs a key on every post.")
+	case a.Grade != gradeC && in.Marker != "":
+		return refuse(422, "marker_not_supported", "Only accounts of grade C keep a marker.")
+	case utf8.RuneCountInString(in.Key) > maxKey || utf8.RuneCountInString(in.Marker) > maxKey:
+		return refuse(422, "key_too_long", "key and marker may have %d characters.", maxKey)
+	}
+	for _, m := range in.Media {
+		if utf8.RuneCountInString(m.Alt) > maxAlt {
+			return refuse(422, "alt_too_long", "alt may have %d characters.", maxAlt)
+		}
+	}
+	return nil
+}
+
+func (p *Platform) createPost(c *call) (answer, error) {
+	var in postInput
+	if err := decode(c.body, &in, "text", "media", "id", "alt", "replyTo", "key", "marker"); err != nil {
+		return answer{}, err
+	}
+	if err := in.check(c.account); err != nil {
+		return answer{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	made := &post{ID: id.New[post](), Account: c.account.ID, Text: in.Text, Key: in.Key, Marker: in.Marker}
+	if err := p.state.attach(made, in.Media); err != nil {
+		return answer{}, err
+	}
+	parent := p.state.ownPost(c.account, in.ReplyTo)
+	if parent != nil {
+		made.ReplyTo = parent.id
+	}
+	if c.account.Grade == gradeA {
+		if first := p.state.keys[keyOf{c.account.ID, in.Key}]; first != nil {
+			return p.repeated(c, first, made)
+		}
+	}
+	if in.ReplyTo != "" && (parent == nil || parent.deleted) {
+		return answer{}, refuse(422, "reply_not_found", "replyTo must be a published post of this account.")
+	}
+	if err := p.commit(record{Op: opPost, Post: made}); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusCreated, body: p.viewCreated(c.r, p.state.posts[made.ID])}, nil
+}
+
+// attach resolves the media of a post; an alt text given with the post wins over the one given at upload.
+func (s *state) attach(to *post, media []mediaInput) error {
+	for _, in := range media {
+		m := s.mediumOf(in.ID)
+		if m == nil || m.Account != to.Account {
+			return refuse(422, "media_not_found", "This account has no media %q.", in.ID)
+		}
+		if m.status() != "ready" {
+			return refuse(422, "media_"+m.status(), "Media %s is not ready: %s.", m.ID, m.status())
+		}
+		alt := in.Alt
+		if alt == "" {
+			alt = m.Alt
+		}
+		to.Media = append(to.Media, postMedia{m.ID, m.Type, m.SHA256, alt})
+	}
+	return nil
+}
+
+// ownPost finds a post of the account, deleted ones too.
+func (s *state) ownPost(a *account, ref string) *entry {
+	v, _ := id.Parse[post](ref)
+	if e := s.posts[v]; e != nil && e.account == a {
+		return e
+	}
+	return nil
+}
+
+// repeated answers a key that was used before.
+func (p *Platform) repeated(c *call, first *entry, again *post) (answer, error) {
+	if first.digest != again.digest() {
+		return answer{}, refuse(http.StatusConflict, "key_reused", "This key was used for other content.")
+	}
+	if first.deleted {
+		return answer{}, refuse(http.StatusGone, "deleted", "The post made with this key was deleted.")
+	}
+	return answer{status: http.StatusOK, body: p.viewCreated(c.r, first)}, nil
+}
+
+// digest names the content: the same bytes uploaded twice are the same content.
+func (v *post) digest() [32]byte {
+	parts := []string{v.Text, v.ReplyTo.String()}
+	for _, m := range v.Media {
+		parts = append(parts, m.SHA256, m.Alt)
+	}
+	return sha256.Sum256(fmt.Appendf(nil, "%q", parts))
+}
+
+func (p *Platform) viewCreated(r *http.Request, e *entry) createdView {
+	return createdView{e.id, p.base(r) + "?post=" + e.id.String(), e.at}
+}
+
+func (p *Platform) deletePost(c *call) (answer, error) {
+	if _, err := query(c.r); err != nil {
+		return answer{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.state.ownPost(c.account, c.r.PathValue("id"))
+	if e == nil || e.deleted {
+		return answer{}, refuse(http.StatusNotFound, "post_not_found", "This account has no such post.")
+	}
+	if err := p.commit(record{Op: opDelete, Ref: e.id.String()}); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusNoContent}, nil
+}
+
+type postView struct {
+	ID        postID      `json:"id"`
+	URL       string      `json:"url"`
+	CreatedAt time.Time   `json:"createdAt"`
+	Text      string      `json:"text"`
+	Media     []postMedia `json:"media"`
+	ReplyTo   *postID     `json:"replyTo"`
+	Marker    string      `json:"marker,omitempty"`
+}
+
+func (p *Platform) listPosts(c *call) (answer, error) {
+	q, err := query(c.r, "account", "since", "limit")
+	if err != nil {
+		return answer{}, err
+	}
+	if c.account.Grade == gradeE {
+		return answer{}, refuse(http.StatusForbidden, "cannot_be_asked", "Accounts of grade E cannot be read back.")
+	}
+	if v := q.Get("account"); v != "me" {
+		return answer{}, refuse(422, "bad_account", "account must be me.")
+	}
+	var since time.Time
+	if v := q.Get("since"); v != "" {
+		if since, err = time.Parse(time.RFC3339, v); err != nil {
+			return answer{}, refuse(422, "bad_since", "since must be a time like 2006-01-02T15:04:05Z.")
+		}
+	}
+	limit := 20
+	if v := q.Get("limit"); v != "" {
+		if limit, err = strconv.Atoi(v); err != nil || limit < 1 || limit > maxPage {
+			return answer{}, refuse(422, "bad_limit", "limit must be 1 to %d.", maxPage)
+		}
+	}
+	_, recs, err := p.load(limit, func(e *entry) bool { return e.account == c.account && !e.at.Before(since) })
+	if err != nil {
+		return answer{}, err
+	}
+	views := []postView{}
+	for _, r := range recs {
+		v := r.Post
+		views = append(views, postView{v.ID, p.base(c.r) + "?post=" + v.ID.String(), r.At, v.Text, orEmpty(v.Media), orNull(v.ReplyTo), v.Marker})
+	}
+	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
+}
+
+// load reads the newest posts that keep accepts back from the journal, newest first.
+func (p *Platform) load(limit int, keep func(*entry) bool) ([]*entry, []record, error) {
+	p.mu.Lock()
+	found := p.state.newest(limit, keep)
+	p.mu.Unlock()
+	recs := make([]record, len(found))
+	for i, e := range found {
+		var err error
+		if recs[i], err = p.journal.read(e.where); err != nil {
+			return nil, nil, err
+		}
+	}
+	return found, recs, nil
+}
+
+func orEmpty(m []postMedia) []postMedia {
+	if m == nil {
+		return []postMedia{}
+	}
+	return m
+}
+
+func orNull(v postID) *postID {
+	if v.IsZero() {
+		return nil
+	}
+	return &v
+}

@@ -1,0 +1,265 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"crier/platform/id"
+)
+
+type faultID = id.ID[scripted]
+
+// The actions of scripted faults; README.md says what each does.
+const (
+	actHold        = "hold"
+	actHoldAnswer  = "hold_answer"
+	actDrop        = "drop_answer"
+	actErrorAfter  = "error_after"
+	actErrorBefore = "error_before"
+	actSlow        = "slow"
+	actRateLimit   = "rate_limit"
+	actExpireToken = "expire_token"
+	actProcessing  = "processing"
+)
+
+// match chooses requests; an empty member matches everything.
+type match struct {
+	Method   string `json:"method,omitempty"`
+	Path     string `json:"path,omitempty"`     // exact, or a prefix when it ends in *
+	Nth      int    `json:"nth,omitempty"`      // fire from the nth matching request on, counted from 1
+	Contains string `json:"contains,omitempty"` // in a JSON body
+}
+
+// rule is a fault as it is asked for.
+type rule struct {
+	Account    string `json:"account,omitempty"`
+	Match      match  `json:"match"`
+	Action     string `json:"action"`
+	Times      int    `json:"times"`
+	Millis     int    `json:"ms,omitempty"`
+	RetryAfter *int   `json:"retryAfter,omitempty"` // seconds
+	Polls      int    `json:"polls,omitempty"`
+	Then       string `json:"then,omitempty"` // processing ends "ready" or "failed"
+}
+
+// scripted is a fault as GET /_sim/faults shows it.
+type scripted struct {
+	ID faultID `json:"id"`
+	rule
+	Seen  int           `json:"seen"`  // requests that matched
+	Fired int           `json:"fired"` // of those, how many got the fault
+	Held  int           `json:"held"`  // requests held right now
+	gate  chan struct{} // closed to release what is held
+}
+
+// script is the faults of this process; they are not kept over a restart.
+type script struct {
+	mu     sync.Mutex
+	faults []*scripted
+}
+
+func newScript() *script { return &script{} }
+
+func (v *rule) check() error {
+	bad := func(format string, args ...any) error { return refuse(422, "bad_fault", format, args...) }
+	if v.Times == 0 {
+		v.Times = 1
+	}
+	known := []string{actHold, actHoldAnswer, actDrop, actErrorAfter, actErrorBefore, actSlow, actRateLimit, actExpireToken, actProcessing}
+	switch {
+	case !slices.Contains(known, v.Action):
+		return bad("action must be one of %s.", strings.Join(known, ", "))
+	case v.Times < 0 || v.Match.Nth < 0:
+		return bad("times and match.nth must be 1 or more.")
+	case v.Account != "" && !nameForm.MatchString(v.Account):
+		return bad("account is not a name that an account can have.")
+	case v.Match.Path != "" && !strings.HasPrefix(v.Match.Path, "/api/"):
+		return bad("match.path must begin with /api/.")
+	case (v.Action == actSlow) != (v.Millis != 0) || v.Millis < 0 || v.Millis > 3_600_000:
+		return bad("ms (1 to 3600000) belongs to slow, and slow needs it.")
+	case v.RetryAfter != nil && (v.Action != actRateLimit || *v.RetryAfter < 0):
+		return bad("retryAfter (seconds, 0 or more) belongs to rate_limit.")
+	case (v.Action == actProcessing) != (v.Polls != 0) || v.Polls < 0 || v.Polls > 1_000_000:
+		return bad("polls (1 to 1000000) belongs to processing, and processing needs it.")
+	case v.Then != "" && (v.Action != actProcessing || v.Then != "ready" && v.Then != "failed"):
+		return bad("then (ready or failed) belongs to processing.")
+	}
+	return v.narrow()
+}
+
+// narrow limits processing to uploads, the only requests it can mean something for.
+func (v *rule) narrow() error {
+	if v.Action != actProcessing {
+		return nil
+	}
+	m := &v.Match
+	if m.Method != "" && m.Method != "POST" || m.Path != "" && m.Path != "/api/media" || m.Contains != "" {
+		return refuse(422, "bad_fault", "processing matches POST /api/media only.")
+	}
+	m.Method, m.Path = "POST", "/api/media"
+	return nil
+}
+
+func (v *rule) matches(c *call, who string) bool {
+	prefix, wild := strings.CutSuffix(v.Match.Path, "*")
+	path := c.r.URL.Path
+	return (v.Account == "" || v.Account == who) &&
+		(v.Match.Method == "" || v.Match.Method == c.r.Method) &&
+		(v.Match.Path == "" || v.Match.Path == path || wild && strings.HasPrefix(path, prefix)) &&
+		bytes.Contains(c.body, []byte(v.Match.Contains)) &&
+		(v.Action != actExpireToken || c.account != nil)
+}
+
+// due counts the request on every fault that matches it and returns the first one that is to fire, nil when none is.
+func (s *script) due(c *call, who string) *scripted {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var first *scripted
+	for _, f := range s.faults {
+		if !f.matches(c, who) {
+			continue
+		}
+		f.Seen++
+		if first == nil && f.Seen >= f.Match.Nth && f.Fired < f.Times {
+			f.Fired++
+			first = f
+		}
+	}
+	return first
+}
+
+// hold waits until the fault is released (true), or the client leaves or the platform closes (false).
+func (s *script) hold(c *call, f *scripted, stop <-chan struct{}) bool {
+	s.mu.Lock()
+	f.Held++
+	gate := f.gate
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		f.Held--
+		s.mu.Unlock()
+	}()
+	select {
+	case <-gate:
+		return c.r.Context().Err() == nil
+	case <-c.r.Context().Done():
+	case <-stop:
+	}
+	return false
+}
+
+func (s *script) release(f *scripted) int {
+	close(f.gate)
+	f.gate = make(chan struct{})
+	return f.Held
+}
+
+func (p *Platform) addFault(c *call) (answer, error) {
+	f := &scripted{ID: id.New[scripted](), gate: make(chan struct{})}
+	err := decode(c.body, &f.rule, "account", "match", "method", "path", "nth", "contains", "action", "times", "ms", "retryAfter", "polls", "then")
+	if err == nil {
+		err = f.check()
+	}
+	if err != nil {
+		return answer{}, err
+	}
+	p.script.mu.Lock()
+	defer p.script.mu.Unlock()
+	p.script.faults = append(p.script.faults, f)
+	return answer{status: http.StatusCreated, body: map[string]faultID{"id": f.ID}}, nil
+}
+
+func (p *Platform) listFaults(*call) (answer, error) {
+	p.script.mu.Lock()
+	defer p.script.mu.Unlock()
+	list := make([]scripted, 0, len(p.script.faults))
+	for _, f := range p.script.faults {
+		list = append(list, *f)
+	}
+	return answer{status: http.StatusOK, body: map[string]any{"faults": list}}, nil
+}
+
+func (p *Platform) releaseFault(c *call) (answer, error) {
+	p.script.mu.Lock()
+	defer p.script.mu.Unlock()
+	for _, f := range p.script.faults {
+		if f.ID.String() == c.r.PathValue("id") {
+			return answer{status: http.StatusOK, body: map[string]int{"released": p.script.release(f)}}, nil
+		}
+	}
+	return answer{}, refuse(http.StatusNotFound, "fault_not_found", "There is no such fault.")
+}
+
+// clearFaults forgets every fault and releases what they held: without its fault a held request could never end.
+func (p *Platform) clearFaults(*call) (answer, error) {
+	p.script.mu.Lock()
+	defer p.script.mu.Unlock()
+	for _, f := range p.script.faults {
+		p.script.release(f)
+	}
+	p.script.faults = nil
+	return answer{status: http.StatusNoContent}, nil
+}
+
+// judge answers everything that is really published, of every grade, oldest first.
+func (p *Platform) judge(c *call) (answer, error) {
+	q, err := query(c.r, "account")
+	if err != nil {
+		return answer{}, err
+	}
+	name := q.Get("account")
+	found, recs, err := p.load(int(^uint(0)>>1), func(e *entry) bool { return name == "" || e.account.Name == name })
+	if err != nil {
+		return answer{}, err
+	}
+	views := []judgeView{}
+	for i, r := range slices.Backward(recs) {
+		v := r.Post
+		views = append(views, judgeView{v.ID, found[i].account.Name, v.Text, orEmpty(v.Media), orNull(v.ReplyTo), v.Key, v.Marker, r.At})
+	}
+	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
+}
+
+type judgeView struct {
+	ID      postID      `json:"id"`
+	Account string      `json:"account"`
+	Text    string      `json:"text"`
+	Media   []postMedia `json:"media"`
+	ReplyTo *postID     `json:"replyTo"`
+	Key     string      `json:"key,omitempty"`
+	Marker  string      `json:"marker,omitempty"`
+	At      time.Time   `json:"at"`
+}
+
+// who names the account that a request is about, also for requests that carry no access token.
+func (p *Platform) who(c *call) string {
+	if c.account != nil {
+		return c.account.Name
+	}
+	var in struct {
+		Name         string `json:"name"`
+		RefreshToken string `json:"refreshToken"`
+	}
+	if json.Unmarshal(c.body, &in) != nil || in.RefreshToken == "" {
+		return in.Name
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.state.refresh[hashToken(in.RefreshToken)]; s != nil {
+		return p.state.byID[s.Account].Name
+	}
+	return ""
+}
+
+func retryAfter(f *scripted) string {
+	if f.RetryAfter == nil {
+		return ""
+	}
+	return strconv.Itoa(*f.RetryAfter)
+}

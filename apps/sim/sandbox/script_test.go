@@ -1,0 +1,258 @@
+package sandbox
+
+import (
+	"testing"
+)
+
+const aPost = `{"text":"hello"}`
+
+func (r *rig) script(body string) string {
+	r.t.Helper()
+	return r.want(201, "POST", "/_sim/faults", "", body).text("id")
+}
+
+func (r *rig) fault(id string) map[string]any {
+	r.t.Helper()
+	for _, f := range r.want(200, "GET", "/_sim/faults", "", "").body["faults"].([]any) {
+		if f := f.(map[string]any); f["id"] == id {
+			return f
+		}
+	}
+	r.t.Fatal("the fault is gone")
+	return nil
+}
+
+func (r *rig) waitHeld(id string, n float64) {
+	r.t.Helper()
+	eventually(r.t, "requests held", func() bool { return r.fault(id)["held"] == n })
+}
+
+func TestHold(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	id := r.script(`{"match":{"path":"/api/posts"},"action":"hold","times":3}`)
+
+	gone := r.raw("POST", "/api/posts", tok, aPost)
+	r.waitHeld(id, 1)
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitHeld(id, 0)
+	if n := len(r.published("c")); n != 0 {
+		t.Fatalf("a client that left published %d", n)
+	}
+	for _, end := range []func(){
+		func() { r.want(200, "POST", "/_sim/faults/"+id+"/release", "", "") },
+		func() { r.want(204, "DELETE", "/_sim/faults", "", "") },
+	} {
+		before := len(r.published("c"))
+		waits := r.raw("POST", "/api/posts", tok, aPost)
+		r.waitHeld(id, 1)
+		if n := len(r.published("c")); n != before {
+			t.Fatal("published while held")
+		}
+		end()
+		if res := r.answered(waits); res == nil || res.StatusCode != 201 {
+			t.Fatalf("released: %v", res)
+		}
+		if n := len(r.published("c")); n != before+1 {
+			t.Fatalf("%d posts after the release", n)
+		}
+	}
+}
+
+func TestHeldUploadIsNoticedWhenItsClientLeaves(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	id := r.script(`{"match":{"path":"/api/m*"},"action":"hold"}`)
+	gone := r.raw("POST", "/api/media", tok, string(dot(t)))
+	r.waitHeld(id, 1)
+	if err := gone.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r.waitHeld(id, 0)
+	eventually(t, "the upload is removed", func() bool { return len(mediaFiles(t, r.p.dir)) == 0 })
+}
+
+func TestCloseEndsHeldRequestsWithoutActing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := start(t, dir, Options{})
+	tok := r.join("c", "C")
+	id := r.script(`{"match":{"path":"/api/posts"},"action":"hold"}`)
+	waits := r.raw("POST", "/api/posts", tok, aPost)
+	r.waitHeld(id, 1)
+	if err := r.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if res := r.answered(waits); res != nil {
+		t.Errorf("answered %v", res.Status)
+	}
+	if n := len(start(t, dir, Options{}).published("c")); n != 0 {
+		t.Errorf("%d posts", n)
+	}
+}
+
+func TestHoldAnswer(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	id := r.script(`{"account":"c","action":"hold_answer","times":2}`)
+	for n, leave := range []bool{false, true} {
+		conn := r.raw("POST", "/api/posts", tok, aPost)
+		r.waitHeld(id, 1)
+		if got := len(r.published("c")); got != n+1 {
+			t.Fatalf("%d posts while the answer is held", got)
+		}
+		if leave {
+			if err := conn.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r.waitHeld(id, 0)
+			continue
+		}
+		if a := r.want(200, "POST", "/_sim/faults/"+id+"/release", "", ""); a.body["released"] != 1.0 {
+			t.Error(a.raw)
+		}
+		if res := r.answered(conn); res == nil || res.StatusCode != 201 {
+			t.Fatalf("released: %v", res)
+		}
+	}
+	if n := len(r.published("c")); n != 2 {
+		t.Errorf("%d posts", n)
+	}
+}
+
+func TestFaultsThatAnswerAtOnce(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault      string
+		status     int // 0: no answer
+		retryAfter string
+		published  int
+	}{
+		"drop_answer acts and hangs up":          {`{"action":"drop_answer"}`, 0, "", 1},
+		"error_after acts":                       {`{"action":"error_after"}`, 500, "", 1},
+		"error_before does not act":              {`{"action":"error_before"}`, 500, "", 0},
+		"slow acts":                              {`{"action":"slow","ms":1}`, 201, "", 1},
+		"rate_limit does not act":                {`{"action":"rate_limit"}`, 429, "", 0},
+		"rate_limit tells when":                  {`{"action":"rate_limit","retryAfter":7}`, 429, "7", 0},
+		"rate_limit tells now":                   {`{"action":"rate_limit","retryAfter":0}`, 429, "0", 0},
+		"expire_token does not act":              {`{"action":"expire_token"}`, 401, "", 0},
+		"matching words fire":                    {`{"action":"error_before","match":{"method":"POST","path":"/api/posts","contains":"hello"}}`, 500, "", 0},
+		"other words do not":                     {`{"action":"error_before","match":{"contains":"goodbye"}}`, 201, "", 1},
+		"another method does not":                {`{"action":"error_before","match":{"method":"DELETE"}}`, 201, "", 1},
+		"another path does not":                  {`{"action":"error_before","match":{"path":"/api/post"}}`, 201, "", 1},
+		"another account does not":               {`{"account":"d","action":"error_before"}`, 201, "", 1},
+		"the second request is not the first":    {`{"action":"error_before","match":{"nth":2}}`, 201, "", 1},
+		"processing leaves posts alone":          {`{"action":"processing","polls":1}`, 201, "", 1},
+		"the first request of its account fires": {`{"account":"c","action":"error_before","match":{"nth":1}}`, 500, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			r := start(t, dir, Options{})
+			tok := r.join("c", "C")
+			r.script(c.fault)
+			res := r.answered(r.raw("POST", "/api/posts", tok, aPost))
+			switch {
+			case c.status == 0 && res != nil:
+				t.Errorf("answered %s", res.Status)
+			case c.status != 0 && (res == nil || res.StatusCode != c.status || res.Header.Get("Retry-After") != c.retryAfter):
+				t.Errorf("answered %v", res)
+			}
+			if n := len(r.published("c")); n != c.published {
+				t.Errorf("%d posts", n)
+			}
+			if err := r.p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(start(t, dir, Options{}).published("c")); n != c.published {
+				t.Errorf("%d posts after a restart", n)
+			}
+		})
+	}
+}
+
+func TestFaultsCountAndEnd(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	id := r.script(`{"match":{"method":"POST","path":"/api/posts","nth":2},"action":"error_before","times":2}`)
+	next := r.script(`{"match":{"method":"POST","path":"/api/posts","nth":3},"action":"rate_limit"}`)
+	for n, status := range []int{201, 500, 500, 429, 201} {
+		if a := r.do("POST", "/api/posts", tok, aPost); a.status != status {
+			t.Errorf("request %d: %d", n+1, a.status)
+		}
+	}
+	if f := r.fault(id); f["seen"] != 5.0 || f["fired"] != 2.0 {
+		t.Errorf("state %v", f)
+	}
+	if f := r.fault(next); f["seen"] != 5.0 || f["fired"] != 1.0 {
+		t.Errorf("state %v", f)
+	}
+}
+
+func TestFaultsFindTheAccountOfASession(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	r.join("c", "C")
+	refresh := `{"refreshToken":"` + r.signIn("c").text("refreshToken") + `"}`
+	r.script(`{"account":"d","match":{"path":"/api/session*"},"action":"error_before","times":9}`)
+	r.script(`{"account":"c","match":{"path":"/api/session*"},"action":"error_before","times":2}`)
+	r.want(500, "POST", "/api/session", "", `{"name":"c","password":"pw"}`)
+	r.want(500, "POST", "/api/session/refresh", "", refresh)
+	r.want(200, "POST", "/api/session/refresh", "", refresh)
+}
+
+func TestExpiredTokenStaysDead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	r := start(t, dir, Options{})
+	tok := r.join("c", "C")
+	r.script(`{"action":"expire_token"}`)
+	for range 2 {
+		if a := r.want(401, "GET", "/api/me", tok, ""); a.code() != "token_expired" {
+			t.Error(a.raw)
+		}
+	}
+	if err := r.p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	start(t, dir, Options{}).want(401, "GET", "/api/me", tok, "")
+}
+
+func TestProcessingEndsAfterItsPollsAlsoOverARestart(t *testing.T) {
+	t.Parallel()
+	for _, end := range []string{"ready", "failed"} {
+		t.Run(end, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			r := start(t, dir, Options{})
+			tok := r.join("c", "C")
+			r.script(`{"action":"processing","polls":2,"then":"` + end + `"}`)
+			id := r.upload(tok).text("id")
+			use := `{"media":[{"id":"` + id + `"}]}`
+			if a := r.want(422, "POST", "/api/posts", tok, use); a.code() != "media_processing" {
+				t.Error(a.raw)
+			}
+			r.want(200, "GET", "/api/media/"+id, tok, "")
+			if err := r.p.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r = start(t, dir, Options{})
+			for _, status := range []string{"processing", end, end} {
+				if a := r.want(200, "GET", "/api/media/"+id, tok, ""); a.text("status") != status {
+					t.Errorf("%s, want %s", a.text("status"), status)
+				}
+			}
+			if end == "failed" {
+				r.want(422, "POST", "/api/posts", tok, use)
+				return
+			}
+			r.want(201, "POST", "/api/posts", tok, use)
+		})
+	}
+}

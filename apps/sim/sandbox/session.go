@@ -1,0 +1,247 @@
+package sandbox
+
+import (
+	"crypto/pbkdf2"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"crier/platform/id"
+)
+
+// grade is what the platform knows about repeats, the letters of the connectors.
+type grade string
+
+const (
+	gradeA grade = "A" // knows a repeat by its key
+	gradeC grade = "C" // can be read back
+	gradeE grade = "E" // cannot be asked
+)
+
+// Explain says in one sentence, for people, what the grade means.
+func (g grade) Explain() string {
+	switch g {
+	case gradeA:
+		return "Grade A: every post carries a key, and sending the same key again answers the first post instead of making another."
+	case gradeC:
+		return "Grade C: every request makes a new post, but what was published can be read back and compared."
+	case gradeE:
+		return "Grade E: every request makes a new post, and the platform cannot be asked what it has published."
+	}
+	return ""
+}
+
+const (
+	defaultLength  = 500  // graphemes
+	defaultToken   = 3600 // seconds
+	refreshLife    = 90 * 24 * time.Hour
+	passwordRounds = 10_000 // little, because accounts here are throw-away and tests make many
+)
+
+type accountInput struct {
+	Name         string `json:"name"`
+	Password     string `json:"password"`
+	Grade        grade  `json:"grade"`
+	MaxLength    *int   `json:"maxLength"`
+	TokenSeconds *int   `json:"tokenSeconds"`
+}
+
+var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,39}$`)
+
+func (in accountInput) check() error {
+	switch {
+	case !nameForm.MatchString(in.Name):
+		return refuse(422, "bad_name", "name must be 1 to 40 letters, digits, dots, dashes or underscores.")
+	case len(in.Password) < 1 || len(in.Password) > 200:
+		return refuse(422, "bad_password", "password must have 1 to 200 bytes.")
+	case in.Grade.Explain() == "":
+		return refuse(422, "bad_grade", "grade must be A, C or E.")
+	case in.MaxLength != nil && (*in.MaxLength < 1 || *in.MaxLength > 100_000):
+		return refuse(422, "bad_max_length", "maxLength must be 1 to 100000.")
+	case in.TokenSeconds != nil && (*in.TokenSeconds < 1 || *in.TokenSeconds > 86400*365):
+		return refuse(422, "bad_token_seconds", "tokenSeconds must be 1 to 31536000.")
+	}
+	return nil
+}
+
+func (p *Platform) createAccount(c *call) (answer, error) {
+	var in accountInput
+	if err := decode(c.body, &in, "name", "password", "grade", "maxLength", "tokenSeconds"); err != nil {
+		return answer{}, err
+	}
+	if err := in.check(); err != nil {
+		return answer{}, err
+	}
+	if had := p.accountNamed(in.Name); had != nil {
+		return p.sameAccount(c, had, in)
+	}
+	made := &account{ID: id.New[account](), Name: in.Name, Grade: in.Grade, MaxLength: defaultLength, TokenSeconds: defaultToken, Salt: []byte(rand.Text())}
+	if in.MaxLength != nil {
+		made.MaxLength = *in.MaxLength
+	}
+	if in.TokenSeconds != nil {
+		made.TokenSeconds = *in.TokenSeconds
+	}
+	var err error
+	if made.Hash, err = hashPassword(in.Password, made.Salt); err != nil {
+		return answer{}, err
+	}
+	p.mu.Lock()
+	had := p.state.accounts[in.Name] // another request may have made it meanwhile
+	if had == nil {
+		err = p.commit(record{Op: opAccount, Account: made})
+	}
+	p.mu.Unlock()
+	if had != nil {
+		return p.sameAccount(c, had, in)
+	}
+	return answer{status: http.StatusCreated, body: p.viewAccount(c.r, made)}, err
+}
+
+// sameAccount answers a repeated creation; anything asked differently is a conflict, never a silent change.
+func (p *Platform) sameAccount(c *call, had *account, in accountInput) (answer, error) {
+	ok, err := had.knows(in.Password)
+	if err != nil {
+		return answer{}, err
+	}
+	if !ok || had.Grade != in.Grade {
+		return answer{}, refuse(http.StatusConflict, "name_taken", "This name is taken with another password or grade.")
+	}
+	if in.MaxLength != nil && *in.MaxLength != had.MaxLength || in.TokenSeconds != nil && *in.TokenSeconds != had.TokenSeconds {
+		return answer{}, refuse(http.StatusConflict, "account_differs", "This account exists with another maxLength or tokenSeconds.")
+	}
+	return answer{status: http.StatusOK, body: p.viewAccount(c.r, had)}, nil
+}
+
+func hashPassword(password string, salt []byte) ([]byte, error) {
+	return pbkdf2.Key(sha256.New, password, salt, passwordRounds, 32)
+}
+
+func (a *account) knows(password string) (bool, error) {
+	hash, err := hashPassword(password, a.Salt)
+	return subtle.ConstantTimeCompare(hash, a.Hash) == 1, err
+}
+
+func (p *Platform) accountNamed(name string) *account {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state.accounts[name]
+}
+
+type accountView struct {
+	ID        accountID `json:"id"`
+	Name      string    `json:"name"`
+	Grade     grade     `json:"grade"`
+	MaxLength int       `json:"maxLength"`
+	Picture   string    `json:"picture"`
+}
+
+func (p *Platform) viewAccount(r *http.Request, a *account) accountView {
+	return accountView{a.ID, a.Name, a.Grade, a.MaxLength, p.base(r) + "picture/" + a.ID.String()}
+}
+
+type sessionView struct {
+	AccessToken  string      `json:"accessToken"`
+	RefreshToken string      `json:"refreshToken"`
+	ExpiresIn    int         `json:"expiresIn"` // seconds
+	Account      accountView `json:"account"`
+}
+
+func (p *Platform) signIn(c *call) (answer, error) {
+	var in struct {
+		Name     string `json:"name"`
+		Password string `json:"password"`
+	}
+	if err := decode(c.body, &in, "name", "password"); err != nil {
+		return answer{}, err
+	}
+	wrong := refuse(http.StatusUnauthorized, "wrong_credentials", "The name or the password is wrong.")
+	a := p.accountNamed(in.Name)
+	if a == nil || len(in.Password) > 200 {
+		return answer{}, wrong
+	}
+	if ok, err := a.knows(in.Password); err != nil || !ok {
+		return answer{}, orElse(err, wrong)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.startSession(c, a, "")
+}
+
+func orElse(err error, other *refusal) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+func (p *Platform) refreshSession(c *call) (answer, error) {
+	var in struct {
+		RefreshToken string `json:"refreshToken"`
+	}
+	if err := decode(c.body, &in, "refreshToken"); err != nil {
+		return answer{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.state.refresh[hashToken(in.RefreshToken)]
+	if old == nil || !p.opts.Clock.Now().Before(old.RefreshUntil) {
+		return answer{}, refuse(http.StatusUnauthorized, "refresh_token_invalid", "The refresh token is unknown, used or expired.")
+	}
+	return p.startSession(c, p.state.byID[old.Account], old.Refresh)
+}
+
+// startSession makes both tokens; only their hashes are kept. The caller holds p.mu.
+func (p *Platform) startSession(c *call, a *account, replaces string) (answer, error) {
+	now := p.opts.Clock.Now()
+	p.state.sweep(now)
+	access, refresh := "sat_"+rand.Text(), "srt_"+rand.Text()
+	s := &session{
+		Account: a.ID, Access: hashToken(access), Refresh: hashToken(refresh), Replaces: replaces,
+		Until: now.Add(time.Duration(a.TokenSeconds) * time.Second), RefreshUntil: now.Add(refreshLife),
+	}
+	if err := p.commit(record{Op: opSession, Session: s}); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: sessionView{access, refresh, a.TokenSeconds, p.viewAccount(c.r, a)}}, nil
+}
+
+func hashToken(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+func (p *Platform) authenticate(c *call) error {
+	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return refuse(http.StatusUnauthorized, "token_missing", "Send Authorization: Bearer <accessToken>.")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.token = hashToken(token)
+	s := p.state.access[c.token]
+	if s == nil {
+		return refuse(http.StatusUnauthorized, "token_invalid", "The access token is unknown.")
+	}
+	if !p.opts.Clock.Now().Before(s.Until) {
+		return tokenExpired()
+	}
+	c.account = p.state.byID[s.Account]
+	return nil
+}
+
+func tokenExpired() *refusal {
+	return refuse(http.StatusUnauthorized, "token_expired", "The access token has expired; refresh the session.")
+}
+
+func (p *Platform) me(c *call) (answer, error) {
+	if _, err := query(c.r); err != nil {
+		return answer{}, err
+	}
+	return answer{status: http.StatusOK, body: p.viewAccount(c.r, c.account)}, nil
+}

@@ -1,0 +1,192 @@
+package sandbox
+
+import (
+	"fmt"
+	"time"
+
+	"crier/platform/id"
+)
+
+type (
+	accountID = id.ID[account]
+	mediaID   = id.ID[medium]
+	postID    = id.ID[post]
+)
+
+// record is one line of the journal. Op says which member holds the rest.
+type record struct {
+	Op      string    `json:"op"`
+	At      time.Time `json:"at"`
+	Account *account  `json:"account,omitempty"`
+	Session *session  `json:"session,omitempty"`
+	Media   *medium   `json:"media,omitempty"`
+	Post    *post     `json:"post,omitempty"`
+	Ref     string    `json:"ref,omitempty"` // expire: hash of the access token; poll: media id; delete: post id
+}
+
+const (
+	opAccount = "account"
+	opSession = "session"
+	opExpire  = "expire"
+	opMedia   = "media"
+	opPoll    = "poll"
+	opPost    = "post"
+	opDelete  = "delete"
+)
+
+type account struct {
+	ID           accountID `json:"id"`
+	Name         string    `json:"name"`
+	Grade        grade     `json:"grade"`
+	MaxLength    int       `json:"maxLength"`    // graphemes
+	TokenSeconds int       `json:"tokenSeconds"` // life of an access token
+	Salt         []byte    `json:"salt"`
+	Hash         []byte    `json:"hash"`
+}
+
+// session is a pair of tokens, kept as hashes.
+type session struct {
+	Account      accountID `json:"account"`
+	Access       string    `json:"access"`
+	Refresh      string    `json:"refresh"`
+	Until        time.Time `json:"until"`
+	RefreshUntil time.Time `json:"refreshUntil"`
+	Replaces     string    `json:"replaces,omitempty"` // the refresh token that dies with this rotation
+}
+
+type medium struct {
+	ID      mediaID   `json:"id"`
+	Account accountID `json:"account"`
+	Type    string    `json:"type"`
+	Size    int64     `json:"size"`
+	SHA256  string    `json:"sha256"`
+	Alt     string    `json:"alt,omitempty"`
+	Polls   int       `json:"polls,omitempty"` // polls that still answer "processing"
+	Fails   bool      `json:"fails,omitempty"` // what it becomes after them
+}
+
+type post struct {
+	ID      postID      `json:"id"`
+	Account accountID   `json:"account"`
+	Text    string      `json:"text"`
+	Media   []postMedia `json:"media,omitempty"`
+	ReplyTo postID      `json:"replyTo"`
+	Key     string      `json:"key,omitempty"`
+	Marker  string      `json:"marker,omitempty"`
+}
+
+type postMedia struct {
+	ID     mediaID `json:"id"`
+	Type   string  `json:"type"`
+	SHA256 string  `json:"sha256"`
+	Alt    string  `json:"alt,omitempty"`
+}
+
+// entry is what memory keeps of a post: everything but its words, which stay in the journal.
+type entry struct {
+	id      postID
+	account *account
+	root    postID // of the thread; itself for a root
+	at      time.Time
+	digest  [32]byte // of the content, to compare repeated keys
+	where   span
+	deleted bool
+}
+
+type keyOf struct {
+	account accountID
+	key     string
+}
+
+// state is the journal, replayed. Its owner guards it.
+type state struct {
+	accounts map[string]*account
+	byID     map[accountID]*account
+	access   map[string]*session
+	refresh  map[string]*session
+	media    map[mediaID]*medium
+	types    map[string]string // sha256 -> content type, what /media/ may serve
+	posts    map[postID]*entry
+	keys     map[keyOf]*entry
+	order    []*entry // as published
+}
+
+func newState() *state {
+	return &state{
+		accounts: map[string]*account{}, byID: map[accountID]*account{},
+		access: map[string]*session{}, refresh: map[string]*session{},
+		media: map[mediaID]*medium{}, types: map[string]string{},
+		posts: map[postID]*entry{}, keys: map[keyOf]*entry{},
+	}
+}
+
+// apply adds a record. An error means that the journal is not one of ours; nothing was changed then.
+func (s *state) apply(r record, where span) error {
+	switch {
+	case r.Op == opAccount && r.Account != nil:
+		s.accounts[r.Account.Name], s.byID[r.Account.ID] = r.Account, r.Account
+	case r.Op == opSession && r.Session != nil && s.byID[r.Session.Account] != nil:
+		delete(s.refresh, r.Session.Replaces)
+		s.access[r.Session.Access], s.refresh[r.Session.Refresh] = r.Session, r.Session
+	case r.Op == opExpire && s.access[r.Ref] != nil:
+		s.access[r.Ref].Until = time.Time{}
+	case r.Op == opMedia && r.Media != nil && s.byID[r.Media.Account] != nil:
+		s.media[r.Media.ID], s.types[r.Media.SHA256] = r.Media, r.Media.Type
+	case r.Op == opPoll && s.mediumOf(r.Ref) != nil:
+		s.mediumOf(r.Ref).Polls--
+	case r.Op == opPost && r.Post != nil && s.byID[r.Post.Account] != nil:
+		s.addPost(r, where)
+	case r.Op == opDelete && s.entryOf(r.Ref) != nil:
+		s.entryOf(r.Ref).deleted = true
+	default:
+		return fmt.Errorf("a record %q that is unknown or names what does not exist", r.Op)
+	}
+	return nil
+}
+
+func (s *state) addPost(r record, where span) {
+	e := &entry{id: r.Post.ID, account: s.byID[r.Post.Account], root: r.Post.ID, at: r.At, digest: r.Post.digest(), where: where}
+	if parent := s.posts[r.Post.ReplyTo]; parent != nil {
+		e.root = parent.root
+	}
+	s.posts[e.id] = e
+	s.order = append(s.order, e)
+	if e.account.Grade == gradeA {
+		s.keys[keyOf{e.account.ID, r.Post.Key}] = e
+	}
+}
+
+func (s *state) mediumOf(ref string) *medium {
+	v, _ := id.Parse[medium](ref)
+	return s.media[v]
+}
+
+// entryOf finds a post that is still published.
+func (s *state) entryOf(ref string) *entry {
+	v, _ := id.Parse[post](ref)
+	if e := s.posts[v]; e != nil && !e.deleted {
+		return e
+	}
+	return nil
+}
+
+// sweep forgets sessions that nobody can renew any more.
+func (s *state) sweep(now time.Time) {
+	for hash, v := range s.access {
+		if now.After(v.RefreshUntil) {
+			delete(s.access, hash)
+			delete(s.refresh, v.Refresh)
+		}
+	}
+}
+
+// newest returns up to limit published posts that keep accepts, newest first.
+func (s *state) newest(limit int, keep func(*entry) bool) []*entry {
+	out := []*entry{}
+	for i := len(s.order) - 1; i >= 0 && len(out) < limit; i-- {
+		if e := s.order[i]; !e.deleted && keep(e) {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// refusal is the platform's own error on the wire: {"error":{"code","message"}}. It is an outside platform's word, so not a fault.
+type refusal struct {
+	Status  int    `json:"-"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *refusal) Error() string { return e.Code + ": " + e.Message }
+
+func refuse(status int, code, format string, args ...any) *refusal {
+	return &refusal{status, code, fmt.Sprintf(format, args...)}
+}
+
+// answer is a finished response, not yet sent.
+type answer struct {
+	status     int
+	body       any // nil: no body
+	retryAfter string
+}
+
+func (a answer) send(w http.ResponseWriter) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if a.retryAfter != "" {
+		w.Header().Set("Retry-After", a.retryAfter)
+	}
+	if a.body == nil {
+		w.WriteHeader(a.status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(a.status)
+	_ = json.NewEncoder(w).Encode(a.body) // the client left; what was acknowledged is on disk all the same
+}
+
+// failure turns any error into an answer; what is not a refusal is the disk's fault.
+func (p *Platform) failure(err error) answer {
+	var known *refusal
+	if !errors.As(err, &known) {
+		p.opts.Log.Error("sandbox: cannot keep its state", "error", err)
+		known = refuse(http.StatusServiceUnavailable, "storage", "The sandbox cannot use its folder; see its log.")
+	}
+	return answer{status: known.Status, body: map[string]*refusal{"error": known}}
+}
+
+// decode reads one JSON object into v and refuses unknown, repeated or wrongly cased members, and anything after the object.
+func decode(body []byte, v any, members ...string) error {
+	if !utf8.Valid(body) {
+		return refuse(http.StatusBadRequest, "bad_json", "The body is not UTF-8.")
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return refuse(http.StatusBadRequest, "bad_json", "The body is not the expected JSON object: %s.", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return refuse(http.StatusBadRequest, "bad_json", "Something follows the JSON object.")
+	}
+	if trimmed := bytes.TrimSpace(body); trimmed[0] != '{' {
+		return refuse(http.StatusBadRequest, "bad_json", "The body must be a JSON object.")
+	}
+	return checkMembers(json.NewDecoder(bytes.NewReader(body)), members)
+}
+
+// checkMembers walks a body that is known to be valid: encoding/json alone lets "TEXT" and a second "text" pass.
+func checkMembers(dec *json.Decoder, members []string) error {
+	type level struct {
+		seen map[string]bool // nil in an array
+		name bool            // the next token is a member's name
+	}
+	stack := []level{}
+	for {
+		tok, err := dec.Token()
+		if err != nil {
+			return nil // the end; syntax was checked before
+		}
+		top := len(stack) - 1
+		if name, ok := tok.(string); ok && top >= 0 && stack[top].name {
+			if !slices.Contains(members, name) || stack[top].seen[name] {
+				return refuse(http.StatusBadRequest, "bad_json", "Unknown or repeated member %q.", name)
+			}
+			stack[top].seen[name], stack[top].name = true, false
+			continue
+		}
+		if tok == json.Delim('}') || tok == json.Delim(']') {
+			stack = stack[:top]
+			continue
+		}
+		if top >= 0 && stack[top].seen != nil {
+			stack[top].name = true
+		}
+		switch tok {
+		case json.Delim('{'):
+			stack = append(stack, level{seen: map[string]bool{}, name: true})
+		case json.Delim('['):
+			stack = append(stack, level{})
+		}
+	}
+}
+
+// query reads a query string and refuses parameters that are unknown or repeated.
+func query(r *http.Request, known ...string) (url.Values, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "bad_query", "The query string does not parse.")
+	}
+	for name, v := range values {
+		if !slices.Contains(known, name) || len(v) > 1 || !utf8.ValidString(v[0]) {
+			return nil, refuse(http.StatusBadRequest, "bad_query", "Unknown, repeated or unreadable parameter %q.", name)
+		}
+	}
+	return values, nil
+}

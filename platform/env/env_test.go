@@ -1,0 +1,178 @@
+package env
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+type listen struct {
+	Addr    string        `env:"LISTEN, default=:8080" doc:"where to listen"`
+	Timeout time.Duration `env:"TIMEOUT, default=30s"`
+}
+
+func (l *listen) Validate() error {
+	if l.Addr == "nowhere" {
+		return Fault{"LISTEN", "must be somewhere"}
+	}
+	return nil
+}
+
+type store struct {
+	URL   string   `env:"URL, required" doc:"where it is"`
+	Size  int      `env:"SIZE, default=10"`
+	Hosts []string `env:"HOSTS, default=a,b"`
+}
+
+// Validate has a value receiver, unlike listen's.
+func (s store) Validate() error {
+	if s.Size > 100 {
+		return errors.Join(Fault{"SIZE", "is at most 100"}, Fault{"URL", "is far"})
+	}
+	return nil
+}
+
+type whole struct {
+	listen2
+	Listen listen
+	Store  store `env:", prefix=DB_"`
+	Deep   *struct {
+		Flag bool `env:"FLAG"`
+	}
+	Ports  []int          `env:"PORTS"`
+	Rate   float64        `env:"RATE"`
+	Count  uint16         `env:"COUNT"`
+	Wait   *time.Duration `env:"WAIT"`
+	At     time.Time      `env:"AT"`
+	Level  slog.Level     `env:"LEVEL, default=warn"`
+	Secret string         `env:"SECRET, required"`
+	Same   string         `env:"SECRET, required"`
+	Other  string
+	hidden int
+}
+
+type listen2 struct{ ignored int }
+
+func lookup(m map[string]string) Lookup {
+	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+}
+
+func TestLoadFillsEverything(t *testing.T) {
+	t.Parallel()
+	w := whole{Other: "kept", hidden: 1, listen2: listen2{1}}
+	err := Load(t.Context(), lookup(map[string]string{
+		"DB_URL": "u", "DB_HOSTS": "x,y,z", "URL": "wrong", "FLAG": "true", "PORTS": "1,2", "RATE": "0.5", "COUNT": "7", "WAIT": "1m",
+		"AT": "2026-01-02T03:04:05Z", "SECRET": "s", "TIMEOUT": "",
+	}), &w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := fmt.Sprintln(w.Listen, w.Store, w.Deep.Flag, w.Ports, w.Rate, w.Count, *w.Wait, w.At.UTC().Hour(), w.Level, w.Secret, w.Same, w.Other)
+	if want := "{:8080 30s} {u 10 [x y z]} true [1 2] 0.5 7 1m0s 3 WARN s s kept\n"; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestLoadTellsEveryFaultByVariable(t *testing.T) {
+	t.Parallel()
+	var w whole
+	err := Load(t.Context(), lookup(map[string]string{
+		"LISTEN": "nowhere", "DB_SIZE": "zzbad", "FLAG": "zzbad", "PORTS": "1,zzbad", "RATE": "zzbad", "COUNT": "-1", "WAIT": "zzbad", "AT": "noon", "LEVEL": "loud", "SECRET": "",
+	}), &w)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	var names []string
+	for line := range strings.SplitSeq(err.Error(), "\n") {
+		name, sentence, ok := strings.Cut(line, ": ")
+		if !ok || sentence == "" {
+			t.Errorf("not NAME: sentence: %q", line)
+		}
+		names = append(names, name)
+	}
+	want := []string{"LISTEN", "DB_URL", "DB_SIZE", "FLAG", "PORTS", "RATE", "COUNT", "WAIT", "AT", "LEVEL", "SECRET"}
+	if !slices.Equal(names, want) {
+		t.Errorf("got %v\nwant %v\n%v", names, want, err)
+	}
+	if strings.Contains(err.Error(), "zzbad") {
+		t.Errorf("shows a value: %v", err)
+	}
+	if f := (Fault{}); !errors.As(err, &f) || f.Name != "LISTEN" {
+		t.Errorf("errors.As finds %+v", f)
+	}
+	t.Log("\n" + err.Error())
+}
+
+func TestValidateRunsOnSoundStructsOnly(t *testing.T) {
+	t.Parallel()
+	var s store
+	err := Load(t.Context(), lookup(map[string]string{"URL": "u", "SIZE": "101"}), &s)
+	if err == nil || err.Error() != "SIZE: is at most 100\nURL: is far" {
+		t.Errorf("got %v", err)
+	}
+	err = Load(t.Context(), lookup(map[string]string{"SIZE": "101"}), &store{})
+	if err == nil || err.Error() != "URL: is required" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestLoadRefusesWhatIsNoConfig(t *testing.T) {
+	t.Parallel()
+	for _, dst := range []any{
+		nil, whole{}, new(int), (*store)(nil),
+		&struct {
+			A string `env:""`
+		}{},
+		&struct {
+			a string `env:"A"`
+		}{},
+		&struct {
+			A string `env:"A, requierd"`
+		}{},
+		&struct {
+			A string `env:"A, required, default=x"`
+		}{},
+	} {
+		if err := Load(t.Context(), lookup(nil), dst); err == nil {
+			t.Errorf("%T accepted", dst)
+		}
+	}
+}
+
+func TestOverlaysRank(t *testing.T) {
+	t.Parallel()
+	l := With(Defaults(lookup(map[string]string{"A": "env", "B": "env", "C": ""}), map[string]string{"B": "dev", "C": "dev", "D": "dev"}),
+		map[string]string{"A": "flag", "B": ""})
+	for name, want := range map[string]string{"A": "flag", "B": "env", "C": "dev", "D": "dev", "E": ""} {
+		if got, _ := l(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestNamesListsAllOnce(t *testing.T) {
+	t.Parallel()
+	got := Names(&whole{})
+	want := []Var{
+		{"LISTEN", false, ":8080", "where to listen"}, {"TIMEOUT", false, "30s", ""}, {"DB_URL", true, "", "where it is"}, {"DB_SIZE", false, "10", ""},
+		{"DB_HOSTS", false, "a,b", ""}, {Name: "FLAG"}, {Name: "PORTS"}, {Name: "RATE"}, {Name: "COUNT"}, {Name: "WAIT"}, {Name: "AT"}, {"LEVEL", false, "warn", ""}, {Name: "SECRET", Required: true},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if Names(3) != nil || Names(nil) != nil {
+		t.Error("names of no struct")
+	}
+}
+
+func TestOSReadsTheEnvironment(t *testing.T) {
+	t.Setenv("CRIER_ENV_TEST", "here")
+	if v, ok := OS()("CRIER_ENV_TEST"); !ok || v != "here" {
+		t.Error(v, ok)
+	}
+}

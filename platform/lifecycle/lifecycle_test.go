@@ -1,0 +1,161 @@
+package lifecycle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// record makes parts that write down what happens to them.
+type record struct {
+	mu     sync.Mutex
+	events []string
+}
+
+func (r *record) add(event string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.events = append(r.events, event)
+}
+
+func (r *record) part(name string, startErr, stopErr error) Part {
+	return Part{
+		Name:  name,
+		Start: func(context.Context) error { r.add("+" + name); return startErr },
+		Stop:  func(context.Context) error { r.add("-" + name); return stopErr },
+	}
+}
+
+var errBroken = errors.New("broken")
+
+func TestRandomPartsStopInReverse(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(0, 6).Draw(rt, "parts")
+		failAt := rapid.IntRange(0, 8).Draw(rt, "fails at")
+		badStops := rapid.IntRange(0, 63).Draw(rt, "bad stops")
+		var r record
+		var parts []Part
+		var want []string
+		wantErrs := 0
+		for i := range n {
+			var startErr, stopErr error
+			if i == failAt {
+				startErr = errBroken
+			}
+			if badStops>>i&1 == 1 {
+				stopErr = errBroken
+			}
+			name := string(rune('a' + i))
+			parts = append(parts, r.part(name, startErr, stopErr))
+			if i <= failAt {
+				want = append(want, "+"+name)
+			}
+		}
+		for i := min(n, failAt) - 1; i >= 0; i-- {
+			want = append(want, "-"+string(rune('a'+i)))
+			wantErrs += badStops >> i & 1
+		}
+		g := New(nil)
+		if err := g.Start(t.Context(), parts...); (err != nil) != (failAt < n) {
+			rt.Fatal(err)
+		}
+		err := g.Stop(t.Context())
+		if again := g.Stop(t.Context()); again != err {
+			rt.Fatalf("second Stop: %v, first %v", again, err)
+		}
+		got := 0
+		if err != nil {
+			got = strings.Count(err.Error(), "broken")
+		}
+		if !slices.Equal(r.events, want) || got != wantErrs {
+			rt.Fatalf("got %v and %d errors, want %v and %d", r.events, got, want, wantErrs)
+		}
+	})
+}
+
+func TestRunEndsWithTheFailure(t *testing.T) {
+	t.Parallel()
+	g := New(nil)
+	var r record
+	late := r.part("late", nil, nil)
+	late.Start = func(context.Context) error { go g.Fail(errBroken); return nil }
+	err := g.Run(t.Context(), r.part("first", nil, nil), late, Part{Name: "empty"})
+	g.Fail(errors.New("too late"))
+	if !errors.Is(err, errBroken) || !slices.Equal(r.events, []string{"+first", "-late", "-first"}) {
+		t.Errorf("%v %v", err, r.events)
+	}
+}
+
+func TestRunEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	part := Part{
+		Name:  "p",
+		Start: func(context.Context) error { cancel(); return nil },
+		Stop:  func(ctx context.Context) error { return ctx.Err() },
+	}
+	if err := New(nil).Run(ctx, part); err != nil {
+		t.Errorf("Stop must get a living context: %v", err)
+	}
+}
+
+func TestCancelledStartStartsNothing(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var r record
+	if err := New(nil).Run(ctx, r.part("a", nil, nil)); !errors.Is(err, context.Canceled) || len(r.events) != 0 {
+		t.Errorf("%v %v", err, r.events)
+	}
+}
+
+func TestStopGoesOnPastAPartThatHangs(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	defer close(release)
+	var r record
+	deaf := Part{Name: "deaf", Timeout: time.Millisecond, Stop: func(context.Context) error { <-release; return nil }}
+	slow := Part{Name: "slow", Timeout: time.Millisecond, Stop: func(ctx context.Context) error { <-ctx.Done(); return errBroken }}
+	g := New(nil)
+	if err := g.Start(t.Context(), r.part("a", nil, nil), deaf, slow); err != nil {
+		t.Fatal(err)
+	}
+	err := g.Stop(t.Context())
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "stop deaf: ") {
+		t.Error(err)
+	}
+	if !slices.Equal(r.events, []string{"+a", "-a"}) {
+		t.Error(r.events)
+	}
+	if err := g.Start(t.Context(), r.part("b", nil, nil)); err == nil {
+		t.Error("started after Stop")
+	}
+}
+
+func TestConcurrentStopsStopOnce(t *testing.T) {
+	t.Parallel()
+	g := New(nil)
+	var r record
+	if err := g.Start(t.Context(), r.part("a", nil, errBroken)); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			if err := g.Stop(t.Context()); !errors.Is(err, errBroken) {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if !slices.Equal(r.events, []string{"+a", "-a"}) {
+		t.Error(r.events)
+	}
+}

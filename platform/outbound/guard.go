@@ -1,0 +1,85 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+)
+
+// guard dials, and checks the very address that the socket is about to connect to.
+type guard struct {
+	allow  map[string]bool // host:port as asked for, lower case
+	safe   net.Dialer
+	opened net.Dialer
+	log    *slog.Logger
+}
+
+func newGuard(allow map[string]bool, deps Deps) *guard {
+	guardian := ssrf.New() // tcp, public addresses, ports 80 and 443
+	opened := net.Dialer{Timeout: dialTimeout, Resolver: deps.Resolver}
+	safe := opened
+	safe.Control = func(network, address string, conn syscall.RawConn) error {
+		if err := guardian.Safe(network, address, conn); err != nil {
+			return fmt.Errorf("%w: %w", ErrBlocked, err)
+		}
+		return nil
+	}
+	return &guard{allow: allow, safe: safe, opened: opened, log: deps.Log}
+}
+
+// dial opens an allowed host:port whatever it resolves to; the operator named it. All else must be public.
+func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	key, host := strings.ToLower(addr), ""
+	if h, _, err := net.SplitHostPort(key); err == nil {
+		host = h
+	}
+	if g.allow[key] {
+		return g.opened.DialContext(ctx, network, addr)
+	}
+	if odd(host) {
+		g.log.WarnContext(ctx, "outgoing request refused", "addr", addr)
+		return nil, fmt.Errorf("%w: %q is not a plain address", ErrBlocked, host)
+	}
+	conn, err := g.safe.DialContext(ctx, network, addr)
+	if errors.Is(err, ErrBlocked) {
+		g.log.WarnContext(ctx, "outgoing request refused", "addr", addr)
+	}
+	return conn, err
+}
+
+// odd tells hosts that end in a number without being an address: some resolvers read 2130706433 or 0177.1 as 127.0.0.1.
+func odd(host string) bool {
+	if _, err := netip.ParseAddr(host); err == nil {
+		return false
+	}
+	host = strings.TrimSuffix(host, ".")
+	last := host[strings.LastIndex(host, ".")+1:]
+	if strings.HasPrefix(last, "0x") {
+		return strings.Trim(last[2:], "0123456789abcdef") == ""
+	}
+	return strings.Trim(last, "0123456789") == ""
+}
+
+// parseAllow gathers the faults of all entries.
+func parseAllow(entries []string) (map[string]bool, error) {
+	allow := make(map[string]bool, len(entries))
+	var faults []error
+	for _, entry := range entries {
+		host, port, err := net.SplitHostPort(strings.ToLower(strings.TrimSpace(entry)))
+		n, perr := strconv.ParseUint(port, 10, 16)
+		if err != nil || perr != nil || n == 0 || host == "" || strings.ContainsAny(host, "*/@ ") {
+			faults = append(faults, fmt.Errorf("OUTBOUND_ALLOW: %q is not host:port", entry))
+			continue
+		}
+		allow[net.JoinHostPort(host, strconv.FormatUint(n, 10))] = true
+	}
+	return allow, errors.Join(faults...)
+}

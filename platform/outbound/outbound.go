@@ -1,0 +1,157 @@
+// Package outbound is the only HTTP and websocket client of the product, guarded against being sent to addresses that are not public.
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// ErrBlocked marks every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
+var ErrBlocked = errors.New("outgoing address refused")
+
+// ErrTooLarge is returned by ReadAll for a body that is larger than the caller accepts.
+var ErrTooLarge = errors.New("response is too large")
+
+const (
+	dialTimeout   = 10 * time.Second
+	tlsTimeout    = 10 * time.Second
+	headerTimeout = 60 * time.Second // platforms that fetch media themselves answer slowly
+	idleTimeout   = 90 * time.Second
+	maxHeader     = 256 << 10
+	maxRedirects  = 3
+)
+
+// Config opens single addresses of the private network. There is no way to switch the guard off.
+type Config struct {
+	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list of private addresses or unusual ports that outgoing requests may reach"`
+}
+
+// Validate tells every entry that is not host:port.
+func (c Config) Validate() error {
+	_, err := parseAllow(c.Allow)
+	return err
+}
+
+// Deps are the parts that a Client needs. A nil Log is silent; a nil Resolver is the machine's.
+type Deps struct {
+	Log      *slog.Logger
+	Resolver *net.Resolver
+}
+
+// Client makes guarded requests. It is safe for concurrent use.
+type Client struct {
+	read   *http.Transport
+	commit *http.Transport
+}
+
+// New makes a client; it fails when an entry of Allow is not host:port.
+func New(cfg Config, deps Deps) (*Client, error) {
+	allow, err := parseAllow(cfg.Allow)
+	if err != nil {
+		return nil, err
+	}
+	if deps.Log == nil {
+		deps.Log = slog.New(slog.DiscardHandler)
+	}
+	g := newGuard(allow, deps)
+	commit := newTransport(g)
+	commit.DisableKeepAlives = true // a fresh connection each: net/http re-sends only on a reused one
+	commit.Protocols = new(http.Protocols)
+	commit.Protocols.SetHTTP1(true)
+	return &Client{read: newTransport(g), commit: commit}, nil
+}
+
+func newTransport(g *guard) *http.Transport {
+	return &http.Transport{
+		Proxy:                  nil, // a proxy would connect where the guard cannot see
+		DialContext:            g.dial,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    tlsTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		IdleConnTimeout:        idleTimeout,
+		MaxIdleConnsPerHost:    8,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+}
+
+// HTTP is the client for calls that may be repeated: reads and preparations.
+// GET and HEAD follow up to three redirects, each one guarded anew; other methods get the 3xx answer itself.
+// The whole exchange is bounded by the request's context only. Errors of the guard match ErrBlocked.
+func (c *Client) HTTP() *http.Client {
+	return &http.Client{Transport: c.read, CheckRedirect: checkRedirect}
+}
+
+// DialWebsocket opens a websocket through the guard; ctx bounds the handshake, not the connection's life.
+func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
+	client := &http.Client{Transport: c.commit, CheckRedirect: noRedirect}
+	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
+	if err != nil {
+		if resp != nil && resp.Body != nil {
+			err = errors.Join(err, resp.Body.Close())
+		}
+		return nil, fmt.Errorf("websocket: %w", err)
+	}
+	return conn, nil
+}
+
+// Close drops idle connections; the client stays usable.
+func (c *Client) Close() {
+	c.read.CloseIdleConnections()
+	c.commit.CloseIdleConnections()
+}
+
+// ReadAll reads at most limit bytes of the body and closes it; a longer body is ErrTooLarge.
+func ReadAll(resp *http.Response, limit int64) (body []byte, err error) {
+	defer func() { err = errors.Join(err, resp.Body.Close()) }()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(body)) > limit {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
+	}
+	return body, nil
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// checkRedirect runs before each further hop; the dial then checks the hop's address.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first, last := via[0], via[len(via)-1]
+	if first.Method != http.MethodGet && first.Method != http.MethodHead {
+		return http.ErrUseLastResponse
+	}
+	if len(via) > maxRedirects {
+		return fmt.Errorf("%w: more than %d redirects", ErrBlocked, maxRedirects)
+	}
+	if req.URL.Scheme != "http" && req.URL.Scheme != "https" {
+		return fmt.Errorf("%w: redirect to scheme %q", ErrBlocked, req.URL.Scheme)
+	}
+	if last.URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return fmt.Errorf("%w: redirect from https to http", ErrBlocked)
+	}
+	req.Header.Del("Referer") // it would carry tokens of the query
+	if req.URL.Host != first.URL.Host {
+		keepHarmless(req.Header)
+	}
+	return nil
+}
+
+// keepHarmless drops every header that could be a credential, whatever a platform names it.
+func keepHarmless(h http.Header) {
+	for name := range h {
+		switch name {
+		case "Accept", "Accept-Language", "User-Agent", "Range":
+		default:
+			h.Del(name)
+		}
+	}
+}

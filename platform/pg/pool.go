@@ -1,0 +1,139 @@
+package pg
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"crier/platform/fault"
+)
+
+var roles = [...]Role{Tenant, Gate, Clock, Sender}
+
+const (
+	applicationName = "crier"
+	idleInTx        = "5s"
+	connIdle        = 5 * time.Minute
+)
+
+// lockTimeout is how long a statement of the role waits for a lock before it fails with 55P03.
+func lockTimeout(r Role) string {
+	if r == Clock {
+		return "250ms"
+	}
+	return "2s"
+}
+
+// DB is the pools of one database, one per role. It is safe for concurrent use.
+type DB struct {
+	cfg   Config
+	pools map[Role]*pgxpool.Pool
+}
+
+// Open makes the pools; no connection is made before the first use (see Ping). A configuration that cannot work is fault.Invalid.
+func Open(ctx context.Context, cfg Config) (*DB, error) {
+	cfg, err := cfg.checked()
+	if err != nil {
+		return nil, err
+	}
+	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}}
+	for _, r := range roles {
+		pc, err := d.poolConfig(r)
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+		if d.pools[r], err = pgxpool.NewWithConfig(ctx, pc); err != nil {
+			delete(d.pools, r)
+			d.Close()
+			return nil, fault.Wrap(fault.Invalid, "pg.Open", "The database pool cannot be made.", err)
+		}
+	}
+	return d, nil
+}
+
+func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
+	pc, err := pgxpool.ParseConfig(d.cfg.URL)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "pg.Open", "DATABASE_URL cannot be read.", err)
+	}
+	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, share(r, d.cfg.MaxConns)
+	pc.MaxConnIdleTime = connIdle
+	params := pc.ConnConfig.RuntimeParams
+	params["application_name"] = applicationName
+	if d.pooled() {
+		// Such a pooler refuses other start-up parameters, and named statements do not survive it.
+		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		return pc, nil
+	}
+	params["role"] = d.cfg.roleName(r)
+	params["lock_timeout"] = lockTimeout(r)
+	params["idle_in_transaction_session_timeout"] = idleInTx
+	return pc, nil
+}
+
+// share gives a sixth to each of the small roles and the rest to tenants, who do nearly all the work.
+func share(r Role, total int32) int32 {
+	small := max(1, total/6)
+	if r == Tenant {
+		return total - small*int32(len(roles)-1)
+	}
+	return small
+}
+
+func (d *DB) pooled() bool { return d.cfg.Pooler == PoolerTransaction }
+
+// Close waits for borrowed connections to come back and closes all.
+func (d *DB) Close() {
+	for _, p := range d.pools {
+		p.Close()
+	}
+}
+
+// Ping enters every role once. It fails as fault.Unavailable with a sentence that says what to do.
+func (d *DB) Ping(ctx context.Context) error {
+	for _, r := range roles {
+		if err := d.InRole(ctx, r, func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, "-- pg.Ping\nselect 1")
+			return err
+		}); err != nil {
+			return d.unreachable("pg.Ping", r, err)
+		}
+	}
+	return nil
+}
+
+// Pool is the role's pool, for what the methods of DB do not cover. Behind a transaction pooler its connections
+// have not entered the role: there, use Read, InOrg and InRole only.
+func (d *DB) Pool(r Role) *pgxpool.Pool { return d.pools[r] }
+
+// Direct makes a connection of its own, past any pooler, for locks that live as long as a session and for LISTEN.
+// The caller closes it. Login enters no role.
+func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
+	cc, err := pgx.ParseConfig(d.cfg.Direct())
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "pg.Direct", "DATABASE_DIRECT_URL cannot be read.", err)
+	}
+	cc.RuntimeParams["application_name"] = applicationName
+	if r != Login {
+		cc.RuntimeParams["role"] = d.cfg.roleName(r)
+	}
+	c, err := pgx.ConnectConfig(ctx, cc)
+	if err != nil {
+		return nil, d.unreachable("pg.Direct", r, err)
+	}
+	return c, nil
+}
+
+// unreachable tells a missing role from a missing server.
+func (d *DB) unreachable(op string, r Role, err error) error {
+	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) && strings.Contains(pe.Message, `"`+d.cfg.roleName(r)+`"`) {
+		return fault.Wrap(fault.Unavailable, op, "The database role "+d.cfg.roleName(r)+" cannot be entered: run the migrations first.", err)
+	}
+	return fault.Wrap(fault.Unavailable, op, "The database cannot be reached.", err)
+}

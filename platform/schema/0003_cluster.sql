@@ -1,0 +1,21 @@
+-- Who runs: processes, and which of them schedules which shard of the organizations. No tenant data.
+create table node (
+  id         uuid primary key,                        -- one per process start
+  home       uuid not null,                           -- the data folder, which one process holds at a time
+  address    text not null,
+  roles      text[] not null,
+  started_at timestamptz not null default now(),
+  expires_at timestamptz not null
+);
+create index node_home on node (home);
+
+create table shard (
+  shard smallint primary key check (shard between 0 and 255),
+  owner uuid,
+  epoch bigint not null default 0,
+  until timestamptz not null default 'epoch'
+);
+insert into shard (shard) select generate_series(0, 255);
+
+grant select, insert, update, delete on node to crier_clock;
+grant select, update on shard to crier_clock;

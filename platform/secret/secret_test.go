@@ -1,0 +1,189 @@
+package secret
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"crier/platform/fault"
+)
+
+func key(t *testing.T) string {
+	t.Helper()
+	k, err := GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+func ring(t *testing.T, keys ...string) *Keyring {
+	t.Helper()
+	r, err := NewKeyring(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestSealedOpensAcrossRestartsAndRotation(t *testing.T) {
+	t.Parallel()
+	a, b, c := key(t), key(t), key(t)
+	sealed, err := ring(t, a).Seal([]byte("token"), "org-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, keys := range map[string][]string{
+		"same key opens": {a}, "retired key opens": {b, a}, "any order opens": {c, a, b}, "spaces do not matter": {b, " " + a + "\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got, err := ring(t, keys...).Open(sealed, "org-1"); err != nil || string(got) != "token" {
+				t.Fatalf("%q %v", got, err)
+			}
+		})
+	}
+	if _, err := ring(t, b, c).Open(sealed, "org-1"); !fault.Is(err, fault.Internal) {
+		t.Fatalf("a dropped key must not open: %v", err)
+	}
+	fresh, err := ring(t, b, a).Seal([]byte("token"), "org-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ring(t, a).Open(fresh, "org-1"); err == nil {
+		t.Fatal("the first key must seal")
+	}
+}
+
+func TestOpenRefusesWhatWasNotSealedSo(t *testing.T) {
+	t.Parallel()
+	r := ring(t, key(t))
+	rapid.Check(t, func(rt *rapid.T) {
+		plain := rapid.SliceOf(rapid.Byte()).Draw(rt, "plain")
+		bound := rapid.StringN(1, 40, -1).Draw(rt, "bound")
+		sealed, err := r.Seal(plain, bound)
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if got, err := r.Open(sealed, bound); err != nil || !bytes.Equal(got, plain) {
+			rt.Fatalf("%q %v", got, err)
+		}
+		if _, err := r.Open(sealed, bound+"x"); err == nil {
+			rt.Fatal("another organization opened it")
+		}
+		sealed[rapid.IntRange(0, len(sealed)-1).Draw(rt, "at")] ^= 1
+		if _, err := r.Open(sealed, bound); err == nil {
+			rt.Fatal("a changed byte went unseen")
+		}
+	})
+	if _, err := r.Seal([]byte("x"), ""); err == nil {
+		t.Error("sealed for nobody")
+	}
+	for _, junk := range [][]byte{nil, {}, {1}, make([]byte, 100)} {
+		if _, err := r.Open(junk, "org"); !fault.Is(err, fault.Internal) {
+			t.Error(err)
+		}
+	}
+}
+
+func TestKeyFaultsAreAllToldAndNeverShown(t *testing.T) {
+	t.Parallel()
+	good, zero := key(t), strings.Repeat("A", 43)+"="
+	_, err := NewKeyring([]string{"", good, "not base64!", good, good[:20], zero})
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	for _, want := range []string{"key 1 ", "key 3 ", "key 4 is the same as key 2", "key 5 ", "key 6 is all zeros"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q is missing in %v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), good[:8]) || strings.Contains(err.Error(), "not base64!") {
+		t.Errorf("shows a key: %v", err)
+	}
+	if _, err := NewKeyring(nil); err == nil {
+		t.Error("no key accepted")
+	}
+	if err := (Config{Keys: Text(good + "," + key(t))}).Validate(); err != nil {
+		t.Error(err)
+	}
+	if err := (Config{Keys: "x"}).Validate(); err == nil || !strings.HasPrefix(err.Error(), "ENCRYPTION_KEYS: ") {
+		t.Error(err)
+	}
+}
+
+func TestTokensAreEvenAndDistinct(t *testing.T) {
+	t.Parallel()
+	seen, counts := map[string]bool{}, map[rune]int{}
+	const tokens, n = 2000, 62
+	for range tokens {
+		tok, err := Token("crier_", n)
+		if err != nil || len(tok) != 6+n || seen[tok] {
+			t.Fatal(tok, err)
+		}
+		seen[tok] = true
+		for _, r := range tok[6:] {
+			counts[r]++
+		}
+	}
+	if len(counts) != 62 {
+		t.Fatalf("%d characters in use", len(counts))
+	}
+	// Chi-square, 61 degrees of freedom: above 130 once in a million runs; modulo bias gives about 1000.
+	chi := 0.0
+	for _, c := range counts {
+		d := float64(c - tokens)
+		chi += d * d / tokens
+	}
+	if chi > 130 {
+		t.Errorf("chi-square %.0f", chi)
+	}
+	for _, n := range []int{0, -1} {
+		if _, err := Token("p", n); err == nil {
+			t.Errorf("%d characters accepted", n)
+		}
+	}
+	if tok, err := Token("", 1); err != nil || len(tok) != 1 {
+		t.Error(tok, err)
+	}
+}
+
+func TestHashTokenIsSHA256(t *testing.T) {
+	t.Parallel()
+	if got := fmt.Sprintf("%x", HashToken("abc")); got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
+		t.Error(got)
+	}
+}
+
+func TestTextNeverShows(t *testing.T) {
+	t.Parallel()
+	const value = "hunter2"
+	type config struct {
+		Key  Text
+		Keys []Text
+		Map  map[string]Text
+	}
+	c := config{Text(value), []Text{value}, map[string]Text{"k": value}}
+	var out bytes.Buffer
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%X", "%d", "%10s", "%t"} {
+		fmt.Fprintf(&out, verb+verb+verb, c, &c, c.Key)
+	}
+	log := slog.New(slog.NewJSONHandler(&out, nil))
+	log.Info("m", "key", c.Key, "c", c)
+	slog.New(slog.NewTextHandler(&out, nil)).Info("m", "key", c.Key, "c", c)
+	if err := json.NewEncoder(&out).Encode(c); err != nil {
+		t.Fatal(err)
+	}
+	shown := out.String()
+	if strings.Contains(shown, value) || strings.Contains(shown, fmt.Sprintf("%x", value)) || !strings.Contains(shown, hidden) {
+		t.Error(shown)
+	}
+	if c.Key.Reveal() != value || Text("").String() != "" {
+		t.Error("Reveal or empty is wrong")
+	}
+}

@@ -1,0 +1,69 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// NewRegistry holds the metrics of the Go runtime and of the process; packages add their own.
+func NewRegistry() *prometheus.Registry {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return reg
+}
+
+// Listener serves /metrics and /debug/pprof/ on an address of its own, never on the public one.
+type Listener struct {
+	ln     net.Listener
+	server *http.Server
+	done   chan struct{}
+}
+
+// Serve listens on addr (host:port, port 0 picks one) and serves until Stop.
+func Serve(ctx context.Context, addr string, reg *prometheus.Registry, log *slog.Logger) (*Listener, error) {
+	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler()) // arguments may hold secrets
+	l := &Listener{ln: ln, done: make(chan struct{}), server: &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 5 * time.Second,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}}
+	go func() {
+		defer close(l.done)
+		if err := l.server.Serve(ln); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics listener ended", "error", err)
+		}
+	}()
+	return l, nil
+}
+
+// Addr is where it listens.
+func (l *Listener) Addr() string { return l.ln.Addr().String() }
+
+// Stop lets running requests end until ctx is over, then cuts them.
+func (l *Listener) Stop(ctx context.Context) error {
+	err := l.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, l.server.Close())
+	}
+	<-l.done
+	return err
+}

@@ -1,0 +1,110 @@
+// Package telemetry is how a running process is seen: logs, metrics, profiles and health.
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"regexp"
+)
+
+// Config says how to log and where metrics are served.
+type Config struct {
+	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json"`
+	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error"`
+	Listen    string     `env:"METRICS_LISTEN" doc:"private host:port of /metrics and /debug/pprof; unset: not served"`
+}
+
+// Validate tells a format that does not exist.
+func (c Config) Validate() error {
+	switch c.LogFormat {
+	case "json", "text", "auto":
+		return nil
+	}
+	return fmt.Errorf("LOG_FORMAT: must be json, text or auto")
+}
+
+// NewLogger writes to w in format json, text or auto. It adds request_id from the context and hides what looks like a secret:
+// attributes with a telling name, tokens in query strings and after "Bearer".
+func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
+	if err := (Config{LogFormat: format}).Validate(); err != nil {
+		return nil, err
+	}
+	opts := &slog.HandlerOptions{Level: level, ReplaceAttr: scrub}
+	var h slog.Handler = slog.NewJSONHandler(w, opts)
+	if format == "text" || format == "auto" && terminal(w) {
+		h = slog.NewTextHandler(w, opts)
+	}
+	return slog.New(withRequest{h}), nil
+}
+
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+type requestKey struct{}
+
+// WithRequestID marks everything that is logged with the context.
+func WithRequestID(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, requestKey{}, id)
+}
+
+// RequestID is "" outside a request.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
+}
+
+type withRequest struct{ slog.Handler }
+
+func (h withRequest) Handle(ctx context.Context, r slog.Record) error {
+	if id := RequestID(ctx); id != "" {
+		r.AddAttrs(slog.String("request_id", id))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h withRequest) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return withRequest{h.Handler.WithAttrs(attrs)}
+}
+
+func (h withRequest) WithGroup(name string) slog.Handler {
+	return withRequest{h.Handler.WithGroup(name)}
+}
+
+const hidden = "[redacted]"
+
+var (
+	secretName = regexp.MustCompile(`(?i)^(authorization|cookie|set[-_]?cookie|(.*[-_])?(password|passwd|secret|token|api[-_]?key|private[-_]?key|credentials?))$`)
+	inQuery    = regexp.MustCompile(`(?i)([?&;](?:[a-z_.-]*(?:token|secret|password|signature|key)|code|state|sig)=)[^&\s"'\\]+`)
+	inHeader   = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]{8,}`)
+	inURL      = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]+@`)
+)
+
+// scrub sees every attribute, the message included.
+func scrub(_ []string, a slog.Attr) slog.Attr {
+	if secretName.MatchString(a.Key) {
+		return slog.String(a.Key, hidden)
+	}
+	switch v := a.Value.Any().(type) {
+	case string:
+		a.Value = slog.StringValue(Scrub(v))
+	case error:
+		a.Value = slog.StringValue(Scrub(v.Error()))
+	}
+	return a
+}
+
+// Scrub hides tokens in query strings, after Bearer and Basic, and passwords in URLs.
+func Scrub(s string) string {
+	s = inQuery.ReplaceAllString(s, "${1}"+hidden)
+	s = inHeader.ReplaceAllString(s, "${1} "+hidden)
+	return inURL.ReplaceAllString(s, "${1}"+hidden+"@")
+}

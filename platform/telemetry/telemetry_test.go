@@ -1,0 +1,150 @@
+package telemetry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crier/platform/fault"
+)
+
+func logger(t *testing.T, format string) (*slog.Logger, *bytes.Buffer) {
+	t.Helper()
+	var out bytes.Buffer
+	log, err := NewLogger(&out, format, slog.LevelInfo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log, &out
+}
+
+func TestLoggerWritesRequestIDAndFormat(t *testing.T) {
+	t.Parallel()
+	ctx := WithRequestID(t.Context(), "r-1")
+	for _, format := range []string{"json", "auto"} {
+		log, out := logger(t, format)
+		log.With("a", 1).InfoContext(ctx, "hello")
+		log.DebugContext(ctx, "unseen")
+		var line map[string]any
+		if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+			t.Fatalf("%s is not one JSON line: %v", out, err)
+		}
+		if line["request_id"] != "r-1" || line["msg"] != "hello" || line["a"] != 1.0 {
+			t.Error(line)
+		}
+	}
+	log, out := logger(t, "text")
+	log.Info("hello")
+	if got := out.String(); !strings.Contains(got, "level=INFO msg=hello") || strings.Contains(got, "request_id") {
+		t.Error(got)
+	}
+	if _, err := NewLogger(io.Discard, "xml", slog.LevelInfo); err == nil || RequestID(t.Context()) != "" {
+		t.Error("unknown format accepted, or a request id out of nothing")
+	}
+}
+
+func TestLogsHideSecrets(t *testing.T) {
+	t.Parallel()
+	const s = "s3cr3tvalue"
+	for _, format := range []string{"json", "text"} {
+		log, out := logger(t, format)
+		for _, key := range []string{"Authorization", "password", "access_token", "client_secret", "api_key", "apiKey", "Set-Cookie", "token", "private-key"} {
+			log.Info("m", key, s)
+			log.With(key, s).WithGroup("g").Info("m", slog.Group("h", key, s))
+		}
+		log.Info("get https://u:" + s + "@h/p?fields=id&access_token=" + s + "&x=1")
+		log.Info("m", "header", "Bearer "+s, "url", "https://h/?code="+s, "dsn", "postgres://crier:"+s+"@db/crier")
+		log.Info("m", "error", fmt.Errorf("Get %q: %w", "https://h/?oauth_token="+s, io.EOF))
+		if strings.Contains(out.String(), s) {
+			t.Error(out)
+		}
+	}
+	log, out := logger(t, "json")
+	log.Info("plain", "monkey", "kept", "tokens", 5, "url", "https://h/?fields=kept")
+	if got := out.String(); strings.Count(got, "kept") != 2 || strings.Contains(got, hidden) {
+		t.Error(got)
+	}
+}
+
+func TestListenerServesMetricsAndProfiles(t *testing.T) {
+	t.Parallel()
+	reg := NewRegistry()
+	posts := prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_posts_total", Help: "Posts."})
+	reg.MustRegister(posts)
+	posts.Add(3)
+	l, err := Serve(t.Context(), "127.0.0.1:0", reg, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{}}
+	for path, want := range map[string]string{
+		"/metrics": "crier_posts_total 3\n", "/metrics?": "go_goroutines ", "/debug/pprof/": "goroutine", "/debug/pprof/goroutine?debug=1": "goroutine profile",
+		"/debug/pprof/cmdline": "404", "/": "404",
+	} {
+		resp, err := client.Get("http://" + l.Addr() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err = errors.Join(err, resp.Body.Close()); err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %v, status %d without %q", path, err, resp.StatusCode, want)
+		}
+	}
+	client.CloseIdleConnections()
+	if _, err := Serve(t.Context(), l.Addr(), reg, slog.Default()); err == nil {
+		t.Error("a taken address is no error")
+	}
+	if err := l.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if conn, err := net.Dial("tcp", l.Addr()); err == nil {
+		_ = conn.Close()
+		t.Error("still listening")
+	}
+}
+
+func TestHealthTellsEachCheck(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	h := NewHealth(time.Second, slog.New(slog.NewTextHandler(&out, nil)))
+	if answers, healthy := h.Check(t.Context()); len(answers) != 0 || !healthy || h.Ready() {
+		t.Fatal(answers, healthy)
+	}
+	release := make(chan struct{})
+	defer close(release)
+	h.Add("replaced", func(context.Context) error { return io.EOF })
+	h.Add("replaced", func(context.Context) error { return nil })
+	h.Add("private", func(context.Context) error { return errors.New("dial 10.0.0.1: refused") })
+	h.Add("public", func(context.Context) error {
+		return fault.Wrap(fault.Unavailable, "op", "The database is starting.", errors.New("hidden cause"))
+	})
+	h.Add("polite", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	h.Add("deaf", func(context.Context) error { <-release; return nil })
+	answers, healthy := h.Check(t.Context())
+	want := map[string]string{
+		"replaced": "ok", "private": "Not reachable.", "public": "The database is starting.", "polite": "No answer within 1s.", "deaf": "No answer within 1s.",
+	}
+	if !maps.Equal(answers, want) || healthy {
+		t.Error(answers, healthy)
+	}
+	if !strings.Contains(out.String(), "10.0.0.1") || !strings.Contains(out.String(), "hidden cause") {
+		t.Error("causes are not logged")
+	}
+	for _, ready := range []bool{true, false} {
+		if h.SetReady(ready); h.Ready() != ready {
+			t.Error("readiness does not switch")
+		}
+	}
+}

@@ -1,0 +1,91 @@
+// Package bluesky publishes posts with images and threads on Bluesky and on any other AT protocol server, each exactly once under a record key of its own.
+package bluesky
+
+import (
+	"fmt"
+	"unicode/utf8"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+const (
+	collection   = "app.bsky.feed.post"
+	entryway     = "https://bsky.social"
+	maxGraphemes = 300
+	maxBytes     = 3000
+	maxImages    = 4
+	inFlight     = 4 // a server allows about ten calls a second from one address
+)
+
+// Connector is the Bluesky connector.
+type Connector struct {
+	shrinking chan struct{} // one decoded picture at a time: each can take hundreds of megabytes
+}
+
+var _ interface {
+	connector.Connector
+	connector.Refresher
+} = (*Connector)(nil)
+
+// New makes the connector. It holds nothing of any channel.
+func New() *Connector { return &Connector{shrinking: make(chan struct{}, 1)} }
+
+// Describe tells what Bluesky allows.
+func (c *Connector) Describe() connector.Descriptor {
+	return connector.Descriptor{
+		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with the password of your account.",
+		Capabilities: []string{"text", "image"},
+		Fields: []connector.Field{
+			{Key: "service", Label: "Service", DefaultValue: entryway, Type: "text", Hint: "The server of your account",
+				Validation: `^(https:\/\/[^\s\/@?#]+|http:\/\/(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?)\/?$`},
+			{Key: "identifier", Label: "Identifier", Validation: `^\s*\S{3,}\s*$`, Type: "text", Hint: "Your handle or e-mail address"},
+			{Key: "password", Label: "App password", Validation: `^.{3,}$`, Type: "password", Hint: "Made in Bluesky under Settings, Privacy and security, App passwords"},
+		},
+		Editor: "normal", MaxLength: maxGraphemes, Unit: connector.Graphemes,
+		Media: connector.MediaRules{MaxImages: maxImages},
+		Grade: publishing.GradeA, InFlight: inFlight,
+		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, with up to 4 images (PNG, JPEG or GIF) and no video. " +
+			"Images over 1,000,000 bytes are made smaller; GIFs over that size are refused. " +
+			"Links that begin with http:// or https://, @handles and #hashtags become links. Threads are chains of replies.",
+	}
+}
+
+// Validate applies the rules of the descriptor, the limit in bytes and those of images that cannot be made smaller.
+func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
+	d := c.Describe()
+	var out []connector.Problem
+	for i, part := range draft.Parts {
+		one := draft
+		one.Parts = []connector.DraftPart{part}
+		problems := append(connector.Check(d, one, 0), check(part)...)
+		for _, p := range problems {
+			out = append(out, connector.Problem{Part: i, Message: p.Message})
+		}
+	}
+	return out
+}
+
+// check is what the descriptor cannot say.
+func check(part connector.DraftPart) []connector.Problem {
+	var out []connector.Problem
+	add := func(format string, args ...any) {
+		out = append(out, connector.Problem{Message: fmt.Sprintf(format, args...)})
+	}
+	for _, m := range part.Media {
+		switch {
+		case m.Video || m.Size <= maxBlob:
+		case m.ContentType == "image/gif":
+			add("%s is too big for Bluesky: a GIF may have at most %d bytes, this one has %d.", m.Name, maxBlob, m.Size)
+		case m.Width*m.Height > maxPixels:
+			add("%s has too many pixels to be made smaller: %d x %d.", m.Name, m.Width, m.Height)
+		}
+	}
+	if n := len(part.Text); n > maxBytes {
+		add("The text is too long: %d of at most %d bytes.", n, maxBytes)
+	}
+	if !utf8.ValidString(part.Text) {
+		add("The text is not valid UTF-8.")
+	}
+	return out
+}

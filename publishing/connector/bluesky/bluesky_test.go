@@ -1,0 +1,347 @@
+package bluesky_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"image"
+	"image/png"
+	"io"
+	"net/http"
+	"net/url"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/publishing/connector"
+	"crier/publishing/connector/bluesky"
+	"crier/publishing/connector/conformance"
+	"crier/tests/pds"
+)
+
+func item(at time.Time, text string) connector.Item {
+	it := connector.Item{CreatedAt: at.UTC().Truncate(time.Millisecond), Text: text}
+	fresh(&it.Publication)
+	return it
+}
+
+func fresh[T any](p *id.ID[T]) { *p = id.New[T]() }
+
+func opener(raw []byte) func() (io.ReadCloser, error) {
+	return func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(raw)), nil }
+}
+
+func hostOf(t *testing.T, address string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Host
+}
+
+// post is a record as the judge reads it, apart from the connector's own words for it.
+type post struct {
+	Type      string `json:"$type"`
+	Text      string
+	CreatedAt string
+	Facets    []struct {
+		Index    struct{ ByteStart, ByteEnd int }
+		Features []map[string]string
+	}
+	Embed struct {
+		Images []struct {
+			Alt   string
+			Image struct {
+				Ref      map[string]string
+				MimeType string
+			}
+			AspectRatio struct{ Width, Height int }
+		}
+	}
+	Reply struct{ Root, Parent struct{ URI, CID string } }
+}
+
+func read(t *testing.T, r pds.Record) post {
+	t.Helper()
+	var p post
+	if err := json.Unmarshal(r.Value, &p); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func published(t *testing.T, server *pds.Server, account connector.Account) []conformance.Seen {
+	t.Helper()
+	type dated struct {
+		conformance.Seen
+		at string
+	}
+	var all []dated
+	for _, r := range server.Records(t, account.ID, "app.bsky.feed.post") {
+		p := read(t, r)
+		seen := conformance.Seen{ID: r.URI, Text: p.Text, Parent: p.Reply.Parent.URI, Root: p.Reply.Root.URI, MediaSHA256: []string{}}
+		for _, img := range p.Embed.Images {
+			sum := sha256.Sum256(server.Blob(t, account.ID, img.Image.Ref["$link"]))
+			seen.Alts = append(seen.Alts, img.Alt)
+			seen.MediaSHA256 = append(seen.MediaSHA256, hex.EncodeToString(sum[:]))
+		}
+		all = append(all, dated{seen, p.CreatedAt})
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].at < all[j].at })
+	var out []conformance.Seen
+	for _, d := range all {
+		out = append(out, d.Seen)
+	}
+	return out
+}
+
+// TestServer shares one server, because starting it takes seconds.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	server := pds.Start(t)
+	t.Run("conformance", func(t *testing.T) { conform(t, server) })
+	t.Run("own", func(t *testing.T) {
+		w := &world{server: server, account: server.CreateAccount(t, "alice.test", "alice-alice-1")}
+		w.session = w.connect(t, w.account)
+		t.Run("facets and white space are published as they are", w.facets)
+		t.Run("a big image is published smaller", w.bigImage)
+		t.Run("preparing twice gives the same record", w.sameRecord)
+		t.Run("a key that is taken by other content is refused", w.taken)
+		t.Run("a dropped answer is one post", w.dropped)
+		t.Run("the profile names the account", w.profile)
+		t.Run("a dead refresh token signs in anew", w.deadToken)
+	})
+}
+
+func conform(t *testing.T, server *pds.Server) {
+	account := server.CreateAccount(t, "conform.test", "conform-conform")
+	form := func(service, identifier, password string) map[string]string {
+		return map[string]string{"service": service, "identifier": identifier, "password": password}
+	}
+	conformance.Run(t, conformance.Suite{
+		New:    func() connector.Connector { return bluesky.New() },
+		Allow:  []string{hostOf(t, server.URL)},
+		Fields: func(*testing.T) map[string]string { return form(server.URL, "@"+account.Handle, account.Password) },
+		BadFields: map[string]map[string]string{
+			"a wrong password":     form(server.URL, account.Handle, "wrong-wrong-wrong"),
+			"nobody's name":        form(server.URL, "nobody.test", account.Password),
+			"no password":          form(server.URL, account.Handle, ""),
+			"plain http":           form("http://pds.example.com", account.Handle, account.Password),
+			"an address inside":    form("https://10.0.0.1", account.Handle, account.Password),
+			"a port that is taboo": form("http://127.0.0.1:1", account.Handle, account.Password),
+		},
+		Published: func(t *testing.T, a connector.Account) []conformance.Seen { return published(t, server, a) },
+	})
+}
+
+type world struct {
+	server  *pds.Server
+	account pds.Account
+	session *connector.Session
+}
+
+func (w *world) connect(t *testing.T, account pds.Account) *connector.Session {
+	t.Helper()
+	return w.connectAt(t, w.server.URL, account)
+}
+
+func (w *world) connectAt(t *testing.T, service string, account pds.Account) *connector.Session {
+	t.Helper()
+	env := connector.Env{HTTP: conformance.NewLine(t, hostOf(t, service)), Clock: clock.System{}}
+	done, err := bluesky.New().Connect(t.Context(), env, map[string]string{"service": service, "identifier": account.Handle, "password": account.Password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done.Account.ID != account.DID || done.Account.Profile != account.Handle {
+		t.Fatalf("connected %+v", done.Account)
+	}
+	return &connector.Session{Env: env, Account: done.Account, Credential: done.Credential}
+}
+
+func (w *world) item(text string) connector.Item { return item(w.session.Clock.Now(), text) }
+
+// find gives the record of a Ref.
+func (w *world) find(t *testing.T, ref connector.Ref) post {
+	t.Helper()
+	for _, r := range w.server.Records(t, w.account.DID, "app.bsky.feed.post") {
+		if r.URI == ref.ID {
+			return read(t, r)
+		}
+	}
+	t.Fatalf("no record %s", ref.ID)
+	return post{}
+}
+
+func (w *world) facets(t *testing.T) {
+	text := " \n👍 @alice.test @nobody.test #日本 https://münchen.example/a. \t\n"
+	it := w.item(text)
+	ref, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rkey := ref.ID[strings.LastIndex(ref.ID, "/")+1:]
+	if ref.URL != "https://bsky.app/profile/alice.test/post/"+rkey {
+		t.Errorf("URL %s", ref.URL)
+	}
+	p := w.find(t, ref)
+	if p.Text != text || p.CreatedAt != it.CreatedAt.Format("2006-01-02T15:04:05.000Z") {
+		t.Errorf("%q at %s", p.Text, p.CreatedAt)
+	}
+	var got []string
+	for _, f := range p.Facets {
+		feature := f.Features[0]
+		got = append(got, text[f.Index.ByteStart:f.Index.ByteEnd]+" "+feature["did"]+feature["tag"]+feature["uri"])
+	}
+	want := []string{"@alice.test " + w.account.DID, "#日本 日本", "https://münchen.example/a https://xn--mnchen-3ya.example/a"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("facets %q, want %q", got, want)
+	}
+}
+
+func (w *world) bigImage(t *testing.T) {
+	var b bytes.Buffer
+	enc := png.Encoder{CompressionLevel: png.NoCompression}
+	if err := enc.Encode(&b, image.NewRGBA(image.Rect(0, 0, 900, 600))); err != nil {
+		t.Fatal(err)
+	}
+	it := w.item("big")
+	it.Media = []connector.Media{{ContentType: "image/png", Name: "big.png", Size: int64(b.Len()), Alt: " alt\n", Open: opener(b.Bytes())}}
+	ref, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	img := w.find(t, ref).Embed.Images[0]
+	body := w.server.Blob(t, w.account.DID, img.Image.Ref["$link"])
+	cfg, format, err := image.DecodeConfig(bytes.NewReader(body))
+	if err != nil || format != "jpeg" || img.Image.MimeType != "image/jpeg" || len(body) > 1_000_000 || cfg.Width != img.AspectRatio.Width || cfg.Height != img.AspectRatio.Height || img.Alt != " alt\n" {
+		t.Errorf("%d bytes of %s, %+v, %v", len(body), format, img, err)
+	}
+}
+
+// sameRecord commits what a second, forgetful Prepare made: the server accepts it only as the very same record.
+func (w *world) sameRecord(t *testing.T) {
+	it := w.item("same #tag @alice.test")
+	for _, alt := range []string{"one", "two"} {
+		it.Media = append(it.Media, connector.Media{ContentType: "image/png", Name: alt, Size: 3, Alt: alt, Open: opener([]byte(alt))})
+	}
+	first, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Handle = nil
+	second, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
+	if err != nil || second.ID != first.ID || string(second.Data) != string(first.Data) {
+		t.Errorf("%+v and then %+v, %v", first, second, err)
+	}
+}
+
+func (w *world) taken(t *testing.T) {
+	it := w.item("ours")
+	first, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Text, it.Handle = "another", nil
+	it, err = conformance.Prepare(t.Context(), bluesky.New(), w.session, it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bluesky.New().Commit(t.Context(), w.session, it)
+	wantKind(t, err, connector.KindContent, 0)
+	v, err := bluesky.New().Reconcile(t.Context(), w.session, it)
+	if err != nil || v.Outcome != connector.CannotTell {
+		t.Errorf("%+v %v", v, err)
+	}
+	if p := w.find(t, first); p.Text != "ours" {
+		t.Errorf("the record became %q", p.Text)
+	}
+}
+
+// dropped loses the real server's answer on a real wire.
+func (w *world) dropped(t *testing.T) {
+	proxy := pds.StartProxy(t, w.server.URL)
+	s := w.connectAt(t, proxy.URL, w.account)
+	it, err := conformance.Prepare(t.Context(), bluesky.New(), s, w.item("dropped"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy.HoldAnswer("com.atproto.repo.putRecord").Drop()
+	_, err = bluesky.New().Commit(t.Context(), s, it)
+	wantKind(t, err, connector.KindUnknown, 0)
+	v, err := bluesky.New().Reconcile(t.Context(), s, it)
+	if err != nil || v.Outcome != connector.Published {
+		t.Fatalf("%+v %v", v, err)
+	}
+	if p := w.find(t, v.Ref); p.Text != "dropped" || proxy.Forwarded("com.atproto.repo.putRecord") != 1 {
+		t.Errorf("%q after %d calls", p.Text, proxy.Forwarded("com.atproto.repo.putRecord"))
+	}
+	hold := proxy.HoldRequest("com.atproto.repo.putRecord")
+	hold.Drop()
+	lost, err := conformance.Prepare(t.Context(), bluesky.New(), s, w.item("lost"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = bluesky.New().Commit(t.Context(), s, lost)
+	wantKind(t, err, connector.KindUnknown, 0)
+	if v, err := bluesky.New().Reconcile(t.Context(), s, lost); err != nil || v.Outcome != connector.NotPublished {
+		t.Errorf("%+v %v", v, err)
+	}
+}
+
+func (w *world) profile(t *testing.T) {
+	w.call(t, "com.atproto.repo.putRecord", w.token(t, "accessJwt"), `{"repo":"`+w.account.DID+`","collection":"app.bsky.actor.profile","rkey":"self","record":{"displayName":" Alice A. "}}`)
+	if s := w.connect(t, w.account); s.Account.Name != "Alice A." {
+		t.Errorf("the account's name is %q", s.Account.Name)
+	}
+}
+
+func (w *world) deadToken(t *testing.T) {
+	dead := w.token(t, "refreshJwt")
+	w.call(t, "com.atproto.server.deleteSession", dead, "")
+	raw, err := bluesky.New().Refresh(t.Context(), w.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.session.Credential = raw
+	if w.token(t, "refreshJwt") == dead {
+		t.Error("the dead token is kept")
+	}
+	if _, err := conformance.Publish(t.Context(), bluesky.New(), w.session, w.item("alive")); err != nil {
+		t.Error(err)
+	}
+}
+
+func (w *world) token(t *testing.T, name string) string {
+	t.Helper()
+	var cred map[string]string
+	if err := json.Unmarshal(w.session.Credential, &cred); err != nil || cred[name] == "" {
+		t.Fatalf("no %s: %v", name, err)
+	}
+	return cred[name]
+}
+
+func (w *world) call(t *testing.T, method, token, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL+"/xrpc/"+method, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+token)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := w.session.HTTP.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		words, err := io.ReadAll(resp.Body)
+		t.Fatalf("%s: %d %s %v", method, resp.StatusCode, words, err)
+	}
+}

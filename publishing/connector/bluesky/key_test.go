@@ -1,0 +1,83 @@
+package bluesky
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/id"
+	"crier/publishing"
+)
+
+// tidPattern is the shape that the protocol asks of a TID.
+var tidPattern = regexp.MustCompile(`^[234567abcdefghij][234567abcdefghijklmnopqrstuvwxyz]{12}$`)
+
+func publication(t testing.TB, s string) publishing.PublicationID {
+	t.Helper()
+	var p publishing.PublicationID
+	if err := p.UnmarshalText([]byte(s)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func fresh[T any](p *id.ID[T]) { *p = id.New[T]() }
+
+// microseconds reads the time of a key back.
+func microseconds(key string) int64 {
+	var n uint64
+	for _, c := range []byte(key) {
+		n = n<<5 | uint64(strings.IndexByte(sortable, c))
+	}
+	return int64(n >> 10)
+}
+
+func TestRecordKeyNeverChanges(t *testing.T) {
+	t.Parallel()
+	p := publication(t, "0199a0b2-7c3d-7e4f-8a5b-6c7d8e9f0a1b")
+	at := time.Date(2026, 11, 21, 4, 5, 6, 789e6, time.UTC)
+	const want = "3n2s7vohe72te"
+	if got := recordKey(p, at); got != want {
+		t.Errorf("the key is %s; a stored publication counts on %s", got, want)
+	}
+	if got := recordKey(p, at.In(time.FixedZone("", 3600))); got != want {
+		t.Errorf("the time zone changes the key to %s", got)
+	}
+}
+
+func TestRecordKeyIsTID(t *testing.T) {
+	t.Parallel()
+	for _, at := range []time.Time{time.UnixMilli(0), time.UnixMilli(1), time.Date(2026, 1, 2, 3, 4, 5, 6e6, time.UTC), time.Date(2199, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
+		for range 1000 {
+			var p publishing.PublicationID
+			fresh(&p)
+			key := recordKey(p, at)
+			if !tidPattern.MatchString(key) {
+				t.Fatalf("%q is no TID", key)
+			}
+			if off := microseconds(key) - at.UnixMicro(); off < -1<<20 || off > 1<<20 {
+				t.Fatalf("the time of %q is %d microseconds off", key, off)
+			}
+		}
+	}
+}
+
+func TestRecordKeysOfOneMomentDiffer(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 11, 21, 4, 5, 6, 0, time.UTC)
+	taken := map[string]bool{}
+	clash := 0
+	for range 10_000 { // a hundred threads of the greatest length; by chance 0.05 clashes
+		var p publishing.PublicationID
+		fresh(&p)
+		key := recordKey(p, at)
+		if taken[key] {
+			clash++
+		}
+		taken[key] = true
+	}
+	if clash > 3 {
+		t.Errorf("%d of 10,000 keys clash", clash)
+	}
+}

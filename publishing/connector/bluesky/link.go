@@ -1,0 +1,60 @@
+package bluesky
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+const maxURI = 2000 // bytes; what is longer stays plain text
+
+// asciiURI is a link in the form that records carry: the scheme and an international host in ASCII, the rest percent-encoded where it must be.
+// A plain link comes back as it is.
+func asciiURI(link string) (string, bool) {
+	start := strings.Index(link, "://") + len("://")
+	end := start + strings.IndexAny(link[start:]+"/", `/?#\`)
+	u, err := url.Parse(link[:end])
+	if err != nil || u.Hostname() == "" || u.User != nil {
+		return "", false
+	}
+	host, err := asciiHost(u)
+	uri := strings.ToLower(link[:start]) + host + escape(link[end:])
+	return uri, err == nil && len(uri) <= maxURI
+}
+
+func asciiHost(u *url.URL) (string, error) {
+	if !strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }) {
+		return u.Host, nil
+	}
+	name, err := idna.Lookup.ToASCII(u.Hostname())
+	if port := u.Port(); port != "" {
+		name += ":" + port
+	}
+	return name, err
+}
+
+// escape percent-encodes the bytes that no URI may hold and leaves the rest, earlier escapes included.
+func escape(s string) string {
+	var b strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c <= ' ' || c > '~' || strings.IndexByte("\"<>\\^`{|}", c) >= 0 || c == '%' && !escaped(s[i+1:]) {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
+}
+
+// escaped tells whether two hexadecimal digits follow a percent sign.
+func escaped(after string) bool {
+	if len(after) < 2 {
+		return false
+	}
+	_, err := hex.DecodeString(after[:2])
+	return err == nil
+}

@@ -1,0 +1,95 @@
+package bluesky
+
+import (
+	"bytes"
+	"encoding/binary"
+	"image"
+)
+
+const orientationTag = 0x0112
+
+// orientationOf reads how a JPEG file wants to be turned, 1 to 8 as EXIF counts; 1 when it does not say.
+func orientationOf(raw []byte) int {
+	if !bytes.HasPrefix(raw, []byte{0xff, 0xd8}) {
+		return 1
+	}
+	for p := raw[2:]; len(p) >= 4 && p[0] == 0xff && p[1] != 0xda; {
+		size := 2 + int(binary.BigEndian.Uint16(p[2:]))
+		if size < 4 || size > len(p) {
+			return 1
+		}
+		if tiff, ok := bytes.CutPrefix(p[4:size], []byte("Exif\x00\x00")); ok && p[1] == 0xe1 {
+			return tiffOrientation(tiff)
+		}
+		p = p[size:]
+	}
+	return 1
+}
+
+// tiffOrientation looks through the first directory of EXIF data.
+func tiffOrientation(tiff []byte) int {
+	const entry = 12 // bytes
+	if len(tiff) < 8 {
+		return 1
+	}
+	var order binary.ByteOrder = binary.BigEndian
+	if tiff[0] == 'I' {
+		order = binary.LittleEndian
+	}
+	at := int64(order.Uint32(tiff[4:]))
+	if at+2 > int64(len(tiff)) {
+		return 1
+	}
+	count := int(order.Uint16(tiff[at:]))
+	for p := tiff[at+2:]; count > 0 && len(p) >= entry; p, count = p[entry:], count-1 {
+		if order.Uint16(p) != orientationTag {
+			continue
+		}
+		if o := int(order.Uint16(p[8:])); o >= 1 && o <= 8 {
+			return o
+		}
+	}
+	return 1
+}
+
+// upright turns and mirrors a picture as its orientation says.
+func upright(src *image.RGBA, orientation int) *image.RGBA {
+	if orientation == 1 {
+		return src
+	}
+	w, h := src.Rect.Dx(), src.Rect.Dy()
+	size := image.Rect(0, 0, w, h)
+	if orientation > 4 {
+		size = image.Rect(0, 0, h, w)
+	}
+	dst := image.NewRGBA(size)
+	for y := range h {
+		for x := range w {
+			to := turned(x, y, w-1, h-1, orientation)
+			dst.SetRGBA(to.X, to.Y, src.RGBAAt(x, y))
+		}
+	}
+	return dst
+}
+
+// turned is where a pixel of the file stands when it is shown; right and bottom are the greatest x and y of the file.
+func turned(x, y, right, bottom, orientation int) image.Point {
+	switch orientation {
+	case 2:
+		return image.Pt(right-x, y)
+	case 3:
+		return image.Pt(right-x, bottom-y)
+	case 4:
+		return image.Pt(x, bottom-y)
+	case 5:
+		return image.Pt(y, x)
+	case 6:
+		return image.Pt(bottom-y, x)
+	case 7:
+		return image.Pt(bottom-y, right-x)
+	case 8:
+		return image.Pt(y, right-x)
+	default:
+		return image.Pt(x, y)
+	}
+}

@@ -1,0 +1,175 @@
+package bluesky
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"time"
+
+	"crier/publishing/connector"
+)
+
+// record is a post as the repository holds it.
+type record struct {
+	Type      string        `json:"$type"`
+	Text      string        `json:"text"`
+	CreatedAt string        `json:"createdAt"`
+	Facets    []recordFacet `json:"facets,omitempty"`
+	Embed     *embed        `json:"embed,omitempty"`
+	Reply     *reply        `json:"reply,omitempty"`
+}
+
+type recordFacet struct {
+	Index    byteSlice `json:"index"`
+	Features []feature `json:"features"`
+}
+
+type byteSlice struct {
+	Start int `json:"byteStart"`
+	End   int `json:"byteEnd"`
+}
+
+type feature struct {
+	Type string `json:"$type"`
+	URI  string `json:"uri,omitempty"`
+	DID  string `json:"did,omitempty"`
+	Tag  string `json:"tag,omitempty"`
+}
+
+type embed struct {
+	Type   string       `json:"$type"`
+	Images []embedImage `json:"images"`
+}
+
+type embedImage struct {
+	Alt         string       `json:"alt"`
+	Image       blob         `json:"image"`
+	AspectRatio *aspectRatio `json:"aspectRatio,omitempty"`
+}
+
+type aspectRatio struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+}
+
+// blob names uploaded bytes by their content.
+type blob struct {
+	Type string `json:"$type"`
+	Ref  struct {
+		Link string `json:"$link"`
+	} `json:"ref"`
+	MimeType string `json:"mimeType"`
+	Size     int64  `json:"size"`
+}
+
+type reply struct {
+	Root   strongRef `json:"root"`
+	Parent strongRef `json:"parent"`
+}
+
+// strongRef names one version of a record; Ref.Data holds it.
+type strongRef struct {
+	URI string `json:"uri"`
+	CID string `json:"cid"`
+}
+
+// makeRecord builds the record from what is frozen with the publication, the handle included: the same input gives the same bytes, always.
+func makeRecord(item connector.Item, h handle) (json.RawMessage, error) {
+	rec := record{Type: collection, Text: item.Text, CreatedAt: item.CreatedAt.UTC().Format("2006-01-02T15:04:05.000Z")}
+	for _, f := range h.Facets {
+		rec.Facets = append(rec.Facets, recordFacet{byteSlice{f.Start, f.End}, []feature{f.feature()}})
+	}
+	if len(h.Images) > 0 {
+		rec.Embed = &embed{Type: "app.bsky.embed.images"}
+	}
+	for i, up := range h.Images {
+		rec.Embed.Images = append(rec.Embed.Images, up.embed(item.Media[i].Alt))
+	}
+	var err error
+	if rec.Reply, err = replyTo(item); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(rec); err != nil {
+		return nil, &connector.Error{Kind: connector.KindContent, Public: "This post cannot be written as JSON.", Err: err}
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
+}
+
+func (f facet) feature() feature {
+	const facetType = "app.bsky.richtext.facet#"
+	switch {
+	case f.URI != "":
+		return feature{Type: facetType + "link", URI: f.URI}
+	case f.DID != "":
+		return feature{Type: facetType + "mention", DID: f.DID}
+	default:
+		return feature{Type: facetType + "tag", Tag: f.Tag}
+	}
+}
+
+func (u upload) embed(alt string) embedImage {
+	out := embedImage{Alt: alt, Image: u.Blob}
+	if u.Width > 0 && u.Height > 0 {
+		out.AspectRatio = &aspectRatio{u.Width, u.Height}
+	}
+	return out
+}
+
+func replyTo(item connector.Item) (*reply, error) {
+	root, parent := item.Root, item.Parent
+	if root == nil && parent == nil {
+		return nil, nil
+	}
+	if root == nil {
+		root = parent
+	}
+	if parent == nil {
+		parent = root
+	}
+	var out reply
+	err := errors.Join(out.Root.read(root), out.Parent.read(parent))
+	if err != nil {
+		return nil, &connector.Error{Kind: connector.KindOperator, Public: "The stored reference to the post before this one cannot be read.", Err: err}
+	}
+	return &out, nil
+}
+
+func (r *strongRef) read(ref *connector.Ref) error {
+	if err := json.Unmarshal(ref.Data, r); err != nil {
+		return err
+	}
+	if r.URI == "" || r.CID == "" {
+		return errors.New("a reference lacks its URI or its CID")
+	}
+	return nil
+}
+
+// sameJSON compares two documents by what they say, not by how they are written.
+func sameJSON(a, b json.RawMessage) bool {
+	var x, y any
+	return decodeExactly(a, &x) == nil && decodeExactly(b, &y) == nil && reflect.DeepEqual(x, y)
+}
+
+func decodeExactly(raw json.RawMessage, into *any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	return dec.Decode(into)
+}
+
+// refOf makes the Ref of a published record.
+func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
+	uri := "at://" + cred.DID + "/" + collection + "/" + rkey
+	data, err := json.Marshal(strongRef{uri, cid})
+	who := cred.Handle
+	if who == "" || who == "handle.invalid" {
+		who = cred.DID
+	}
+	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + who + "/post/" + rkey, Data: data}, err
+}
+
+// stale tells uploads that the server may have dropped by now, because no record names them yet.
+func (u upload) stale(now time.Time) bool { return now.Sub(time.Unix(u.At, 0)) > keepsUploads }

@@ -1,0 +1,55 @@
+package bluesky
+
+import (
+	"strings"
+	"testing"
+
+	"crier/publishing/connector"
+)
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	family := "👩‍👩‍👧" // one grapheme of 18 bytes
+	image := connector.Media{ContentType: "image/png", Name: "a.png", Size: 5_000_000, Width: 4000, Height: 3000}
+	with := func(change func(*connector.Media)) connector.DraftPart {
+		m := image
+		change(&m)
+		return connector.DraftPart{Media: []connector.Media{m}}
+	}
+	for name, tc := range map[string]struct {
+		part    connector.DraftPart
+		refused bool
+	}{
+		"299 graphemes":              {connector.DraftPart{Text: strings.Repeat("é", 299)}, false},
+		"300 graphemes":              {connector.DraftPart{Text: strings.Repeat("e\u0301", 300)}, false},
+		"301 graphemes":              {connector.DraftPart{Text: strings.Repeat("a", 301)}, true},
+		"2,999 bytes":                {connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 11)}, false},
+		"3,000 bytes":                {connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 12)}, false},
+		"3,001 bytes":                {connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 13)}, true},
+		"broken UTF-8":               {connector.DraftPart{Text: "a\xff"}, true},
+		"a big image":                {with(func(*connector.Media) {}), false},
+		"a big image of 40 million":  {with(func(m *connector.Media) { m.Width, m.Height = 8000, 5000 }), false},
+		"a big image of more pixels": {with(func(m *connector.Media) { m.Width, m.Height = 8000, 5001 }), true},
+		"a small one of more pixels": {with(func(m *connector.Media) { m.Size, m.Width = maxBlob, 80000 }), false},
+		"a gif at the limit":         {with(func(m *connector.Media) { m.Size, m.ContentType = maxBlob, "image/gif" }), false},
+		"a gif above the limit":      {with(func(m *connector.Media) { m.Size, m.ContentType = maxBlob+1, "image/gif" }), true},
+		"a video":                    {with(func(m *connector.Media) { m.Video, m.ContentType = true, "video/mp4" }), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			problems := New().Validate(connector.Draft{Parts: []connector.DraftPart{{Text: "fine"}, tc.part}})
+			if (len(problems) > 0) != tc.refused {
+				t.Fatalf("%+v", problems)
+			}
+			for _, p := range problems {
+				if p.Part != 1 || p.Message == "" {
+					t.Errorf("%+v", p)
+				}
+			}
+			err := fit(connector.Item{Text: tc.part.Text, Media: tc.part.Media})
+			if err != nil && !tc.refused {
+				t.Errorf("Prepare refuses it: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,190 @@
+package bluesky
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/outbound"
+	"crier/publishing/connector"
+)
+
+const (
+	maxAnswer = 1 << 20 // bytes
+	maxRaw    = 300     // bytes of the server's words in an error
+	maxAfter  = 24 * time.Hour
+)
+
+// client calls one server.
+type client struct {
+	http    connector.HTTP
+	clock   clock.Clock
+	base    string
+	token   string   // bearer, may be empty
+	secrets []string // what an error may not repeat
+}
+
+func (cl client) request(ctx context.Context, httpMethod, method string, query url.Values, body io.Reader) (*http.Request, error) {
+	address := cl.base + "/xrpc/" + method
+	if len(query) > 0 {
+		address += "?" + query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, httpMethod, address, body)
+	if err != nil {
+		return nil, &connector.Error{Kind: connector.KindContent, Public: "The address of the Bluesky service cannot be used.", Err: err}
+	}
+	if cl.token != "" {
+		req.Header.Set("Authorization", "Bearer "+cl.token)
+	}
+	return req, nil
+}
+
+// query reads.
+func (cl client) query(ctx context.Context, method string, query url.Values, out any) error {
+	req, err := cl.request(ctx, http.MethodGet, method, query, http.NoBody)
+	if err != nil {
+		return err
+	}
+	resp, err := cl.http.Do(req)
+	return cl.read(resp, err, out, false)
+}
+
+// call changes what may be changed twice. A nil body sends none.
+func (cl client) call(ctx context.Context, method, contentType string, body []byte, out any) error {
+	req, err := cl.post(ctx, method, contentType, body)
+	if err != nil {
+		return err
+	}
+	resp, err := cl.http.Do(req)
+	return cl.read(resp, err, out, false)
+}
+
+// commit makes the irreversible call.
+func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
+	req, err := cl.post(ctx, method, "application/json", body)
+	if err != nil {
+		return err
+	}
+	resp, err := cl.http.Commit(req)
+	return cl.read(resp, err, out, true)
+}
+
+func (cl client) post(ctx context.Context, method, contentType string, body []byte) (*http.Request, error) {
+	req, err := cl.request(ctx, http.MethodPost, method, nil, bytes.NewReader(body))
+	if err == nil && contentType != "" {
+		req.Header.Set("Content-Type", contentType)
+	}
+	return req, err
+}
+
+// read decodes an answer into out.
+func (cl client) read(resp *http.Response, err error, out any, committing bool) error {
+	if err != nil {
+		return connector.FromSend(err, committing)
+	}
+	body, err := outbound.ReadAll(resp, maxAnswer)
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return cl.refusal(resp, body, committing) // the status alone decides, even if the body broke
+	}
+	if err == nil {
+		err = json.Unmarshal(body, out)
+	}
+	if err == nil {
+		return nil
+	}
+	return unreadable(resp.StatusCode, err, committing)
+}
+
+// unreadable is a success whose words got lost: in a commit the record may well be there.
+func unreadable(status int, err error, committing bool) *connector.Error {
+	e := &connector.Error{Kind: connector.KindTransient, Status: status, Public: "The answer of the Bluesky server cannot be read.", Err: err}
+	if committing {
+		e.Kind = connector.KindUnknown
+	}
+	return e
+}
+
+// refusal classifies by the server's code first, then by the status.
+func (cl client) refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
+	e := connector.FromStatus(resp, committing)
+	var said struct{ Error, Message string }
+	if json.Unmarshal(body, &said) == nil {
+		e.Code, e.Raw = cl.clean(said.Error), cl.clean(said.Message)
+	}
+	if resp.StatusCode < 500 { // a code of a failing server proves nothing
+		byCode(e, committing)
+	}
+	if e.Kind == connector.KindTransient && resp.StatusCode < 500 && e.After == 0 {
+		e.After = cl.reset(resp.Header)
+	}
+	return e
+}
+
+func byCode(e *connector.Error, committing bool) {
+	switch e.Code {
+	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
+		e.Kind, e.Public = connector.KindReauth, "Bluesky no longer accepts our access; reconnect the channel."
+	case "AuthFactorTokenRequired":
+		e.Kind, e.Public = connector.KindReauth, "This account has two-factor sign-in: use an app password, made in Bluesky under Settings, Privacy and security, App passwords."
+	case "AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended":
+		e.Kind, e.Public = connector.KindDisconnect, "Bluesky has taken this account down."
+	case "AccountDeactivated", "RepoDeactivated":
+		e.Kind, e.Public = connector.KindDisconnect, "This Bluesky account is deactivated; activate it again in Bluesky."
+	case "AccountNotFound", "RepoNotFound":
+		e.Kind, e.Public = connector.KindDisconnect, "This account is no longer on its Bluesky server."
+	case "RateLimitExceeded":
+		e.Kind, e.Public = connector.KindTransient, "Bluesky asks us to slow down."
+	case "BlobNotFound": // servers drop uploads that no record names; Prepare uploads old ones again
+		e.Kind, e.Public = connector.KindTransient, "Bluesky lost an uploaded image; it will be uploaded again."
+	default:
+		byStatus(e, committing)
+	}
+}
+
+func byStatus(e *connector.Error, committing bool) {
+	switch {
+	case e.Status == http.StatusRequestTimeout && committing:
+		e.Kind, e.Public = connector.KindUnknown, "The Bluesky server gave up waiting, so it may or may not have published this."
+	case e.Status == http.StatusRequestTimeout:
+		e.Kind, e.Public = connector.KindTransient, "The Bluesky server gave up waiting."
+	case e.Kind == connector.KindContent && e.Raw != "":
+		e.Public = "Bluesky refused this: " + strings.TrimRight(e.Raw, ".") + "."
+	}
+}
+
+// clean shortens a server's words to one line without our secrets.
+func (cl client) clean(words string) string {
+	for _, secret := range append(cl.secrets, cl.token) {
+		if secret != "" {
+			words = strings.ReplaceAll(words, secret, "…")
+		}
+	}
+	words = strings.Join(strings.Fields(words), " ")
+	return strings.ToValidUTF8(words[:min(len(words), maxRaw)], "")
+}
+
+// reset reads when a rate limit's window ends, a time in Unix seconds; 0 when absent.
+func (cl client) reset(h http.Header) time.Duration {
+	at, err := strconv.ParseInt(h.Get("RateLimit-Reset"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return min(max(time.Unix(at, 0).Sub(cl.clock.Now()), 0), maxAfter)
+}
+
+// codeOf gives the server's code of an error, or "".
+func codeOf(err error) string {
+	var e *connector.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+package conformance
+
+import (
+	"encoding/json"
+	"reflect"
+	"regexp"
+	"slices"
+	"testing"
+
+	"crier/publishing/connector"
+)
+
+var identifier = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
+
+func (s Suite) describe(t *testing.T) {
+	d := s.New().Describe()
+	if !reflect.DeepEqual(d, s.New().Describe()) {
+		t.Error("Describe is not constant")
+	}
+	check := func(ok bool, complaint string) {
+		t.Helper()
+		if !ok {
+			t.Error(complaint)
+		}
+	}
+	has := func(capability string) bool { return slices.Contains(d.Capabilities, capability) }
+	check(identifier.MatchString(d.ID), "the ID is not a lower-case identifier")
+	check(d.Name != "", "no Name")
+	check(d.Rules != "", "no Rules for agents")
+	check(d.Grade.Valid(), "no valid Grade")
+	check(d.InFlight >= 0, "InFlight is negative")
+	check(slices.Contains([]string{"none", "normal", "markdown", "html"}, d.Editor), "the Editor is unknown")
+	check(slices.Contains([]connector.Unit{connector.Graphemes, connector.UTF16, connector.Runes, connector.Bytes}, d.Unit), "the Unit is unknown")
+	check(has("text") == (d.MaxLength > 0), `capability "text" and MaxLength disagree`)
+	check(has("image") == (d.Media.MaxImages > 0), `capability "image" and MaxImages disagree`)
+	check(has("video") == (d.Media.MaxVideos > 0), `capability "video" and MaxVideos disagree`)
+	known := slices.DeleteFunc(slices.Clone(d.Capabilities), func(c string) bool { return c == "text" || c == "image" || c == "video" })
+	check(len(known) == 0 && len(d.Capabilities) <= 3, "Capabilities repeat or are unknown")
+	describeFields(t, d, s.Fields(t))
+}
+
+func describeFields(t *testing.T, d connector.Descriptor, good map[string]string) {
+	keys := map[string]bool{}
+	for _, f := range d.Fields {
+		if f.Key == "" || f.Label == "" || keys[f.Key] || f.Type != "text" && f.Type != "password" {
+			t.Errorf("field %+v needs a key of its own, a label and the type text or password", f)
+		}
+		keys[f.Key] = true
+		rule, err := regexp.Compile(f.Validation)
+		value, given := good[f.Key]
+		if err != nil {
+			t.Errorf("field %s: %v", f.Key, err)
+		} else if given && !rule.MatchString(value) {
+			t.Errorf("field %s: its Validation refuses a value that connects", f.Key)
+		}
+		if f.Type == "password" && f.DefaultValue != "" {
+			t.Errorf("field %s: a password with a default value", f.Key)
+		}
+	}
+	for key := range good {
+		if !keys[key] {
+			t.Errorf("the good form has a field %q that the descriptor lacks", key)
+		}
+	}
+}
+
+func (s Suite) connect(t *testing.T) {
+	t.Run("a good form opens an account", func(t *testing.T) {
+		r := s.unconnected(t)
+		fields := s.Fields(t)
+		first, err := r.c.Connect(t.Context(), r.s.Env, fields)
+		if err != nil {
+			t.Fatalf("Connect: %v", err)
+		}
+		a := first.Account
+		if a.ID == "" || a.Name == "" || !a.Grade.Valid() || !json.Valid(first.Credential) || len(a.Data) > 0 && !json.Valid(a.Data) {
+			t.Errorf("the account lacks an ID, a name or a grade, or its documents are not JSON: %+v", a)
+		}
+		r.secrets = secretsOf(r.c.Describe(), fields, first)
+		r.noSecret("the account", a.ID+a.Name+a.Profile+a.Picture+string(a.Data))
+		second, err := s.New().Connect(t.Context(), r.s.Env, fields)
+		if err != nil || second.Account.ID != a.ID {
+			t.Errorf("connecting again gives the account %q (%v), first %q", second.Account.ID, err, a.ID)
+		}
+	})
+	t.Run("a platform that is down blames nobody", func(t *testing.T) {
+		r := s.unconnected(t)
+		for _, fault := range []Fault{RefuseDial, ErrorBefore, RateLimit} {
+			r.line.breakCalls(fault, maxSteps)
+			_, err := r.c.Connect(t.Context(), r.s.Env, s.Fields(t))
+			if r.line.counted().struck == 0 {
+				t.Skip("this connector connects without any call")
+			}
+			if connector.KindOf(err, false) != connector.KindTransient {
+				t.Errorf("%s: %v, want it to be transient", fault, err)
+			}
+		}
+	})
+	for name, fields := range s.BadFields {
+		t.Run(name+" is refused", func(t *testing.T) { s.refused(t, fields) })
+	}
+}
+
+// refused connects with a form that must not connect.
+func (s Suite) refused(t *testing.T, fields map[string]string) {
+	r := s.unconnected(t)
+	_, err := r.c.Connect(t.Context(), r.s.Env, fields)
+	if err == nil {
+		t.Fatal("accepted")
+	}
+	r.secrets = secretsOf(r.c.Describe(), fields, connector.Connected{})
+	r.judgeError("Connect", err)
+	if connector.KindOf(err, false) == connector.KindUnknown {
+		t.Errorf("Connect changes nothing for good, so its failure is never unknown: %v", err)
+	}
+}
+
+func (s Suite) refresh(t *testing.T) {
+	if _, ok := s.New().(connector.Refresher); !ok {
+		t.Skip("the access of this connector does not expire")
+	}
+	t.Run("a new credential publishes", func(t *testing.T) {
+		r := s.connected(t)
+		for range 2 {
+			before := string(r.s.Credential)
+			r.renewCredential()
+			if string(r.s.Credential) == before {
+				t.Error("Refresh returned the credential that it got")
+			}
+		}
+		item := r.prepared()
+		if _, err := r.commit(&item); err != nil {
+			t.Fatalf("Commit: %v", err)
+		}
+		r.want(1, item)
+	})
+	t.Run("a lost answer does not lose the channel without a word", func(t *testing.T) {
+		r := s.connected(t)
+		r.line.breakCalls(DropAnswer, 1)
+		_, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s)
+		if r.line.counted().struck == 0 {
+			t.Skip("this connector refreshes without any call")
+		}
+		if err != nil {
+			r.judgeError("Refresh", err)
+			if kind := connector.KindOf(err, false); kind != connector.KindTransient {
+				t.Errorf("a lost answer is %s, want transient: %v", kind, err)
+			}
+		}
+		// The platform may have rotated: the old credential works again, or the person is asked to reconnect.
+		if _, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s); err != nil {
+			r.judgeError("Refresh", err)
+			if kind := connector.KindOf(err, false); kind != connector.KindReauth {
+				t.Errorf("Refresh after a lost answer is %s: %v", kind, err)
+			}
+		}
+	})
+}
+
+// renewCredential refreshes as the engine does: what comes back replaces what was stored.
+func (r *rig) renewCredential() {
+	r.t.Helper()
+	credential, err := r.c.(connector.Refresher).Refresh(r.t.Context(), r.s)
+	if err != nil {
+		r.judgeError("Refresh", err)
+		r.t.Fatalf("Refresh: %v", err)
+	}
+	if !json.Valid(credential) {
+		r.t.Fatal("the refreshed credential is not JSON")
+	}
+	r.s.Credential = credential
+	fresh := secretsOf(r.c.Describe(), nil, connector.Connected{Account: r.s.Account, Credential: credential})
+	r.secrets = append(r.secrets, fresh...)
+}

@@ -1,0 +1,74 @@
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"crier/publishing/connector"
+)
+
+const (
+	maxHandle = 8 << 10 // bytes
+	maxSteps  = 2000
+	longest   = 20 * time.Millisecond // of the pauses that a Step asks for
+)
+
+// Publish drives one item as the engine does: Prepare until Ready, then Commit once. The Handle is stored as JSON between the steps.
+func Publish(ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item) (connector.Ref, error) {
+	item, err := Prepare(ctx, c, s, item)
+	if err != nil {
+		return connector.Ref{}, err
+	}
+	item.Committing = s.Clock.Now()
+	return c.Commit(ctx, s, item)
+}
+
+// Prepare calls Prepare until the item is Ready and returns it with its Handle. After an error the item holds what the step before returned.
+func Prepare(ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item) (connector.Item, error) {
+	for range maxSteps {
+		step, err := c.Prepare(ctx, s, item)
+		if err != nil {
+			return item, err
+		}
+		if item.Handle, err = store(step.Handle); err != nil || step.Ready {
+			return item, err
+		}
+		if err := pause(ctx, step.Wait); err != nil {
+			return item, err
+		}
+	}
+	return item, fmt.Errorf("not ready after %d steps", maxSteps)
+}
+
+// store does to a Handle what a database does to a JSON column: members lose their order and their spacing.
+func store(handle json.RawMessage) (json.RawMessage, error) {
+	if len(handle) == 0 {
+		return nil, nil
+	}
+	if len(handle) > maxHandle {
+		return nil, fmt.Errorf("a handle of %d bytes, %d are allowed", len(handle), maxHandle)
+	}
+	dec := json.NewDecoder(bytes.NewReader(handle))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, errors.Join(errors.New("the handle is not JSON"), err)
+	}
+	return json.Marshal(v)
+}
+
+// pause is shortened: a test platform is quick, and asking it too often is harmless.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(min(d, longest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

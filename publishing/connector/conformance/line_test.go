@@ -1,0 +1,113 @@
+package conformance
+
+import (
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"crier/platform/outbound"
+)
+
+// The verdicts of the suite rest on this: which faults reach the platform, and what the connector is told.
+func TestLineBreaksAsItSays(t *testing.T) {
+	t.Parallel()
+	for fault, want := range map[Fault]struct {
+		arrived int32
+		status  int  // 0 = no answer
+		written bool // of the SendError
+	}{
+		"":            {1, 200, false},
+		RefuseDial:    {0, 0, false},
+		LoseRequest:   {0, 0, true},
+		DropAnswer:    {1, 0, true},
+		CutAnswer:     {1, 0, true},
+		RateLimit:     {0, 429, false},
+		RateLimitBare: {0, 429, false},
+		ErrorBefore:   {0, 500, false},
+		ErrorAfter:    {1, 500, false},
+		Expired:       {0, 401, false},
+	} {
+		t.Run("fault "+string(fault)+" strikes once", func(t *testing.T) {
+			t.Parallel()
+			var arrived atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				arrived.Add(1)
+				_, _ = w.Write([]byte(`{"ok":true}`))
+			}))
+			t.Cleanup(server.Close)
+			line := NewLine(t, server.Listener.Addr().String())
+			line.Arm(t, fault)
+			status, err := send(t, line.Commit, server.URL)
+			var sent *outbound.SendError
+			if errors.As(err, &sent) != (want.status == 0) || sent != nil && sent.Written != want.written {
+				t.Errorf("the commit fails with %v", err)
+			}
+			if err == nil && status != want.status || arrived.Load() != want.arrived {
+				t.Errorf("status %d, %d requests arrived; want %d, %d", status, arrived.Load(), want.status, want.arrived)
+			}
+			if status, err := send(t, line.Commit, server.URL); err != nil || status != 200 {
+				t.Errorf("the next commit: %d, %v", status, err)
+			}
+			if got := line.counted(); got.commits != 2 || got.writes != 0 {
+				t.Errorf("counted %+v", got)
+			}
+		})
+	}
+}
+
+func TestLineBreaksCallsUntilItIsMended(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(server.Close)
+	line := NewLine(t, server.Listener.Addr().String())
+	line.breakCalls(RefuseDial, maxSteps)
+	for range 3 {
+		if _, err := send(t, line.Do, server.URL); err == nil {
+			t.Fatal("a broken line answers")
+		}
+	}
+	if _, err := line.Websocket(t.Context(), server.URL); err == nil {
+		t.Error("a broken line opens a websocket")
+	}
+	if status, err := send(t, line.Commit, server.URL); err != nil || status != 200 {
+		t.Errorf("a commit, which has faults of its own: %d, %v", status, err)
+	}
+	line.breakCalls("", 0)
+	if status, err := send(t, line.Do, server.URL); err != nil || status != 200 {
+		t.Errorf("once mended: %d, %v", status, err)
+	}
+	if got := line.counted(); got != (tally{commits: 1, writes: 4, struck: 4}) {
+		t.Errorf("counted %+v", got)
+	}
+}
+
+func send(t *testing.T, through func(*http.Request) (*http.Response, error), address string) (int, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := through(req)
+	if err != nil {
+		return 0, err
+	}
+	_, err = outbound.ReadAll(resp, maxAnswer)
+	return resp.StatusCode, err
+}
+
+func TestStoreKeepsNumbersAndRefusesWhatIsTooBig(t *testing.T) {
+	t.Parallel()
+	got, err := store([]byte(`{"b": 9007199254740993, "a": [1]}`))
+	if err != nil || string(got) != `{"a":[1],"b":9007199254740993}` {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := store([]byte(`"` + strings.Repeat("x", maxHandle) + `"`)); err == nil {
+		t.Error("a handle over the limit is stored")
+	}
+	if _, err := store([]byte(`{`)); err == nil {
+		t.Error("what is not JSON is stored")
+	}
+}

@@ -1,0 +1,198 @@
+package conformance
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"crier/publishing/connector"
+)
+
+func (s Suite) publish(t *testing.T) {
+	d := s.New().Describe()
+	t.Run("a text is published once", func(t *testing.T) {
+		r := s.home(t)
+		r.publishOnce(r.item())
+	})
+	t.Run("the longest text is published whole", func(t *testing.T) {
+		r := s.home(t)
+		item := r.item()
+		item.Text += strings.Repeat("x", s.longest(d)-connector.Length(item.Text, d.Unit))
+		r.publishOnce(item)
+	})
+	t.Run("a text that Validate would have stopped is refused for good or published once", func(t *testing.T) {
+		r := s.home(t)
+		item := r.item()
+		item.Text += strings.Repeat("x", s.longest(d)+1-connector.Length(item.Text, d.Unit))
+		item = r.prepare(item)
+		if _, err := r.commit(&item); err == nil {
+			r.want(1, item) // this platform has no limit of its own
+		} else if connector.KindOf(err, true) != connector.KindContent {
+			t.Errorf("got %v, want it to be the content's fault", err)
+		} else {
+			r.want(0, item)
+		}
+	})
+	for _, kind := range offered(d) {
+		t.Run(kind+" is published with its alternative text", func(t *testing.T) {
+			r := s.home(t)
+			r.publishOnce(r.item(r.shelf().media(kind, "A line, drawn from corner to corner & \"quoted\"", 1)))
+		})
+	}
+	if d.Media.MaxImages > 1 {
+		t.Run("the most images are published in order", func(t *testing.T) {
+			r := s.home(t)
+			r.publishOnce(r.item(r.images(min(d.Media.MaxImages, 10))...))
+		})
+	}
+	t.Run("a thread of three answers part by part", s.thread)
+}
+
+// longest is how much one part may hold.
+func (s Suite) longest(d connector.Descriptor) int {
+	if s.MaxLength > 0 {
+		return s.MaxLength
+	}
+	return d.MaxLength
+}
+
+func offered(d connector.Descriptor) []string {
+	var out []string
+	if d.Media.MaxImages > 0 {
+		out = append(out, "image/png", "image/jpeg")
+	}
+	if d.Media.MaxVideos > 0 {
+		out = append(out, "video/mp4")
+	}
+	return out
+}
+
+func (r *rig) images(count int) []connector.Media {
+	shelf := r.shelf()
+	var out []connector.Media
+	for i := range count {
+		out = append(out, shelf.media("image/png", "Picture "+string(rune('A'+i)), uint8(i)))
+	}
+	return out
+}
+
+// loaded is an item with as much to prepare as is needed to crash between the steps.
+func (r *rig) loaded() connector.Item {
+	return r.item(r.images(min(r.c.Describe().Media.MaxImages, 2))...)
+}
+
+// publishOnce drives one item and checks what the platform got.
+func (r *rig) publishOnce(item connector.Item) connector.Ref {
+	r.t.Helper()
+	item = r.prepare(item)
+	ref, err := r.commit(&item)
+	if err != nil {
+		r.t.Fatalf("Commit: %v", err)
+	}
+	seen := r.want(1, item)[0]
+	if seen.ID != ref.ID {
+		r.t.Errorf("the Ref's ID is %q, the platform's %q", ref.ID, seen.ID)
+	}
+	r.sameMedia(seen, item.Media)
+	return ref
+}
+
+func (s Suite) thread(t *testing.T) {
+	r := s.home(t)
+	var items []connector.Item
+	var refs []connector.Ref
+	for i := range 3 {
+		item := r.item()
+		if i > 0 {
+			item.Root, item.Parent = &refs[0], &refs[i-1]
+		}
+		refs = append(refs, r.publishOnce(item))
+		items = append(items, item)
+	}
+	var order []string
+	for _, seen := range s.Published(t, r.s.Account) {
+		order = append(order, seen.ID)
+	}
+	ids := []string{refs[0].ID, refs[1].ID, refs[2].ID}
+	order = slices.DeleteFunc(order, func(id string) bool { return !slices.Contains(ids, id) })
+	if !slices.Equal(order, ids) {
+		t.Errorf("the parts stand in the order %q, want %q", order, ids)
+	}
+	for i, item := range items {
+		seen := r.want(1, item)[0]
+		parent, root := "", ""
+		if i > 0 {
+			parent, root = refs[i-1].ID, refs[0].ID
+		}
+		if seen.Parent != parent || seen.Root != "" && seen.Root != root {
+			t.Errorf("part %d answers %q in the thread %q, want %q in %q", i, seen.Parent, seen.Root, parent, root)
+		}
+	}
+}
+
+// repeat is about publications that look alike, and about one that is sent again.
+func (s Suite) repeat(t *testing.T) {
+	t.Run("equal contents are published as often as they were asked for", func(t *testing.T) {
+		r := s.home(t)
+		first := r.prepared()
+		if _, err := r.commit(&first); err != nil {
+			t.Fatalf("Commit: %v", err)
+		}
+		second := r.prepare(twin(first))
+		if _, err := r.commit(&second); err != nil {
+			t.Fatalf("Commit of the second: %v", err)
+		}
+		r.want(2, second)
+	})
+	t.Run("a lost twin is not taken for the one that was published", func(t *testing.T) {
+		r := s.home(t)
+		if r.grade() > "C" {
+			t.Skipf("grade %s reads back by text and time only, or not at all", r.grade())
+		}
+		first := r.prepared()
+		if _, err := r.commit(&first); err != nil {
+			t.Fatalf("Commit: %v", err)
+		}
+		second := r.prepare(twin(first))
+		if !r.faults.Arm(t, LoseRequest) {
+			t.Skip("this platform cannot lose a request")
+		}
+		if _, err := r.commit(&second); connector.KindOf(err, true) != connector.KindUnknown {
+			t.Fatalf("Commit: %v, want unknown", err)
+		}
+		r.settle(second, false)
+		r.want(2, second)
+	})
+	t.Run("the same publication sent again is one post where the platform knows repeats", func(t *testing.T) {
+		r := s.home(t)
+		if !r.grade().Deduplicates() {
+			t.Skipf("grade %s does not", r.grade())
+		}
+		item := r.prepare(r.loaded())
+		first, err := r.commit(&item)
+		if err != nil {
+			t.Fatalf("Commit: %v", err)
+		}
+		r.commitAgain(item, first.ID)
+	})
+}
+
+// twin is another publication of the same content, made at the same moment.
+func twin(item connector.Item) connector.Item {
+	renew(&item.Publication)
+	item.Handle = nil
+	return item
+}
+
+// commitAgain sends a published item once more and wants the post that is there.
+func (r *rig) commitAgain(item connector.Item, id string) {
+	r.t.Helper()
+	again, err := r.commit(&item)
+	if err != nil {
+		r.t.Fatalf("the same publication sent again: %v", err)
+	}
+	if again.ID != id {
+		r.t.Errorf("the same publication sent again has the ID %q, first %q", again.ID, id)
+	}
+	r.want(1, item)
+}

@@ -1,0 +1,201 @@
+package conformance
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+// rig is one case: a connector on a line of its own, with a connected account.
+type rig struct {
+	Suite
+	t       *testing.T
+	c       connector.Connector
+	line    *Line
+	faults  Faults
+	s       *connector.Session
+	secrets []string
+}
+
+// unconnected makes a rig whose session is empty.
+func (s Suite) unconnected(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{Suite: s, t: t, c: s.New(), line: NewLine(t, s.Allow...)}
+	r.faults = r.line
+	if s.Faults != nil {
+		r.faults = s.Faults(t)
+	}
+	r.s = &connector.Session{Env: connector.Env{HTTP: r.line, Clock: clock.System{}}}
+	return r
+}
+
+// connected makes a rig on an account of its own.
+func (s Suite) connected(t *testing.T) *rig {
+	t.Helper()
+	r := s.unconnected(t)
+	fields := s.Fields(t)
+	done, err := r.c.Connect(t.Context(), r.s.Env, fields)
+	if err != nil {
+		t.Fatalf("Connect: %v", err)
+	}
+	r.s.Account, r.s.Credential = done.Account, done.Credential
+	r.secrets = secretsOf(r.c.Describe(), fields, done)
+	return r
+}
+
+// home makes a rig on the account that the cases share: platforms count sign-ins, and hash passwords slowly.
+func (s Suite) home(t *testing.T) *rig {
+	t.Helper()
+	if s.shared.account.ID == "" {
+		first := s.connected(t)
+		*s.shared = home{first.s.Account, first.s.Credential, first.secrets}
+	}
+	r := s.unconnected(t)
+	r.s.Account, r.s.Credential, r.secrets = s.shared.account, s.shared.credential, s.shared.secrets
+	t.Cleanup(func() { s.shared.credential, s.shared.secrets = r.s.Credential, r.secrets }) // a case may refresh
+	return r
+}
+
+// home is a connected account.
+type home struct {
+	account    connector.Account
+	credential json.RawMessage
+	secrets    []string
+}
+
+func (r *rig) grade() publishing.Grade { return r.s.Account.Grade }
+
+// item makes a publication whose text is nowhere else on the platform.
+func (r *rig) item(media ...connector.Media) connector.Item {
+	item := connector.Item{CreatedAt: r.s.Clock.Now().Truncate(1e6), Media: media, Settings: r.Settings}
+	renew(&item.Publication)
+	item.Text = "Conformance " + item.Publication.String()
+	return item
+}
+
+func renew[T any](v *id.ID[T]) { *v = id.New[T]() }
+
+func (r *rig) prepared(media ...connector.Media) connector.Item {
+	r.t.Helper()
+	return r.prepare(r.item(media...))
+}
+
+// prepare drives an item to Ready and watches that no step does more than it may.
+func (r *rig) prepare(item connector.Item) connector.Item {
+	r.t.Helper()
+	item, err := Prepare(r.t.Context(), watched{r.c, r}, r.s, item)
+	if err != nil {
+		r.t.Fatalf("Prepare: %v", err)
+	}
+	return item
+}
+
+// commit calls Commit, once.
+func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
+	r.t.Helper()
+	before := r.line.counted()
+	item.Committing = r.s.Clock.Now()
+	ref, err := r.c.Commit(r.t.Context(), r.s, *item)
+	if n := r.line.counted().since(before); n.commits > 1 || n.writes > 0 {
+		r.t.Errorf("Commit made %d irreversible calls by HTTP.Commit and %d by HTTP.Do; want at most one, and none", n.commits, n.writes)
+	}
+	if err != nil {
+		r.judgeError("Commit", err)
+		return ref, err
+	}
+	r.judgeRef(ref)
+	return ref, nil
+}
+
+// reconcile calls Reconcile and watches that it only reads.
+func (r *rig) reconcile(item connector.Item) (connector.Verdict, error) {
+	r.t.Helper()
+	before := r.line.counted()
+	v, err := r.c.Reconcile(r.t.Context(), r.s, item)
+	if n := r.line.counted().since(before); n.commits > 0 || n.writes > 0 {
+		r.t.Errorf("Reconcile changed the platform: %d calls by HTTP.Commit, %d by HTTP.Do", n.commits, n.writes)
+	}
+	if err != nil {
+		r.judgeError("Reconcile", err)
+		return v, err
+	}
+	if !slices.Contains([]connector.Outcome{connector.Published, connector.NotPublished, connector.CannotTell}, v.Outcome) {
+		r.t.Errorf("Reconcile answers the unknown outcome %q", v.Outcome)
+	}
+	if v.Outcome == connector.Published {
+		r.judgeRef(v.Ref)
+	}
+	return v, nil
+}
+
+// published gives the posts on the platform that are this item's, by its text.
+func (r *rig) published(item connector.Item) []Seen {
+	r.t.Helper()
+	text := item.Text
+	if r.Rendered != nil {
+		text = r.Rendered(item)
+	}
+	var out []Seen
+	for _, seen := range r.Published(r.t, r.s.Account) {
+		if seen.Text == text {
+			out = append(out, seen)
+		}
+	}
+	return out
+}
+
+// want checks how often an item is on the platform.
+func (r *rig) want(count int, item connector.Item) []Seen {
+	r.t.Helper()
+	seen := r.published(item)
+	if len(seen) != count {
+		r.t.Fatalf("the platform holds this publication %d times, want %d", len(seen), count)
+	}
+	return seen
+}
+
+// judgeError checks that an error is one of ours, has words for people and tells no secret.
+func (r *rig) judgeError(call string, err error) {
+	r.t.Helper()
+	var e *connector.Error
+	if !errors.As(err, &e) || e.Public == "" {
+		r.t.Errorf("%s failed without a *connector.Error that has words for people: %v", call, err)
+		return
+	}
+	kinds := []connector.Kind{connector.KindReauth, connector.KindDisconnect, connector.KindContent, connector.KindTransient, connector.KindUnknown, connector.KindOperator}
+	if !slices.Contains(kinds, e.Kind) {
+		r.t.Errorf("%s failed with the unknown kind %q", call, e.Kind)
+	}
+	r.noSecret(call+"'s error", err.Error()+e.Public+e.Raw)
+}
+
+func (r *rig) judgeRef(ref connector.Ref) {
+	r.t.Helper()
+	if ref.ID == "" {
+		r.t.Error("a Ref without an ID")
+	}
+	if u, err := url.Parse(ref.URL); err != nil || ref.URL != "" && !u.IsAbs() {
+		r.t.Errorf("the Ref's URL %q is not absolute", ref.URL)
+	}
+	if len(ref.Data) > 0 && !json.Valid(ref.Data) {
+		r.t.Errorf("the Ref's Data is not JSON: %s", ref.Data)
+	}
+	r.noSecret("the Ref", ref.ID+ref.URL+string(ref.Data))
+}
+
+func (r *rig) noSecret(where, text string) {
+	r.t.Helper()
+	for _, secret := range r.secrets {
+		if strings.Contains(text, secret) {
+			r.t.Errorf("%s tells a secret", where)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package conformance
+
+import (
+	"context"
+
+	"crier/publishing/connector"
+)
+
+// watched counts the calls of every Prepare.
+type watched struct {
+	connector.Connector
+	r *rig
+}
+
+// Prepare passes a step through and checks what it did and returned.
+func (w watched) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
+	before := w.r.line.counted()
+	step, err := w.Connector.Prepare(ctx, s, item)
+	if n := w.r.line.counted().since(before); n.commits > 0 || n.writes > 1 {
+		w.r.t.Errorf("one Prepare made %d calls by HTTP.Commit and %d that change something; want none, and at most one", n.commits, n.writes)
+	}
+	if err != nil {
+		w.r.judgeError("Prepare", err)
+		return step, err
+	}
+	if step.Ready && step.Wait != 0 || step.Wait < 0 {
+		w.r.t.Errorf("a Step is Ready=%v and waits %v", step.Ready, step.Wait)
+	}
+	w.r.noSecret("the Handle", string(step.Handle))
+	return step, nil
+}
+
+// counted counts the Prepares.
+type counted struct {
+	connector.Connector
+	steps int
+}
+
+// Prepare counts and passes on.
+func (c *counted) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
+	c.steps++
+	return c.Connector.Prepare(ctx, s, item)
+}

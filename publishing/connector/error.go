@@ -1,0 +1,98 @@
+package connector
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"crier/platform/outbound"
+)
+
+// Kind says what a failure means for the post and its channel.
+type Kind string
+
+// The kinds of failure.
+const (
+	KindReauth     Kind = "reauth"     // the access has expired or was revoked; one refresh, then the person must reconnect
+	KindDisconnect Kind = "disconnect" // the account is gone or suspended
+	KindContent    Kind = "content"    // the platform refuses this post for good
+	KindTransient  Kind = "transient"  // surely nothing happened; try again after After
+	KindUnknown    Kind = "unknown"    // the platform may have acted
+	KindOperator   Kind = "operator"   // our own set-up is wrong; people cannot mend it
+)
+
+// Error is a failure of a platform call. Public is safe for people; Raw is for the log, short and without secrets.
+type Error struct {
+	Kind   Kind
+	After  time.Duration // KindTransient: what the platform asked for, 0 = our own back-off
+	Status int
+	Code   string
+	Public string
+	Raw    string
+	Err    error
+}
+
+// Error is for logs.
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s %d %s: %s %s: %v", e.Kind, e.Status, e.Code, e.Public, e.Raw, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf reads the kind of err. An error that is none of ours is transient before a commit and unknown in one; the caller says which.
+func KindOf(err error, committing bool) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	if committing {
+		return KindUnknown
+	}
+	return KindTransient
+}
+
+// FromSend classifies an error of an HTTP call that brought no answer. In a commit, only what provably wrote nothing is transient.
+func FromSend(err error, committing bool) *Error {
+	if errors.Is(err, outbound.ErrBlocked) {
+		return &Error{Kind: KindContent, Public: "The platform's address is not allowed.", Err: err}
+	}
+	var sent *outbound.SendError
+	if committing && (!errors.As(err, &sent) || sent.Written) {
+		return &Error{Kind: KindUnknown, Public: "The platform did not answer, so it may or may not have published this.", Err: err}
+	}
+	if errors.Is(err, context.Canceled) {
+		return &Error{Kind: KindTransient, Public: "Crier was stopped while publishing.", Err: err}
+	}
+	return &Error{Kind: KindTransient, Public: "The platform could not be reached.", Err: err}
+}
+
+// FromStatus classifies an answer that is not a success by its status alone; a connector that knows the platform's codes looks at those first.
+func FromStatus(resp *http.Response, committing bool) *Error {
+	e := &Error{Status: resp.StatusCode}
+	switch {
+	case resp.StatusCode == http.StatusTooManyRequests:
+		e.Kind, e.After, e.Public = KindTransient, RetryAfter(resp.Header), "The platform asks us to slow down."
+	case resp.StatusCode == http.StatusUnauthorized:
+		e.Kind, e.Public = KindReauth, "The platform no longer accepts our access; reconnect the channel."
+	case resp.StatusCode >= 500 && committing:
+		e.Kind, e.Public = KindUnknown, "The platform failed while publishing, so it may or may not have published this."
+	case resp.StatusCode >= 500:
+		e.Kind, e.Public = KindTransient, "The platform has a problem of its own."
+	default:
+		e.Kind, e.Public = KindContent, "The platform refused this post."
+	}
+	return e
+}
+
+// RetryAfter reads the header in its seconds form; 0 when absent.
+func RetryAfter(h http.Header) time.Duration {
+	n, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}

@@ -1,0 +1,77 @@
+package connector
+
+import (
+	"fmt"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// Length counts text the way a platform does.
+func Length(text string, unit Unit) int {
+	switch unit {
+	case Graphemes:
+		return uniseg.GraphemeClusterCount(text)
+	case UTF16:
+		n := 0
+		for _, r := range text {
+			n += max(utf16.RuneLen(r), 1)
+		}
+		return n
+	case Bytes:
+		return len(text)
+	default:
+		return utf8.RuneCountInString(text)
+	}
+}
+
+// Check applies the rules that a descriptor states as data: something to publish, media rules, length. maxLength overrides the descriptor's when not 0.
+// The order within a part is the order that people are told: empty, media, too long.
+func Check(d Descriptor, draft Draft, maxLength int) []Problem {
+	if maxLength == 0 {
+		maxLength = d.MaxLength
+	}
+	var out []Problem
+	for i, part := range draft.Parts {
+		add := func(format string, args ...any) {
+			out = append(out, Problem{Part: i, Message: fmt.Sprintf(format, args...)})
+		}
+		if part.Text == "" && len(part.Media) == 0 {
+			add("This part is empty: write a text or add an image or video.")
+		}
+		checkMedia(d, part.Media, add)
+		if n := Length(part.Text, d.Unit); maxLength > 0 && n > maxLength {
+			add("The text is too long: %d of at most %d characters.", n, maxLength)
+		}
+	}
+	return out
+}
+
+func checkMedia(d Descriptor, media []Media, add func(string, ...any)) {
+	images, videos := 0, 0
+	for _, m := range media {
+		limit := d.Media.MaxImageBytes
+		if m.Video {
+			videos++
+			limit = d.Media.MaxVideoBytes
+		} else {
+			images++
+		}
+		if limit > 0 && m.Size > limit {
+			add("%s is too big for %s: %d bytes, at most %d.", m.Name, d.Name, m.Size, limit)
+		}
+	}
+	switch {
+	case videos > 0 && d.Media.MaxVideos == 0:
+		add("%s takes no videos here.", d.Name)
+	case images > 0 && d.Media.MaxImages == 0:
+		add("%s takes no images here.", d.Name)
+	case images > d.Media.MaxImages:
+		add("Too many images: %d, %s takes at most %d.", images, d.Name, d.Media.MaxImages)
+	case videos > d.Media.MaxVideos:
+		add("Too many videos: %d, %s takes at most %d.", videos, d.Name, d.Media.MaxVideos)
+	case images > 0 && videos > 0 && !d.Media.Mixed:
+		add("%s does not take images and videos together.", d.Name)
+	}
+}

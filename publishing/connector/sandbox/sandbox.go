@@ -1,0 +1,212 @@
+// Package sandbox publishes to the pretend platform of apps/sim/sandbox, so that newcomers and tests need no account anywhere.
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+const (
+	maxLength = 500      // graphemes, unless the account says otherwise
+	maxMedia  = 4        // of a post, images and videos together
+	maxAlt    = 1500     // characters
+	maxImage  = 10 << 20 // bytes
+	maxVideo  = 1 << 30  // bytes
+)
+
+// Config says where the sandbox of this instance is.
+type Config struct {
+	URL string // the default of the form, like "http://127.0.0.1:4009"; may be empty
+}
+
+// Connector publishes to a sandbox. It implements connector.Connector and connector.Refresher.
+type Connector struct{ url string }
+
+// New makes the connector.
+func New(cfg Config) *Connector { return &Connector{url: cfg.URL} }
+
+var (
+	_ connector.Connector = (*Connector)(nil)
+	_ connector.Refresher = (*Connector)(nil)
+)
+
+// Describe is constant.
+func (c *Connector) Describe() connector.Descriptor {
+	return connector.Descriptor{
+		ID: "sandbox", Name: "Sandbox", ToolTip: "A pretend platform: nothing leaves this instance.",
+		Capabilities: []string{"text", "image", "video"},
+		Fields: []connector.Field{
+			{Key: "service", Label: "Address", DefaultValue: c.url, Validation: `^https?:\/\/[^\s\/@?#]+(\/[^\s?#]*)?$`, Type: "text", Hint: "Where the sandbox runs"},
+			{Key: "name", Label: "Account name", Validation: `^[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}$`, Type: "text", Hint: "Any name; the account is made when it is new"},
+			{Key: "password", Label: "Password", Validation: `^.{1,200}$`, Type: "password", Hint: "Any password; the same one again for an account that exists"},
+			{Key: "grade", Label: "Grade", DefaultValue: "A", Validation: `^[ACE]$`, Type: "text", Hint: "A knows a repeated post, C can be read back, E cannot be asked"},
+		},
+		Editor: "normal", MaxLength: maxLength, Unit: connector.Graphemes,
+		Media: connector.MediaRules{MaxImages: maxMedia, MaxVideos: maxMedia, Mixed: true, MaxImageBytes: maxImage, MaxVideoBytes: maxVideo},
+		Grade: publishing.GradeA,
+		Rules: "Plain text of up to 500 characters (an account may allow more or less) and up to 4 PNG, JPEG, GIF or MP4 files. Threads are chains of replies. Nothing is really published.",
+	}
+}
+
+// remembered is Account.Data.
+type remembered struct {
+	MaxLength int `json:"maxLength"`
+}
+
+// Connect makes the account if it is new and signs in.
+func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
+	service, err := c.service(fields["service"])
+	if err != nil {
+		return connector.Connected{}, err
+	}
+	name, password, grade := fields["name"], fields["password"], fields["grade"]
+	if name == "" || password == "" {
+		return connector.Connected{}, &connector.Error{Kind: connector.KindContent, Public: "Type an account name and a password."}
+	}
+	if grade == "" {
+		grade = string(publishing.GradeA)
+	}
+	cl := client{http: env.HTTP, base: service}
+	if err := cl.post(ctx, "/api/accounts", map[string]string{"name": name, "password": password, "grade": grade}, nil); err != nil {
+		return connector.Connected{}, refusedForm(err)
+	}
+	in, err := cl.signIn(ctx, name, password)
+	if err != nil {
+		return connector.Connected{}, refusedForm(err)
+	}
+	data, err := json.Marshal(remembered{in.Account.MaxLength})
+	if err != nil {
+		return connector.Connected{}, err
+	}
+	credential, err := json.Marshal(credential{service, name, password, in.AccessToken, in.RefreshToken})
+	account := connector.Account{
+		ID: in.Account.ID, Name: in.Account.Name, Profile: in.Account.Name, Picture: in.Account.Picture,
+		Data: data, Grade: publishing.Grade(in.Account.Grade),
+	}
+	return connector.Connected{Account: account, Credential: credential}, err
+}
+
+// service reads the address of the form.
+func (c *Connector) service(typed string) (string, error) {
+	if typed == "" {
+		typed = c.url
+	}
+	u, err := url.Parse(strings.TrimRight(typed, "/"))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", &connector.Error{Kind: connector.KindContent, Public: "The address must look like http://127.0.0.1:4009."}
+	}
+	return u.String(), nil
+}
+
+// refusedForm gives the platform's own words for what was typed; other failures stay what they are.
+func refusedForm(err error) error {
+	var e *connector.Error
+	if !errors.As(err, &e) || e.Kind != connector.KindContent && e.Kind != connector.KindReauth || e.Status == 0 {
+		return err
+	}
+	e.Public = "The sandbox refuses this account: " + map[string]string{
+		"name_taken":        "the name is taken with another password or grade.",
+		"wrong_credentials": "the name or the password is wrong.",
+		"bad_name":          "a name has 1 to 40 letters, digits, dots, dashes or underscores.",
+		"bad_password":      "a password has 1 to 200 bytes.",
+		"bad_grade":         "the grade must be A, C or E.",
+	}[e.Code]
+	if strings.HasSuffix(e.Public, ": ") {
+		e.Public = fmt.Sprintf("There is no sandbox at this address, or it refuses the account (status %d).", e.Status)
+	}
+	return e
+}
+
+// Validate applies the rules of the platform and of the account.
+func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
+	var kept remembered
+	if len(draft.Account.Data) > 0 && json.Unmarshal(draft.Account.Data, &kept) != nil {
+		kept = remembered{} // then the usual limit holds
+	}
+	d := c.Describe()
+	var out []connector.Problem
+	for i, part := range draft.Parts {
+		one := connector.Draft{Parts: []connector.DraftPart{part}}
+		problems := append(connector.Check(d, one, kept.MaxLength), check(part)...)
+		for _, p := range problems {
+			out = append(out, connector.Problem{Part: i, Message: p.Message})
+		}
+	}
+	return out
+}
+
+// check holds the rules that a descriptor has no words for.
+func check(part connector.DraftPart) []connector.Problem {
+	var out []connector.Problem
+	add := func(format string, args ...any) {
+		out = append(out, connector.Problem{Message: fmt.Sprintf(format, args...)})
+	}
+	if part.Text != "" && strings.TrimSpace(part.Text) == "" && len(part.Media) == 0 {
+		add("This part is blank: write a text or add an image or video.")
+	}
+	if images, videos := count(part.Media); images > 0 && videos > 0 && images+videos > maxMedia {
+		add("Too many files: %d, Sandbox takes at most %d.", images+videos, maxMedia)
+	}
+	for _, m := range part.Media {
+		switch m.ContentType {
+		case "image/png", "image/jpeg", "image/gif", "video/mp4":
+		default:
+			add("%s is %s; Sandbox takes PNG, JPEG, GIF and MP4 files.", m.Name, m.ContentType)
+		}
+		if n := utf8.RuneCountInString(m.Alt); n > maxAlt {
+			add("The alternative text of %s is too long: %d of at most %d characters.", m.Name, n, maxAlt)
+		}
+	}
+	return out
+}
+
+func count(media []connector.Media) (images, videos int) {
+	for _, m := range media {
+		if m.Video {
+			videos++
+		} else {
+			images++
+		}
+	}
+	return images, videos
+}
+
+// Refresh rotates the tokens; when the refresh token is dead, by age or because an answer was lost, the password opens a new session.
+func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (json.RawMessage, error) {
+	cl, cred, err := open(s)
+	if err != nil {
+		return nil, err
+	}
+	in, err := cl.session(ctx, "/api/session/refresh", map[string]string{"refreshToken": cred.RefreshToken})
+	if connector.KindOf(err, false) == connector.KindReauth {
+		in, err = cl.signIn(ctx, cred.Name, cred.Password)
+	}
+	if err != nil {
+		return nil, err
+	}
+	cred.AccessToken, cred.RefreshToken = in.AccessToken, in.RefreshToken
+	return json.Marshal(cred)
+}
+
+// signIn opens a session by password.
+func (cl client) signIn(ctx context.Context, name, password string) (session, error) {
+	return cl.session(ctx, "/api/session", map[string]string{"name": name, "password": password})
+}
+
+func (cl client) session(ctx context.Context, path string, in map[string]string) (session, error) {
+	var out session
+	err := cl.post(ctx, path, in, &out)
+	if err == nil && (out.AccessToken == "" || out.RefreshToken == "" || out.Account.ID == "" || !publishing.Grade(out.Account.Grade).Valid()) {
+		err = &connector.Error{Kind: connector.KindTransient, Status: http.StatusOK, Public: "The answer is not that of a sandbox."}
+	}
+	return out, err
+}

@@ -1,0 +1,327 @@
+package sandbox_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	platform "crier/apps/sim/sandbox"
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/connector/conformance"
+	"crier/publishing/connector/sandbox"
+)
+
+// world is one open platform.
+type world struct {
+	t       *testing.T
+	handler http.Handler
+	url     string
+	host    string
+}
+
+func open(t *testing.T) *world {
+	t.Helper()
+	p, err := platform.Open(t.TempDir(), platform.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(p.Handler())
+	t.Cleanup(func() {
+		server.Close()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &world{t, p.Handler(), server.URL, server.Listener.Addr().String()}
+}
+
+func (w *world) connector() connector.Connector { return sandbox.New(sandbox.Config{URL: w.url}) }
+
+// call speaks to the platform without the connector and decodes the answer into out, unless that is nil.
+func (w *world) call(t *testing.T, method, path, body string, out any) {
+	t.Helper()
+	req := httptest.NewRequest(method, w.url+path, strings.NewReader(body))
+	req.Header.Set("Content-Type", "application/json")
+	rec := httptest.NewRecorder()
+	w.handler.ServeHTTP(rec, req)
+	if rec.Code > 299 {
+		t.Fatalf("%s %s: %d %s", method, path, rec.Code, rec.Body)
+	}
+	if out == nil {
+		return
+	}
+	if err := json.Unmarshal(rec.Body.Bytes(), out); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type judged struct {
+	Posts []struct {
+		ID      string
+		Text    string
+		ReplyTo string
+		Media   []struct{ Alt, SHA256 string }
+	}
+}
+
+func (w *world) published(t *testing.T, account connector.Account) []conformance.Seen {
+	t.Helper()
+	var all judged
+	w.call(t, http.MethodGet, "/_sim/posts?account="+account.Name, "", &all)
+	var out []conformance.Seen
+	for _, p := range all.Posts {
+		seen := conformance.Seen{ID: p.ID, Text: p.Text, Parent: p.ReplyTo}
+		for _, m := range p.Media {
+			seen.Alts, seen.MediaSHA256 = append(seen.Alts, m.Alt), append(seen.MediaSHA256, m.SHA256)
+		}
+		out = append(out, seen)
+	}
+	return out
+}
+
+func (w *world) form(grade publishing.Grade) map[string]string {
+	return map[string]string{"service": w.url, "name": "n" + unique(), "password": "correct horse " + unique(), "grade": string(grade)}
+}
+
+func unique() string { return id.New[world]().String() }
+
+func TestConforms(t *testing.T) {
+	t.Parallel()
+	for _, grade := range []publishing.Grade{publishing.GradeA, publishing.GradeC, publishing.GradeE} {
+		t.Run("grade "+string(grade), func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			taken := w.connectedForm(t, w.form(grade))
+			conformance.Run(t, conformance.Suite{
+				New: w.connector, Allow: []string{w.host}, Published: w.published,
+				Fields: func(*testing.T) map[string]string { return w.form(grade) },
+				BadFields: map[string]map[string]string{
+					"no name":                {"service": w.url, "name": "", "password": "secret password", "grade": "A"},
+					"no password":            {"service": w.url, "name": unique(), "password": "", "grade": "A"},
+					"an unknown grade":       {"service": w.url, "name": unique(), "password": "secret password", "grade": "B"},
+					"an impossible name":     {"service": w.url, "name": "no spaces", "password": "secret password", "grade": "A"},
+					"the wrong password":     {"service": w.url, "name": taken["name"], "password": "wrong password", "grade": string(grade)},
+					"an address without web": {"service": "ftp://" + w.host, "name": unique(), "password": "secret password", "grade": "A"},
+					"an address with a user": {"service": "http://user:secret@" + w.host, "name": unique(), "password": "secret password", "grade": "A"},
+					"a private address":      {"service": "http://127.0.0.1:1", "name": unique(), "password": "secret password", "grade": "A"},
+				},
+			})
+		})
+	}
+}
+
+// connectedForm makes the account of a form.
+func (w *world) connectedForm(t *testing.T, form map[string]string) map[string]string {
+	t.Helper()
+	w.session(t, form)
+	return form
+}
+
+func (w *world) session(t *testing.T, form map[string]string) *connector.Session {
+	t.Helper()
+	env := connector.Env{HTTP: conformance.NewLine(t, w.host), Clock: clock.System{}}
+	done, err := w.connector().Connect(t.Context(), env, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &connector.Session{Env: env, Account: done.Account, Credential: done.Credential}
+}
+
+func (w *world) fault(t *testing.T, body string) {
+	t.Helper()
+	w.call(t, http.MethodPost, "/_sim/faults", body, nil)
+}
+
+func item(text string, media ...connector.Media) connector.Item {
+	it := connector.Item{Text: text, Media: media, CreatedAt: clock.System{}.Now()}
+	renew(&it.Publication)
+	return it
+}
+
+func renew[T any](v *id.ID[T]) { *v = id.New[T]() }
+
+func gif() connector.Media {
+	const bytes = "GIF89a\x01\x00\x01\x00\x00\x00\x00;"
+	return connector.Media{ContentType: "image/gif", Size: int64(len(bytes)), Name: "dot.gif", Alt: "A dot",
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(bytes)), nil }}
+}
+
+func TestPrepareWaitsWhileThePlatformProcesses(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	s := w.session(t, w.form("C"))
+	w.fault(t, `{"action":"processing","polls":3}`)
+	counter := &waits{Connector: w.connector()}
+	if _, err := conformance.Publish(t.Context(), counter, s, item("processed", gif())); err != nil {
+		t.Fatal(err)
+	}
+	if counter.n != 3 {
+		t.Errorf("Prepare asked to wait %d times, want 3", counter.n)
+	}
+	if seen := w.published(t, s.Account); len(seen) != 1 || len(seen[0].Alts) != 1 {
+		t.Errorf("published: %+v", seen)
+	}
+}
+
+// waits counts the steps that wait.
+type waits struct {
+	connector.Connector
+	n int
+}
+
+func (c *waits) Prepare(ctx context.Context, s *connector.Session, it connector.Item) (connector.Step, error) {
+	step, err := c.Connector.Prepare(ctx, s, it)
+	if step.Wait > 0 {
+		c.n++
+	}
+	return step, err
+}
+
+func TestRefusalsOfThePlatformAreFinal(t *testing.T) {
+	t.Parallel()
+	for name, it := range map[string]connector.Item{
+		"a text that is too long":      item(strings.Repeat("x", 501)),
+		"a reply to what is not there": func() connector.Item { it := item("reply"); it.Parent = &connector.Ref{ID: unique()}; return it }(),
+		"a file that lies":             item("lie", func() connector.Media { m := gif(); m.ContentType = "image/png"; return m }()),
+	} {
+		t.Run(name+" is refused for its content", func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			s := w.session(t, w.form("A"))
+			if _, err := conformance.Publish(t.Context(), w.connector(), s, it); connector.KindOf(err, true) != connector.KindContent {
+				t.Fatalf("got %v", err)
+			}
+			if seen := w.published(t, s.Account); len(seen) > 0 {
+				t.Errorf("published: %+v", seen)
+			}
+		})
+	}
+}
+
+func TestFailedProcessingIsFinal(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	s := w.session(t, w.form("A"))
+	w.fault(t, `{"action":"processing","polls":1,"then":"failed"}`)
+	if _, err := conformance.Publish(t.Context(), w.connector(), s, item("fails", gif())); connector.KindOf(err, true) != connector.KindContent {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestFaultsOfThePlatformItself(t *testing.T) {
+	t.Parallel()
+	for action, want := range map[string]struct {
+		kind  connector.Kind
+		posts int
+	}{
+		`"drop_answer"`:                {connector.KindUnknown, 1},
+		`"error_after"`:                {connector.KindUnknown, 1},
+		`"error_before"`:               {connector.KindUnknown, 0},
+		`"rate_limit","retryAfter":30`: {connector.KindTransient, 0},
+		`"expire_token"`:               {connector.KindReauth, 0},
+	} {
+		t.Run(action+" is "+string(want.kind), func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			s := w.session(t, w.form("C"))
+			w.fault(t, `{"match":{"method":"POST","path":"/api/posts"},"action":`+action+`}`)
+			_, err := conformance.Publish(t.Context(), w.connector(), s, item("fault"))
+			if connector.KindOf(err, true) != want.kind {
+				t.Errorf("got %v", err)
+			}
+			if seen := w.published(t, s.Account); len(seen) != want.posts {
+				t.Errorf("%d posts, want %d", len(seen), want.posts)
+			}
+		})
+	}
+}
+
+func TestExpiredAccessIsRenewed(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	s := w.session(t, w.form("A"))
+	c := sandbox.New(sandbox.Config{})
+	w.fault(t, `{"match":{"method":"POST","path":"/api/posts"},"action":"expire_token"}`)
+	it := item("expired")
+	if _, err := conformance.Publish(t.Context(), c, s, it); connector.KindOf(err, true) != connector.KindReauth {
+		t.Fatalf("got %v", err)
+	}
+	w.fault(t, `{"match":{"path":"/api/session"},"action":"error_before","times":1000}`) // the password is of no use now
+	first := s.Credential
+	for range 2 {
+		fresh, err := c.Refresh(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Credential = fresh
+	}
+	if _, err := conformance.Publish(t.Context(), c, s, it); err != nil {
+		t.Fatal(err)
+	}
+	s.Credential = first
+	if _, err := c.Refresh(t.Context(), s); connector.KindOf(err, false) != connector.KindTransient {
+		t.Fatalf("a used refresh token while the password cannot be tried: got %v", err)
+	}
+	w.call(t, http.MethodDelete, "/_sim/faults", "", nil)
+	fresh, err := c.Refresh(t.Context(), s)
+	if err != nil {
+		t.Fatalf("by password: %v", err)
+	}
+	s.Credential = fresh
+	if _, err := conformance.Publish(t.Context(), c, s, item("by password")); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestValidateKnowsTheAccountAndThePlatform(t *testing.T) {
+	t.Parallel()
+	video := connector.Media{ContentType: "video/mp4", Size: 10, Name: "film", Video: true}
+	account := connector.Account{Data: json.RawMessage(`{"maxLength":5}`)}
+	for name, tc := range map[string]struct {
+		part connector.DraftPart
+		want int
+	}{
+		"the account's limit is kept":        {connector.DraftPart{Text: "12345"}, 0},
+		"beyond the account's limit":         {connector.DraftPart{Text: "123456"}, 1},
+		"a blank text":                       {connector.DraftPart{Text: " \n"}, 1},
+		"a blank text beside a file":         {connector.DraftPart{Text: " ", Media: []connector.Media{gif()}}, 0},
+		"five files of both kinds":           {connector.DraftPart{Media: []connector.Media{gif(), gif(), gif(), video, video}}, 1},
+		"a WebP image":                       {connector.DraftPart{Media: []connector.Media{{ContentType: "image/webp", Name: "w"}}}, 1},
+		"an alternative text at its limit":   {connector.DraftPart{Media: []connector.Media{{ContentType: "image/png", Alt: strings.Repeat("é", 1500)}}}, 0},
+		"an alternative text over its limit": {connector.DraftPart{Media: []connector.Media{{ContentType: "image/png", Alt: strings.Repeat("é", 1501)}}}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := sandbox.New(sandbox.Config{}).Validate(connector.Draft{Account: account, Parts: []connector.DraftPart{tc.part}})
+			if len(got) != tc.want {
+				t.Errorf("problems %+v, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
+// An old post of another time must not be taken for this one, and a crowded account gives no proof.
+func TestReconcileOfACrowdedAccount(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	s := w.session(t, w.form("C"))
+	lost := item("lost in the crowd")
+	lost.Committing = s.Clock.Now()
+	for range 100 {
+		if _, err := conformance.Publish(t.Context(), w.connector(), s, item("crowd")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := w.connector().Reconcile(t.Context(), s, lost)
+	if err != nil || v.Outcome != connector.CannotTell {
+		t.Errorf("got %+v, %v", v, err)
+	}
+}

@@ -1,0 +1,47 @@
+package publishing
+
+import "time"
+
+// ListPosts asks for the posts of a date range, or for a page of all posts when Page is set. Both are ordered by publish date, then id.
+type ListPosts struct {
+	Start, End time.Time
+	Page       *Page
+	Customer   string // customer id as sent, empty = all
+}
+
+// Page is a zero-indexed page.
+type Page struct {
+	Number int
+	Limit  int
+}
+
+// Page sizes of GET /posts.
+const (
+	DefaultPageLimit = 20
+	MaxPageLimit     = 100
+	MaxRange         = 366 * 24 * time.Hour
+	MaxListed        = 10_000 // posts in one range answer
+)
+
+// Thread is what the calendar shows as one item: a group's root with all its parts, whatever run they go out in.
+type Thread struct {
+	Root    Post // with every part of the group, in order
+	Channel Channel
+	Media   map[MediaID]Medium // of all parts
+}
+
+// State of the whole thread: the first failure wins, then whatever is still to do, then the root's state.
+func (t Thread) State() State { return t.Root.State }
+
+// ThreadPage is an answer to ListPosts.
+type ThreadPage struct {
+	Threads []Thread
+	Total   int // of all pages; only set in page mode
+	HasMore bool
+}
+
+// PostDetail is one post with everything that is known of it.
+type PostDetail struct {
+	Thread
+	Events []Event
+}

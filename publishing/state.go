@@ -1,0 +1,88 @@
+package publishing
+
+import "crier/platform/fault"
+
+// State is where a post stands. A CHECK constraint of the table carries the same list.
+type State string
+
+// The states. WAITING, PUBLISHING and UNKNOWN never reach the wire: they are QUEUE there.
+const (
+	StateDraft      State = "DRAFT"
+	StateQueue      State = "QUEUE"
+	StateWaiting    State = "WAITING"    // a delayed run of parts whose predecessor is not out yet
+	StatePublishing State = "PUBLISHING" // claimed by a worker
+	StateUnknown    State = "UNKNOWN"    // sent, and it is not known whether the platform acted
+	StatePublished  State = "PUBLISHED"
+	StateError      State = "ERROR"
+)
+
+// States lists every state, in the order of a post's life.
+func States() []State {
+	return []State{StateDraft, StateWaiting, StateQueue, StatePublishing, StateUnknown, StatePublished, StateError}
+}
+
+// Valid tells whether the state exists.
+func (s State) Valid() bool {
+	for _, v := range States() {
+		if s == v {
+			return true
+		}
+	}
+	return false
+}
+
+// Wire is the state as clients see it.
+func (s State) Wire() string {
+	switch s {
+	case StateWaiting, StatePublishing, StateUnknown:
+		return string(StateQueue)
+	default:
+		return string(s)
+	}
+}
+
+// Status is the older word for the state: draft, scheduled, published or failed.
+func (s State) Status() string {
+	switch s {
+	case StateDraft:
+		return "draft"
+	case StatePublished:
+		return "published"
+	case StateError:
+		return "failed"
+	default:
+		return "scheduled"
+	}
+}
+
+// Claimed tells whether a worker holds the post, so that edits must wait.
+func (s State) Claimed() bool { return s == StatePublishing || s == StateUnknown }
+
+// The error codes that clients see beside ERROR.
+const (
+	CodeMissed          = "missed"
+	CodeOutcomeUnknown  = "outcome_unknown"
+	CodeRejected        = "rejected"
+	CodeRetriesUsedUp   = "retries_used_up"
+	CodeChannelDisabled = "channel_disabled"
+	CodePredecessor     = "predecessor_failed"
+)
+
+// Move tells what stands in the way of taking a post to DRAFT or QUEUE by hand: claimed posts never move, and posts that are out, or may be, move only with republish.
+// Published tells whether any part of the post has a release.
+func Move(state State, outcomeUnknown, published, republish bool) error {
+	const op = "publishing.Move"
+	if state.Claimed() {
+		return fault.New(fault.Conflict, op, "The post is being published right now; try again in a moment.")
+	}
+	if republish {
+		return nil
+	}
+	if state == StatePublished || published {
+		return fault.New(fault.Conflict, op, "The post is published already, at least in part; send republish: true to publish it again.")
+	}
+	if outcomeUnknown {
+		return fault.New(fault.Conflict, op, "The post may already be published; look on the platform, then send republish: true to publish it again.")
+	}
+	return nil
+}

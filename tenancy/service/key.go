@@ -1,0 +1,148 @@
+package service
+
+import (
+	"context"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/tenancy"
+)
+
+// Notice carries the hashes of revoked keys between nodes.
+type Notice interface {
+	Publish(ctx context.Context, hash string) error
+	// Healthy tells whether a revocation elsewhere would be heard here.
+	Healthy() bool
+}
+
+// CreateKey makes an API key of the principal's organization and returns it in full, this once.
+func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name string) (string, tenancy.APIKey, error) {
+	const op = "tenancy.CreateKey"
+	full, err := secret.Token(tenancy.KeyPrefix, tenancy.KeyLength)
+	if err != nil {
+		return "", tenancy.APIKey{}, fault.Wrap(fault.Internal, op, "", err)
+	}
+	k := tenancy.APIKey{ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: name, Prefix: full[:len(tenancy.KeyPrefix)+4], CreatedBy: p.Person, CreatedAt: a.clock.Now()}
+	if err := a.store.CreateKey(ctx, k, secret.HashToken(full)); err != nil {
+		return "", tenancy.APIKey{}, fault.Wrap(fault.Internal, op, "", err)
+	}
+	return full, k, nil
+}
+
+// DeleteKey ends a key at once, here and on every node that hears of it.
+func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenancy.KeyID) error {
+	const op = "tenancy.DeleteKey"
+	hash, err := a.store.DeleteKey(ctx, p.Org, key)
+	if pg.IsNoRows(err) {
+		return fault.New(fault.NotFound, op, "There is no such API key.")
+	}
+	if err != nil {
+		return fault.Wrap(fault.Internal, op, "", err)
+	}
+	return a.keys.revoke(ctx, hash)
+}
+
+// Authenticate finds whose API key the value of an Authorization header is. Anything that is no live key is Unauthenticated.
+func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error) {
+	const op = "tenancy.Authenticate"
+	if authorization == "" {
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "No API key found: send it in the Authorization header.")
+	}
+	denied := fault.New(fault.Unauthenticated, op, "Invalid API key.")
+	if !strings.HasPrefix(authorization, tenancy.KeyPrefix) || len(authorization) != len(tenancy.KeyPrefix)+tenancy.KeyLength {
+		return tenancy.Principal{}, denied
+	}
+	hash := secret.HashToken(authorization)
+	k, err := a.keys.find(hash, func() (tenancy.APIKey, error) { return a.store.KeyByHash(ctx, hash) })
+	if pg.IsNoRows(err) || err == nil && k.ExpiresAt != nil && !a.clock.Now().Before(*k.ExpiresAt) {
+		return tenancy.Principal{}, denied
+	}
+	if err != nil {
+		return tenancy.Principal{}, fault.Wrap(fault.Unavailable, op, "The service cannot look up API keys right now.", err)
+	}
+	return tenancy.Principal{Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID}, nil
+}
+
+// How long a found key is trusted: long only while revocations elsewhere would be heard.
+const (
+	trustHeard   = time.Minute
+	trustUnheard = 5 * time.Second
+	maxCached    = 100_000
+)
+
+type cachedKey struct {
+	key   tenancy.APIKey
+	found time.Time
+}
+
+// keyCache saves the look-up of keys that were seen a moment ago. It never remembers a miss.
+type keyCache struct {
+	clock  clock.Clock
+	notice Notice
+	mu     sync.Mutex
+	known  map[string]cachedKey
+	epoch  uint64 // grows with every revocation, so that a look-up under way cannot bring a dead key back
+}
+
+func newKeyCache(c clock.Clock, n Notice) *keyCache {
+	return &keyCache{clock: c, notice: n, known: map[string]cachedKey{}}
+}
+
+func (c *keyCache) find(hash []byte, look func() (tenancy.APIKey, error)) (tenancy.APIKey, error) {
+	name := hex.EncodeToString(hash)
+	now := c.clock.Now()
+	c.mu.Lock()
+	hit, ok := c.known[name]
+	epoch := c.epoch
+	c.mu.Unlock()
+	if ok && now.Sub(hit.found) < c.trust() {
+		return hit.key, nil
+	}
+	key, err := look()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		delete(c.known, name)
+		return key, err
+	}
+	if epoch == c.epoch {
+		if len(c.known) >= maxCached {
+			clear(c.known)
+		}
+		c.known[name] = cachedKey{key, now}
+	}
+	return key, nil
+}
+
+func (c *keyCache) trust() time.Duration {
+	if c.notice != nil && c.notice.Healthy() {
+		return trustHeard
+	}
+	return trustUnheard
+}
+
+func (c *keyCache) revoke(ctx context.Context, hash []byte) error {
+	name := hex.EncodeToString(hash)
+	c.forget(name)
+	if c.notice == nil {
+		return nil
+	}
+	return c.notice.Publish(ctx, name)
+}
+
+func (c *keyCache) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	delete(c.known, name)
+}
+
+// Forget drops a revoked key that another node told of, by the hex form of its hash.
+func (a *Accounts) Forget(hash string) { a.keys.forget(hash) }

@@ -1,0 +1,145 @@
+// Package store keeps tenancy's tables. Only tenancy/service uses it.
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// Store reads and writes organizations, people, members, API keys and sessions.
+type Store struct{ db *pg.DB }
+
+// New makes a store.
+func New(db *pg.DB) *Store { return &Store{db} }
+
+const organizationInsert = `-- tenancy.OrganizationInsert
+insert into organization (id, name, description, timezone, created_at) values ($1, $2, $3, $4, $5) on conflict (id) do nothing`
+
+const memberUpsert = `-- tenancy.MemberUpsert
+insert into member (org_id, person_id, role) values ($1, $2, $3)
+on conflict (org_id, person_id) do update set role = excluded.role, disabled = false`
+
+// CreateOrganization stores an organization and its first member. It does nothing to one that exists.
+func (s *Store) CreateOrganization(ctx context.Context, o tenancy.Organization, m tenancy.Membership) error {
+	return s.db.InOrg(ctx, o.ID.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, organizationInsert, o.ID, o.Name, o.Description, o.Timezone, o.CreatedAt); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, memberUpsert, o.ID, m.Person, m.Role)
+		return err
+	})
+}
+
+const personInsert = `-- tenancy.PersonInsert
+insert into person (id, email, name, password_hash, activated, created_at) values ($1, $2, $3, $4, $5, $6)`
+
+// CreatePerson stores somebody; a taken address is the unique violation person_email_key.
+func (s *Store) CreatePerson(ctx context.Context, p tenancy.Person) error {
+	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, personInsert, p.ID, p.Email, p.Name, p.PasswordHash, p.Activated, p.CreatedAt)
+		return err
+	})
+}
+
+const personByEmail = `-- tenancy.PersonByEmail
+select id, email, name, password_hash, activated, created_at from person where email = $1`
+
+// PersonByEmail finds somebody by lower-case address, or pgx.ErrNoRows.
+func (s *Store) PersonByEmail(ctx context.Context, email string) (p tenancy.Person, err error) {
+	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, personByEmail, email).Scan(&p.ID, &p.Email, &p.Name, &p.PasswordHash, &p.Activated, &p.CreatedAt)
+	})
+	return p, err
+}
+
+const personPassword = `-- tenancy.PersonPassword
+update person set password_hash = $2 where id = $1`
+
+// SetPassword replaces the password's hash.
+func (s *Store) SetPassword(ctx context.Context, person tenancy.PersonID, hash string) error {
+	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, personPassword, person, hash)
+		return err
+	})
+}
+
+const keyInsert = `-- tenancy.KeyInsert
+insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)`
+
+// CreateKey stores an API key by its hash.
+func (s *Store) CreateKey(ctx context.Context, k tenancy.APIKey, hash []byte) error {
+	return s.db.InOrg(ctx, k.Org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, keyInsert, k.Org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt)
+		return err
+	})
+}
+
+const keyDelete = `-- tenancy.KeyDelete
+delete from api_key where id = $1 returning hash`
+
+// DeleteKey removes a key and returns its hash, or pgx.ErrNoRows.
+func (s *Store) DeleteKey(ctx context.Context, org tenancy.OrgID, key tenancy.KeyID) (hash []byte, err error) {
+	err = s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return tx.QueryRow(ctx, keyDelete, key).Scan(&hash) })
+	return hash, err
+}
+
+const keyByHash = `-- tenancy.KeyByHash
+select org_id, id, created_by, expires_at from api_key where hash = $1`
+
+// KeyByHash finds whose key has this hash, or pgx.ErrNoRows.
+func (s *Store) KeyByHash(ctx context.Context, hash []byte) (k tenancy.APIKey, err error) {
+	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, keyByHash, hash).Scan(&k.Org, &k.ID, &k.CreatedBy, &k.ExpiresAt)
+	})
+	return k, err
+}
+
+const sessionInsert = `-- tenancy.SessionInsert
+insert into session (id, person_id, hash, created_at, seen_at, expires_at) values ($1, $2, $3, $4, $4, $5)`
+
+// CreateSession stores a session by its token's hash.
+func (s *Store) CreateSession(ctx context.Context, session tenancy.SessionID, person tenancy.PersonID, hash []byte, now, expires time.Time) error {
+	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sessionInsert, session, person, hash, now, expires)
+		return err
+	})
+}
+
+// The session's last use is written at most once a minute, so that reads stay reads.
+const sessionTouch = `-- tenancy.SessionTouch
+update session set seen_at = $2 where hash = $1 and expires_at > $2 and seen_at > $3 and seen_at < $2 - interval '1 minute'`
+
+const sessionMembership = `-- tenancy.SessionMembership
+select s.id, m.org_id, m.person_id, m.role
+from session s join member m on m.person_id = s.person_id and not m.disabled
+where s.hash = $1 and s.expires_at > $2 and s.seen_at > $3 and ($4::uuid is null or m.org_id = $4)
+order by m.created_at, m.org_id limit 1`
+
+// SessionMembership finds the person of a live session and their place in the organization (zero = the first), or pgx.ErrNoRows.
+func (s *Store) SessionMembership(ctx context.Context, hash []byte, org tenancy.OrgID, now time.Time) (session tenancy.SessionID, m tenancy.Membership, err error) {
+	idle := now.Add(-tenancy.SessionIdle)
+	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		if err := tx.QueryRow(ctx, sessionMembership, hash, now, idle, org).Scan(&session, &m.Org, &m.Person, &m.Role); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, sessionTouch, hash, now, idle)
+		return err
+	})
+	return session, m, err
+}
+
+const sessionDelete = `-- tenancy.SessionDelete
+delete from session where hash = $1`
+
+// DeleteSession ends a session; one that is gone is no error.
+func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
+	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, sessionDelete, hash)
+		return err
+	})
+}

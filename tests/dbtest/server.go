@@ -1,0 +1,150 @@
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/pg/local"
+)
+
+const startLimit = 3 * time.Minute
+
+// server is where test databases are made.
+type server struct {
+	owner string // URL of a login with CREATEDB and CREATEROLE, of its maintenance database
+	super string // URL of a superuser, or ""
+}
+
+// shared is chosen once per test process.
+var shared = sync.OnceValues(func() (server, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
+	defer cancel()
+	s, err := choose(ctx)
+	if err != nil {
+		return server{}, err
+	}
+	return s, sweep(ctx, s)
+})
+
+func choose(ctx context.Context) (server, error) {
+	if given, ok := env.OS()("TEST_DATABASE_URL"); ok && given != "" {
+		if u, err := url.Parse(given); err != nil || u.Host == "" {
+			return server{}, fault.New(fault.Invalid, "dbtest.choose", "TEST_DATABASE_URL must have the form postgres://user:password@host:port/database.")
+		}
+		super, _ := env.OS()("TEST_DATABASE_SUPER_URL")
+		return server{owner: given, super: super}, nil
+	}
+	s, localErr := fromLocal(ctx)
+	if localErr == nil {
+		return s, nil
+	}
+	s, dockerErr := fromDocker(ctx)
+	if dockerErr == nil {
+		return s, nil
+	}
+	return server{}, errors.Join(localErr, dockerErr)
+}
+
+// home is the shared cluster's folder, and where its users sign in.
+func home() (dir, users string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", "", err
+	}
+	dir = filepath.Join(cache, "crier", "testpg")
+	return dir, dir + "-users", nil
+}
+
+func config(dir string) local.Config {
+	return local.Config{Dir: dir, Detached: true, Preload: []string{"pg_stat_statements"}, Extra: []string{
+		"synchronous_commit=off", "max_connections=300", "shared_buffers=64MB", "autovacuum=off", "max_wal_size=256MB",
+	}}
+}
+
+func fromLocal(ctx context.Context) (server, error) {
+	dir, users, err := home()
+	if err != nil {
+		return server{}, err
+	}
+	// Signing in comes first, so that the watcher does not stop the cluster under us.
+	if err := signIn(users); err != nil {
+		return server{}, err
+	}
+	pg, err := local.Start(ctx, config(dir))
+	if err != nil {
+		return server{}, err
+	}
+	if !pg.Joined() {
+		if err := watch(pg, users); err != nil {
+			return server{}, err
+		}
+	}
+	super := pg.SuperURL("postgres")
+	return server{owner: pg.URL("crier"), super: super}, allowDatabases(ctx, super)
+}
+
+func signIn(users string) error {
+	if err := os.MkdirAll(users, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(users, strconv.Itoa(os.Getpid())), nil, 0o600)
+}
+
+// watcher stops the postmaster $1 of folder $2 when no process named in folder $3 has lived for ten minutes.
+const watcher = `idle=0
+while sleep 15; do
+	[ "$(head -n 1 "$2/data/postmaster.pid" 2>/dev/null)" = "$1" ] || exit 0
+	idle=$((idle + 1))
+	for f in "$3"/*; do
+		if kill -0 "${f##*/}" 2>/dev/null; then idle=0; else rm -f "$f"; fi
+	done
+	if [ "$idle" -ge 40 ]; then kill -INT "$1"; fi
+done`
+
+// watch starts the watcher, which outlives us as the cluster does.
+func watch(pg *local.Server, users string) error {
+	cmd := exec.Command("/bin/sh", "-c", watcher, "crier-testpg-watcher", strconv.Itoa(pg.PID()), pg.Dir(), users)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return cmd.Process.Release()
+}
+
+// Stop ends the shared cluster; its data stays.
+func Stop(ctx context.Context) error {
+	dir, _, err := home()
+	if err != nil {
+		return err
+	}
+	return local.Stop(ctx, config(dir))
+}
+
+func allowDatabases(ctx context.Context, super string) error {
+	c, err := pgx.Connect(ctx, super)
+	if err != nil {
+		return err
+	}
+	defer c.Close(context.WithoutCancel(ctx))
+	// Only when it is missing: processes that start together would collide on the row.
+	_, err = c.Exec(ctx, `do $$ begin
+		if not (select rolcreatedb from pg_roles where rolname = 'crier') then
+			perform pg_advisory_xact_lock(7);
+			alter role crier createdb;
+		end if;
+	end $$`)
+	return err
+}

@@ -1,0 +1,20 @@
+// Command stop ends the Postgres that test runs share; the next run starts it again.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"crier/tests/dbtest"
+)
+
+func main() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := dbtest.Stop(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

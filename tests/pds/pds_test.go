@@ -1,0 +1,239 @@
+package pds
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const posts = "app.bsky.feed.post"
+
+// user calls the server, or a proxy before it, as a signed-in account.
+type user struct {
+	base, did, token string
+}
+
+func signIn(t *testing.T, base string, a Account) user {
+	t.Helper()
+	var session struct{ DID, AccessJwt string }
+	status, body, err := user{base: base}.call(t, "com.atproto.server.createSession", "application/json",
+		encode(t, map[string]any{"identifier": a.Handle, "password": a.Password}))
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("createSession: %d %s %v", status, body, err)
+	}
+	if err := json.Unmarshal(body, &session); err != nil {
+		t.Fatal(err)
+	}
+	if session.DID != a.DID || session.AccessJwt == "" {
+		t.Fatalf("session %+v is not of %s", session, a.DID)
+	}
+	return user{base: base, did: session.DID, token: session.AccessJwt}
+}
+
+func (u user) call(t *testing.T, method, kind string, body []byte) (int, []byte, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.base+"/xrpc/"+method, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", kind)
+	if u.token != "" {
+		req.Header.Set("Authorization", "Bearer "+u.token)
+	}
+	return send(req)
+}
+
+func (u user) put(t *testing.T, rkey string, record map[string]any) (int, []byte, error) {
+	t.Helper()
+	return u.call(t, "com.atproto.repo.putRecord", "application/json", encode(t, map[string]any{
+		"repo": u.did, "collection": posts, "rkey": rkey, "record": record, "swapRecord": nil,
+	}))
+}
+
+// mustPut gives the CID of the written record.
+func (u user) mustPut(t *testing.T, rkey string, record map[string]any) string {
+	t.Helper()
+	status, body, err := u.put(t, rkey, record)
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("putRecord: %d %s %v", status, body, err)
+	}
+	var out struct{ CID string }
+	if err := json.Unmarshal(body, &out); err != nil || out.CID == "" {
+		t.Fatalf("putRecord: %s %v", body, err)
+	}
+	return out.CID
+}
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func post(text string) map[string]any {
+	return map[string]any{"$type": posts, "text": text, "createdAt": "2026-01-02T03:04:05.000Z"}
+}
+
+// tid gives the n-th of ascending record keys.
+func tid(n int) string {
+	const digits = "234567abcdefghijklmnopqrstuvwxyz"
+	return "3laaaaaaa" + string([]byte{digits[n>>10&31], digits[n>>5&31], digits[n&31], '2'})
+}
+
+func TestServer(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	u := signIn(t, s.URL, s.CreateAccount(t, "alice.test", "correct horse"))
+
+	t.Run("the same content again is no second record", func(t *testing.T) {
+		first := u.mustPut(t, tid(1), post("once"))
+		again := u.mustPut(t, tid(1), post("once"))
+		if first != again {
+			t.Fatalf("cid %s, then %s", first, again)
+		}
+		if all := s.Records(t, u.did, posts); len(all) != 1 || all[0].CID != first {
+			t.Fatalf("records: %+v", all)
+		}
+	})
+
+	t.Run("other content under the same key is refused", func(t *testing.T) {
+		status, body, err := u.put(t, tid(1), post("another"))
+		if err != nil || status != http.StatusBadRequest || !bytes.Contains(body, []byte(`"InvalidSwap"`)) {
+			t.Fatalf("%d %s %v", status, body, err)
+		}
+		all := s.Records(t, u.did, posts)
+		if len(all) != 1 || !bytes.Contains(all[0].Value, []byte(`"once"`)) {
+			t.Fatalf("records: %+v", all)
+		}
+	})
+
+	t.Run("a blob reads back once a record shows it", func(t *testing.T) {
+		picture := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("pixels"), 1000)...)
+		status, body, err := u.call(t, "com.atproto.repo.uploadBlob", "image/png", picture)
+		var up struct {
+			Blob struct {
+				Ref struct {
+					Link string `json:"$link"`
+				} `json:"ref"`
+			} `json:"blob"`
+		}
+		if err != nil || status != http.StatusOK || json.Unmarshal(body, &up) != nil || up.Blob.Ref.Link == "" {
+			t.Fatalf("uploadBlob: %d %s %v", status, body, err)
+		}
+		record := post("look")
+		record["embed"] = map[string]any{"$type": "app.bsky.embed.images", "images": []any{map[string]any{"alt": "a picture", "image": json.RawMessage(blobOf(t, body))}}}
+		u.mustPut(t, tid(2), record)
+		if got := s.Blob(t, u.did, up.Blob.Ref.Link); !bytes.Equal(got, picture) {
+			t.Fatalf("%d bytes came back of %d", len(got), len(picture))
+		}
+	})
+
+	t.Run("all pages of records come, oldest first", func(t *testing.T) {
+		v := signIn(t, s.URL, s.CreateAccount(t, "bob.test", "battery staple"))
+		const n = 101 // one page holds 100
+		want := []string{}
+		for i := range n {
+			want = append(want, fmt.Sprintf("at://%s/%s/%s", v.did, posts, tid(i)))
+		}
+		v.create(t, n)
+		got := []string{}
+		for _, r := range s.Records(t, v.did, posts) {
+			got = append(got, r.URI)
+		}
+		if !slices.Equal(got, want) {
+			t.Fatalf("%d records: %v", len(got), got)
+		}
+		if none := s.Records(t, v.did, "app.bsky.feed.like"); len(none) != 0 {
+			t.Fatalf("records of another collection: %+v", none)
+		}
+	})
+}
+
+func blobOf(t *testing.T, body []byte) []byte {
+	t.Helper()
+	var up struct{ Blob json.RawMessage }
+	if err := json.Unmarshal(body, &up); err != nil {
+		t.Fatal(err)
+	}
+	return up.Blob
+}
+
+// create writes n posts, the newest first, in one call.
+func (u user) create(t *testing.T, n int) {
+	t.Helper()
+	writes := []any{}
+	for i := n - 1; i >= 0; i-- {
+		writes = append(writes, map[string]any{"$type": "com.atproto.repo.applyWrites#create", "collection": posts, "rkey": tid(i), "value": post(fmt.Sprint(i))})
+	}
+	status, body, err := u.call(t, "com.atproto.repo.applyWrites", "application/json", encode(t, map[string]any{"repo": u.did, "writes": writes}))
+	if err != nil || status != http.StatusOK {
+		t.Fatalf("applyWrites: %d %s %v", status, body, err)
+	}
+}
+
+func TestServerEndsWithItsInput(t *testing.T) {
+	t.Parallel()
+	dir, err := Install(t.Context(), testLog{t})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	cmd := command(dir, data, filepath.Join(data, "pds.log"))
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.Contains(line, "http://127.0.0.1:") {
+		t.Fatalf("%q %v", line, err)
+	}
+	stdin.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	s := Start(t)
+	p := StartProxy(t, s.URL)
+	u := signIn(t, p.URL, s.CreateAccount(t, "carol.test", "correct horse"))
+
+	h := p.HoldAnswer("com.atproto.repo.putRecord")
+	result := make(chan error, 1)
+	go func() {
+		_, _, err := u.put(t, tid(1), post("once"))
+		result <- err
+	}()
+	<-h.Reached()
+	before := s.Records(t, u.did, posts)
+	if len(before) != 1 {
+		t.Fatalf("the server does not hold the record while its answer is held: %+v", before)
+	}
+	h.Drop()
+	if err := <-result; err == nil {
+		t.Fatal("a dropped answer arrived")
+	}
+	if cid := u.mustPut(t, tid(1), post("once")); cid != before[0].CID {
+		t.Fatalf("cid %s after the repeat, %s before", cid, before[0].CID)
+	}
+	if after := s.Records(t, u.did, posts); len(after) != 1 {
+		t.Fatalf("records: %+v", after)
+	}
+}
