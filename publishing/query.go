@@ -25,13 +25,24 @@ const (
 
 // Thread is what the calendar shows as one item: a group's root with all its parts, whatever run they go out in.
 type Thread struct {
-	Root    Post // with every part of the group, in order
-	Channel Channel
-	Media   map[MediaID]Medium // of all parts
+	Root      Post // with every part of the group, in order
+	Followers []Post
+	Channel   Channel
+	Media     map[MediaID]Medium // of all parts
 }
 
-// State of the whole thread: the first failure wins, then whatever is still to do, then the root's state.
-func (t Thread) State() State { return t.Root.State }
+// Told is the post whose state and error the thread shows: the first one that failed, else the root.
+func (t Thread) Told() Post {
+	if t.Root.State == StateError {
+		return t.Root
+	}
+	for _, f := range t.Followers {
+		if f.State == StateError {
+			return f
+		}
+	}
+	return t.Root
+}
 
 // ThreadPage is an answer to ListPosts.
 type ThreadPage struct {

@@ -56,3 +56,8 @@ type Limiter interface {
 	// Admit counts one request of the organization. It never blocks longer than its budget and never fails: without the actor a window of this node decides.
 	Admit(ctx context.Context, organization tenancy.OrgID) org.Admission
 }
+
+// Health tells what the service depends on: "ok" or a short word for each, and whether all is well.
+type Health interface {
+	Check(ctx context.Context) (answers map[string]string, healthy bool)
+}

@@ -115,9 +115,8 @@ create table post (
 create index post_range on post (org_id, publish_date) where deleted_at is null;
 create index post_group on post (org_id, group_id);
 create index post_after on post (org_id, after_post) where after_post is not null;
-create index post_head on post (channel_id, due, seq) where state = 'QUEUE';
-create index post_due_by_shard on post (shard, due) where state = 'QUEUE';
-create index post_due_by_org on post (org_id, due) where state = 'QUEUE';
+create index post_head on post (channel_id, due, seq) where state = 'QUEUE' and deleted_at is null;
+create index post_due on post (shard, due) where state = 'QUEUE' and deleted_at is null;
 create index post_claimed on post (shard, claim_until) where state in ('PUBLISHING', 'UNKNOWN');
 -- The backstop: a channel never has two posts on their way.
 create unique index post_one_per_channel on post (channel_id) where state in ('PUBLISHING', 'UNKNOWN');

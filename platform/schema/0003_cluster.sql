@@ -1,4 +1,5 @@
 -- Who runs: processes, and which of them schedules which shard of the organizations. No tenant data.
+-- The lease is the node's: a shard is held while its owner's row has not expired, so that a beat writes one row.
 create table node (
   id         uuid primary key,                        -- one per process start
   home       uuid not null,                           -- the data folder, which one process holds at a time
@@ -12,8 +13,7 @@ create index node_home on node (home);
 create table shard (
   shard smallint primary key check (shard between 0 and 255),
   owner uuid,
-  epoch bigint not null default 0,
-  until timestamptz not null default 'epoch'
+  epoch bigint not null default 0                     -- grows with every change of owner
 );
 insert into shard (shard) select generate_series(0, 255);
 

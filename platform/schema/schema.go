@@ -50,7 +50,7 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 		return err
 	}
 	if err := up(ctx, cfg, conn.Config(), log); err != nil {
-		return failed("A migration failed; those before it are kept.", err)
+		return failed(blame(err), err)
 	}
 	if err := after(ctx, cfg, conn); err != nil {
 		return failed("The statements after the migrations failed.", err)
@@ -165,6 +165,14 @@ func after(ctx context.Context, cfg Config, conn *pgx.Conn) error {
 	}
 	_, err = conn.Exec(ctx, withPrefix(string(b), cfg.RolePrefix))
 	return err
+}
+
+// blame names the file that failed.
+func blame(err error) string {
+	if pe := (*goose.PartialError)(nil); errors.As(err, &pe) && pe.Failed != nil && pe.Failed.Source != nil {
+		return "The migration " + pe.Failed.Source.Path + " failed; those before it are kept."
+	}
+	return "The migrations cannot be run."
 }
 
 func failed(message string, err error) error {

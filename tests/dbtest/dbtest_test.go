@@ -67,7 +67,7 @@ func TestDatabaseIsDroppedAtTheEnd(t *testing.T) {
 func TestSuperSeesStatementsOfTheTestsDatabase(t *testing.T) {
 	t.Parallel()
 	super, d := dbtest.Super(t), dbtest.Open(t)
-	if err := d.Read(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue("-- dbtest.Marked\nselect 1") }); err != nil {
+	if err := d.Read(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue("select 1 as dbtest_marked") }); err != nil {
 		t.Fatal(err)
 	}
 	var name string
@@ -76,7 +76,7 @@ func TestSuperSeesStatementsOfTheTestsDatabase(t *testing.T) {
 	}
 	var calls int
 	err := super.QueryRow(t.Context(), `select coalesce(sum(calls), 0) from pg_stat_statements s join pg_database d on d.oid = s.dbid
-		where d.datname = $1 and query like '-- dbtest.Marked%'`, name).Scan(&calls)
+		where d.datname = $1 and query like '%dbtest_marked%'`, name).Scan(&calls)
 	if err != nil || calls != 1 {
 		t.Fatalf("calls: %d, %v", calls, err)
 	}

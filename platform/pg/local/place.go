@@ -80,6 +80,10 @@ func reachable(dir string, as *account, log *slog.Logger) (string, error) {
 	if err != nil || as == nil {
 		return dir, err
 	}
+	// Made here, so that what is missing becomes passable and what is there is judged.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
+		return "", err
+	}
 	temp := filepath.Clean(os.TempDir()) + string(filepath.Separator)
 	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
 		info, err := os.Stat(parent)

@@ -1,0 +1,174 @@
+package org
+
+import (
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/asynkron/protoactor-go/cluster"
+
+	"crier/actors/ratelimit"
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// Dispatcher hands out the right to publish; the worker pool of this process.
+type Dispatcher interface {
+	// Offer says that an organization has something due and would take up to permits posts. It never blocks; the answer is one Granted.
+	Offer(org tenancy.OrgID, permits int)
+}
+
+// The messages. They carry ids, numbers and times, never content; any of them may be lost or come twice.
+type (
+	admit  struct{}
+	nudge  struct{ due time.Time }
+	tick   struct{}
+	expire struct{}
+	// granted answers an offer: so many posts were claimed, and after wait there is more (negative = nothing more is known).
+	granted struct {
+		claimed int
+		wait    time.Duration
+	}
+	// done says that claimed posts have ended.
+	done struct{ posts int }
+)
+
+const (
+	horizon   = 90 * time.Second // what is due later is found by the sweep
+	passivate = 10 * time.Minute
+	nothing   = time.Duration(-1)
+)
+
+// organization is one organization's clerk: it counts requests, keeps one timer and knows how much it has under way. All of it may be lost at any line.
+type organization struct {
+	cfg      Config
+	clock    clock.Clock
+	skew     func() time.Duration // the database's clock less ours
+	dispatch Dispatcher
+	log      *slog.Logger
+
+	org     tenancy.OrgID
+	window  ratelimit.Window
+	timer   *time.Timer
+	armed   time.Time // when the timer fires; zero = not armed
+	busy    int       // posts under way
+	offered bool
+	again   bool // something came up while an offer was out
+	idle    *time.Timer
+}
+
+// Receive never blocks and never panics out: a fault in here must not stop an organization.
+func (o *organization) Receive(ctx actor.Context) {
+	defer func() {
+		if r := recover(); r != nil {
+			o.log.Error("an organization's actor failed", "org", o.org, "panic", r)
+			if ctx.Sender() != nil {
+				ctx.Respond(Admission{Allowed: true, Limit: o.cfg.Limit, Remaining: 0, Reset: o.clock.Now().Add(ratelimit.Span)})
+			}
+		}
+	}()
+	switch m := ctx.Message().(type) {
+	case *cluster.ClusterInit:
+		o.org, _ = id.Parse[tenancy.OrgTag](m.Identity.Identity)
+		o.rest(ctx)
+	case *actor.Stopping:
+		o.stop()
+	case admit:
+		ctx.Respond(o.admit())
+		o.rest(ctx)
+	case nudge:
+		o.arm(ctx, m.due.Sub(o.clock.Now().Add(o.skew())))
+		o.rest(ctx)
+	case tick:
+		o.armed = time.Time{}
+		o.offer()
+	case granted:
+		o.offered, o.busy = false, o.busy+m.claimed
+		o.next(ctx, m)
+	case done:
+		o.busy = max(0, o.busy-m.posts)
+		o.offer()
+		o.rest(ctx)
+	case expire:
+		o.passivate(ctx)
+	}
+}
+
+func (o *organization) admit() Admission {
+	v := o.window.Take(o.clock.Now(), o.cfg.Limit)
+	return Admission{Allowed: v.Allowed, Limit: o.cfg.Limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
+}
+
+// next plans what follows a grant. Nothing claimed although something is due means that a row was locked: soon again, not at once.
+func (o *organization) next(ctx actor.Context, m granted) {
+	if m.wait >= 0 {
+		wait := m.wait
+		if wait == 0 && m.claimed == 0 {
+			wait = 20*time.Millisecond + rand.N(30*time.Millisecond)
+		}
+		o.arm(ctx, wait)
+	}
+	if o.again {
+		o.offer()
+	}
+}
+
+// arm makes the timer fire after wait, unless it fires earlier anyway.
+func (o *organization) arm(ctx actor.Context, wait time.Duration) {
+	if wait <= 0 {
+		o.offer()
+		return
+	}
+	at := o.clock.Now().Add(wait)
+	if wait > horizon || !o.armed.IsZero() && !at.Before(o.armed) {
+		return
+	}
+	if o.timer != nil {
+		o.timer.Stop()
+	}
+	o.armed = at
+	o.timer = after(ctx, wait, tick{})
+}
+
+// offer asks for permits, one question at a time.
+func (o *organization) offer() {
+	free := o.cfg.InFlight - o.busy
+	if o.offered || free <= 0 {
+		o.again = true
+		return
+	}
+	o.offered, o.again = true, false
+	o.dispatch.Offer(o.org, free)
+}
+
+// rest makes the actor go to sleep when nothing happens for a while.
+func (o *organization) rest(ctx actor.Context) {
+	if o.idle == nil {
+		o.idle = after(ctx, passivate, expire{})
+		return
+	}
+	o.idle.Reset(passivate)
+}
+
+func (o *organization) passivate(ctx actor.Context) {
+	if o.busy > 0 || o.offered || !o.armed.IsZero() || !o.window.Expired(o.clock.Now()) {
+		o.idle.Reset(passivate)
+		return
+	}
+	ctx.Poison(ctx.Self())
+}
+
+func (o *organization) stop() {
+	for _, t := range []*time.Timer{o.timer, o.idle} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+}
+
+func after(ctx actor.Context, d time.Duration, message any) *time.Timer {
+	system, self := ctx.ActorSystem(), ctx.Self()
+	return time.AfterFunc(d, func() { system.Root.Send(self, message) })
+}

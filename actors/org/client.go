@@ -1,0 +1,107 @@
+package org
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"crier/actors/cluster"
+	"crier/actors/ratelimit"
+	"crier/platform/clock"
+	"crier/tenancy"
+)
+
+// Config of an organization's actor.
+type Config struct {
+	Limit    int           `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
+	InFlight int           `env:"ORG_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
+	Budget   time.Duration `env:"ACTOR_BUDGET, default=250ms" doc:"How long a request waits for its organization's actor."`
+}
+
+// Client reaches an organization's actor wherever it lives.
+type Client struct {
+	cfg      Config
+	clock    clock.Clock
+	log      *slog.Logger
+	host     *cluster.Host
+	skew     atomic.Int64
+	mu       sync.Mutex
+	fallback map[tenancy.OrgID]*ratelimit.Window
+}
+
+// New makes the actor host and its client. dispatch is asked by the actors; it may be set up later than the first request.
+func New(cfg Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) *Client {
+	client := &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}}
+	client.host = cluster.NewHost("org", func() actor.Actor {
+		return &organization{cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log}
+	}, log)
+	return client
+}
+
+// Admit counts one request of the organization. When its actor cannot be reached within the budget, a window of this node decides, so that a dead node refuses nobody.
+func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
+	answer, err := c.host.Request(organization.String(), admit{}, c.cfg.Budget)
+	if a, ok := answer.(Admission); ok && err == nil {
+		return a
+	}
+	c.host.Forget(organization.String())
+	c.log.Warn("an organization's actor did not answer; this node admits by itself", "org", organization, "error", err)
+	return c.admitHere(organization)
+}
+
+func (c *Client) admitHere(organization tenancy.OrgID) Admission {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.clock.Now()
+	for org, w := range c.fallback {
+		if w.Expired(now) {
+			delete(c.fallback, org)
+		}
+	}
+	w := c.fallback[organization]
+	if w == nil {
+		w = &ratelimit.Window{}
+		c.fallback[organization] = w
+	}
+	v := w.Take(now, c.cfg.Limit)
+	return Admission{Allowed: v.Allowed, Limit: c.cfg.Limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
+}
+
+// Wake tells the actor when something is due. What is far away is left to the sweep.
+func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
+	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
+		c.host.Send(organization.String(), nudge{due})
+	}
+}
+
+// Granted answers an offer: claimed posts are under way, and next is when there is more; nil for nothing. now is the database's.
+func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
+	wait := nothing
+	if next != nil {
+		wait = max(0, next.Sub(now))
+	}
+	c.host.Send(organization.String(), granted{claimed, wait})
+}
+
+// Refused answers an offer that could not be looked at: ask again after wait.
+func (c *Client) Refused(organization tenancy.OrgID, wait time.Duration) {
+	c.host.Send(organization.String(), granted{0, wait})
+}
+
+// Done says that posts of the organization have ended.
+func (c *Client) Done(organization tenancy.OrgID, posts int) {
+	c.host.Send(organization.String(), done{posts})
+}
+
+// SetNow tells the database's time, just read.
+func (c *Client) SetNow(now time.Time) { c.skew.Store(int64(now.Sub(c.clock.Now()))) }
+
+// Skew is the database's clock less ours, as far as it is known.
+func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
+
+// Close stops every actor.
+func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }

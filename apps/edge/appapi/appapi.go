@@ -1,0 +1,98 @@
+// Package appapi is the application API: what the dashboard and other clients with a session ask of the service.
+package appapi
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/route"
+	"crier/platform/clock"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// Channels is what the application API asks of publishing about channels.
+type Channels interface {
+	Catalogue() []connector.Descriptor
+	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
+	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
+}
+
+// Accounts is what the application API asks of tenancy.
+type Accounts interface {
+	Session(ctx context.Context, token, organization string) (tenancy.Principal, error)
+	Login(ctx context.Context, email, password string) (token string, err error)
+	Logout(ctx context.Context, token string) error
+}
+
+// Health tells what the service depends on: "ok" or a short word for each, and whether all is well.
+type Health interface {
+	Check(ctx context.Context) (answers map[string]string, healthy bool)
+}
+
+// Config is what the application API needs to know of the instance.
+type Config struct {
+	Origins  []string // of BASE_URL and FRONTEND_URL
+	Secure   bool     // cookies only travel over https
+	AppLimit int      // requests a minute of one session
+	Version  string
+}
+
+// Deps are the ports. ClientIP tells whose address a request comes from; Draining whether the server is about to stop.
+type Deps struct {
+	Channels Channels
+	Accounts Accounts
+	Health   Health
+	Draining func() bool
+	ClientIP func(*fiber.Ctx) string
+	Clock    clock.Clock
+	Log      *slog.Logger
+}
+
+// API is the application API.
+type API struct {
+	cfg      Config
+	deps     Deps
+	sessions *throttle // requests of a session
+	accounts *throttle // failed logins of an account from one address
+	clients  *throttle // failed logins from one address
+}
+
+// New makes the API.
+func New(cfg Config, deps Deps) *API {
+	return &API{
+		cfg: cfg, deps: deps,
+		sessions: newThrottle(cfg.AppLimit, sessionWindow, deps.Clock),
+		accounts: newThrottle(loginsPerAccount, loginWindow, deps.Clock),
+		clients:  newThrottle(loginsPerClient, loginWindow, deps.Clock),
+	}
+}
+
+// Mount adds every route. The table caps bodies and sets deadlines.
+func (a *API) Mount(t *route.Table) {
+	user := t.With(a.session)
+	a.mountRoot(t)
+	a.mountAuth(t, user)
+	a.mountChannels(t, user)
+	for _, r := range missingOpen() {
+		t.Missing(r.Method, r.Path)
+	}
+	for _, r := range missingUser() {
+		user.Missing(r.Method, r.Path)
+	}
+}
+
+func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {
+	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: append(errors, 500)}
+}
+
+// signedIn marks an operation that needs a session.
+func signedIn(op huma.Operation) huma.Operation {
+	op.Errors = append(op.Errors, 401, 403, 429)
+	op.Security = []map[string][]string{{"cookie": {}}, {"session": {}}}
+	return op
+}

@@ -1,0 +1,108 @@
+package appapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+const (
+	sessionLife = tenancy.SessionAbsolute
+	maxEmail    = 254
+	maxPassword = 128
+)
+
+// LoginUserDto signs a person in.
+type LoginUserDto struct {
+	Provider string `json:"provider" doc:"LOCAL; sign-in by other providers has its own routes." example:"LOCAL"`
+	Email    string `json:"email" format:"email" maxLength:"254"`
+	Password string `json:"password" maxLength:"128"`
+}
+
+// LoggedIn is the answer to a sign-in.
+type LoggedIn struct {
+	Login bool `json:"login"`
+}
+
+func (a *API) mountAuth(t, user *route.Table) {
+	login := operation("login", http.MethodPost, "/auth/login", "Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429)
+	schema := t.API().OpenAPI().Components.Schemas
+	login.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		fiber.MIMEApplicationJSON: {Schema: schemaOf[LoginUserDto](schema)},
+	}}
+	login = route.Answer[LoggedIn](t, login, http.StatusCreated, "Signed in: cookie auth, header reload.")
+	t.With(a.signInGuard, jsonOnly).Raw(login, a.login)
+
+	logout := signedIn(operation("logout", http.MethodPost, "/user/logout", "Sign-in", "End the session"))
+	logout = route.Content(logout, http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil)
+	user.Raw(logout, a.logout)
+}
+
+// login counts the try before it is made, so that parallel tries cannot pass the limit, and takes it back when it succeeds.
+func (a *API) login(c *fiber.Ctx) error {
+	var in LoginUserDto
+	if err := json.Unmarshal(c.BodyRaw(), &in); err != nil {
+		return fault.Wrap(fault.Invalid, "appapi.login", "The body must be JSON with provider, email and password.", err)
+	}
+	in.Email = strings.ToLower(strings.TrimSpace(in.Email))
+	if err := in.validate(); err != nil {
+		return err
+	}
+	ip := a.deps.ClientIP(c)
+	if _, ends, ok := a.clients.take(ip); !ok {
+		return a.slow("appapi.login", ends)
+	}
+	account := ip + " " + in.Email
+	if _, ends, ok := a.accounts.take(account); !ok {
+		a.clients.give(ip)
+		return a.slow("appapi.login", ends)
+	}
+	token, err := a.deps.Accounts.Login(c.UserContext(), in.Email, in.Password)
+	if err != nil {
+		return err
+	}
+	a.accounts.give(account)
+	a.clients.give(ip)
+	a.keep(c, token)
+	c.Set(headerReload, "true")
+	return c.Status(http.StatusCreated).JSON(LoggedIn{true})
+}
+
+func (in LoginUserDto) validate() error {
+	var fields []fault.Field
+	add := func(name, words string) { fields = append(fields, fault.Field{Name: name, Message: words}) }
+	if in.Provider != "" && in.Provider != "LOCAL" {
+		add("provider", "must be LOCAL")
+	}
+	if at := strings.LastIndexByte(in.Email, '@'); at < 1 || at == len(in.Email)-1 || len(in.Email) > maxEmail {
+		add("email", "must be an e-mail address")
+	}
+	if in.Password == "" || len([]rune(in.Password)) > maxPassword {
+		add("password", "must be 1 to 128 characters")
+	}
+	if len(fields) > 0 {
+		return &fault.Error{Kind: fault.Invalid, Op: "appapi.login", Message: "The sign-in is not valid.", Fields: fields}
+	}
+	return nil
+}
+
+func (a *API) logout(c *fiber.Ctx) error {
+	token := c.Get(cookieAuth)
+	if token == "" {
+		token = c.Cookies(cookieAuth)
+	}
+	if err := a.deps.Accounts.Logout(c.UserContext(), token); err != nil {
+		return err
+	}
+	a.clear(c, cookieAuth, cookieOrg, cookiePerson)
+	c.Set(headerLogout, "true")
+	c.Status(http.StatusCreated)
+	return nil
+}

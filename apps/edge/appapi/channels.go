@@ -1,0 +1,153 @@
+package appapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"crier/apps/edge/publicv1"
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+// Catalogue is every platform of this instance.
+type Catalogue struct {
+	Social  []Platform `json:"social"`
+	Article []Platform `json:"article"`
+}
+
+// Platform is one entry of the catalogue.
+type Platform struct {
+	Name              string          `json:"name"`
+	Identifier        string          `json:"identifier"`
+	ToolTip           string          `json:"toolTip,omitempty"`
+	Editor            string          `json:"editor" enum:"none,normal,markdown,html"`
+	IsExternal        bool            `json:"isExternal"`
+	IsWeb3            bool            `json:"isWeb3"`
+	IsChromeExtension bool            `json:"isChromeExtension"`
+	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"The form of a platform that is connected by credentials."`
+}
+
+// PlatformField is one input of such a form.
+type PlatformField struct {
+	Key          string `json:"key"`
+	Label        string `json:"label"`
+	DefaultValue string `json:"defaultValue,omitempty"`
+	Validation   string `json:"validation" doc:"A regular expression."`
+	Type         string `json:"type" enum:"text,password"`
+	Hint         string `json:"hint,omitempty"`
+}
+
+type catalogueOutput struct{ Body Catalogue }
+
+func (a *API) mountChannels(t, user *route.Table) {
+	catalogue := operation("catalogue", http.MethodGet, "/integrations", "Channels", "List the platforms of this instance")
+	route.JSON(t, catalogue, func(context.Context, *struct{}) (*catalogueOutput, error) {
+		return &catalogueOutput{catalogueOf(a.deps.Channels.Catalogue())}, nil
+	})
+	begin := signedIn(operation("begin-connect", http.MethodGet, "/integrations/social/{integration}", "Channels", "Begin to connect a channel", 400, 402, 404))
+	route.JSON(user, begin, a.begin)
+	finish := operation("finish-connect", http.MethodPost, "/integrations/social-connect/{integration}", "Channels", "Finish connecting a channel", 400, 402, 409, 413)
+	finish.DefaultStatus = http.StatusCreated
+	route.JSON(t.With(jsonOnly), finish, a.finish)
+}
+
+func catalogueOf(all []connector.Descriptor) Catalogue {
+	out := Catalogue{Social: make([]Platform, 0, len(all)), Article: []Platform{}}
+	for _, d := range all {
+		p := Platform{Name: d.Name, Identifier: d.ID, ToolTip: d.ToolTip, Editor: d.Editor}
+		for _, f := range d.Fields {
+			p.CustomFields = append(p.CustomFields, PlatformField(f))
+		}
+		out.Social = append(out.Social, p)
+	}
+	return out
+}
+
+type beginInput struct {
+	Integration string `path:"integration" doc:"Platform."`
+	Refresh     string `query:"refresh" doc:"An existing channel to connect again."`
+	ExternalURL string `query:"externalUrl" doc:"Address of the person's own server, on platforms that have many."`
+	RedirectURL string `query:"redirectUrl" doc:"Where to go when the channel is connected."`
+	Onboarding  string `query:"onboarding" doc:"true during the first steps."`
+}
+
+// Address is where to go next; on a platform that is connected by credentials it is the state for the second step.
+type Address struct {
+	URL string `json:"url"`
+}
+
+type addressOutput struct{ Body Address }
+
+func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error) {
+	if !returnable(in.RedirectURL) {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: "appapi.begin", Message: "The query is not valid.",
+			Fields: []fault.Field{{Name: "redirectUrl", Message: "must be an http or https address, or a path of this service"}}}
+	}
+	cmd := publishing.BeginConnect{
+		Connector: in.Integration, Refresh: in.Refresh, ReturnURL: in.RedirectURL, Onboarding: in.Onboarding == "true",
+	}
+	url, err := a.deps.Channels.Begin(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, err
+	}
+	return &addressOutput{Address{url}}, nil
+}
+
+// returnable keeps script addresses away from the dashboard, which follows this address later.
+func returnable(s string) bool {
+	u, err := url.Parse(s)
+	switch {
+	case s == "":
+		return true
+	case err != nil || strings.ContainsAny(s, "\\\r\n\t"):
+		return false
+	case u.Scheme == "" && u.Host == "":
+		return strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
+	default:
+		return (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+	}
+}
+
+// ConnectIntegrationDto brings what the person or the platform sent back.
+type ConnectIntegrationDto struct {
+	State    string `json:"state" minLength:"1" maxLength:"1000"`
+	Code     string `json:"code" maxLength:"100000" doc:"On a platform that is connected by credentials: base64 of a JSON object of the form's fields."`
+	Timezone string `json:"timezone,omitempty" doc:"Minutes, as a numeric string."`
+	Refresh  string `json:"refresh,omitempty" doc:"An existing channel to connect again."`
+}
+
+type finishInput struct {
+	Integration string `path:"integration" doc:"Platform."`
+	Body        ConnectIntegrationDto
+}
+
+// ConnectedChannel is the new channel, without anything secret.
+type ConnectedChannel struct {
+	publicv1.Channel
+	InternalID     string   `json:"internalId" doc:"The platform's own id of the account."`
+	Type           string   `json:"type"`
+	InBetweenSteps bool     `json:"inBetweenSteps"`
+	Onboarding     bool     `json:"onboarding"`
+	Pages          []string `json:"pages" doc:"Always empty: no platform here has a second step."`
+	ReturnURL      string   `json:"returnURL,omitempty"`
+}
+
+type finishOutput struct{ Body ConnectedChannel }
+
+func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error) {
+	res, err := a.deps.Channels.Finish(ctx, publishing.FinishConnect{
+		Connector: in.Integration, State: in.Body.State, Code: in.Body.Code, Timezone: in.Body.Timezone, Refresh: in.Body.Refresh,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &finishOutput{ConnectedChannel{
+		Channel: publicv1.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social",
+		Onboarding: res.Onboarding, Pages: []string{}, ReturnURL: res.ReturnURL,
+	}}, nil
+}

@@ -1,0 +1,114 @@
+package edge
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"crier/platform/env"
+)
+
+// Config is the edge's part of the environment.
+type Config struct {
+	BaseURL        string        `env:"BASE_URL, default=http://localhost:4000" doc:"Address under which people and clients reach the service."`
+	FrontendURL    string        `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
+	Host           string        `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
+	Port           int           `env:"PORT, default=4000" doc:"Port to listen on."`
+	TrustedProxies []string      `env:"TRUSTED_PROXIES" doc:"Addresses or networks whose X-Forwarded-For is believed; nobody's when not set."`
+	BodyLimit      int64         `env:"BODY_LIMIT, default=1048576" doc:"Bytes of a JSON body."`
+	PostLimit      int64         `env:"POST_BODY_LIMIT, default=10485760" doc:"Bytes of a body of POST /posts."`
+	UploadLimit    int64         `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Bytes of a whole upload request."`
+	Timeout        time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
+	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
+	AppLimit       int           `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
+}
+
+// Validate finds every fault at once.
+func (c Config) Validate() error {
+	var faults []error
+	bad := func(name, words string) { faults = append(faults, env.Fault{Name: name, Message: words}) }
+	if !address(c.BaseURL) {
+		bad("BASE_URL", "must be an http or https address without query")
+	}
+	if c.FrontendURL != "" && !address(c.FrontendURL) {
+		bad("FRONTEND_URL", "must be an http or https address without query")
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		bad("PORT", "must be 0 to 65535")
+	}
+	for name, n := range map[string]int64{
+		"BODY_LIMIT": c.BodyLimit, "POST_BODY_LIMIT": c.PostLimit, "UPLOAD_BODY_LIMIT": c.UploadLimit,
+		"REQUEST_TIMEOUT": int64(c.Timeout), "UPLOAD_TIMEOUT": int64(c.UploadTimeout), "APP_LIMIT": int64(c.AppLimit),
+	} {
+		if n <= 0 {
+			bad(name, "must be more than zero")
+		}
+	}
+	if _, err := proxies(c.TrustedProxies); err != nil {
+		bad("TRUSTED_PROXIES", "must be addresses or networks such as 10.0.0.0/8, separated by commas")
+	}
+	return errors.Join(faults...)
+}
+
+// Address is where to listen, host:port.
+func (c Config) Address() string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
+
+// base is BaseURL without a slash at the end.
+func (c Config) base() string { return strings.TrimRight(c.BaseURL, "/") }
+
+// frontend is where the dashboard is, without a slash at the end.
+func (c Config) frontend() string {
+	if c.FrontendURL == "" {
+		return c.base() + "/app"
+	}
+	return strings.TrimRight(c.FrontendURL, "/")
+}
+
+// secure tells whether cookies may insist on https: everywhere but on plain http at home.
+func (c Config) secure() bool {
+	u, err := url.Parse(c.BaseURL)
+	if err != nil || u.Scheme == "https" {
+		return true
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
+}
+
+func address(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
+}
+
+// origin is what browsers call the site of an address: default ports left out.
+func origin(s string) string {
+	u, err := url.Parse(s)
+	if err != nil {
+		return ""
+	}
+	host := strings.ToLower(u.Host)
+	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host
+}
+
+func proxies(list []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range list {
+		s = strings.TrimSpace(s)
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			ip, err := netip.ParseAddr(s)
+			if err != nil {
+				return nil, err
+			}
+			p = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}

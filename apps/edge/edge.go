@@ -1,0 +1,151 @@
+// Package edge is the HTTP front of the service: its routes, what every request passes through, and the document that describes them.
+package edge
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"crier/apps/edge/appapi"
+	"crier/apps/edge/publicv1"
+	"crier/apps/edge/route"
+	"crier/platform/clock"
+)
+
+// Route is one method of one path; parameters are written {name}.
+type Route = route.Route
+
+// Deps are what the edge stands on.
+type Deps struct {
+	Posts      Posts
+	Channels   Channels
+	Media      Media
+	Accounts   Accounts
+	Limiter    Limiter
+	Health     Health
+	SandboxURL string // loopback address of the pretend platform, empty = none
+	Log        *slog.Logger
+	Metrics    prometheus.Registerer
+	Clock      clock.Clock
+	Version    string
+}
+
+// Server is the edge; it serves one listener.
+type Server struct {
+	cfg      Config
+	deps     Deps
+	app      *fiber.App
+	table    *route.Table
+	trusted  []netip.Prefix
+	draining atomic.Bool
+	metrics  *metrics
+	known    map[string]bool // patterns, for logs and metrics
+	document []byte
+	page     *page
+	sandbox  *sandbox
+}
+
+// New builds the edge. Nothing listens yet.
+func New(cfg Config, deps Deps) (*Server, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{cfg: cfg, deps: deps, known: map[string]bool{}}
+	var err error
+	if s.trusted, err = proxies(cfg.TrustedProxies); err != nil {
+		return nil, err
+	}
+	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
+		return nil, err
+	}
+	if s.sandbox, err = newSandbox(deps.SandboxURL); err != nil {
+		return nil, err
+	}
+	if err := s.describe(); err != nil {
+		return nil, err
+	}
+	s.build()
+	return s, nil
+}
+
+// OpenAPI is the document of every route, the same bytes each time.
+func OpenAPI() ([]byte, error) {
+	s := &Server{cfg: Config{BaseURL: "http://localhost"}}
+	s.routes()
+	return s.table.Document()
+}
+
+// describe makes the table and all that is made of it.
+func (s *Server) describe() (err error) {
+	s.routes()
+	for _, r := range append(s.table.Built(), s.table.NotBuilt()...) {
+		s.known[r.Path] = true
+	}
+	if s.document, err = s.table.Document(); err != nil {
+		return err
+	}
+	s.page, err = newPage(s.table.API().OpenAPI(), s.table.NotBuilt())
+	return err
+}
+
+func (s *Server) build() {
+	s.app = fiber.New(fiber.Config{
+		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,
+		StreamRequestBody: true, DisablePreParseMultipartForm: true,
+		ErrorHandler: s.refuse, EnableTrustedProxyCheck: true,
+		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
+	})
+	s.app.Use(s.observe, s.recovering(), s.secureHeaders, s.cors())
+	s.table.Mount(s.app)
+	server := s.app.Server()
+	server.Handler = guardBodies(s.app.Handler(), s.refuseMethod)
+	server.HeaderReceived = s.patience
+	server.CloseOnShutdown = true
+}
+
+// Listen serves until Shutdown; it returns nil then.
+func (s *Server) Listen(ln net.Listener) error {
+	if err := s.app.Listener(ln); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
+// Shutdown tells the health check, takes no new connections and waits for running requests until ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.draining.Store(true)
+	return s.app.ShutdownWithContext(ctx)
+}
+
+// Drain makes the health check fail while everything else goes on, so that a balancer looks elsewhere before Shutdown.
+func (s *Server) Drain() { s.draining.Store(true) }
+
+// Handler is the whole edge without a listener.
+func (s *Server) Handler() fasthttp.RequestHandler { return s.app.Server().Handler }
+
+// Routes lists what works.
+func (s *Server) Routes() []Route { return s.table.Built() }
+
+// Missing lists what answers 501.
+func (s *Server) Missing() []Route { return s.table.NotBuilt() }
+
+func (s *Server) appAPI() *appapi.API {
+	return appapi.New(appapi.Config{
+		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Version: s.deps.Version,
+	}, appapi.Deps{
+		Channels: s.deps.Channels, Accounts: s.deps.Accounts, Health: s.deps.Health,
+		Draining: s.draining.Load, ClientIP: s.clientIP, Clock: s.deps.Clock, Log: s.deps.Log,
+	})
+}
+
+func (s *Server) publicAPI() *publicv1.API {
+	return publicv1.New(publicv1.Config{BaseURL: s.cfg.base(), UploadLimit: s.cfg.UploadLimit},
+		publicv1.Deps{Posts: s.deps.Posts, Channels: s.deps.Channels, Media: s.deps.Media})
+}

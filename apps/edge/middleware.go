@@ -1,0 +1,236 @@
+package edge
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/gofiber/fiber/v2/middleware/cors"
+	"github.com/gofiber/fiber/v2/middleware/recover"
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"crier/apps/edge/problem"
+	"crier/apps/edge/request"
+	"crier/platform/fault"
+	"crier/platform/telemetry"
+)
+
+// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, secureHeaders, cors;
+// then what its route asks for: body, deadline, authentication (key or session), admission.
+
+const (
+	idleTimeout = time.Minute
+	headerLimit = 16 << 10
+)
+
+// guardBodies stands around everything, so that no answer, however early, leaves a part of a body to be taken for the next request.
+func guardBodies(next, unknownMethod fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		body := request.Start(ctx).Body
+		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+			next(ctx)
+		} else {
+			unknownMethod(ctx)
+		}
+		body.Finish(ctx)
+	}
+}
+
+func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx) {
+	c := s.app.AcquireCtx(ctx)
+	defer s.app.ReleaseCtx(c)
+	if err := s.refuse(c, fiber.ErrMethodNotAllowed); err != nil {
+		ctx.SetStatusCode(http.StatusMethodNotAllowed)
+	}
+}
+
+// patience gives large bodies the time they need on the wire, and everything else little.
+func (s *Server) patience(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	path, _, _ := bytes.Cut(h.RequestURI(), []byte("?"))
+	if bytes.HasSuffix(path, []byte("/upload")) {
+		return fasthttp.RequestConfig{ReadTimeout: s.cfg.UploadTimeout, WriteTimeout: s.cfg.UploadTimeout}
+	}
+	if bytes.HasPrefix(path, []byte("/files/")) {
+		return fasthttp.RequestConfig{WriteTimeout: s.cfg.UploadTimeout}
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// refuse is where every fault becomes an answer.
+func (s *Server) refuse(c *fiber.Ctx, err error) error {
+	request.From(c.Context()).Err = err
+	return problem.Of(err, s.cfg.frontend()+"/billing").Write(c)
+}
+
+var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
+
+// observe names the request, and tells log and metrics how it went: by the route's pattern, never by path or organization.
+func (s *Server) observe(c *fiber.Ctx) error {
+	start := s.deps.Clock.Now()
+	info := request.From(c.Context())
+	if info.ID = c.Get(fiber.HeaderXRequestID); !saneID.MatchString(info.ID) {
+		info.ID = uuid.NewString()
+	}
+	c.Set(fiber.HeaderXRequestID, info.ID)
+	c.SetUserContext(telemetry.WithRequestID(context.Background(), info.ID))
+	if err := c.Next(); err != nil {
+		if err := s.refuse(c, err); err != nil {
+			return err
+		}
+	}
+	s.tell(c, info, s.deps.Clock.Now().Sub(start))
+	return nil
+}
+
+func (s *Server) tell(c *fiber.Ctx, info *request.Info, took time.Duration) {
+	status, pattern := c.Response().StatusCode(), s.pattern(c)
+	s.metrics.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
+	level := problem.Level(status)
+	attrs := []slog.Attr{
+		slog.String("method", c.Method()), slog.String("route", pattern), slog.Int("status", status), slog.Duration("took", took),
+	}
+	if status >= 400 && info.Err != nil {
+		attrs = append(attrs, slog.Any("fault", info.Err))
+	}
+	s.deps.Log.LogAttrs(c.UserContext(), level, "request", attrs...)
+}
+
+func (s *Server) pattern(c *fiber.Ctx) string {
+	p := strings.Split(c.Route().Path, "/")
+	for i, part := range p {
+		if name, ok := strings.CutPrefix(part, ":"); ok {
+			p[i] = "{" + name + "}"
+		}
+	}
+	pattern := strings.Join(p, "/")
+	if pattern == "/" && c.Path() != "/" || !s.known[pattern] {
+		return "unmatched"
+	}
+	return pattern
+}
+
+type metrics struct{ took *prometheus.HistogramVec }
+
+func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+	m := &metrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "crier_http_request_seconds", Help: "Time to answer a request.", Buckets: prometheus.DefBuckets,
+	}, []string{"method", "route", "status"})}
+	if err := reg.Register(m.took); err != nil {
+		return nil, fault.Wrap(fault.Internal, "edge.newMetrics", "", err)
+	}
+	return m, nil
+}
+
+func (s *Server) recovering() fiber.Handler {
+	return recover.New(recover.Config{EnableStackTrace: true, StackTraceHandler: func(c *fiber.Ctx, cause any) {
+		s.deps.Log.ErrorContext(c.UserContext(), "a handler broke down", "cause", cause, "stack", string(debug.Stack()))
+	}})
+}
+
+func (s *Server) secureHeaders(c *fiber.Ctx) error {
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderXFrameOptions, "DENY")
+	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
+	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
+	c.Set(fiber.HeaderCacheControl, "no-store")
+	if strings.HasPrefix(s.cfg.BaseURL, "https://") {
+		c.Set(fiber.HeaderStrictTransportSecurity, "max-age=31536000")
+	}
+	return c.Next()
+}
+
+// cors lets the dashboard's own origin in, and nobody else's.
+func (s *Server) cors() fiber.Handler {
+	return cors.New(cors.Config{
+		AllowOrigins: origin(s.cfg.frontend()), AllowCredentials: true, MaxAge: 600,
+		AllowMethods:  "GET,HEAD,POST,PUT,DELETE",
+		AllowHeaders:  "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
+		ExposeHeaders: "reload,onboarding,activate,logout,X-RateLimit-Limit,X-RateLimit-Remaining,X-RateLimit-Reset,Retry-After,X-Request-Id",
+	})
+}
+
+// body reads a JSON body to its end before anything looks at the request.
+func (s *Server) body(limit int64) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
+			return c.Next()
+		}
+		if err := request.From(c.Context()).Body.Load(c.Context(), limit); err != nil {
+			return err
+		}
+		return c.Next()
+	}
+}
+
+func (s *Server) deadline(d time.Duration) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		ctx, cancel := context.WithTimeout(c.UserContext(), d)
+		defer cancel()
+		c.SetUserContext(ctx)
+		return c.Next()
+	}
+}
+
+// key finds whose API key the request carries. The value is taken as it is: Bearer in front of it is wrong.
+func (s *Server) key(c *fiber.Ctx) error {
+	value := c.Get(fiber.HeaderAuthorization)
+	if value == "" {
+		return fault.New(fault.Unauthenticated, "edge.key", "No API key found: send it in the header Authorization.")
+	}
+	if len(value) >= 7 && strings.EqualFold(value[:7], "Bearer ") {
+		return fault.New(fault.Unauthenticated, "edge.key", "Invalid API key: send it without Bearer.")
+	}
+	p, err := s.deps.Accounts.Authenticate(c.UserContext(), value)
+	if err != nil {
+		return err
+	}
+	request.From(c.Context()).Principal = p
+	return c.Next()
+}
+
+// admit counts the request of its organization and tells what is left, whatever the answer.
+func (s *Server) admit(c *fiber.Ctx) error {
+	a := s.deps.Limiter.Admit(c.UserContext(), request.From(c.Context()).Principal.Org)
+	c.Set("X-RateLimit-Limit", strconv.Itoa(a.Limit))
+	c.Set("X-RateLimit-Remaining", strconv.Itoa(max(0, a.Remaining)))
+	c.Set("X-RateLimit-Reset", strconv.FormatInt((a.Reset.UnixMilli()+999)/1000, 10))
+	if !a.Allowed {
+		return &fault.Error{
+			Kind: fault.RateLimited, Op: "edge.admit", Message: "Too many requests; wait before the next one.", RetryAfter: max(time.Second, a.RetryAfter),
+		}
+	}
+	return c.Next()
+}
+
+// clientIP is the nearest address that is no trusted proxy; without TRUSTED_PROXIES it is whoever connected.
+func (s *Server) clientIP(c *fiber.Ctx) string {
+	ip, ok := netip.AddrFromSlice(c.Context().RemoteIP())
+	if !ok {
+		return ""
+	}
+	ip = ip.Unmap()
+	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
+	for i := len(hops) - 1; i >= 0 && s.trusts(ip); i-- {
+		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
+		if err != nil {
+			break
+		}
+		ip = hop.Unmap()
+	}
+	return ip.String()
+}
+
+func (s *Server) trusts(ip netip.Addr) bool {
+	return slices.ContainsFunc(s.trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
+}

@@ -1,0 +1,69 @@
+package problem
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+var (
+	index   = regexp.MustCompile(`\[(\d+)\]`)
+	missing = regexp.MustCompile(`^expected required property (.+) to be present$`)
+)
+
+// FromHuma is what huma itself finds wrong, in the same body: its 422 and 415 are 400, and a 5xx says nothing of its cause.
+func FromHuma(status int, msg string, errs ...error) huma.StatusError {
+	if status == http.StatusUnprocessableEntity || status == http.StatusUnsupportedMediaType {
+		status = http.StatusBadRequest
+	}
+	if status >= 500 {
+		return plain(status, internal)
+	}
+	if msg == "" {
+		msg = http.StatusText(status)
+	}
+	b := plain(status, msg)
+	if status != http.StatusBadRequest {
+		return b
+	}
+	var rules []string
+	for _, err := range errs {
+		var d *huma.ErrorDetail
+		if errors.As(err, &d) {
+			rules = append(rules, rule(d))
+		} else if err != nil {
+			rules = append(rules, "body is not valid JSON of the expected shape")
+		}
+	}
+	if len(rules) > 0 {
+		b.list(rules)
+	}
+	return b
+}
+
+// rule is "<field> <rule>" in the words of our own validation.
+func rule(d *huma.ErrorDetail) string {
+	field := index.ReplaceAllString(d.Location, ".$1")
+	for _, part := range []string{"body.", "query.", "path.", "header."} {
+		field = strings.TrimPrefix(field, part)
+	}
+	if m := missing.FindStringSubmatch(d.Message); m != nil {
+		return strings.TrimPrefix(field+"."+m[1], "body.") + " is required"
+	}
+	words := d.Message
+	for _, swap := range [][2]string{
+		{"expected value to be one of", "must be one of"}, {"expected length", "must have a length"},
+		{"expected ", "must be a "}, {"must be a integer", "must be an integer"}, {"must be a array", "must be an array"}, {"must be a object", "must be an object"},
+	} {
+		if rest, ok := strings.CutPrefix(words, swap[0]); ok {
+			words = swap[1] + rest
+		}
+	}
+	if field == "" {
+		field = "body"
+	}
+	return field + " " + words
+}

@@ -1,0 +1,16 @@
+package publicv1
+
+import "time"
+
+// ParseDate reads ISO 8601 in the forms that clients send: with an offset, without one (then it is UTC), or the date alone (midnight UTC).
+func ParseDate(s string) (time.Time, bool) {
+	for _, layout := range []string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
+		"2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04", time.DateOnly,
+	} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return t.UTC(), true
+		}
+	}
+	return time.Time{}, false
+}

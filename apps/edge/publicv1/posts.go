@@ -1,0 +1,282 @@
+package publicv1
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+type createInput struct {
+	Key     string `header:"Idempotency-Key" doc:"At most 255 visible ASCII characters. The same key answers the first result again and makes nothing new."`
+	RawBody []byte `contentType:"application/json"`
+}
+
+// Created is one entry's answer.
+type Created struct {
+	PostID      string `json:"postId"`
+	Integration string `json:"integration" doc:"Channel id."`
+}
+
+type createOutput struct {
+	Replayed string    `header:"Idempotent-Replayed" doc:"true when the key had an answer already."`
+	Mismatch string    `header:"Idempotent-Mismatch" doc:"true when this body differs from the first one under the key."`
+	Body     []Created `doc:"One entry per channel, in the order of the request."`
+}
+
+func (m mount) create() {
+	op := m.operation("create-posts", http.MethodPost, "/posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
+	op.DefaultStatus = http.StatusCreated
+	schema := m.t.Create.API().OpenAPI().Components.Schemas.Schema(reflect.TypeFor[CreateRequest](), true, "")
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
+	op.SkipValidateBody = true
+	route.JSON(m.t.Create, op, func(ctx context.Context, in *createInput) (*createOutput, error) {
+		if err := checkKey(in.Key); err != nil {
+			return nil, err
+		}
+		cmd, err := decodeCreate(in.RawBody)
+		if err != nil {
+			return nil, err
+		}
+		cmd.IdempotencyKey = in.Key
+		res, err := m.deps.Posts.Create(ctx, request.Principal(ctx), cmd)
+		if err != nil {
+			return nil, err
+		}
+		return created(res), nil
+	})
+}
+
+func created(res publishing.CreateResult) *createOutput {
+	out := &createOutput{Body: make([]Created, 0, len(res.Created))}
+	for _, c := range res.Created {
+		out.Body = append(out.Body, Created{c.Post.String(), c.Channel.String()})
+	}
+	if res.Replayed {
+		out.Replayed = "true"
+	}
+	if res.Mismatch {
+		out.Mismatch = "true"
+	}
+	return out
+}
+
+type optional struct {
+	Value int
+	IsSet bool
+}
+
+// Schema is an integer's.
+func (optional) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
+
+// Receiver is where huma puts the number.
+func (o *optional) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
+
+// OnParamSet remembers whether there was one.
+func (o *optional) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
+
+type listInput struct {
+	Start    string   `query:"startDate" doc:"ISO 8601; without an offset it is UTC. Needs endDate."`
+	End      string   `query:"endDate" doc:"ISO 8601; without an offset it is UTC. Needs startDate."`
+	Page     optional `query:"page" doc:"Zero-indexed page (default 0), only without dates."`
+	Limit    optional `query:"limit" doc:"1 to 100 posts a page (default 20), only without dates."`
+	Customer string   `query:"customer" doc:"Only the channels of this channel group."`
+	Group    string   `query:"group" doc:"The same as customer."`
+}
+
+// query chooses the mode: dates when any is given, else pages.
+func (in *listInput) query() (publishing.ListPosts, error) {
+	q := publishing.ListPosts{Customer: in.Customer}
+	if q.Customer == "" {
+		q.Customer = in.Group
+	}
+	var fields []fault.Field
+	switch {
+	case in.Start != "" || in.End != "":
+		fields = in.dates(&q)
+	case in.Page.IsSet || in.Limit.IsSet:
+		fields = in.page(&q)
+	default:
+		fields = []fault.Field{{Name: "startDate", Message: "is required"}, {Name: "endDate", Message: "is required"}}
+	}
+	if len(fields) > 0 {
+		return q, &fault.Error{Kind: fault.Invalid, Op: "publicv1.list", Message: "The query is not valid.", Fields: fields}
+	}
+	return q, nil
+}
+
+func (in *listInput) dates(q *publishing.ListPosts) (fields []fault.Field) {
+	read := func(name, s string) time.Time {
+		t, ok := ParseDate(s)
+		switch {
+		case s == "":
+			fields = append(fields, fault.Field{Name: name, Message: "is required"})
+		case !ok || t.Year() < 1 || t.Year() > 9999:
+			fields = append(fields, fault.Field{Name: name, Message: "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"})
+		}
+		return t
+	}
+	q.Start, q.End = read("startDate", in.Start), read("endDate", in.End)
+	if len(fields) == 0 && q.End.Before(q.Start) {
+		fields = append(fields, fault.Field{Name: "endDate", Message: "must not be before startDate"})
+	}
+	if len(fields) == 0 && q.End.Sub(q.Start) > publishing.MaxRange {
+		fields = append(fields, fault.Field{Name: "endDate", Message: "must be at most 366 days after startDate"})
+	}
+	return fields
+}
+
+// The last page that can be asked for.
+const maxPage = 1_000_000
+
+func (in *listInput) page(q *publishing.ListPosts) (fields []fault.Field) {
+	q.Page = &publishing.Page{Number: in.Page.Value, Limit: publishing.DefaultPageLimit}
+	if in.Limit.IsSet {
+		q.Page.Limit = in.Limit.Value
+	}
+	if q.Page.Number < 0 || q.Page.Number > maxPage {
+		fields = append(fields, fault.Field{Name: "page", Message: "must be 0 to " + strconv.Itoa(maxPage)})
+	}
+	if q.Page.Limit < 1 || q.Page.Limit > publishing.MaxPageLimit {
+		fields = append(fields, fault.Field{Name: "limit", Message: "must be 1 to " + strconv.Itoa(publishing.MaxPageLimit)})
+	}
+	return fields
+}
+
+type listOutput struct {
+	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode."`
+	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
+	Body    []Item
+}
+
+// Enveloped is the list on the alias mount.
+type Enveloped struct {
+	Posts []Item `json:"posts"`
+}
+
+type envelopedOutput struct {
+	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode."`
+	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
+	Body    Enveloped
+}
+
+func (m mount) list() {
+	op := m.operation("list-posts", http.MethodGet, "/posts", "List the posts of a date range, or a page of all posts", 400)
+	if !m.enveloped {
+		route.JSON(m.t.JSON, op, m.listed)
+		return
+	}
+	route.JSON(m.t.JSON, op, func(ctx context.Context, in *listInput) (*envelopedOutput, error) {
+		out, err := m.listed(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		return &envelopedOutput{out.Total, out.HasMore, Enveloped{out.Body}}, nil
+	})
+}
+
+func (m mount) listed(ctx context.Context, in *listInput) (*listOutput, error) {
+	q, err := in.query()
+	if err != nil {
+		return nil, err
+	}
+	page, err := m.deps.Posts.List(ctx, request.Principal(ctx), q)
+	if err != nil {
+		return nil, err
+	}
+	out := &listOutput{Body: make([]Item, 0, len(page.Threads))}
+	for _, t := range page.Threads {
+		out.Body = append(out.Body, m.item(t))
+	}
+	if q.Page != nil {
+		out.Total, out.HasMore = strconv.Itoa(page.Total), strconv.FormatBool(page.HasMore)
+	}
+	return out, nil
+}
+
+type idInput struct {
+	ID string `path:"id" doc:"Post id."`
+}
+
+type detailOutput struct{ Body Detail }
+
+func (m mount) get() {
+	op := m.operation("get-post", http.MethodGet, "/posts/{id}", "Read one post with its channel, media and timeline", 404)
+	route.JSON(m.t.JSON, op, func(ctx context.Context, in *idInput) (*detailOutput, error) {
+		d, err := m.deps.Posts.Get(ctx, request.Principal(ctx), in.ID)
+		if err != nil {
+			return nil, err
+		}
+		return &detailOutput{m.detail(d)}, nil
+	})
+}
+
+// Named is the confirmation that something is gone.
+type Named struct {
+	ID string `json:"id"`
+}
+
+type namedOutput struct{ Body Named }
+
+func (m mount) remove() {
+	op := m.operation("delete-post", http.MethodDelete, "/posts/{id}", "Delete a post with its whole group; what is published stays on the platform", 404)
+	route.JSON(m.t.JSON, op, func(ctx context.Context, in *idInput) (*namedOutput, error) {
+		if err := m.deps.Posts.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
+			return nil, err
+		}
+		return &namedOutput{Named{in.ID}}, nil
+	})
+}
+
+type groupInput struct {
+	Group string `path:"group" doc:"Group id."`
+}
+
+func (m mount) removeGroup() {
+	op := m.operation("delete-group", http.MethodDelete, "/posts/group/{group}", "Delete a whole group of posts", 404)
+	route.JSON(m.t.JSON, op, func(ctx context.Context, in *groupInput) (*namedOutput, error) {
+		if err := m.deps.Posts.DeleteGroup(ctx, request.Principal(ctx), in.Group); err != nil {
+			return nil, err
+		}
+		return &namedOutput{Named{in.Group}}, nil
+	})
+}
+
+// StatusRequest takes a post to its draft or back to the queue.
+type StatusRequest struct {
+	Status    string `json:"status" enum:"draft,schedule"`
+	Republish bool   `json:"republish,omitempty" doc:"Must be true for a post that is, or may be, published."`
+}
+
+type statusInput struct {
+	ID   string `path:"id" doc:"Post id."`
+	Body StatusRequest
+}
+
+// StatusAnswer is the post's new state.
+type StatusAnswer struct {
+	ID    string `json:"id"`
+	State string `json:"state" enum:"DRAFT,QUEUE"`
+}
+
+type statusOutput struct{ Body StatusAnswer }
+
+func (m mount) changeStatus() {
+	op := m.operation("change-status", http.MethodPut, "/posts/{id}/status", "Take a post back to its draft, or schedule it", 400, 404, 409, 413)
+	route.JSON(m.t.JSON, op, func(ctx context.Context, in *statusInput) (*statusOutput, error) {
+		cmd := publishing.ChangeStatus{Status: in.Body.Status, Republish: in.Body.Republish}
+		state, err := m.deps.Posts.ChangeStatus(ctx, request.Principal(ctx), in.ID, cmd)
+		if err != nil {
+			return nil, err
+		}
+		return &statusOutput{StatusAnswer{in.ID, state.Wire()}}, nil
+	})
+}

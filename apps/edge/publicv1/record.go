@@ -1,0 +1,248 @@
+package publicv1
+
+import (
+	"encoding/json"
+	"time"
+
+	"crier/publishing"
+)
+
+// Channel is a connected account.
+type Channel struct {
+	ID                 string    `json:"id"`
+	Name               string    `json:"name"`
+	Identifier         string    `json:"identifier" doc:"Platform, lower case."`
+	ProviderIdentifier string    `json:"providerIdentifier" doc:"The same as identifier."`
+	Picture            string    `json:"picture,omitempty" doc:"URL of the profile picture."`
+	Profile            string    `json:"profile" doc:"Handle on the platform."`
+	Disabled           bool      `json:"disabled"`
+	Customer           *Customer `json:"customer,omitempty" doc:"The channel group."`
+	RefreshNeeded      bool      `json:"refreshNeeded" doc:"The channel must be connected again before it publishes."`
+}
+
+// Customer is a channel group.
+type Customer struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// ChannelRecord is the public record of a channel.
+func ChannelRecord(c publishing.Channel) Channel {
+	out := Channel{
+		ID: c.ID.String(), Name: c.Name, Identifier: c.Connector, ProviderIdentifier: c.Connector,
+		Picture: c.Picture, Profile: c.Profile, Disabled: c.Disabled, RefreshNeeded: c.RefreshNeeded,
+	}
+	if c.Customer != nil {
+		out.Customer = &Customer{c.Customer.ID.String(), c.Customer.Name}
+	}
+	return out
+}
+
+// Medium is an uploaded file.
+type Medium struct {
+	ID           string  `json:"id"`
+	URL          string  `json:"url" doc:"Public address of the file."`
+	Path         string  `json:"path" doc:"The same as url."`
+	Name         string  `json:"name"`
+	OriginalName string  `json:"originalName,omitempty"`
+	Thumbnail    *string `json:"thumbnail" nullable:"true"`
+	Alt          *string `json:"alt" nullable:"true"`
+}
+
+func (a *API) medium(m publishing.Medium) Medium {
+	url := a.cfg.BaseURL + m.Path()
+	return Medium{ID: m.ID.String(), URL: url, Path: url, Name: m.Name + "." + m.Ext, OriginalName: m.OriginalName}
+}
+
+// Image is a medium on a part, or in a post's media.
+type Image struct {
+	ID   string `json:"id"`
+	URL  string `json:"url"`
+	Path string `json:"path"`
+	Type string `json:"type" enum:"image,video"`
+	Alt  string `json:"alt,omitempty"`
+}
+
+// Value is one part of a post.
+type Value struct {
+	ID      string  `json:"id"`
+	Content string  `json:"content"`
+	Image   []Image `json:"image"`
+	Delay   int     `json:"delay" doc:"Minutes after the part before."`
+}
+
+type named struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// Entry is one channel's share of a listed post.
+type Entry struct {
+	Integration named   `json:"integration"`
+	ID          string  `json:"id"`
+	Value       []Value `json:"value"`
+}
+
+type tag struct {
+	Tag tagName `json:"tag"`
+}
+
+type tagName struct {
+	ID    string `json:"id"`
+	Name  string `json:"name"`
+	Color string `json:"color"`
+}
+
+type core struct {
+	ID             string         `json:"id"`
+	Status         string         `json:"status" enum:"draft,scheduled,published,failed"`
+	Date           string         `json:"date" format:"date-time"`
+	State          string         `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
+	PublishDate    string         `json:"publishDate" format:"date-time" doc:"The same as date."`
+	Content        string         `json:"content" doc:"Text of the first part."`
+	Group          string         `json:"group"`
+	ReleaseURL     *string        `json:"releaseURL" nullable:"true"`
+	ReleaseID      *string        `json:"releaseId" nullable:"true"`
+	IntervalInDays *int           `json:"intervalInDays" nullable:"true"`
+	CreationMethod string         `json:"creationMethod"`
+	Settings       map[string]any `json:"settings"`
+	Tags           []tag          `json:"tags"`
+}
+
+type shortChannel struct {
+	ID                 string `json:"id"`
+	ProviderIdentifier string `json:"providerIdentifier"`
+	Name               string `json:"name"`
+	Picture            string `json:"picture"`
+}
+
+// Item is a post in a list. Its error members stand only in lists, where they are no top-level key.
+type Item struct {
+	core
+	Posts       []Entry      `json:"posts"`
+	Integration shortChannel `json:"integration"`
+	Error       *string      `json:"error,omitempty" doc:"Why it failed."`
+	ErrorCode   *string      `json:"errorCode,omitempty"`
+}
+
+// FullEntry is one channel's share of a full post.
+type FullEntry struct {
+	Entry
+	State          string  `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
+	ReleaseID      *string `json:"releaseId" nullable:"true"`
+	ReleaseURL     *string `json:"releaseURL" nullable:"true"`
+	Error          *string `json:"error" nullable:"true"`
+	ErrorCode      *string `json:"errorCode" nullable:"true"`
+	OutcomeUnknown bool    `json:"outcomeUnknown" doc:"It may be on the platform although nobody could confirm it."`
+	CreatedAt      string  `json:"createdAt" format:"date-time"`
+	UpdatedAt      string  `json:"updatedAt" format:"date-time"`
+}
+
+// Happening is one line of a post's timeline.
+type Happening struct {
+	At     string  `json:"at" format:"date-time"`
+	Event  string  `json:"event"`
+	Node   *string `json:"node,omitempty"`
+	By     *string `json:"by,omitempty"`
+	Reason *string `json:"reason,omitempty"`
+}
+
+type approval struct {
+	Status string `json:"status"`
+}
+
+// Detail is one post with everything that is known of it.
+type Detail struct {
+	core
+	Posts       []FullEntry `json:"posts"`
+	Integration Channel     `json:"integration"`
+	Channels    []Channel   `json:"channels"`
+	Media       []Image     `json:"media"`
+	Timeline    []Happening `json:"timeline"`
+	Comments    int         `json:"comments"`
+	Approval    approval    `json:"approval"`
+}
+
+func wire(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func (a *API) image(at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
+	m, ok := media[at.Media]
+	if !ok {
+		return Image{ID: at.Media.String(), Type: "image", Alt: at.Alt}
+	}
+	url := a.cfg.BaseURL + m.Path()
+	out := Image{ID: m.ID.String(), URL: url, Path: url, Type: "image", Alt: at.Alt}
+	if m.Video() {
+		out.Type = "video"
+	}
+	return out
+}
+
+func (a *API) values(t publishing.Thread) []Value {
+	out := make([]Value, 0, len(t.Root.Parts))
+	for _, p := range t.Root.Parts {
+		v := Value{ID: p.ID.String(), Content: p.Content, Image: []Image{}, Delay: int(p.Delay / time.Minute)}
+		for _, at := range p.Media {
+			v.Image = append(v.Image, a.image(at, t.Media))
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func (a *API) entry(t publishing.Thread) Entry {
+	return Entry{ID: t.Root.ID.String(), Integration: named{t.Channel.ID.String(), t.Channel.Name}, Value: a.values(t)}
+}
+
+func coreOf(t publishing.Thread) core {
+	out := core{
+		ID: t.Root.ID.String(), Status: t.Told().State.Status(), State: t.Told().State.Wire(),
+		Date: wire(t.Root.PublishDate), PublishDate: wire(t.Root.PublishDate), Group: t.Root.Group.String(),
+		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
+		Settings: map[string]any{}, Tags: []tag{},
+	}
+	if len(t.Root.Parts) > 0 {
+		out.Content = t.Root.Parts[0].Content
+	}
+	var settings map[string]any
+	if json.Unmarshal(t.Root.Settings, &settings) == nil && settings != nil {
+		out.Settings = settings
+	}
+	return out
+}
+
+func (a *API) item(t publishing.Thread) Item {
+	told := t.Told()
+	return Item{
+		core: coreOf(t), Posts: []Entry{a.entry(t)}, Error: told.Error, ErrorCode: told.ErrorCode,
+		Integration: shortChannel{t.Channel.ID.String(), t.Channel.Connector, t.Channel.Name, t.Channel.Picture},
+	}
+}
+
+func (a *API) detail(d publishing.PostDetail) Detail {
+	channel := ChannelRecord(d.Channel)
+	out := Detail{
+		core: coreOf(d.Thread), Integration: channel, Channels: []Channel{channel},
+		Media: []Image{}, Timeline: []Happening{}, Approval: approval{"NONE"},
+	}
+	r, told := d.Root, d.Told()
+	out.Posts = []FullEntry{{
+		Entry: a.entry(d.Thread), State: told.State.Wire(), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
+		Error: told.Error, ErrorCode: told.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || told.OutcomeUnknown,
+		CreatedAt: wire(r.CreatedAt), UpdatedAt: wire(r.UpdatedAt),
+	}}
+	for _, part := range r.Parts {
+		for _, at := range part.Media {
+			out.Media = append(out.Media, a.image(at, d.Media))
+		}
+	}
+	for _, e := range d.Events {
+		out.Timeline = append(out.Timeline, Happening{wire(e.At), e.Event, e.Node, e.By, e.Reason})
+	}
+	return out
+}

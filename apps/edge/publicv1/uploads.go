@@ -1,0 +1,73 @@
+package publicv1
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+)
+
+const opUpload = "publicv1.upload"
+
+func (m mount) upload() {
+	op := m.operation("upload", http.MethodPost, "/upload", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 413)
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"file"},
+		Properties: map[string]*huma.Schema{"file": {Type: huma.TypeString, Format: "binary"}},
+	}}}}
+	op = route.Answer[Medium](m.t.Stream, op, http.StatusCreated, "The stored file.")
+	m.t.Stream.Raw(op, m.receive)
+}
+
+// receive streams the field "file" to the media port; nothing is held in memory or on a disk of the edge.
+func (m mount) receive(c *fiber.Ctx) error {
+	info := request.From(c.Context())
+	if err := info.Body.Limit(m.cfg.UploadLimit); err != nil {
+		return err
+	}
+	part, err := filePart(c.Get(fiber.HeaderContentType), info.Body)
+	if err != nil {
+		return err
+	}
+	medium, err := m.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), part)
+	if broken := info.Body.Err(); err != nil && broken != nil {
+		return broken
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return fault.Wrap(fault.Invalid, opUpload, "The upload ended before the file did.", err)
+	}
+	if err != nil {
+		return err
+	}
+	return c.Status(http.StatusCreated).JSON(m.medium(medium))
+}
+
+// filePart finds the field "file"; other fields before it are read past.
+func filePart(contentType string, body *request.Body) (*multipart.Part, error) {
+	kind, params, err := mime.ParseMediaType(contentType)
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return nil, fault.Wrap(fault.Invalid, opUpload, "Send the file as multipart/form-data, in the field file.", err)
+	}
+	reader := multipart.NewReader(body, params["boundary"])
+	for {
+		part, err := reader.NextPart()
+		switch {
+		case body.Err() != nil:
+			return nil, body.Err()
+		case errors.Is(err, io.EOF):
+			return nil, fault.New(fault.Invalid, opUpload, "There is no file: send it in the field file.")
+		case err != nil:
+			return nil, fault.Wrap(fault.Invalid, opUpload, "The multipart body is not well formed.", err)
+		case part.FormName() == "file":
+			return part, nil
+		}
+	}
+}

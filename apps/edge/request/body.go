@@ -1,0 +1,120 @@
+package request
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/valyala/fasthttp"
+
+	"crier/platform/fault"
+)
+
+// How much of an unread body is read away so that the client sees the answer and the connection lives on.
+const drainLimit = 256 << 10
+
+// Body is a request's body as it comes from the wire. It remembers its end and its failure, because the stream below would
+// take the bytes of the next request for a continuation.
+type Body struct {
+	stream io.Reader
+	length int // from the header, negative when chunked
+	read   int
+	limit  int64
+	err    error
+}
+
+func newBody(ctx *fasthttp.RequestCtx) *Body {
+	b := &Body{stream: ctx.RequestBodyStream(), length: ctx.Request.Header.ContentLength()}
+	if b.stream == nil {
+		b.err = io.EOF
+	}
+	return b
+}
+
+// Limit makes reads beyond n bytes fail with fault.TooLarge; a body that says it is longer fails at once.
+func (b *Body) Limit(n int64) error {
+	b.limit = n
+	if b.err == nil && int64(b.length) > n {
+		return tooLarge()
+	}
+	return nil
+}
+
+// Read reads on. Its errors are io.EOF, a fault.TooLarge, or a fault.Invalid when the client broke off or wrote nonsense.
+func (b *Body) Read(p []byte) (int, error) {
+	if b.limit > 0 && int64(b.read) > b.limit {
+		return 0, tooLarge()
+	}
+	n, err := b.next(p)
+	if b.limit > 0 && int64(b.read) > b.limit {
+		return 0, tooLarge()
+	}
+	return n, err
+}
+
+func (b *Body) next(p []byte) (int, error) {
+	if b.err != nil {
+		return 0, b.err
+	}
+	if b.stream == nil {
+		return 0, io.EOF
+	}
+	n, err := b.stream.Read(p)
+	b.read += n
+	if errors.Is(err, io.EOF) && b.length >= 0 && b.read < b.length {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fault.Wrap(fault.Invalid, "request.Body", "The request body ended too early or is not well formed.", err)
+	}
+	b.err = err
+	return n, err
+}
+
+// Load reads the whole body, at most limit bytes, and puts it back for handlers that want it in one piece.
+func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) error {
+	if err := b.Limit(limit); err != nil {
+		return err
+	}
+	data, err := io.ReadAll(b)
+	if err != nil {
+		return err
+	}
+	ctx.Request.SetBodyStream(bytes.NewReader(data), len(data))
+	return nil
+}
+
+// Finish is called when the answer is ready: what is left of the body is read away, and the connection closes when that is too much or has failed,
+// so that nothing inside a body is ever taken for a request.
+func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
+	if b.err == nil && ctx.RequestBodyStream() != b.stream {
+		ctx.SetConnectionClose()
+		return
+	}
+	buf := make([]byte, 0)
+	for left := drainLimit; b.err == nil && left > 0; {
+		if len(buf) == 0 {
+			buf = make([]byte, 16<<10)
+		}
+		n, _ := b.next(buf[:min(left, len(buf))]) // the error stays in b.err
+		left -= n
+	}
+	if !errors.Is(b.err, io.EOF) {
+		ctx.SetConnectionClose()
+	}
+}
+
+// Err is the failure of the body, nil while it is sound.
+func (b *Body) Err() error {
+	if b.limit > 0 && int64(b.read) > b.limit {
+		return tooLarge()
+	}
+	if errors.Is(b.err, io.EOF) {
+		return nil
+	}
+	return b.err
+}
+
+func tooLarge() error {
+	return fault.New(fault.TooLarge, "request.Body", "The request body is too large.")
+}

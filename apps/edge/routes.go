@@ -1,0 +1,51 @@
+package edge
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"crier/apps/edge/publicv1"
+	"crier/apps/edge/route"
+)
+
+// The two places of the public API; the second answers the list of posts in an envelope.
+const (
+	publicPrefix = "/public/v1"
+	aliasPrefix  = "/api/public/v1"
+)
+
+// routes is the whole table. What is built answers; every other route of the interface answers 501 behind its authentication.
+func (s *Server) routes() {
+	s.table = route.New(documentVersion, s.cfg.frontend()+"/billing")
+	s.security()
+	quick := s.table.With(s.deadline(s.cfg.Timeout))
+	slow := s.table.With(s.deadline(s.cfg.UploadTimeout))
+	plain := s.table.With(s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout))
+
+	public := publicv1.Tables{
+		JSON:   plain.With(s.key, s.admit),
+		Create: s.table.With(s.body(s.cfg.PostLimit), s.deadline(s.cfg.Timeout), s.key, s.admit),
+		Stream: slow.With(s.key, s.admit),
+	}
+	api := s.publicAPI()
+	api.Mount(public, publicPrefix, false)
+	api.Mount(public, aliasPrefix, true)
+
+	s.appAPI().Mount(plain)
+	s.mountFiles(slow)
+	s.mountDocs(quick)
+	s.mountSandbox(quick)
+}
+
+// documentVersion is the interface's, not the build's, so that the document only changes with the interface.
+const documentVersion = "1.0.1"
+
+// security names the credentials in the document.
+func (s *Server) security() {
+	doc := s.table.API().OpenAPI()
+	doc.Info.Description = "Publish posts to social platforms, on time and once."
+	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"key":     {Type: "apiKey", In: "header", Name: "Authorization", Description: "The API key as it is, without Bearer."},
+		"cookie":  {Type: "apiKey", In: "cookie", Name: "auth", Description: "The dashboard's session. Unsafe requests must come from the service's own pages."},
+		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
+	}
+}

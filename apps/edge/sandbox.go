@@ -1,0 +1,91 @@
+package edge
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+	"github.com/valyala/fasthttp"
+
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+)
+
+// sandbox shows the pretend platform's page under the service's own address. It only ever talks to one loopback address.
+type sandbox struct {
+	client *fasthttp.HostClient
+}
+
+// newSandbox is nil when there is no pretend platform.
+func newSandbox(address string) (*sandbox, error) {
+	if address == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "edge.newSandbox", "The sandbox address is not valid.", err)
+	}
+	at, err := netip.ParseAddrPort(u.Host)
+	if err != nil || !at.Addr().IsLoopback() || u.Scheme != "http" {
+		return nil, fault.New(fault.Invalid, "edge.newSandbox", "The sandbox address must be http with a loopback address and a port.")
+	}
+	return &sandbox{&fasthttp.HostClient{
+		Addr: u.Host, StreamResponseBody: true, MaxConns: 32, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+		MaxIdleConnDuration: 5 * time.Second, NoDefaultUserAgentHeader: true,
+	}}, nil
+}
+
+func (s *Server) mountSandbox(t *route.Table) {
+	op := func(id, path, summary string) huma.Operation {
+		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"Sandbox"}, Errors: []int{404, 503}}
+	}
+	page := route.Content(op("sandbox", "/sandbox", "The pretend platform's page, when there is one"), http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString})
+	page = route.Content(page, http.StatusFound, "To /sandbox/.", "", nil)
+	t.Raw(page, s.sandboxPage)
+	media := op("sandbox-media", "/sandbox/media/{file}", "A file of the pretend platform")
+	media.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}}
+	media = route.Content(media, http.StatusOK, "The file.", "application/octet-stream", &huma.Schema{Type: huma.TypeString, Format: "binary"})
+	t.Raw(media, func(c *fiber.Ctx) error { return s.proxy(c, "/media/"+c.Params("file")) })
+	style := op("sandbox-style", "/sandbox/style.css", "The style of the page")
+	style = route.Content(style, http.StatusOK, "The style.", "text/css", &huma.Schema{Type: huma.TypeString})
+	t.Raw(style, func(c *fiber.Ctx) error { return s.proxy(c, "/style.css") })
+}
+
+// sandboxPage insists on the slash at the end, because the page's addresses are relative to it.
+func (s *Server) sandboxPage(c *fiber.Ctx) error {
+	if s.sandbox != nil && !strings.HasSuffix(c.Path(), "/") {
+		return c.Redirect("/sandbox/", http.StatusFound)
+	}
+	return s.proxy(c, "/")
+}
+
+// proxy hands on one path that was chosen here; nothing of the request goes along but its query and range.
+func (s *Server) proxy(c *fiber.Ctx, path string) error {
+	if s.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
+		return fiber.ErrNotFound
+	}
+	req, resp := fasthttp.AcquireRequest(), c.Response()
+	defer fasthttp.ReleaseRequest(req)
+	req.Header.SetMethod(c.Method())
+	req.SetRequestURI("http://" + s.sandbox.client.Addr + path)
+	req.URI().SetQueryStringBytes(c.Context().URI().QueryString())
+	if r := c.Get(fiber.HeaderRange); r != "" {
+		req.Header.Set(fiber.HeaderRange, r)
+	}
+	id := c.GetRespHeader(fiber.HeaderXRequestID)
+	if err := s.sandbox.client.Do(req, resp); err != nil {
+		return fault.Wrap(fault.Unavailable, "edge.proxy", "The sandbox does not answer.", err)
+	}
+	resp.Header.Del(fiber.HeaderSetCookie)
+	resp.Header.Del(fiber.HeaderConnection)
+	c.Set(fiber.HeaderXContentTypeOptions, "nosniff")
+	c.Set(fiber.HeaderXRequestID, id)
+	if c.GetRespHeader(fiber.HeaderContentSecurityPolicy) == "" {
+		c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; sandbox")
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package worker
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	publishingservice "crier/publishing/service"
+)
+
+// Metrics is what an operator sees of publishing.
+type Metrics struct {
+	lateness prometheus.Histogram
+	overdue  prometheus.Counter
+	outcomes *prometheus.CounterVec
+	looks    *prometheus.CounterVec
+	inFlight prometheus.Gauge
+	waiting  prometheus.Gauge
+	reaped   prometheus.Counter
+	missed   prometheus.Counter
+	stales   prometheus.Counter
+	losses   prometheus.Counter
+}
+
+// alarm is the lateness from which a post counts as overdue.
+const alarm = 30 * time.Second
+
+// NewMetrics registers the worker's metrics.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "crier_publish_lateness_seconds", Help: "From the due time of a post to its claim.", Buckets: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300, 3600}}),
+		overdue:  prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_overdue_total", Help: "Posts claimed more than 30 s late."}),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "crier_publish_outcomes_total", Help: "Ends of claims, by platform and result."}, []string{"connector", "result"}),
+		looks:    prometheus.NewCounterVec(prometheus.CounterOpts{Name: "crier_publish_reconciled_total", Help: "Looks at unknown outcomes, by result."}, []string{"result"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_in_flight", Help: "Posts being sent now."}),
+		waiting:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_queue_organizations", Help: "Organizations with something due within a minute, at the last sweep."}),
+		reaped:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_reaped_total", Help: "Claims ended because their worker was gone or too slow."}),
+		missed:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_missed_total", Help: "Posts given up because they were too late."}),
+		stales:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_stale_outcomes_total", Help: "Outcomes that came after their claim had ended."}),
+		losses:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_unstored_outcomes_total", Help: "Outcomes that the database never took."}),
+	}
+	reg.MustRegister(m.lateness, m.overdue, m.outcomes, m.looks, m.inFlight, m.waiting, m.reaped, m.missed, m.stales, m.losses)
+	return m
+}
+
+func (m *Metrics) claimed(due, now time.Time) {
+	late := max(0, now.Sub(due))
+	m.lateness.Observe(late.Seconds())
+	if late > alarm {
+		m.overdue.Inc()
+	}
+}
+
+func (m *Metrics) sending() (done func(connector string, result publishingservice.Result)) {
+	m.inFlight.Inc()
+	return func(connector string, result publishingservice.Result) {
+		m.inFlight.Dec()
+		m.outcomes.WithLabelValues(connector, string(result)).Inc()
+	}
+}
+
+func (m *Metrics) reconciled(result publishingservice.Result) {
+	m.looks.WithLabelValues(string(result)).Inc()
+}
+
+func (m *Metrics) tended(expired, reaped int) {
+	m.missed.Add(float64(expired))
+	m.reaped.Add(float64(reaped))
+}
+
+func (m *Metrics) queued(organizations int) { m.waiting.Set(float64(organizations)) }
+func (m *Metrics) stale()                   { m.stales.Inc() }
+func (m *Metrics) lost()                    { m.losses.Inc() }

@@ -1,0 +1,273 @@
+// Package worker publishes: it hands out permits in turns, claims, sends and finishes posts, and sweeps up what was left behind.
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"crier/actors/cluster"
+	"crier/actors/order"
+	"crier/platform/clock"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+)
+
+// Config of a worker.
+type Config struct {
+	InFlight int           `env:"MAX_IN_FLIGHT, default=512" doc:"Posts that one process sends at the same time."`
+	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
+	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
+}
+
+// Actors is how the worker tells organizations' actors what came of their offers.
+type Actors interface {
+	Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time)
+	Refused(org tenancy.OrgID, wait time.Duration)
+	Done(org tenancy.OrgID, posts int)
+	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
+	SetNow(now time.Time)
+}
+
+// Deps is what a worker needs.
+type Deps struct {
+	Publisher *publishingservice.Publisher
+	Actors    Actors
+	Lease     func() cluster.Lease
+	Clock     clock.Clock
+	Log       *slog.Logger
+	Metrics   *Metrics
+}
+
+// Worker sends posts. Start it once.
+type Worker struct {
+	cfg  Config
+	deps Deps
+
+	mu     sync.Mutex
+	turns  order.Turns
+	free   int
+	ready  chan struct{} // an offer or a permit came in
+	sweep  chan struct{}
+	finish chan ended
+
+	claims  sync.WaitGroup // the loops that start work
+	sending sync.WaitGroup // posts under way
+	ending  sync.WaitGroup // the loop that stores outcomes
+	stop    context.CancelFunc
+	cut     context.CancelFunc
+}
+
+// ended is an outcome to be stored, and how many posts of its organization are no longer under way with it.
+type ended struct {
+	publishingservice.Outcome
+	posts int
+}
+
+// New makes a worker. It is the Dispatcher of the organizations' actors.
+func New(cfg Config, deps Deps) *Worker {
+	return &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024)}
+}
+
+// Start begins to claim and to sweep; the first sweep is at once.
+func (w *Worker) Start(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	starting, stop := context.WithCancel(ctx)
+	sending, cut := context.WithCancel(ctx)
+	w.stop, w.cut = stop, cut
+	w.claims.Go(func() { w.claimLoop(starting, sending) })
+	w.claims.Go(func() { w.sweepLoop(starting, sending) })
+	w.ending.Go(w.finishLoop)
+}
+
+// Stop claims nothing more, gives what is under way its time, and stores every outcome.
+func (w *Worker) Stop(ctx context.Context) error {
+	w.stop()
+	w.claims.Wait()
+	ended := make(chan struct{})
+	go func() { w.sending.Wait(); close(ended) }()
+	patience := time.NewTimer(w.cfg.Drain)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+		w.deps.Log.Warn("posts are still being sent; their outcome is looked up after the next start")
+	case <-ctx.Done():
+	}
+	w.cut()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		return ctx.Err() // a commit is never cut off; whatever it does is found by the next start
+	}
+	close(w.finish)
+	w.ending.Wait()
+	return nil
+}
+
+// Offer puts an organization into the queue for permits.
+func (w *Worker) Offer(org tenancy.OrgID, permits int) {
+	w.mu.Lock()
+	w.turns.Offer(org, permits)
+	w.mu.Unlock()
+	signal(w.ready)
+}
+
+// SweepNow looks for forgotten posts at once.
+func (w *Worker) SweepNow() { signal(w.sweep) }
+
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (w *Worker) release(n int) {
+	w.mu.Lock()
+	w.free += n
+	w.mu.Unlock()
+	signal(w.ready)
+}
+
+// acquire takes a permit back after a wait.
+func (w *Worker) acquire() {
+	w.mu.Lock()
+	w.free--
+	w.mu.Unlock()
+}
+
+// width is how many organizations one claim looks at.
+const width = 256
+
+func (w *Worker) claimLoop(ctx, sending context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.ready:
+		}
+		for ctx.Err() == nil && w.claim(ctx, sending) {
+		}
+	}
+}
+
+// claim serves the next turns; false when nobody waits or nothing is free.
+func (w *Worker) claim(ctx, sending context.Context) bool {
+	w.mu.Lock()
+	grants := w.turns.Take(max(0, w.free), width)
+	held := 0
+	wants := make([]publishingservice.Want, len(grants))
+	for i, g := range grants {
+		wants[i] = publishingservice.Want{Org: g.Org, Permits: g.Permits}
+		held += g.Permits
+	}
+	w.free -= held
+	w.mu.Unlock()
+	if len(grants) == 0 {
+		return false
+	}
+	round, err := w.deps.Publisher.Claim(ctx, leaseOf(w.deps.Lease()), wants)
+	if err != nil {
+		w.release(held)
+		w.refuse(ctx, grants, err)
+		return true
+	}
+	w.release(held - len(round.Claimed))
+	w.start(sending, round)
+	w.tell(grants, round)
+	return true
+}
+
+const refusedWait = time.Second
+
+func (w *Worker) refuse(ctx context.Context, grants []order.Grant, err error) {
+	if ctx.Err() == nil {
+		w.deps.Log.Warn("nothing could be claimed", "error", err)
+	}
+	for _, g := range grants {
+		w.deps.Actors.Refused(g.Org, refusedWait)
+	}
+}
+
+func (w *Worker) tell(grants []order.Grant, round publishingservice.Round) {
+	claimed := map[tenancy.OrgID]int{}
+	for _, c := range round.Claimed {
+		claimed[c.Org]++
+	}
+	if !round.Now.IsZero() {
+		w.deps.Actors.SetNow(round.Now)
+	}
+	for _, g := range grants {
+		if at, more := round.Next[g.Org]; more {
+			w.deps.Actors.Granted(g.Org, claimed[g.Org], &at, round.Now)
+		} else {
+			w.deps.Actors.Granted(g.Org, claimed[g.Org], nil, round.Now)
+		}
+	}
+}
+
+// start loads what was claimed, in one go, and sends each post by itself.
+func (w *Worker) start(ctx context.Context, round publishingservice.Round) {
+	if len(round.Claimed) == 0 {
+		return
+	}
+	w.sending.Add(len(round.Claimed))
+	go func() {
+		works := w.load(ctx, round.Claimed)
+		for _, c := range round.Claimed {
+			work, ok := works[c.Post]
+			w.deps.Metrics.claimed(c.Due, w.deps.Clock.Now())
+			go w.send(ctx, c, work, ok)
+		}
+	}()
+}
+
+func (w *Worker) load(ctx context.Context, claimed []publishingservice.Claimed) map[publishing.PostID]publishingservice.Work {
+	ids := make([]publishing.PostID, len(claimed))
+	for i, c := range claimed {
+		ids[i] = c.Post
+	}
+	out := map[publishing.PostID]publishingservice.Work{}
+	works, err := w.deps.Publisher.Load(ctx, ids)
+	if err != nil {
+		w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue", "posts", len(ids), "error", err)
+	}
+	for _, work := range works {
+		out[work.Post] = work
+	}
+	return out
+}
+
+// send publishes one post and hands its outcome on. What could not be loaded goes back to the queue.
+func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work publishingservice.Work, loaded bool) {
+	defer w.sending.Done()
+	out := publishingservice.Returned(c)
+	if loaded && work.Token == c.Token {
+		done := w.deps.Metrics.sending()
+		out = w.deps.Publisher.Send(ctx, work, w.yield)
+		done(work.Channel.Connector, out.Result)
+	}
+	w.finish <- ended{out, 1}
+	w.release(1)
+}
+
+// yield waits without a permit.
+func (w *Worker) yield(ctx context.Context, d time.Duration) error {
+	w.release(1)
+	defer w.acquire()
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func leaseOf(l cluster.Lease) publishingservice.Lease {
+	return publishingservice.Lease{Holder: l.Holder, Shards: l.Shards, Epochs: l.Epochs}
+}

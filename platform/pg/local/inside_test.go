@@ -1,0 +1,84 @@
+package local
+
+import (
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestChooseTakesTheNewestOrTheOneThatMadeTheData(t *testing.T) {
+	t.Parallel()
+	all := []binaries{{"a", 14}, {"b", 15}, {"c", 17}, {"d", 16}}
+	for name, c := range map[string]struct {
+		made int
+		want string
+	}{
+		"no data":                    {0, "c"},
+		"data of an installed one":   {15, "b"},
+		"data of one that is absent": {18, ""},
+		"data of one too old":        {14, ""},
+	} {
+		if b, ok := choose(all, c.made); b.dir != c.want || ok != (c.want != "") {
+			t.Errorf("%s: %q, %v", name, b.dir, ok)
+		}
+	}
+}
+
+func TestHydrateMakesTheListedLinks(t *testing.T) {
+	t.Parallel()
+	list := func(t *testing.T, text string) string {
+		dir := t.TempDir()
+		if err := os.MkdirAll(filepath.Join(dir, "native", "lib"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range map[string]string{"native/lib/libx.so.1.2": "x", "native/pg-symlinks.json": text} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(b), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return dir
+	}
+	t.Run("relative, and twice over", func(t *testing.T) {
+		t.Parallel()
+		dir := list(t, `[{"source":"native/lib/libx.so.1.2","target":"native/lib/libx.so"}]`)
+		for range 2 {
+			if err := hydrate(dir); err != nil {
+				t.Fatal(err)
+			}
+		}
+		moved := filepath.Join(t.TempDir(), "moved")
+		if err := os.Rename(dir, moved); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := os.ReadFile(filepath.Join(moved, "native/lib/libx.so")); err != nil || string(b) != "x" {
+			t.Fatal(string(b), err)
+		}
+	})
+	t.Run("never outside the package", func(t *testing.T) {
+		t.Parallel()
+		if err := hydrate(list(t, `[{"source":"native/lib/libx.so.1.2","target":"../escaped"}]`)); err == nil {
+			t.Fatal("a link outside was made")
+		}
+	})
+}
+
+func TestReachable(t *testing.T) {
+	t.Parallel()
+	stranger := &account{uid: 54321, gid: 54321}
+	log := slog.New(slog.DiscardHandler)
+	dir := filepath.Join(t.TempDir(), "closed", "in", "it")
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := reachable(dir, nil, log); err != nil || got != dir {
+		t.Errorf("as ourselves: %q, %v", got, err)
+	}
+	if got, err := reachable(dir, stranger, log); err != nil || got != dir {
+		t.Errorf("below the temporary folder: %q, %v", got, err)
+	}
+	info, err := os.Stat(filepath.Dir(dir))
+	if err != nil || !stranger.passes(info) || info.Mode().Perm()&0o044 != 0 {
+		t.Errorf("the folder is %v, %v: only passage should be open", info.Mode(), err)
+	}
+}

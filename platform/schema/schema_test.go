@@ -1,0 +1,177 @@
+package schema_test
+
+import (
+	"context"
+	"crypto/rand"
+	"io/fs"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"crier/platform/fault"
+	"crier/platform/schema"
+	"crier/tests/dbtest"
+)
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func files(members map[string]string) fs.FS {
+	m := fstest.MapFS{}
+	for name, text := range members {
+		m[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return m
+}
+
+func text(t *testing.T, url, sql string, args ...any) string {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.WithoutCancel(t.Context()))
+	var out string
+	if err := c.QueryRow(t.Context(), sql, args...).Scan(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	members := map[string]string{
+		"0001_first.sql": "create table a (n int); do $$ begin insert into a values (1); end $$;",
+		"after.sql":      "create table if not exists runs (n int); insert into runs values (1);",
+	}
+	cfg := schema.Config{URL: dbtest.Blank(t), Files: files(members)}
+	version := func(have, want int64) {
+		t.Helper()
+		h, w, err := schema.Version(t.Context(), cfg)
+		if err != nil || h != have || w != want {
+			t.Fatalf("version %d of %d, want %d of %d: %v", h, w, have, want, err)
+		}
+	}
+	migrate := func() {
+		t.Helper()
+		if err := schema.Migrate(t.Context(), cfg, quiet); err != nil {
+			t.Fatal(err)
+		}
+	}
+	version(0, 1)
+	migrate()
+	version(1, 1)
+	members["0002_second.sql"] = "-- +goose Up\ninsert into a values (2);"
+	cfg.Files = files(members)
+	version(1, 2)
+	migrate()
+	migrate()
+	version(2, 2)
+	if got := text(t, cfg.URL, "select (select string_agg(n::text, ',' order by n) from a) || '/' || (select count(*) from runs)"); got != "1,2/3" {
+		t.Fatal(got)
+	}
+	delete(members, "0002_second.sql")
+	cfg.Files = files(members)
+	version(2, 1) // old code on a newer database
+}
+
+func TestMigrateByTwoNodesAtOnce(t *testing.T) {
+	t.Parallel()
+	// Two databases as well: roles are shared by the cluster, locks are not.
+	prefix := "race_" + strings.ToLower(rand.Text()[:8])
+	one, two := dbtest.Blank(t), dbtest.Blank(t)
+	t.Cleanup(func() { dropRoles(t, prefix, one, two) })
+	members := files(map[string]string{
+		"0001_slow.sql": "create table a (n int); grant select on a to crier_tenant; select pg_sleep(0.2); insert into a values (1);",
+		"0002_more.sql": "insert into a values (2);",
+	})
+	var g errgroup.Group
+	for _, url := range []string{one, two, one, two, one} {
+		g.Go(func() error {
+			return schema.Migrate(t.Context(), schema.Config{URL: url, RolePrefix: prefix, Files: members}, quiet)
+		})
+	}
+	if err := g.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{one, two} {
+		if got := text(t, url, "select string_agg(n::text, ',' order by n) from a"); got != "1,2" {
+			t.Error(got)
+		}
+		if got := text(t, url, "select has_table_privilege($1, 'a', 'select')::text", prefix+"_tenant"); got != "true" {
+			t.Error("the role was not renamed")
+		}
+	}
+}
+
+func TestAFailedMigrationLeavesNothingAndIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	members := map[string]string{
+		"0001_good.sql": "create table a (n int)",
+		"0002_bad.sql":  "create table b (n int); select 1 / 0;",
+	}
+	cfg := schema.Config{URL: dbtest.Blank(t), Files: files(members)}
+	if err := schema.Migrate(t.Context(), cfg, quiet); !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "0002_bad.sql") {
+		t.Fatal(err)
+	}
+	if got := text(t, cfg.URL, "select coalesce(to_regclass('a')::text, '') || '/' || coalesce(to_regclass('b')::text, '')"); got != "a/" {
+		t.Fatal(got)
+	}
+	members["0002_bad.sql"] = "create table b (n int)"
+	cfg.Files = files(members)
+	if err := schema.Migrate(t.Context(), cfg, quiet); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMigrateRefusesAPrefixThatNeedsQuoting(t *testing.T) {
+	t.Parallel()
+	err := schema.Migrate(t.Context(), schema.Config{URL: "postgres://x", RolePrefix: `a"b`}, quiet)
+	if !fault.Is(err, fault.Invalid) {
+		t.Fatal(err)
+	}
+}
+
+func TestTheProductsMigrationsAreCurrentInTheTemplate(t *testing.T) {
+	t.Parallel()
+	have, want, err := schema.Version(t.Context(), schema.Config{URL: dbtest.URL(t)})
+	if err != nil || have != want || want == 0 {
+		t.Fatalf("version %d of %d: %v", have, want, err)
+	}
+}
+
+func TestRolesOfTheProductAreEnteredNotLivedIn(t *testing.T) {
+	t.Parallel()
+	url := dbtest.URL(t)
+	for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs"} {
+		if got := text(t, url, "select (rolcanlogin or rolsuper or rolbypassrls)::text from pg_roles where rolname = $1", "crier_"+r); got != "false" {
+			t.Errorf("%s can do too much", r)
+		}
+	}
+}
+
+// dropRoles removes the prefix's grants in the databases and then its roles, which outlive databases.
+func dropRoles(t *testing.T, prefix string, urls ...string) {
+	ctx := context.WithoutCancel(t.Context())
+	for i, url := range urls {
+		c, err := pgx.Connect(ctx, url)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs"} {
+			name := prefix + "_" + r
+			_, err := c.Exec(ctx, "revoke all on all tables in schema public from "+name)
+			if err == nil && i == len(urls)-1 {
+				_, err = c.Exec(ctx, "drop role "+name)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		_ = c.Close(ctx)
+	}
+}

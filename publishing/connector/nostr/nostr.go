@@ -1,0 +1,178 @@
+// Package nostr publishes signed notes to the relays of the Nostr network.
+package nostr
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+)
+
+const (
+	maxLength = 100_000 // code points; relays have limits of their own, often 64 KB
+	maxImages = 20
+	maxVideos = 4
+	maxName   = 100             // characters
+	tryOut    = 8 * time.Second // a person waits for Connect
+)
+
+// Connector publishes notes. It keeps nothing.
+type Connector struct{}
+
+// New makes the connector.
+func New() *Connector { return &Connector{} }
+
+var _ connector.Connector = (*Connector)(nil)
+
+// Describe is constant.
+func (c *Connector) Describe() connector.Descriptor {
+	return connector.Descriptor{
+		ID: "nostr", Name: "Nostr", ToolTip: "Posts notes with your key to the relays that you name.",
+		Capabilities: []string{"text", "image", "video"},
+		Fields: []connector.Field{
+			{Key: "key", Label: "Private key", Validation: `^\s*([0-9a-fA-F]{64}|nsec1[02-9ac-hj-np-z]{58}|NSEC1[02-9AC-HJ-NP-Z]{58})\s*$`, Type: "password", Hint: "nsec1… or 64 hexadecimal digits"},
+			{Key: "relays", Label: "Relays", DefaultValue: defaultRelays, Validation: `^[\s,]*(wss?:\/\/[^\s,]+([\s,]+wss?:\/\/[^\s,]+)*[\s,]*)?$`, Type: "text", Hint: "Addresses of relays, separated by commas"},
+			{Key: "name", Label: "Name", Validation: `^.{0,100}$`, Type: "text", Hint: "How to show this channel; empty takes the name of the profile"},
+			{Key: "picture", Label: "Picture", Validation: `^(https?:\/\/\S+)?$`, Type: "text", Hint: "Address of a picture; empty takes that of the profile"},
+		},
+		Editor: "normal", MaxLength: maxLength, Unit: connector.Runes,
+		Media: connector.MediaRules{MaxImages: maxImages, MaxVideos: maxVideos, Mixed: true},
+		Grade: publishing.GradeA,
+		Rules: "Plain text of up to 100000 characters, without Markdown or HTML; many relays refuse notes of more than 64 KB. Up to 20 images and 4 videos are " +
+			"added as addresses at the end of the text. Threads are chains of replies. What was published can not be changed.",
+	}
+}
+
+// Connect derives the account from the key and wants one relay to be there. A profile on the relays lends name and picture.
+func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
+	key, err := parseKey(fields["key"])
+	if err != nil {
+		return connector.Connected{}, err
+	}
+	relays, err := parseRelays(fields["relays"])
+	if err != nil {
+		return connector.Connected{}, err
+	}
+	who := signer{key, publicKey(key), relays}
+	ctx, cancel := context.WithTimeout(ctx, tryOut)
+	defer cancel()
+	shown, err := who.visit(ctx, env)
+	if err != nil {
+		return connector.Connected{}, err
+	}
+	account, err := who.account(fields, shown)
+	if err != nil {
+		return connector.Connected{}, err
+	}
+	sealed, err := json.Marshal(credential{hex.EncodeToString(key.Serialize()), relays})
+	return connector.Connected{Account: account, Credential: sealed}, err
+}
+
+func (w signer) account(fields map[string]string, shown profile) (connector.Account, error) {
+	name, picture := strings.TrimSpace(fields["name"]), strings.TrimSpace(fields["picture"])
+	if utf8.RuneCountInString(name) > maxName {
+		return connector.Account{}, refuse("The name is too long: at most 100 characters.")
+	}
+	if picture != "" && !webAddress(picture) {
+		return connector.Account{}, refuse("The picture must be an address like https://example.com/me.png.")
+	}
+	pub, err := hex.DecodeString(w.pub)
+	if err != nil {
+		return connector.Account{}, err
+	}
+	npub := encodeBech32("npub", pub)
+	if name == "" {
+		name = shown.name(npub[:12] + "…" + npub[len(npub)-4:])
+	}
+	if picture == "" && webAddress(shown.Picture) {
+		picture = shown.Picture
+	}
+	return connector.Account{ID: w.pub, Name: name, Profile: npub, Picture: picture, Grade: publishing.GradeA}, nil
+}
+
+func webAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(s) <= 2000
+}
+
+// profile is the content of an event of kind 0, written by anyone's client.
+type profile struct {
+	Display string `json:"display_name"`
+	Short   string `json:"name"`
+	Picture string `json:"picture"`
+}
+
+func (p profile) name(otherwise string) string {
+	for _, name := range []string{p.Display, p.Short} {
+		if name = strings.TrimSpace(name); name != "" && utf8.RuneCountInString(name) <= maxName {
+			return name
+		}
+	}
+	return otherwise
+}
+
+// visit opens every relay and reads the newest profile; it fails when no relay lets us in.
+func (w signer) visit(ctx context.Context, env connector.Env) (profile, error) {
+	type found struct {
+		err    error // of opening
+		events []event
+	}
+	all := ask(ctx, w.relays, func(ctx context.Context, url string) found {
+		l, err := dial(ctx, env, w, url)
+		if err != nil {
+			return found{err: err}
+		}
+		defer l.close()
+		events, _ := l.query(ctx, map[string]any{"authors": []string{w.pub}, "kinds": []int{kindProfile}, "limit": 1})
+		return found{events: events}
+	}, func(f found) bool { return f.err == nil })
+	var newest event
+	var failures []failure
+	for i, f := range all {
+		if f.err != nil {
+			failures = append(failures, unreached(w.relays[i], f.err))
+		}
+		for _, e := range f.events {
+			if e.PubKey == w.pub && e.Kind == kindProfile && e.CreatedAt >= newest.CreatedAt && e.valid() {
+				newest = e
+			}
+		}
+	}
+	if len(failures) == len(all) {
+		return profile{}, gather("None of the relays can be reached", failures)
+	}
+	var shown profile
+	if newest.ID != "" && json.Unmarshal([]byte(newest.Content), &shown) != nil {
+		return profile{}, nil // somebody's client wrote it badly; we have the key's name
+	}
+	return shown, nil
+}
+
+// Validate applies the descriptor's rules and what only the whole note shows.
+func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
+	d := c.Describe()
+	var out []connector.Problem
+	for i, part := range draft.Parts {
+		problems := connector.Check(d, connector.Draft{Parts: []connector.DraftPart{part}}, 0)
+		text := connector.Length(part.Text, d.Unit)
+		if whole := connector.Length(content(part.Text, part.Media), d.Unit); text <= maxLength && whole > maxLength {
+			problems = append(problems, connector.Problem{Message: "The text is too long together with the addresses of its images and videos."})
+		}
+		if part.Text != "" && strings.TrimSpace(part.Text) == "" && len(part.Media) == 0 {
+			problems = append(problems, connector.Problem{Message: "This part is blank: write a text or add an image or video."})
+		}
+		if unclear := unclearText(part.Text, part.Media); unclear != "" {
+			problems = append(problems, connector.Problem{Message: unclear})
+		}
+		for _, p := range problems {
+			out = append(out, connector.Problem{Part: i, Message: p.Message})
+		}
+	}
+	return out
+}

@@ -1,0 +1,203 @@
+package nostr
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"crier/publishing/connector"
+	"crier/tests/relay"
+)
+
+func testSigner(t *testing.T) signer {
+	t.Helper()
+	key, err := parseKey(nsec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer{key: key, pub: publicKey(key)}
+}
+
+func photo(alt string) connector.Media {
+	return connector.Media{ContentType: "image/png", Size: 1234, Width: 640, Height: 480, Alt: alt, Name: "photo.png", URL: "https://crier.example/files/k/photo.png"}
+}
+
+func TestMediaAreLinesAndTags(t *testing.T) {
+	t.Parallel()
+	film := connector.Media{ContentType: "video/mp4", Video: true, URL: "https://crier.example/files/k/film.mp4"}
+	e, err := testSigner(t).note(item("Look", photo("A \"cat\" & a dog"), film))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "Look\n\nhttps://crier.example/files/k/photo.png\nhttps://crier.example/files/k/film.mp4"; e.Content != want {
+		t.Errorf("content %q", e.Content)
+	}
+	want := [][]string{
+		{"imeta", "url https://crier.example/files/k/photo.png", "m image/png", "alt A \"cat\" & a dog", "dim 640x480", "size 1234"},
+		{"imeta", "url https://crier.example/files/k/film.mp4", "m video/mp4"},
+	}
+	if !reflect.DeepEqual(e.Tags[:2], want) || e.Tags[2][0] != "publication" || len(e.Tags) != 3 {
+		t.Errorf("tags %q", e.Tags)
+	}
+	if got := content("", []connector.Media{film}); got != film.URL {
+		t.Errorf("without a text: %q", got)
+	}
+	film.URL = ""
+	_, err = testSigner(t).note(item("Look", film))
+	wantKind(t, err, connector.KindOperator)
+}
+
+func TestThreadOfThreeIsMarked(t *testing.T) {
+	t.Parallel()
+	r := relay.Start(t)
+	s := session(t, r)
+	var refs []connector.Ref
+	for i := range 3 {
+		it := item("part")
+		if i > 0 {
+			it.Root, it.Parent = &refs[0], &refs[i-1]
+		}
+		refs = append(refs, commit(t, s, prepared(t, s, it)))
+	}
+	me := s.Account.ID
+	want := [][][]string{
+		{},
+		{{"e", refs[0].ID, r.URL(), "root", me}, {"p", me}},
+		{{"e", refs[0].ID, r.URL(), "root", me}, {"e", refs[1].ID, r.URL(), "reply", me}, {"p", me}},
+	}
+	for i, e := range notes(r) {
+		if e.ID != refs[i].ID || !reflect.DeepEqual(e.Tags[:len(e.Tags)-1], want[i]) {
+			t.Errorf("part %d is %s with the tags %q", i, e.ID, e.Tags)
+		}
+	}
+}
+
+func TestSameSecond(t *testing.T) {
+	t.Parallel()
+	r := relay.Start(t)
+	s := session(t, r)
+	first := item("hello")
+	second := first
+	renew(&second.Publication)
+	first, second = prepared(t, s, first), prepared(t, s, second)
+	t.Run("two publications are two events", func(t *testing.T) {
+		if commit(t, s, first).ID == commit(t, s, second).ID || len(notes(r)) != 2 {
+			t.Errorf("the relay holds %+v", notes(r))
+		}
+	})
+	t.Run("one publication sent twice is one event", func(t *testing.T) {
+		if commit(t, s, first).ID != commit(t, s, first).ID || len(notes(r)) != 2 {
+			t.Errorf("the relay holds %+v", notes(r))
+		}
+	})
+	t.Run("the internal identifier is not told", func(t *testing.T) {
+		raw, err := json.Marshal(notes(r))
+		if err != nil || bytes.Contains(raw, []byte(first.Publication.String())) {
+			t.Errorf("%s %v", raw, err)
+		}
+	})
+}
+
+func TestPrepareIsDeterministic(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"small": "hello <>&", "large": strings.Repeat("é<", 40_000)} {
+		t.Run("a "+name+" note is made again byte for byte", func(t *testing.T) {
+			t.Parallel()
+			who := testSigner(t)
+			it := item(text, photo("a"))
+			one, err1 := who.prepare(it)
+			two, err2 := who.prepare(it)
+			if err1 != nil || err2 != nil || !bytes.Equal(one, two) || len(one) > maxHandle {
+				t.Fatalf("handles of %d and %d bytes, %v %v", len(one), len(two), err1, err2)
+			}
+			it.Handle = one
+			a, err1 := who.prepared(it)
+			b, err2 := who.note(it)
+			if err1 != nil || err2 != nil || !reflect.DeepEqual(a, b) || !a.valid() {
+				t.Errorf("%v %v: the handle's event differs", err1, err2)
+			}
+		})
+	}
+	t.Run("a large note that was changed is not sent", func(t *testing.T) {
+		t.Parallel()
+		r := relay.Start(t)
+		s := session(t, r)
+		it := prepared(t, s, item(strings.Repeat("x", 20_000)))
+		it.Text += "y"
+		_, err := New().Commit(t.Context(), s, it)
+		wantKind(t, err, connector.KindContent)
+		if r.Received() != 0 {
+			t.Error("sent")
+		}
+	})
+	t.Run("a post that was never prepared is not sent", func(t *testing.T) {
+		t.Parallel()
+		r := relay.Start(t)
+		_, err := New().Commit(t.Context(), session(t, r), item("x"))
+		wantKind(t, err, connector.KindOperator)
+		if r.Received() != 0 {
+			t.Error("sent")
+		}
+	})
+}
+
+func TestLongestNoteComesBackWhole(t *testing.T) {
+	t.Parallel()
+	r := relay.Start(t)
+	s := session(t, r)
+	it := prepared(t, s, item(strings.Repeat("😀", maxLength)))
+	ref := commit(t, s, it)
+	if v := wantOutcome(t, s, it, connector.Published); v.Ref.ID != ref.ID {
+		t.Errorf("found %s", v.Ref.ID)
+	}
+}
+
+func TestValidateSeesTheWholeNote(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		part connector.DraftPart
+		want string
+	}{
+		"a blank text is told":                    {connector.DraftPart{Text: " \n"}, "blank"},
+		"addresses that do not fit are told":      {connector.DraftPart{Text: strings.Repeat("x", maxLength), Media: []connector.Media{photo("")}}, "together"},
+		"a control character is told":             {connector.DraftPart{Text: "a\x01b"}, "control"},
+		"a control character in an alt is told":   {connector.DraftPart{Text: "a", Media: []connector.Media{photo("\x00")}}, "control"},
+		"broken UTF-8 is told":                    {connector.DraftPart{Text: "a\xff"}, "UTF-8"},
+		"a text that is too long is told once":    {connector.DraftPart{Text: strings.Repeat("x", maxLength+1), Media: []connector.Media{photo("")}}, "too long"},
+		"line breaks, tabs and emoji are welcome": {connector.DraftPart{Text: "a\r\n\tb 👩‍🚀", Media: []connector.Media{photo("x")}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := New().Validate(connector.Draft{Parts: []connector.DraftPart{tc.part}})
+			if tc.want == "" {
+				if len(got) != 0 {
+					t.Errorf("problems %+v", got)
+				}
+			} else if len(got) != 1 || !strings.Contains(got[0].Message, tc.want) {
+				t.Errorf("problems %+v, want one about %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRelayTokensStayPrivate(t *testing.T) {
+	t.Parallel()
+	e, err := testSigner(t).note(item("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ref(e, []string{"wss://paid.example/?token=s3cret", "wss://open.example"})
+	if err != nil || strings.Contains(string(got.Data)+host("wss://paid.example/?token=s3cret"), "s3cret") || !slices.Equal(about(got, "").Relays, []string{"wss://open.example"}) {
+		t.Errorf("%+v %v", got, err)
+	}
+	name, data, err := decodeBech32(strings.TrimPrefix(got.URL, "https://njump.me/"))
+	if err != nil || name != "nevent" || bytes.Contains(data, []byte("s3cret")) || !bytes.Contains(data, []byte("\x01\x12wss://open.example")) || !bytes.HasSuffix(data, []byte{3, 4, 0, 0, 0, 1}) {
+		t.Errorf("%s %q %v", name, data, err)
+	}
+	if words := brief("a\x07b \n c" + strings.Repeat("x", 500)); !strings.HasPrefix(words, "ab c") || len([]rune(words)) != 200 {
+		t.Errorf("%q", words)
+	}
+}

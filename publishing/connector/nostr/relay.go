@@ -1,0 +1,210 @@
+package nostr
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"crier/publishing/connector"
+)
+
+const (
+	patience  = 20 * time.Second // with all relays together
+	grace     = 3 * time.Second  // for the other relays once one is enough
+	maxFrame  = 2 << 20          // bytes: the longest note, escaped
+	maxEvents = 10               // of one answer; we ask for one
+)
+
+var errRefused = errors.New("the relay refuses the question")
+
+// ask asks all relays at once and returns their answers in order. It ends early once one answer is enough and the others had their grace.
+func ask[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool) []T {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	type numbered struct {
+		i int
+		v T
+	}
+	answers := make(chan numbered)
+	for i, url := range relays {
+		go func() { answers <- numbered{i, one(ctx, url)} }()
+	}
+	out := make([]T, len(relays))
+	hurried := false
+	for range relays {
+		a := <-answers
+		out[a.i] = a.v
+		if !hurried && enough(a.v) {
+			hurried = true
+			defer time.AfterFunc(grace, cancel).Stop()
+		}
+	}
+	return out
+}
+
+// line is an open connection to one relay.
+type line struct {
+	conn      *websocket.Conn
+	url       string
+	who       signer
+	env       connector.Env
+	challenge string // the last one, NIP-42
+	known     bool   // we have answered a challenge
+}
+
+func dial(ctx context.Context, env connector.Env, who signer, url string) (*line, error) {
+	conn, err := env.HTTP.Websocket(ctx, url)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetReadLimit(maxFrame)
+	return &line{conn: conn, url: url, who: who, env: env}, nil
+}
+
+// close hangs up. There is nothing left to say, so a failure means nothing.
+func (l *line) close() { _ = l.conn.CloseNow() }
+
+func (l *line) send(ctx context.Context, message ...any) error {
+	raw, err := encode(message)
+	if err != nil {
+		return err
+	}
+	return l.conn.Write(ctx, websocket.MessageText, raw)
+}
+
+// next reads the next message that is an array with a label; it keeps challenges and passes over the rest.
+func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, err error) {
+	for {
+		_, raw, err := l.conn.Read(ctx)
+		if err != nil {
+			return "", nil, err
+		}
+		var parts []json.RawMessage
+		if json.Unmarshal(raw, &parts) != nil || len(parts) < 2 || json.Unmarshal(parts[0], &label) != nil {
+			continue
+		}
+		if label == "AUTH" {
+			if text(parts[1]) != "" {
+				l.challenge = text(parts[1])
+			}
+			continue
+		}
+		return label, parts[1:], nil
+	}
+}
+
+// text reads a JSON string; "" for anything else.
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+// answer is what one relay did with the event.
+type answer struct {
+	accepted bool
+	failure  failure
+}
+
+// publish sends the event and waits for the verdict; a relay that wants to know us is told once.
+func (l *line) publish(ctx context.Context, e event) answer {
+	ok, message, err := l.submit(ctx, "EVENT", e)
+	if err == nil && !ok && prefix(message) == "auth-required" && l.introduce(ctx) {
+		ok, message, err = l.submit(ctx, "EVENT", e)
+	}
+	switch {
+	case err != nil:
+		return answer{failure: failure{host(l.url), connector.KindUnknown, "gave no answer", err}}
+	case ok || prefix(message) == "duplicate":
+		return answer{accepted: true}
+	}
+	return answer{failure: refusal(l.url, message)}
+}
+
+// submit sends an event and waits for its OK. After an error the relay may have it.
+func (l *line) submit(ctx context.Context, label string, e event) (ok bool, message string, err error) {
+	if err := l.send(ctx, label, e); err != nil {
+		return false, "", err
+	}
+	for {
+		label, rest, err := l.next(ctx)
+		if err != nil {
+			return false, "", err
+		}
+		if label != "OK" || len(rest) < 2 || text(rest[0]) != e.ID || json.Unmarshal(rest[1], &ok) != nil {
+			continue
+		}
+		if len(rest) > 2 {
+			message = text(rest[2])
+		}
+		return ok, message, nil
+	}
+}
+
+// introduce answers the relay's challenge, once.
+func (l *line) introduce(ctx context.Context) bool {
+	if l.challenge == "" || l.known {
+		return false
+	}
+	l.known = true
+	e := event{
+		CreatedAt: l.env.Clock.Now().Unix(), Kind: kindAuth,
+		Tags: [][]string{{"relay", l.url}, {"challenge", l.challenge}},
+	}
+	e, err := e.signed(l.who.key)
+	if err != nil {
+		return false
+	}
+	ok, _, err := l.submit(ctx, "AUTH", e)
+	return err == nil && ok
+}
+
+// query reads what the relay has stored; without an error that is all it has.
+func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error) {
+	const name = "q"
+	if err := l.send(ctx, "REQ", name, filter); err != nil {
+		return nil, err
+	}
+	var found []event
+	for {
+		label, rest, err := l.next(ctx)
+		if err != nil {
+			return found, err
+		}
+		if text(rest[0]) != name {
+			continue
+		}
+		switch label {
+		case "EVENT":
+			var e event
+			if len(rest) < 2 || json.Unmarshal(rest[1], &e) != nil {
+				continue
+			}
+			if found = append(found, e); len(found) >= maxEvents {
+				return found, fmt.Errorf("%w: it sends too much", errRefused)
+			}
+		case "EOSE":
+			return found, nil
+		case "CLOSED":
+			if len(rest) > 1 && prefix(text(rest[1])) == "auth-required" && l.introduce(ctx) {
+				return l.query(ctx, filter) // once: introduce says no the second time
+			}
+			return found, errRefused
+		}
+	}
+}
+
+// asError keeps our own errors and calls every other one a fault of ours: it came before anything was sent.
+func asError(err error) error {
+	var e *connector.Error
+	if errors.As(err, &e) {
+		return err
+	}
+	return &connector.Error{Kind: connector.KindOperator, Public: "The note could not be made.", Err: err}
+}

@@ -1,0 +1,171 @@
+package service
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// Channels carries out what is asked about channels.
+type Channels struct{ core }
+
+// NewChannels makes the service.
+func NewChannels(cfg Config, deps Deps) *Channels { return &Channels{newCore(cfg, deps)} }
+
+const stateLife = time.Hour
+
+// Catalogue is every connector of this instance, by identifier.
+func (s *Channels) Catalogue() []connector.Descriptor {
+	var out []connector.Descriptor
+	for _, c := range s.deps.Connectors.All() {
+		out = append(out, c.Describe())
+	}
+	return out
+}
+
+// List answers the channels of the organization, of one customer when one is named.
+func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error) {
+	parsed, ok := id.Parse[publishing.CustomerTag](customer)
+	if customer != "" && !ok {
+		return nil, nil
+	}
+	out, err := s.store.Channels(ctx, p.Org, parsed)
+	return out, internal("publishing.ListChannels", err)
+}
+
+// Begin starts a connect and answers its state, good for an hour and for one use.
+func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
+	const op = "publishing.BeginConnect"
+	if _, ok := s.deps.Connectors.Get(cmd.Connector); !ok {
+		return "", fault.New(fault.Invalid, op, fmt.Sprintf("There is no platform %q on this instance.", cmd.Connector))
+	}
+	st := publishingstore.ConnectState{Org: p.Org, Connector: cmd.Connector, Person: p.Person, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL, ExpiresAt: s.deps.Clock.Now().Add(stateLife)}
+	if cmd.Refresh != "" {
+		channel, err := s.store.ChannelOfAccount(ctx, p.Org, cmd.Connector, cmd.Refresh)
+		if pg.IsNoRows(err) {
+			return "", fault.New(fault.Invalid, op, "There is no such channel to reconnect.")
+		}
+		if err != nil {
+			return "", internal(op, err)
+		}
+		st.Channel = channel
+	}
+	state, err := secret.Token("", 43)
+	if err != nil {
+		return "", internal(op, err)
+	}
+	return state, internal(op, s.store.SaveState(ctx, secret.HashToken(state), st))
+}
+
+// Finish checks what came back and stores the channel. The state is used up only when the platform accepted the credentials.
+func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
+	const op = "publishing.FinishConnect"
+	c, ok := s.deps.Connectors.Get(cmd.Connector)
+	if !ok {
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, fmt.Sprintf("There is no platform %q on this instance.", cmd.Connector))
+	}
+	st, err := s.store.State(ctx, secret.HashToken(cmd.State), cmd.Connector)
+	if pg.IsNoRows(err) {
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt is unknown or older than an hour; start again.")
+	}
+	if err != nil {
+		return publishing.ChannelConnected{}, internal(op, err)
+	}
+	fields, err := formFields(c.Describe(), cmd.Code)
+	if err != nil {
+		return publishing.ChannelConnected{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestDeadline)
+	defer cancel()
+	connected, err := c.Connect(ctx, connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, fields)
+	if err != nil {
+		return publishing.ChannelConnected{}, connectFault(op, err)
+	}
+	return s.connected(ctx, st, cmd, connected)
+}
+
+func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, got connector.Connected) (publishing.ChannelConnected, error) {
+	const op = "publishing.FinishConnect"
+	if err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); err != nil {
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt was used already; start again.")
+	}
+	if !st.Channel.IsZero() {
+		old, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, got.Account.ID)
+		if err != nil && !pg.IsNoRows(err) {
+			return publishing.ChannelConnected{}, internal(op, err)
+		}
+		if old != st.Channel {
+			return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "These credentials open another account than the channel's; nothing was changed.")
+		}
+	}
+	sealed, err := s.deps.Keyring.Seal(got.Credential, st.Org.String())
+	if err != nil {
+		return publishing.ChannelConnected{}, internal(op, err)
+	}
+	a := got.Account
+	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile, Picture: a.Picture,
+		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: "UTC"}
+	channel, next, err := s.store.Connect(ctx, channel, sealed)
+	if err != nil {
+		return publishing.ChannelConnected{}, internal(op, err)
+	}
+	if next != nil {
+		s.deps.Waker.Wake(ctx, st.Org, *next)
+	}
+	return publishing.ChannelConnected{Channel: channel, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL}, nil
+}
+
+func orEmpty(data json.RawMessage) json.RawMessage {
+	if len(data) == 0 {
+		return json.RawMessage(`{}`)
+	}
+	return data
+}
+
+// formFields reads a credential platform's code: base64 of a JSON object of the form's fields.
+func formFields(d connector.Descriptor, code string) (map[string]string, error) {
+	bad := fault.New(fault.Invalid, "publishing.formFields", "The code must be the base64 form of a JSON object with the form's fields.")
+	raw, err := base64.StdEncoding.DecodeString(code)
+	if err != nil {
+		if raw, err = base64.RawURLEncoding.DecodeString(code); err != nil {
+			return nil, bad
+		}
+	}
+	fields := map[string]string{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, bad
+	}
+	for _, f := range d.Fields {
+		if fields[f.Key] == "" && f.DefaultValue != "" {
+			fields[f.Key] = f.DefaultValue
+		}
+		if !publishing.Storable(fields[f.Key]) {
+			return nil, bad
+		}
+	}
+	return fields, nil
+}
+
+// connectFault gives a platform's refusal its words. Whatever the platform said, the person can only try again.
+func connectFault(op string, err error) error {
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		return fault.Wrap(fault.Internal, op, "", err)
+	}
+	if e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown {
+		return &fault.Error{Kind: fault.Unavailable, Op: op, Message: e.Public, RetryAfter: e.After, Err: err}
+	}
+	return fault.Wrap(fault.Invalid, op, e.Public, err)
+}

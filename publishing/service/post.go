@@ -1,0 +1,381 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// Posts carries out what is asked about posts.
+type Posts struct {
+	core
+	mu      sync.Mutex
+	running map[string]chan struct{} // idempotency keys under way in this process
+}
+
+// NewPosts makes the service.
+func NewPosts(cfg Config, deps Deps) *Posts {
+	return &Posts{core: newCore(cfg, deps), running: map[string]chan struct{}{}}
+}
+
+func internal(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fault.Wrap(fault.Internal, op, "", err)
+}
+
+func noPost(op string) error { return fault.New(fault.NotFound, op, "There is no such post.") }
+
+// Delete removes the whole group of a post.
+func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
+	const op = "publishing.DeletePost"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return noPost(op)
+	}
+	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		group, err := tx.GroupOf(ctx, parsed)
+		if err != nil {
+			return err
+		}
+		return s.deleteGroup(ctx, tx, group)
+	})
+	return s.ended(op, err)
+}
+
+// DeleteGroup removes every post of a group.
+func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
+	const op = "publishing.DeleteGroup"
+	parsed, ok := id.Parse[publishing.GroupTag](group)
+	if !ok {
+		return fault.New(fault.NotFound, op, "There is no such group of posts.")
+	}
+	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return s.deleteGroup(ctx, tx, parsed) })
+	if fault.Is(s.ended(op, err), fault.NotFound) {
+		return fault.New(fault.NotFound, op, "There is no such group of posts.")
+	}
+	return s.ended(op, err)
+}
+
+func (s *Posts) deleteGroup(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) error {
+	posts, err := tx.LockGroup(ctx, group)
+	if err != nil {
+		return err
+	}
+	if len(posts) == 0 {
+		return noPost("publishing.deleteGroup")
+	}
+	return tx.Delete(ctx, posts)
+}
+
+// ended gives an error of a transaction its public form.
+func (s *Posts) ended(op string, err error) error {
+	if err == nil || fault.KindOf(err) != fault.Internal {
+		return err
+	}
+	if pg.IsNoRows(err) {
+		return noPost(op)
+	}
+	return internal(op, err)
+}
+
+// ChangeStatus takes the whole group of a post to DRAFT or QUEUE, and returns the root's state.
+func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus) (publishing.State, error) {
+	const op = "publishing.ChangeStatus"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return "", noPost(op)
+	}
+	if err := cmd.Validate(); err != nil {
+		if _, found := s.Get(ctx, p, post); found != nil {
+			return "", found
+		}
+		return "", err
+	}
+	to := publishing.StateDraft
+	if cmd.Status == "schedule" {
+		to = publishing.StateQueue
+		if err := s.recheck(ctx, p, post); err != nil {
+			return "", err
+		}
+	}
+	var due *time.Time
+	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		group, err := tx.GroupOf(ctx, parsed)
+		if err != nil {
+			return err
+		}
+		posts, err := tx.LockGroup(ctx, group)
+		if err != nil {
+			return err
+		}
+		if len(posts) == 0 {
+			return noPost(op)
+		}
+		if to == publishing.StateQueue && queued(posts) {
+			due = nil
+			return nil // nothing to do, and the place in the queue is kept
+		}
+		if err := movable(posts, cmd.Republish); err != nil {
+			return err
+		}
+		due, err = tx.Move(ctx, posts, to, by(p))
+		return err
+	})
+	if err != nil {
+		return "", s.ended(op, err)
+	}
+	if due != nil && to == publishing.StateQueue {
+		s.deps.Waker.Wake(ctx, p.Org, *due)
+	}
+	return to, nil
+}
+
+func queued(posts []publishingstore.Standing) bool {
+	for _, p := range posts {
+		if p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
+			return false
+		}
+	}
+	return true
+}
+
+// movable applies publishing.Move to every post of a group; what is out of one is out of all.
+func movable(posts []publishingstore.Standing, republish bool) error {
+	published := false
+	for _, p := range posts {
+		published = published || p.Published
+	}
+	for _, p := range posts {
+		if err := publishing.Move(p.State, p.OutcomeUnknown, published, republish); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// by names who acted, for the timeline.
+func by(p tenancy.Principal) string {
+	if p.Via == tenancy.ViaKey {
+		return "key " + p.Key.String()
+	}
+	return "person " + p.Person.String()
+}
+
+// recheck applies the rules of the channel to a stored post, as if it were made now.
+func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) error {
+	detail, err := s.Get(ctx, p, post)
+	if err != nil {
+		return err
+	}
+	entry := checked{channel: detail.Channel, settings: detail.Root.Settings}
+	for _, part := range detail.Root.Parts {
+		entry.parts = append(entry.parts, checkedPart{content: part.Content, media: s.attached(detail, part)})
+	}
+	if problems := s.check(ctx, entry); len(problems) > 0 {
+		return contentFault(problems)
+	}
+	return nil
+}
+
+func (s *Posts) attached(d publishing.PostDetail, part publishing.Part) (out []attachedMedium) {
+	for _, m := range part.Media {
+		out = append(out, attachedMedium{d.Media[m.Media], m.Alt})
+	}
+	return out
+}
+
+// Get reads one post with its timeline. A follower's id answers its group.
+func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
+	const op = "publishing.GetPost"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.PostDetail{}, noPost(op)
+	}
+	roots, err := s.store.Root(ctx, p.Org, parsed)
+	if err != nil {
+		return publishing.PostDetail{}, internal(op, err)
+	}
+	if len(roots) == 0 {
+		return publishing.PostDetail{}, noPost(op)
+	}
+	threads, err := s.threads(ctx, p.Org, roots)
+	if err != nil {
+		return publishing.PostDetail{}, internal(op, err)
+	}
+	events, err := s.store.Events(ctx, p.Org, roots[0].Group)
+	return publishing.PostDetail{Thread: threads[0], Events: events}, internal(op, err)
+}
+
+// List answers the threads of a range or of a page.
+func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error) {
+	const op = "publishing.ListPosts"
+	customer, ok := id.Parse[publishing.CustomerTag](q.Customer)
+	if q.Customer != "" && !ok {
+		return publishing.ThreadPage{}, nil // no channel belongs to a group that cannot exist
+	}
+	var page publishing.ThreadPage
+	var roots []publishing.Post
+	var err error
+	if q.Page != nil {
+		roots, page.Total, err = s.store.RootPage(ctx, p.Org, *q.Page, customer)
+		page.HasMore = (q.Page.Number+1)*q.Page.Limit < page.Total
+	} else {
+		roots, err = s.store.Roots(ctx, p.Org, q, customer, publishing.MaxListed+1)
+	}
+	if err != nil {
+		return page, internal(op, err)
+	}
+	if len(roots) > publishing.MaxListed {
+		return page, fault.New(fault.Invalid, op, "The range holds more than 10,000 posts; ask for a shorter one.")
+	}
+	page.Threads, err = s.threads(ctx, p.Org, roots)
+	return page, internal(op, err)
+}
+
+func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {
+	if len(roots) == 0 {
+		return nil, nil
+	}
+	whole, err := s.store.Whole(ctx, org, roots)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]publishing.Thread, len(roots))
+	for i, r := range roots {
+		r.Parts = whole.Parts[r.Group]
+		out[i] = publishing.Thread{Root: r, Followers: whole.Followers[r.Group], Channel: whole.Channels[r.Channel], Media: whole.Media}
+	}
+	return out, nil
+}
+
+// answer is what an idempotency key remembers.
+type answer struct {
+	Post    publishing.PostID    `json:"postId"`
+	Channel publishing.ChannelID `json:"integration"`
+}
+
+// Create makes one post for each entry, or none at all.
+func (s *Posts) Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
+	if cmd.IdempotencyKey == "" {
+		return s.create(ctx, p, cmd)
+	}
+	release, err := s.enter(ctx, p.Org.String()+"/"+cmd.IdempotencyKey)
+	if err != nil {
+		return publishing.CreateResult{}, err
+	}
+	defer release()
+	if r, found, err := s.remembered(ctx, p, cmd); err != nil || found {
+		return r, err
+	}
+	return s.create(ctx, p, cmd)
+}
+
+const keyWait = 5 * time.Second
+
+func keyBusy() error {
+	return &fault.Error{Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second, Message: "A request with this Idempotency-Key is still running; ask again in a moment."}
+}
+
+// enter waits until no other request of this process works on the key.
+func (s *Posts) enter(ctx context.Context, key string) (release func(), err error) {
+	patience, cancel := context.WithTimeout(ctx, keyWait)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		other, busy := s.running[key]
+		if !busy {
+			mine := make(chan struct{})
+			s.running[key] = mine
+			s.mu.Unlock()
+			return func() {
+				s.mu.Lock()
+				delete(s.running, key)
+				s.mu.Unlock()
+				close(mine)
+			}, nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-other:
+		case <-patience.Done():
+			return nil, keyBusy()
+		}
+	}
+}
+
+func (s *Posts) remembered(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, bool, error) {
+	const op = "publishing.remembered"
+	r, found, err := s.store.Remembered(ctx, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
+	if err != nil || !found {
+		return publishing.CreateResult{}, false, internal(op, err)
+	}
+	var answers []answer
+	if err := json.Unmarshal(r.Body, &answers); err != nil {
+		return publishing.CreateResult{}, false, internal(op, err)
+	}
+	out := publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
+	for _, a := range answers {
+		out.Created = append(out.Created, publishing.Created{Post: a.Post, Channel: a.Channel})
+	}
+	return out, true, nil
+}
+
+// create checks everything before anything is written.
+func (s *Posts) create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
+	const op = "publishing.CreatePosts"
+	if err := cmd.Validate(); err != nil {
+		return publishing.CreateResult{}, err
+	}
+	entries, err := s.resolve(ctx, p, cmd)
+	if err != nil {
+		return publishing.CreateResult{}, err
+	}
+	for attempt := time.Duration(0); ; attempt++ {
+		out, due, err := s.write(ctx, p, cmd, entries)
+		switch {
+		case err == errKeyBusy && attempt < keyWait/keyPoll:
+			if sleep(ctx, keyPoll) != nil {
+				return out, keyBusy()
+			}
+		case err == errKeyBusy:
+			return out, keyBusy()
+		case err == errKeyTaken:
+			out, _, err := s.remembered(ctx, p, cmd)
+			return out, err
+		case err != nil:
+			return out, s.ended(op, err)
+		default:
+			if due != nil {
+				s.deps.Waker.Wake(ctx, p.Org, *due)
+			}
+			return out, nil
+		}
+	}
+}
+
+const keyPoll = 100 * time.Millisecond
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// trimmed treats the empty strings that some clients send as absent.
+func trimmed(s string) string { return strings.TrimSpace(s) }

@@ -1,0 +1,386 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+)
+
+// Publisher is the act of publishing: it claims, sends and finishes posts, and finds out what became of doubtful sends. It decides nothing about order or time.
+type Publisher struct{ core }
+
+// NewPublisher makes the service.
+func NewPublisher(cfg Config, deps Deps) *Publisher { return &Publisher{newCore(cfg, deps)} }
+
+// The words of the store that the worker passes on.
+type (
+	Lease    = publishingstore.Lease
+	Want     = publishingstore.Want
+	Claimed  = publishingstore.Claimed
+	Round    = publishingstore.Round
+	Work     = publishingstore.Work
+	Outcome  = publishingstore.Outcome
+	Finished = publishingstore.Finished
+	Result   = publishingstore.Result
+)
+
+// slack is added to a request's deadline before its claim counts as lost.
+const slack = 30 * time.Second
+
+func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
+
+// Claim takes due posts of the wanted organizations, and tells when each has more.
+func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want) (Round, error) {
+	return s.store.Claim(ctx, l, wants, s.hold(), s.deps.Node)
+}
+
+// Load reads what sending needs. What was deleted or taken over meanwhile is left out.
+func (s *Publisher) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
+	return s.store.Load(ctx, posts)
+}
+
+// Finish stores outcomes; see the store.
+func (s *Publisher) Finish(ctx context.Context, outcomes []Outcome) ([]Finished, error) {
+	return s.store.Finish(ctx, outcomes, s.cfg.LateGap, s.deps.Node)
+}
+
+// Returned is the outcome of a claim that came to nothing: the post goes back to the queue.
+func Returned(c Claimed) Outcome {
+	return Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultRetry, After: time.Second}
+}
+
+// run is one claimed post being sent.
+type run struct {
+	*Publisher
+	w       Work
+	c       connector.Connector
+	session *connector.Session
+	sealed  []byte
+	renewed bool // the access was refreshed once already
+	yield   func(ctx context.Context, d time.Duration) error
+}
+
+// Send sends a claimed post, part by part, and says how it ended; storing that by its token is the caller's. yield waits without occupying a worker.
+func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Context, d time.Duration) error) Outcome {
+	r, failed := s.open(w)
+	if failed != nil {
+		return *failed
+	}
+	r.yield = yield
+	for i := range r.w.Parts {
+		x := &r.w.Parts[i]
+		if x.Phase == "done" {
+			continue
+		}
+		ref, err := r.part(ctx, i)
+		if err != nil {
+			return r.failure(ctx, *x, err)
+		}
+		x.Phase, x.ReleaseID, x.URL, x.Ref = "done", &ref.ID, &ref.URL, encode(ref)
+		if i == len(r.w.Parts)-1 {
+			return r.success(*x)
+		}
+		if more, err := s.tell(ctx, func(ctx context.Context) (bool, error) {
+			return s.store.PartDone(ctx, w.Post, w.Token, *x, s.hold(), s.deps.Node)
+		}); err != nil || !more {
+			// It is out; whether it could be written down or the claim went, the last word is a finish by token.
+			out := r.outcome(*x)
+			out.Result = publishingstore.ResultResume
+			return out
+		}
+	}
+	return r.success(r.w.Parts[len(r.w.Parts)-1])
+}
+
+// tell repeats a write that must not be lost, as long as the claim lasts.
+func (s *Publisher) tell(ctx context.Context, do func(context.Context) (bool, error)) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slack)
+	defer cancel()
+	for {
+		done, err := do(ctx)
+		if err == nil {
+			return done, nil
+		}
+		if sleep(ctx, 200*time.Millisecond) != nil {
+			return false, err
+		}
+	}
+}
+
+// open finds the connector and opens the credential; what cannot be sent at all is an outcome.
+func (s *Publisher) open(w Work) (*run, *Outcome) {
+	out := Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: publishingstore.ResultError}
+	c, ok := s.deps.Connectors.Get(w.Channel.Connector)
+	switch {
+	case w.Gone:
+		out.Error, out.Code = "The channel was disconnected.", publishing.CodeChannelDisabled
+		return nil, &out
+	case w.Channel.Disabled:
+		out.Error, out.Code = "The channel was disabled at the time of the post.", publishing.CodeChannelDisabled
+		return nil, &out
+	case !ok:
+		out.Error, out.Code = "This instance does not offer the platform of this channel any more.", publishing.CodeRejected
+		return nil, &out
+	case len(w.Parts) == 0:
+		out.Error, out.Code = "The post has no content.", publishing.CodeRejected
+		return nil, &out
+	}
+	credential, err := s.deps.Keyring.Open(w.Credential, w.Org.String())
+	if err != nil {
+		s.deps.Log.Error("a credential cannot be opened", "channel", w.Channel.ID, "error", err)
+		out.Error, out.Code = "The channel's access cannot be read; reconnect it.", publishing.CodeRejected
+		return nil, &out
+	}
+	session := &connector.Session{Env: connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, Account: account(w.Channel), Credential: credential}
+	return &run{Publisher: s, w: w, c: c, session: session, sealed: w.Credential}, nil
+}
+
+// item is the connector's view of a part.
+func (r *run) item(ctx context.Context, i int) connector.Item {
+	x := r.w.Parts[i]
+	item := connector.Item{Publication: x.ID, CreatedAt: x.CreatedAt.UTC(), Text: publishing.PlainText(x.Content), Settings: r.w.Settings, Handle: x.Handle, Committing: r.w.Committing}
+	for _, m := range x.Media {
+		item.Media = append(item.Media, r.media(ctx, m.Medium, m.Alt))
+	}
+	before := append(append([]publishingstore.Publication{}, r.w.Before...), r.w.Parts[:i]...)
+	if len(before) > 0 {
+		item.Root, item.Parent = decode(before[0]), decode(before[len(before)-1])
+	}
+	return item
+}
+
+func decode(x publishingstore.Publication) *connector.Ref {
+	var ref connector.Ref
+	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
+		ref = connector.Ref{}
+		if x.ReleaseID != nil {
+			ref.ID = *x.ReleaseID
+		}
+	}
+	return &ref
+}
+
+func encode(ref connector.Ref) json.RawMessage {
+	out, err := json.Marshal(ref)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return out
+}
+
+const longestWait = 30 * time.Minute
+
+// part prepares and sends one part. After the mark, whatever happens is told truthfully: sent, surely not, or unknown.
+func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
+	for {
+		if err := r.prepare(ctx, i); err != nil {
+			return connector.Ref{}, err
+		}
+		x := &r.w.Parts[i]
+		marked, err := r.store.MarkCommitting(ctx, r.w.Post, r.w.Token, x.ID, r.hold())
+		if err != nil || !marked {
+			return connector.Ref{}, lost(err)
+		}
+		x.Phase = "committing"
+		ref, err := r.commit(ctx, i)
+		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.renewed {
+			// A refusal of our access proves that nothing was published: the mark is taken back before the one repeat.
+			if e := r.refresh(ctx); e != nil {
+				return ref, e
+			}
+			if back, e := r.store.Unmark(ctx, r.w.Post, r.w.Token, x.ID, r.hold()); e != nil || !back {
+				return ref, lost(e)
+			}
+			x.Phase = "preparing"
+			continue
+		}
+		return ref, err
+	}
+}
+
+// lost ends a run before its call: the post was deleted, paused or taken over, or the database did not answer. Nothing was sent, and the finish by token says so to whoever it still concerns.
+func lost(err error) error {
+	return &connector.Error{Kind: connector.KindTransient, Public: "The post was changed while it was being published.", Err: err}
+}
+
+func (r *run) commit(ctx context.Context, i int) (connector.Ref, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.RequestDeadline)
+	defer cancel()
+	return r.c.Commit(ctx, r.session, r.item(ctx, i))
+}
+
+// prepare calls the connector until the part is ready, storing the handle before every next call.
+func (r *run) prepare(ctx context.Context, i int) error {
+	x := &r.w.Parts[i]
+	waited := time.Duration(0)
+	for {
+		step, err := r.step(ctx, i)
+		if connector.KindOf(err, false) == connector.KindReauth && err != nil && !r.renewed {
+			if err := r.refresh(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if string(step.Handle) != string(x.Handle) {
+			x.Handle = step.Handle
+			kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, r.hold())
+			if err != nil || !kept {
+				return lost(err)
+			}
+		}
+		if step.Ready {
+			return nil
+		}
+		if waited += step.Wait; waited > longestWait {
+			return &connector.Error{Kind: connector.KindTransient, Public: "The platform was still processing the media after half an hour."}
+		}
+		if step.Wait > 0 {
+			if err := r.wait(ctx, x, step.Wait); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *run) step(ctx context.Context, i int) (connector.Step, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.RequestDeadline)
+	defer cancel()
+	return r.c.Prepare(ctx, r.session, r.item(ctx, i))
+}
+
+// wait gives the worker back while the platform is busy, and keeps the claim alive meanwhile.
+func (r *run) wait(ctx context.Context, x *publishingstore.Publication, d time.Duration) error {
+	kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, d+r.hold())
+	if err != nil || !kept {
+		return lost(err)
+	}
+	if err := r.yield(ctx, d); err != nil {
+		return &connector.Error{Kind: connector.KindTransient, Public: "Crier was stopped while publishing.", Err: err}
+	}
+	return nil
+}
+
+// refresh renews the channel's access once, and stores it before anything uses it. The channel's claim makes this the only refresher.
+func (r *run) refresh(ctx context.Context) error {
+	r.renewed = true
+	reauth := &connector.Error{Kind: connector.KindReauth, Public: "The platform no longer accepts our access; reconnect the channel."}
+	refresher, ok := r.c.(connector.Refresher)
+	if !ok {
+		return reauth
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.RequestDeadline)
+	defer cancel()
+	fresh, err := refresher.Refresh(ctx, r.session)
+	if err != nil {
+		return err
+	}
+	sealed, err := r.deps.Keyring.Seal(fresh, r.w.Org.String())
+	if err != nil {
+		return err
+	}
+	stored, err := r.tell(ctx, func(ctx context.Context) (bool, error) {
+		return r.store.SwapCredential(ctx, r.w.Org, r.w.Channel.ID, r.sealed, sealed)
+	})
+	if err != nil || !stored {
+		return &connector.Error{Kind: connector.KindTransient, Public: "The channel was reconnected meanwhile.", Err: err}
+	}
+	r.session.Credential, r.sealed = fresh, sealed
+	return nil
+}
+
+func (r *run) outcome(x publishingstore.Publication) Outcome {
+	out := Outcome{Org: r.w.Org, Post: r.w.Post, Token: r.w.Token, Publication: x.ID}
+	if x.Phase == "done" {
+		out.ReleaseID, out.ReleaseURL, out.Ref = named(x.ReleaseID), text(x.URL), x.Ref
+	}
+	root := r.w.Parts[0]
+	out.RootID, out.RootURL = named(root.ReleaseID), text(root.URL)
+	return out
+}
+
+// named is a release id; a platform that gave none is marked with the word that clients know.
+func named(id *string) string {
+	if id == nil || *id == "" {
+		return "missing"
+	}
+	return *id
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+func (r *run) success(x publishingstore.Publication) Outcome {
+	out := r.outcome(x)
+	out.Result = publishingstore.ResultPublished
+	return out
+}
+
+// failure turns a connector's error into an outcome.
+func (r *run) failure(ctx context.Context, x publishingstore.Publication, err error) Outcome {
+	out := r.outcome(x)
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		e = &connector.Error{Kind: connector.KindOf(err, x.Phase == "committing"), Public: "Something went wrong while publishing.", Err: err}
+	}
+	r.deps.Log.Warn("a post was not published", "org", r.w.Org, "post", r.w.Post, "part", x.Position, "phase", x.Phase, "attempt", r.w.Attempt, "error", e)
+	switch e.Kind {
+	case connector.KindUnknown:
+		out.Result, out.CallEnded = publishingstore.ResultUnknown, true
+	case connector.KindTransient:
+		out.Result, out.After, out.Error, out.Code = r.again(e)
+	case connector.KindReauth, connector.KindDisconnect:
+		out.Result, out.Error = r.park(ctx, e)
+	case connector.KindOperator:
+		out.Result, out.Error, out.Code = publishingstore.ResultError, e.Public, publishing.CodeRejected
+	default:
+		out.Result, out.Error, out.Code = publishingstore.ResultError, e.Public, publishing.CodeRejected
+	}
+	return out
+}
+
+// again plans the next try of something that surely did not happen, or gives up.
+func (s *run) again(e *connector.Error) (publishingstore.Result, time.Duration, string, string) {
+	if s.w.Attempt >= s.cfg.MaxTries {
+		return publishingstore.ResultError, 0, fmt.Sprintf("Given up after %d tries: %s", s.w.Attempt, e.Public), publishing.CodeRetriesUsedUp
+	}
+	return publishingstore.ResultRetry, max(e.After, Backoff(s.w.Attempt, rand.Float64())), "", ""
+}
+
+// The back-off between tries: it doubles from firstBackoff, with full jitter, up to longestBackoff.
+const (
+	firstBackoff   = time.Second
+	longestBackoff = 5 * time.Minute
+)
+
+// Backoff is the wait after the nth try; jitter is a number from 0 to 1. It is never less than 100 ms.
+func Backoff(attempt int, jitter float64) time.Duration {
+	top := longestBackoff
+	if attempt < 10 {
+		top = min(top, firstBackoff<<attempt)
+	}
+	return max(100*time.Millisecond, time.Duration(float64(top)*jitter))
+}
+
+// park keeps the channel's posts back until somebody reconnects it; the post itself waits with them.
+func (r *run) park(ctx context.Context, e *connector.Error) (publishingstore.Result, string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slack)
+	defer cancel()
+	if err := r.store.Park(ctx, r.w.Channel.ID); err != nil {
+		r.deps.Log.Error("a channel could not be parked", "channel", r.w.Channel.ID, "error", err)
+	}
+	return publishingstore.ResultRetry, e.Public
+}

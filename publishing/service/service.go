@@ -1,0 +1,72 @@
+// Package service carries out publishing's commands and queries; it owns the transactions, and publish.go is the act of publishing one post.
+package service
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+)
+
+// Config of publishing.
+type Config struct {
+	BaseURL         string        `env:"-"`
+	MaxImage        int64         `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
+	MaxVideo        int64         `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
+	RequestDeadline time.Duration `env:"REQUEST_DEADLINE, default=60s" doc:"Longest time that one call to a platform may take."`
+	MaxLate         time.Duration `env:"MAX_LATE, default=24h" doc:"A post that is later than this is given up as missed."`
+	LateGap         time.Duration `env:"LATE_GAP, default=30s" doc:"Pause between late posts of one channel."`
+	MaxTries        int           `env:"MAX_TRIES, default=9" doc:"How often a post is tried before a passing failure becomes final."`
+	UnknownFor      time.Duration `env:"UNKNOWN_FOR, default=12m" doc:"How long an unknown outcome is looked up before it is given up."`
+	SettleTime      time.Duration `env:"SETTLE_TIME, default=60s" doc:"After the request deadline, how much longer a call may still take effect on the platform."`
+}
+
+// Deps is what the services need.
+type Deps struct {
+	DB         *pg.DB
+	Blobs      blob.Store
+	Keyring    *secret.Keyring
+	Connectors *connector.Registry
+	HTTP       connector.HTTP
+	Clock      clock.Clock
+	Waker      publishing.Waker
+	Log        *slog.Logger
+	Node       string // name of this process in timelines
+}
+
+type core struct {
+	cfg   Config
+	deps  Deps
+	store *publishingstore.Store
+}
+
+func newCore(cfg Config, deps Deps) core {
+	return core{cfg, deps, publishingstore.New(deps.DB)}
+}
+
+// url is the public address of a file.
+func (c core) url(m publishing.Medium) string {
+	return strings.TrimRight(c.cfg.BaseURL, "/") + m.Path()
+}
+
+// account is the connector's view of a channel.
+func account(c publishing.Channel) connector.Account {
+	return connector.Account{ID: c.AccountID, Name: c.Name, Profile: c.Profile, Picture: c.Picture, Data: c.Account, Grade: c.Grade}
+}
+
+// media is the connector's view of a file.
+func (c core) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
+	return connector.Media{
+		ContentType: m.ContentType, Size: m.Size, Width: m.Width, Height: m.Height, Alt: alt, Name: m.Name + "." + m.Ext, Video: m.Video(), URL: c.url(m),
+		Open: func() (io.ReadCloser, error) { return c.deps.Blobs.Open(ctx, m.BlobKey()) },
+	}
+}

@@ -1,0 +1,174 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+const channelColumns = `c.org_id, c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.customer_id, u.name, c.disabled, c.refresh_needed, c.timezone, c.created_at`
+
+func scanChannel(row pgx.CollectableRow) (publishing.Channel, error) {
+	var c publishing.Channel
+	var customer publishing.CustomerID
+	var customerName *string
+	err := row.Scan(&c.Org, &c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &customer, &customerName, &c.Disabled, &c.RefreshNeeded, &c.Timezone, &c.CreatedAt)
+	if customerName != nil {
+		c.Customer = &publishing.Customer{ID: customer, Name: *customerName}
+	}
+	return c, err
+}
+
+const channelList = `-- publishing.ChannelList
+select ` + channelColumns + `
+from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
+where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
+order by c.created_at, c.id`
+
+// Channels lists the connected channels of an organization, of one customer when it is not zero.
+func (s *Store) Channels(ctx context.Context, org tenancy.OrgID, customer publishing.CustomerID) (out []publishing.Channel, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelList, customer).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectRows(rows, scanChannel)
+			return err
+		})
+	})
+	return out, err
+}
+
+const channelsByID = `-- publishing.ChannelsByID
+select ` + channelColumns + `
+from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
+where c.deleted_at is null and c.id = any($1)`
+
+const channelOfAccount = `-- publishing.ChannelOfAccount
+select c.id from channel c where c.connector = $1 and c.deleted_at is null and (c.account_id = $2 or c.id::text = $2)`
+
+// ChannelOfAccount finds a live channel by its id or by its platform account id, or pgx.ErrNoRows.
+func (s *Store) ChannelOfAccount(ctx context.Context, org tenancy.OrgID, connector, account string) (found publishing.ChannelID, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelOfAccount, connector, account).QueryRow(func(row pgx.Row) error { return row.Scan(&found) })
+	})
+	return found, err
+}
+
+const channelUpsert = `-- publishing.ChannelUpsert
+insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+on conflict (org_id, connector, account_id) where deleted_at is null do update set
+  profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
+  credential = excluded.credential, refresh_needed = false, updated_at = now()
+returning id, name, customer_id, disabled, created_at`
+
+const queueInsert = `-- publishing.QueueInsert
+insert into channel_queue (channel_id, org_id, shard) values ($1, $2, $3)
+on conflict (channel_id) do update set parked = false`
+
+const queueNext = `-- publishing.QueueNext
+select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
+
+// Connect stores a channel, or the new credential of one with the same account: it keeps its id and name, and its queue goes on.
+// It returns the channel as stored and when its next post is due, nil for none.
+func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []byte) (publishing.Channel, *time.Time, error) {
+	var next *time.Time
+	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {
+		var customer publishing.CustomerID
+		if err := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID, c.Account, c.Grade, credential, c.Timezone).
+			Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.CreatedAt); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org)); err != nil {
+			return err
+		}
+		return tx.QueryRow(ctx, queueNext, c.ID).Scan(&next)
+	})
+	return c, next, err
+}
+
+const credentialSwap = `-- publishing.CredentialSwap
+update channel set credential = $3, refresh_needed = false, updated_at = now() where id = $1 and credential = $2 and deleted_at is null`
+
+// SwapCredential replaces a sealed credential, but only the one that was read: false means that somebody else was first.
+func (s *Store) SwapCredential(ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte) (swapped bool, err error) {
+	err = s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, credentialSwap, channel, old, fresh)
+		swapped = tag.RowsAffected() == 1
+		return err
+	})
+	return swapped, err
+}
+
+const channelPark = `-- publishing.ChannelPark
+with c as (update channel set refresh_needed = true, updated_at = now() where id = $1 and deleted_at is null returning id)
+update channel_queue q set parked = true from c where q.channel_id = c.id`
+
+// Park keeps a channel's posts back until it is reconnected.
+func (s *Store) Park(ctx context.Context, channel publishing.ChannelID) error {
+	return s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, channelPark, channel)
+		return err
+	})
+}
+
+// ConnectState is a connect under way.
+type ConnectState struct {
+	Org        tenancy.OrgID
+	Connector  string
+	Channel    publishing.ChannelID // the channel to reconnect, zero for a new one
+	Person     tenancy.PersonID
+	Onboarding bool
+	ReturnURL  string
+	ExpiresAt  time.Time
+}
+
+const stateInsert = `-- publishing.ConnectStateInsert
+insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)`
+
+const statePrune = `-- publishing.ConnectStatePrune
+delete from connect_state where expires_at < now()`
+
+// SaveState stores a connect state by its hash.
+func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
+	return s.db.InOrg(ctx, st.Org.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, statePrune); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Onboarding, st.ReturnURL, st.ExpiresAt)
+		return err
+	})
+}
+
+const stateOwner = `-- publishing.ConnectStateOwner
+select org_id from connect_state where hash = $1 and expires_at > now()`
+
+const stateRead = `-- publishing.ConnectStateRead
+select connector, channel_id, person_id, onboarding, return_url, expires_at from connect_state where hash = $1 and connector = $2 and expires_at > now()`
+
+// State finds a living connect state, or pgx.ErrNoRows.
+func (s *Store) State(ctx context.Context, hash []byte, connector string) (st ConnectState, err error) {
+	if err := s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error { return tx.QueryRow(ctx, stateOwner, hash).Scan(&st.Org) }); err != nil {
+		return st, err
+	}
+	err = s.db.Read(ctx, st.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(stateRead, hash, connector).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&st.Connector, &st.Channel, &st.Person, &st.Onboarding, &st.ReturnURL, &st.ExpiresAt)
+		})
+	})
+	return st, err
+}
+
+const stateTake = `-- publishing.ConnectStateTake
+delete from connect_state where hash = $1 and expires_at > now() returning connector`
+
+// TakeState uses a connect state up; pgx.ErrNoRows means that somebody else did.
+func (s *Store) TakeState(ctx context.Context, org tenancy.OrgID, hash []byte) error {
+	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error {
+		var connector string
+		return tx.QueryRow(ctx, stateTake, hash).Scan(&connector)
+	})
+}

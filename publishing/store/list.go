@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+const rootColumns = `p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, p.publish_date, p.after_post, p.delay_minutes, p.revision, p.settings, p.creation_method,
+  p.release_id, p.release_url, p.error, p.error_code, p.outcome_unknown, p.created_at, p.updated_at`
+
+func scanPost(row pgx.CollectableRow) (p publishing.Post, err error) {
+	var delay int
+	err = row.Scan(postFields(&p, &delay)...)
+	p.Delay = time.Duration(delay) * time.Minute
+	return p, err
+}
+
+func postFields(p *publishing.Post, delay *int) []any {
+	return []any{&p.Org, &p.ID, &p.Group, &p.Channel, &p.State, &p.Due, &p.PublishDate, &p.After, delay, &p.Revision, &p.Settings, &p.CreationMethod,
+		&p.ReleaseID, &p.ReleaseURL, &p.Error, &p.ErrorCode, &p.OutcomeUnknown, &p.CreatedAt, &p.UpdatedAt}
+}
+
+const rootsInRange = `-- publishing.RootsInRange
+select ` + rootColumns + ` from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
+where p.after_post is null and p.deleted_at is null and p.publish_date >= $1 and p.publish_date <= $2 and ($3::uuid is null or c.customer_id = $3)
+order by p.publish_date, p.id limit $4`
+
+const rootsPage = `-- publishing.RootsPage
+select ` + rootColumns + ` from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
+where p.after_post is null and p.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
+order by p.publish_date, p.id offset $2 limit $3`
+
+const rootsCount = `-- publishing.RootsCount
+select count(*) from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
+where p.after_post is null and p.deleted_at is null and ($1::uuid is null or c.customer_id = $1)`
+
+const rootByID = `-- publishing.RootByID
+select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_at is null
+  and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
+
+// Roots lists the roots of a range, at most limit.
+func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int) (out []publishing.Post, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(collectPosts(&out))
+	})
+	return out, err
+}
+
+// RootPage lists one page of all roots, and how many there are.
+func (s *Store) RootPage(ctx context.Context, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID) (out []publishing.Post, total int, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(rootsPage, customer, int64(page.Number)*int64(page.Limit), page.Limit).Query(collectPosts(&out))
+		b.Queue(rootsCount, customer).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
+	})
+	return out, total, err
+}
+
+// Root finds the root of the group that a living post belongs to; none when there is no such post.
+func (s *Store) Root(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (out []publishing.Post, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(rootByID, post).Query(collectPosts(&out)) })
+	return out, err
+}
+
+func collectPosts(into *[]publishing.Post) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*into, err = pgx.CollectRows(rows, scanPost)
+		return err
+	}
+}
+
+const followersOf = `-- publishing.FollowersOf
+select ` + rootColumns + ` from post p where p.after_post is not null and p.deleted_at is null and p.group_id = any($1) order by p.id`
+
+const partsOf = `-- publishing.PartsOf
+select p.group_id, a.id, a.position, a.content, p.id, p.delay_minutes, x.release_id, x.release_url
+from post p join part a on a.org_id = p.org_id and a.post_id = p.id
+left join publication x on x.part_id = a.id and x.number = p.republish
+where p.deleted_at is null and p.group_id = any($1) order by a.position`
+
+const attachmentsOf = `-- publishing.AttachmentsOf
+select t.part_id, t.alt, ` + mediaColumns + `
+from post p join part a on a.org_id = p.org_id and a.post_id = p.id
+join attachment t on t.org_id = a.org_id and t.part_id = a.id
+join media m on m.org_id = t.org_id and m.id = t.media_id
+where p.deleted_at is null and p.group_id = any($1) order by t.part_id, t.position`
+
+const eventsOf = `-- publishing.EventsOf
+select e.at, e.event, e.node, e.by, e.reason from post_event e
+where e.post_id in (select id from post where group_id = $1) order by e.id limit 1000`
+
+// Whole is everything that hangs on some groups.
+type Whole struct {
+	Followers   map[publishing.GroupID][]publishing.Post
+	Parts       map[publishing.GroupID][]publishing.Part // with attachments; the first part of a follower carries its delay
+	Media       map[publishing.MediaID]publishing.Medium
+	Channels    map[publishing.ChannelID]publishing.Channel
+	attachments map[publishing.PartID][]publishing.Attachment
+}
+
+const channelsOf = `-- publishing.ChannelsOf
+select ` + channelColumns + `
+from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id where c.id = any($1)`
+
+// Whole reads what hangs on these roots, in one round trip.
+func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) (w Whole, err error) {
+	groups, channels := make([]uuid.UUID, len(roots)), map[uuid.UUID]bool{}
+	for i, r := range roots {
+		groups[i] = r.Group.UUID()
+		channels[r.Channel.UUID()] = true
+	}
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		w = Whole{map[publishing.GroupID][]publishing.Post{}, map[publishing.GroupID][]publishing.Part{}, map[publishing.MediaID]publishing.Medium{},
+			map[publishing.ChannelID]publishing.Channel{}, map[publishing.PartID][]publishing.Attachment{}}
+		b.Queue(channelsOf, keysOf(channels)).Query(w.collectChannels)
+		b.Queue(attachmentsOf, groups).Query(w.collectAttachments)
+		b.Queue(partsOf, groups).Query(w.collectParts)
+		b.Queue(followersOf, groups).Query(w.collectFollowers)
+	})
+	return w, err
+}
+
+func keysOf(set map[uuid.UUID]bool) []uuid.UUID {
+	out := make([]uuid.UUID, 0, len(set))
+	for k := range set {
+		out = append(out, k)
+	}
+	return out
+}
+
+func (w *Whole) collectChannels(rows pgx.Rows) error {
+	all, err := pgx.CollectRows(rows, scanChannel)
+	for _, c := range all {
+		w.Channels[c.ID] = c
+	}
+	return err
+}
+
+func (w *Whole) collectAttachments(rows pgx.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
+		var part publishing.PartID
+		var alt string
+		var m publishing.Medium
+		if err := rows.Scan(&part, &alt, &m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt); err != nil {
+			return err
+		}
+		w.Media[m.ID] = m
+		w.attachments[part] = append(w.attachments[part], publishing.Attachment{Media: m.ID, Alt: alt})
+	}
+	return rows.Err()
+}
+
+func (w *Whole) collectParts(rows pgx.Rows) error {
+	defer rows.Close()
+	seen := map[publishing.PostID]bool{}
+	for rows.Next() {
+		var group publishing.GroupID
+		var post publishing.PostID
+		var p publishing.Part
+		var delay int
+		if err := rows.Scan(&group, &p.ID, &p.Position, &p.Content, &post, &delay, &p.ReleaseID, &p.ReleaseURL); err != nil {
+			return err
+		}
+		if !seen[post] {
+			p.Delay = time.Duration(delay) * time.Minute
+		}
+		seen[post] = true
+		p.Media = w.attachments[p.ID]
+		w.Parts[group] = append(w.Parts[group], p)
+	}
+	return rows.Err()
+}
+
+func (w *Whole) collectFollowers(rows pgx.Rows) error {
+	all, err := pgx.CollectRows(rows, scanPost)
+	for _, p := range all {
+		w.Followers[p.Group] = append(w.Followers[p.Group], p)
+	}
+	return err
+}
+
+// Events reads the timeline of a group, oldest first.
+func (s *Store) Events(ctx context.Context, org tenancy.OrgID, group publishing.GroupID) (out []publishing.Event, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(eventsOf, group).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e publishing.Event, err error) {
+				err = row.Scan(&e.At, &e.Event, &e.Node, &e.By, &e.Reason)
+				return e, err
+			})
+			return err
+		})
+	})
+	return out, err
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+const mediaColumns = `m.org_id, m.id, m.key, m.name, m.ext, m.content_type, m.size, m.width, m.height, m.original_name, m.created_at`
+
+func scanMedium(row pgx.CollectableRow) (m publishing.Medium, err error) {
+	err = row.Scan(&m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt)
+	return m, err
+}
+
+const mediaInsert = `-- publishing.MediaInsert
+insert into media (org_id, id, key, name, ext, content_type, size, width, height, original_name, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+
+// SaveMedium stores what is known of a file whose bytes are at rest already.
+func (s *Store) SaveMedium(ctx context.Context, m publishing.Medium) error {
+	return s.db.InOrg(ctx, m.Org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.OriginalName, m.CreatedAt)
+		return err
+	})
+}
+
+const mediaByKey = `-- publishing.MediaByKey
+select org_id, id, key, name, ext, content_type, size from media where key = $1 and deleted_at is null`
+
+// MediumByKey finds a file by its unguessable key, whoever's it is, or pgx.ErrNoRows. Sizes in pixels are not told.
+func (s *Store) MediumByKey(ctx context.Context, key string) (m publishing.Medium, err error) {
+	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, mediaByKey, key).Scan(&m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size)
+	})
+	return m, err
+}
+
+const mediaFind = `-- publishing.MediaFind
+select ` + mediaColumns + ` from media m where m.deleted_at is null and (m.id = any($1) or m.key = any($2))`
+
+// Known is what a create refers to and what of it exists.
+type Known struct {
+	Channels []publishing.Channel
+	Media    []publishing.Medium
+}
+
+// Lookup finds channels and media of an organization in one round trip; what does not exist is left out.
+func (s *Store) Lookup(ctx context.Context, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID, keys []string) (k Known, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(channelsByID, uuids(channels)).Query(func(rows pgx.Rows) (err error) {
+			k.Channels, err = pgx.CollectRows(rows, scanChannel)
+			return err
+		})
+		b.Queue(mediaFind, uuids(media), keys).Query(func(rows pgx.Rows) (err error) {
+			k.Media, err = pgx.CollectRows(rows, scanMedium)
+			return err
+		})
+	})
+	return k, err
+}

@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+const postInsert = `-- publishing.PostInsert
+insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes, settings, creation_method)
+values ($1, $2, $3, $4, $5, $6, case when $7::timestamptz is null and $6 <> 'WAITING' then now() else $7 end, coalesce($8, now()), $9, $10, $11, $12)`
+
+const partInsert = `-- publishing.PartInsert
+insert into part (org_id, id, post_id, position, content) values ($1, $2, $3, $4, $5)`
+
+const attachmentInsert = `-- publishing.AttachmentInsert
+insert into attachment (org_id, part_id, position, media_id, alt) values ($1, $2, $3, $4, $5)`
+
+const eventInsert = `-- publishing.EventInsert
+insert into post_event (org_id, post_id, event, by, reason) values ($1, $2, $3, $4, $5)`
+
+// NewPost is a post to be written. A nil Due means the database's now, except for a follower, which waits; a zero PublishDate means now as well.
+type NewPost struct {
+	publishing.Post
+	By string // who wrote it, for the timeline
+}
+
+func queuePost(b *pgx.Batch, p NewPost) {
+	var date *time.Time
+	if !p.PublishDate.IsZero() {
+		date = &p.PublishDate
+	}
+	b.Queue(postInsert, p.Org, p.ID, p.Group, p.Channel, tenancy.Shard(p.Org), p.State, p.Due, date, p.After, int(p.Delay.Minutes()), p.Settings, p.CreationMethod)
+	queueParts(b, p)
+	b.Queue(eventInsert, p.Org, p.ID, "written", p.By, nil)
+}
+
+func queueParts(b *pgx.Batch, p NewPost) {
+	for _, part := range p.Parts {
+		b.Queue(partInsert, p.Org, part.ID, p.ID, part.Position, part.Content)
+		for i, m := range part.Media {
+			b.Queue(attachmentInsert, p.Org, part.ID, i, m.Media, m.Alt)
+		}
+	}
+}
+
+// Tx is one transaction of one organization.
+type Tx struct {
+	tx  pgx.Tx
+	org tenancy.OrgID
+}
+
+// InOrg runs fn in one transaction of the organization; it may be repeated after a deadlock or a lock timeout.
+func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
+	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx, org}) })
+}
+
+// Insert writes posts with their parts in one round trip.
+func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
+	b := &pgx.Batch{}
+	for _, p := range posts {
+		queuePost(b, p)
+	}
+	return t.tx.SendBatch(ctx, b).Close()
+}
+
+// Standing is what a by-hand move must know of each post of a group.
+type Standing struct {
+	ID             publishing.PostID
+	Channel        publishing.ChannelID
+	State          publishing.State
+	OutcomeUnknown bool
+	Published      bool // a part of the current round is out
+	After          publishing.PostID
+	PublishDate    time.Time
+}
+
+const groupLock = `-- publishing.GroupLock
+select p.id, p.channel_id, p.state, p.outcome_unknown,
+       exists (select 1 from publication x where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish and x.phase = 'done'),
+       p.after_post, p.publish_date
+from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
+
+// LockGroup locks the living posts of a group by id and tells how they stand; none means that there is no such group.
+func (t *Tx) LockGroup(ctx context.Context, group publishing.GroupID) ([]Standing, error) {
+	rows, err := t.tx.Query(ctx, groupLock, group)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Standing, err error) {
+		err = row.Scan(&st.ID, &st.Channel, &st.State, &st.OutcomeUnknown, &st.Published, &st.After, &st.PublishDate)
+		return st, err
+	})
+}
+
+const groupOfPost = `-- publishing.GroupOfPost
+select group_id from post where id = $1 and deleted_at is null`
+
+const groupOfPart = `-- publishing.GroupOfPart
+select p.group_id from part a join post p on p.org_id = a.org_id and p.id = a.post_id where a.id = $1 and p.deleted_at is null`
+
+// GroupOf finds the group of a living post, or pgx.ErrNoRows.
+func (t *Tx) GroupOf(ctx context.Context, post publishing.PostID) (g publishing.GroupID, err error) {
+	return g, t.tx.QueryRow(ctx, groupOfPost, post).Scan(&g)
+}
+
+// GroupOfPart finds the group of a part of a living post, or pgx.ErrNoRows.
+func (t *Tx) GroupOfPart(ctx context.Context, part publishing.PartID) (g publishing.GroupID, err error) {
+	return g, t.tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
+}
+
+// The hold that a post had on its channel while backing off goes with it; a claimed post keeps it to its end.
+const holdRelease = `-- publishing.HoldRelease
+update channel_queue set busy_post = null where busy_post = any($1)`
+
+const postDelete = `-- publishing.PostDelete
+update post set deleted_at = now(), updated_at = now() where id = any($1)`
+
+// Delete removes posts from the service. Claimed ones end their part in flight; the others release their channel.
+func (t *Tx) Delete(ctx context.Context, posts []Standing) error {
+	if _, err := t.tx.Exec(ctx, postDelete, uuids(idsOf(posts, func(Standing) bool { return true }))); err != nil {
+		return err
+	}
+	_, err := t.tx.Exec(ctx, holdRelease, uuids(idsOf(posts, func(s Standing) bool { return !s.State.Claimed() })))
+	return err
+}
+
+func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID) {
+	for _, p := range posts {
+		if keep(p) {
+			out = append(out, p.ID)
+		}
+	}
+	return out
+}
+
+// Every move by hand begins a new round: publications of earlier rounds stay as they ended.
+const postMove = `-- publishing.PostMove
+update post set
+  state = case when $2 = 'DRAFT' then 'DRAFT' when after_post is null then 'QUEUE' else 'WAITING' end,
+  due = case when after_post is not null then null when $2 = 'DRAFT' then publish_date else greatest(publish_date, now()) end,
+  republish = republish + 1, attempt = 0, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
+  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
+  outcome_unknown = false, updated_at = now()
+where id = any($1) returning due`
+
+// Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due.
+func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, by string) (*time.Time, error) {
+	ids := idsOf(posts, func(Standing) bool { return true })
+	rows, err := t.tx.Query(ctx, postMove, uuids(ids), to)
+	if err != nil {
+		return nil, err
+	}
+	dues, err := pgx.CollectRows(rows, pgx.RowTo[*time.Time])
+	if err != nil {
+		return nil, err
+	}
+	b := &pgx.Batch{}
+	b.Queue(holdRelease, uuids(ids))
+	event := "scheduled"
+	if to == publishing.StateDraft {
+		event = "unscheduled"
+	}
+	for _, p := range posts {
+		b.Queue(eventInsert, t.org, p.ID, event, by, nil)
+	}
+	return earliest(dues), t.tx.SendBatch(ctx, b).Close()
+}
+
+func earliest(times []*time.Time) (first *time.Time) {
+	for _, at := range times {
+		if at != nil && (first == nil || at.Before(*first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+const postRewrite = `-- publishing.PostRewrite
+update post set state = $2, due = case when $3::timestamptz is null then now() else $3 end, publish_date = coalesce($4, now()), settings = $5, creation_method = $6, revision = revision + 1,
+  republish = republish + 1, attempt = 0, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
+  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
+  outcome_unknown = false, updated_at = now()
+where id = $1`
+
+const followersDrop = `-- publishing.FollowersDrop
+update post set deleted_at = now(), updated_at = now(), after_post = null, due = coalesce(due, publish_date), state = case when state = 'WAITING' then 'DRAFT' else state end where group_id = $1 and id <> $2 and deleted_at is null`
+
+const partsMoveAway = `-- publishing.PartsDrop
+delete from part where post_id in (select id from post where group_id = $1)`
+
+// Rewrite replaces what a group says: the root keeps its id, its parts and followers are written anew. Part ids that are sent again are kept.
+func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standing, posts []NewPost) error {
+	root := posts[0]
+	b := &pgx.Batch{}
+	b.Queue(holdRelease, uuids(idsOf(old, func(Standing) bool { return true })))
+	b.Queue(followersDrop, group, root.ID)
+	b.Queue(partsMoveAway, group)
+	var date *time.Time
+	if !root.PublishDate.IsZero() {
+		date = &root.PublishDate
+	}
+	b.Queue(postRewrite, root.ID, root.State, root.Due, date, root.Settings, root.CreationMethod)
+	queueParts(b, root)
+	b.Queue(eventInsert, t.org, root.ID, "edited", root.By, nil)
+	for _, p := range posts[1:] {
+		queuePost(b, p)
+	}
+	return t.tx.SendBatch(ctx, b).Close()
+}

@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Lease is what this process may schedule: the shards it holds, each under the epoch in which it got it.
+type Lease struct {
+	Holder uuid.UUID // id of the process start
+	Shards []int16
+	Epochs []int64
+}
+
+// Want is how many posts an organization may have claimed now.
+type Want struct {
+	Org     tenancy.OrgID
+	Permits int
+}
+
+// Claimed is a post that this process alone may send now, by its token.
+type Claimed struct {
+	Org     tenancy.OrgID
+	Post    publishing.PostID
+	Channel publishing.ChannelID
+	Token   uuid.UUID
+	Attempt int
+	Due     time.Time
+}
+
+// The head of a channel: the post that holds it, or else the first of its queue.
+const headOf = `cross join lateral (
+  select p.id, p.due, p.not_before, p.attempt from post p
+  where p.channel_id = q.channel_id and p.state = 'QUEUE' and p.deleted_at is null and (q.busy_post is null or p.id = q.busy_post)
+  order by p.due, p.seq limit 1) h`
+
+const leased = `held as (
+  select g.shard from unnest($1::smallint[], $2::bigint[]) g(shard, epoch)
+  join shard s on s.shard = g.shard and s.epoch = g.epoch and s.owner = $3
+  join node n on n.id = s.owner and n.expires_at > clock_timestamp())`
+
+// The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
+const claim = `-- publishing.Claim
+with ` + leased + `, want as (
+  select w.org, w.permits from unnest($4::uuid[], $5::int[]) w(org, permits)
+), head as materialized (
+  select x.* from want w cross join lateral (
+    select q.channel_id, h.id as post_id, h.due from channel_queue q join held on held.shard = q.shard ` + headOf + `
+    where q.org_id = w.org and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
+      and h.due <= now() and (h.not_before is null or h.not_before <= now())
+    order by h.due, q.channel_id limit w.permits) x
+), queue as (
+  select q.channel_id, q.held_until, q.done_at from channel_queue q join head h using (channel_id)
+  where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
+  order by q.channel_id for no key update of q skip locked
+), locked as (
+  select p.id from post p join head h on h.post_id = p.id join queue q on q.channel_id = p.channel_id
+  where p.state = 'QUEUE' and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
+  order by p.id for no key update of p skip locked
+), taken as (
+  update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
+    claim_epoch = $6, claim_until = now() + $7 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
+  from locked where p.id = locked.id
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, p.republish, p.revision
+), hold as (
+  update channel_queue q set busy_post = t.id, not_before = null,
+    held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
+  from taken t where q.channel_id = t.channel_id
+), written as (
+  insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision)
+  select t.org_id, t.id, t.group_id, a.id, a.position, t.republish, date_trunc('milliseconds', now()), t.revision
+  from taken t join part a on a.org_id = t.org_id and a.post_id = t.id
+  on conflict on constraint publication_once do nothing
+), told as (
+  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $8 from taken
+)
+select org_id, id, channel_id, claim_token, attempt, due from taken`
+
+const nextDue = `-- publishing.NextDue
+select q.org_id, min(greatest(h.due, h.not_before, q.not_before)), now()
+from channel_queue q ` + headOf + `
+where q.org_id = any($1) and not q.parked and not q.paused
+group by q.org_id`
+
+// Round is what a claim brought.
+type Round struct {
+	Claimed []Claimed
+	Next    map[tenancy.OrgID]time.Time // when the next free channel of an organization has something due; absent = nothing
+	Now     time.Time                   // of the database
+}
+
+// Claim takes due posts, at most one a channel, and tells when each organization has more. A stale lease takes nothing.
+func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Duration, node string) (r Round, err error) {
+	orgs, permits := make([]uuid.UUID, len(wants)), make([]int32, len(wants))
+	for i, w := range wants {
+		orgs[i], permits[i] = w.Org.UUID(), int32(w.Permits)
+	}
+	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+		r = Round{Next: map[tenancy.OrgID]time.Time{}}
+		b := &pgx.Batch{}
+		b.Queue(claim, l.Shards, l.Epochs, l.Holder, orgs, permits, l.maxEpoch(), hold.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
+			r.Claimed, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
+				err = row.Scan(&c.Org, &c.Post, &c.Channel, &c.Token, &c.Attempt, &c.Due)
+				return c, err
+			})
+			return err
+		})
+		b.Queue(nextDue, orgs).Query(func(rows pgx.Rows) error {
+			defer rows.Close()
+			for rows.Next() {
+				var org tenancy.OrgID
+				var at time.Time
+				if err := rows.Scan(&org, &at, &r.Now); err != nil {
+					return err
+				}
+				r.Next[org] = at
+			}
+			return rows.Err()
+		})
+		return tx.SendBatch(ctx, b).Close()
+	})
+	return r, err
+}
+
+func (l Lease) maxEpoch() (top int64) {
+	for _, e := range l.Epochs {
+		top = max(top, e)
+	}
+	return top
+}
+
+const sweep = `-- publishing.Sweep
+with ` + leased + `
+select p.org_id, min(greatest(p.due, p.not_before, q.not_before)), now()
+from post p join held on held.shard = p.shard join channel_queue q on q.channel_id = p.channel_id
+where p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond'
+  and not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id)
+group by p.org_id`
+
+// Sweep finds every organization of the lease with something due within the horizon on a channel that is free.
+func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
+	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+		next = map[tenancy.OrgID]time.Time{}
+		rows, err := tx.Query(ctx, sweep, l.Shards, l.Epochs, l.Holder, horizon.Milliseconds())
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var org tenancy.OrgID
+			var at time.Time
+			if err := rows.Scan(&org, &at, &now); err != nil {
+				return err
+			}
+			next[org] = at
+		}
+		return rows.Err()
+	})
+	return next, now, err
+}
+
+const expire = `-- publishing.Expire
+with ` + leased + `, late as (
+  select p.id from post p join held on held.shard = p.shard
+  where p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $4 * interval '1 millisecond'
+  order by p.id limit 1000 for no key update of p skip locked
+), upd as (
+  update post p set state = 'ERROR', error = 'The post could not be published within ' || ($4::bigint / 3600000) || ' hours of its time, so it was not sent.', error_code = 'missed', updated_at = now()
+  from late where p.id = late.id returning p.org_id, p.id, p.group_id
+), free as (
+  update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
+), heirs as (
+  update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
+  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and f.state = 'WAITING' and f.deleted_at is null
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'missed' from upd
+)
+select count(*) from upd`
+
+// Expire gives up posts that are later than maxLate; it returns how many.
+func (s *Store) Expire(ctx context.Context, l Lease, maxLate time.Duration, node string) (n int, err error) {
+	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, expire, l.Shards, l.Epochs, l.Holder, maxLate.Milliseconds(), node).Scan(&n)
+	})
+	return n, err
+}
+
+// What was not yet being committed goes back to the queue and keeps its hold; what was may be out and must be asked for.
+const reap = `-- publishing.Reap
+with ` + leased + `, dead as (
+  select p.id from post p join held on held.shard = p.shard
+  where p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select 1 from node n where n.id = p.claim_holder))
+  order by p.id limit 1000 for no key update of p skip locked
+), upd as (
+  update post p set
+    state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is null then 'QUEUE' else 'ERROR' end,
+    error = case when p.phase <> 'committing' and p.deleted_at is not null then 'The post was deleted while it was being published.' end,
+    error_code = case when p.phase <> 'committing' and p.deleted_at is not null then 'deleted' end,
+    claim_until = case when p.phase = 'committing' then now() end,
+    claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end,
+    phase = case when p.phase = 'committing' then p.phase end, updated_at = now()
+  from dead where p.id = dead.id returning p.org_id, p.id, p.state
+), free as (
+  update channel_queue q set busy_post = null from upd where q.busy_post = upd.id and upd.state = 'ERROR'
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, case when state = 'UNKNOWN' then 'unknown' else 'returned' end, $4, 'its worker is gone' from upd
+)
+select count(*) from upd`
+
+// Reap ends the claims whose time is over or whose process is gone; it returns how many.
+func (s *Store) Reap(ctx context.Context, l Lease, node string) (n int, err error) {
+	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(ctx, reap, l.Shards, l.Epochs, l.Holder, node).Scan(&n)
+	})
+	return n, err
+}

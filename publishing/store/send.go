@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Publication is one part on its way, as the sender sees it.
+type Publication struct {
+	ID        publishing.PublicationID
+	Post      publishing.PostID
+	Part      publishing.PartID
+	Position  int
+	CreatedAt time.Time
+	Phase     string // preparing, committing, done or failed
+	Handle    json.RawMessage
+	ReleaseID *string
+	URL       *string
+	Ref       json.RawMessage
+	Content   string
+	Media     []SentMedium
+}
+
+// SentMedium is a medium of a part with its alt text.
+type SentMedium struct {
+	publishing.Medium
+	Alt string
+}
+
+// Work is everything that sending one claimed post needs.
+type Work struct {
+	Org        tenancy.OrgID
+	Post       publishing.PostID
+	Group      publishing.GroupID
+	State      publishing.State
+	Token      uuid.UUID
+	Attempt    int
+	Due        time.Time
+	Settings   json.RawMessage
+	Channel    publishing.Channel
+	Gone       bool // the channel was disconnected
+	Credential []byte
+	Parts      []Publication // of this round, in order
+	Before     []Publication // done parts of the runs before this one, in order
+	Committing time.Time
+	CallEnded  bool
+	Looks      int
+}
+
+const workPosts = `-- publishing.WorkPosts
+select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.attempt, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
+       c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential
+from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id where p.id = any($1)`
+
+const workPublications = `-- publishing.WorkPublications
+select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
+from post p join publication x on x.org_id = p.org_id and x.group_id = p.group_id
+left join part a on a.org_id = x.org_id and a.id = x.part_id and x.post_id = p.id
+where p.id = any($1) and (x.post_id = p.id and x.number = p.republish or x.post_id <> p.id and x.phase = 'done' and x.position < (select min(y.position) from part y where y.org_id = p.org_id and y.post_id = p.id))
+order by p.id, x.position, x.number`
+
+const workMedia = `-- publishing.WorkMedia
+select t.part_id, t.alt, ` + mediaColumns + `
+from part a join attachment t on t.org_id = a.org_id and t.part_id = a.id join media m on m.org_id = t.org_id and m.id = t.media_id
+where a.post_id = any($1) order by t.part_id, t.position`
+
+// Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
+func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
+	var order []*Work
+	err := s.db.InRole(ctx, pg.Sender, func(tx pgx.Tx) error {
+		order = nil
+		byID := map[publishing.PostID]*Work{}
+		media := map[publishing.PartID][]SentMedium{}
+		ids := uuids(posts)
+		b := &pgx.Batch{}
+		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) error { return scanWork(rows, byID, &order) })
+		b.Queue(workMedia, ids).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
+		b.Queue(workPublications, ids).Query(func(rows pgx.Rows) error { return scanPublications(rows, byID, media) })
+		return tx.SendBatch(ctx, b).Close()
+	})
+	out := make([]Work, len(order))
+	for i, w := range order {
+		out[i] = *w
+	}
+	return out, err
+}
+
+func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) error {
+	defer rows.Close()
+	for rows.Next() {
+		w := &Work{}
+		var committing *time.Time
+		c := &w.Channel
+		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Attempt, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks,
+			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential); err != nil {
+			return err
+		}
+		if committing != nil {
+			w.Committing = *committing
+		}
+		c.Org = w.Org
+		byID[w.Post] = w
+		*order = append(*order, w)
+	}
+	return rows.Err()
+}
+
+func scanSentMedia(rows pgx.Rows, into map[publishing.PartID][]SentMedium) error {
+	defer rows.Close()
+	for rows.Next() {
+		var part publishing.PartID
+		var m SentMedium
+		if err := rows.Scan(&part, &m.Alt, &m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt); err != nil {
+			return err
+		}
+		into[part] = append(into[part], m)
+	}
+	return rows.Err()
+}
+
+func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map[publishing.PartID][]SentMedium) error {
+	defer rows.Close()
+	for rows.Next() {
+		var of publishing.PostID
+		var x Publication
+		var current bool
+		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.CreatedAt, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
+			return err
+		}
+		w := byID[of]
+		if w == nil {
+			continue
+		}
+		if x.Post == of {
+			x.Media = media[x.Part]
+			w.Parts = append(w.Parts, x)
+		} else {
+			w.Before = append(w.Before, x)
+		}
+	}
+	return rows.Err()
+}
+
+const handleSave = `-- publishing.HandleSave
+with mine as (
+  update post set claim_until = now() + $4 * interval '1 millisecond' where id = $1 and claim_token = $2 and state = 'PUBLISHING' returning id
+)
+update publication x set handle = $5 from mine where x.id = $3 and x.post_id = mine.id and x.phase = 'preparing'`
+
+// SaveHandle stores what a step reached and renews the claim; false means that the claim is lost.
+func (s *Store) SaveHandle(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, handle json.RawMessage, hold time.Duration) (bool, error) {
+	return s.clockRow(ctx, handleSave, post, token, pub, hold.Milliseconds(), handle)
+}
+
+// The fence of every send: a post that was deleted, moved, paused or taken over is not sent.
+const commitMark = `-- publishing.CommitMark
+with mine as (
+  update post p set phase = 'committing', committing_at = now(), call_ended = false, claim_until = now() + $4 * interval '1 millisecond'
+  where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.deleted_at is null
+    and exists (select 1 from publication x where x.id = $3 and x.post_id = p.id and x.phase = 'preparing')
+    and not exists (select 1 from channel_queue q where q.channel_id = p.channel_id and q.paused)
+  returning p.id
+)
+update publication x set phase = 'committing' from mine where x.id = $3 and x.post_id = mine.id`
+
+// MarkCommitting writes down that the irreversible call comes next; false means that it must not be made.
+func (s *Store) MarkCommitting(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration) (bool, error) {
+	return s.clockRow(ctx, commitMark, post, token, pub, hold.Milliseconds())
+}
+
+func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {
+	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, sql, args...)
+		changed = tag.RowsAffected() == 1
+		return err
+	})
+	return changed, err
+}
+
+// That a part is out is stored whoever tells it and whatever became of the claim; the claim only decides whether the next part may go.
+const partDone = `-- publishing.PartDone
+with done as (
+  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now() where id = $3 and phase <> 'done'
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'sent', $8, 'part ' || $9 from post where id = $1
+)
+update post set phase = 'preparing', call_ended = false, claim_until = now() + $7 * interval '1 millisecond'
+where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null`
+
+// PartDone stores a published part that has successors; false means that no further part may be sent.
+func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid.UUID, x Publication, hold time.Duration, node string) (bool, error) {
+	return s.clockRow(ctx, partDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node, x.Position+1)
+}
+
+const commitUnmark = `-- publishing.CommitUnmark
+with mine as (
+  update post set phase = 'preparing', claim_until = now() + $4 * interval '1 millisecond' where id = $1 and claim_token = $2 and state = 'PUBLISHING' and phase = 'committing' returning id
+)
+update publication x set phase = 'preparing' from mine where x.id = $3 and x.post_id = mine.id and x.phase = 'committing'`
+
+// Unmark takes the mark back after an answer that proves that nothing was published; false means that the claim is lost.
+func (s *Store) Unmark(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration) (bool, error) {
+	return s.clockRow(ctx, commitUnmark, post, token, pub, hold.Milliseconds())
+}

@@ -1,0 +1,24 @@
+// Package store keeps publishing's tables, one file per table. Only publishing/service uses it.
+package store
+
+import (
+	"github.com/google/uuid"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+)
+
+// Store reads and writes everything that is published.
+type Store struct{ db *pg.DB }
+
+// New makes a store.
+func New(db *pg.DB) *Store { return &Store{db} }
+
+// uuids is a list of ids as Postgres takes it.
+func uuids[T any](ids []id.ID[T]) []uuid.UUID {
+	out := make([]uuid.UUID, len(ids))
+	for i, v := range ids {
+		out[i] = v.UUID()
+	}
+	return out
+}

@@ -1,0 +1,290 @@
+// Package relay is a Nostr relay on loopback for tests: it judges what is published and fails on demand.
+package relay
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+const maxFrame = 4 << 20 // bytes
+
+// Fault spoils the answer to one EVENT. The fields work in the order in which they stand here; the zero Fault is no fault.
+type Fault struct {
+	Dial   bool            // refuse the next handshake instead, with status 503
+	Hold   <-chan struct{} // wait until this is closed or the client leaves, before anything else
+	Store  bool            // store the event before the rest goes wrong
+	Cut    bool            // answer half an OK, then drop the connection
+	Drop   bool            // drop the connection without an OK
+	Refuse string          // answer OK false with these words
+}
+
+// Relay stores events in memory.
+type Relay struct {
+	addr   string
+	server *httptest.Server
+
+	mu       sync.Mutex
+	events   []Event
+	received int
+	fault    *Fault
+	deaf     bool
+	members  bool
+}
+
+// Start runs a relay until the test ends.
+func Start(t *testing.T) *Relay {
+	t.Helper()
+	r := &Relay{}
+	r.server = httptest.NewServer(r)
+	r.addr = r.server.Listener.Addr().String()
+	t.Cleanup(r.Stop)
+	return r
+}
+
+// Stop makes the relay unreachable; what it stores stays readable.
+func (r *Relay) Stop() {
+	r.server.CloseClientConnections()
+	r.server.Close()
+}
+
+// Addr is host:port.
+func (r *Relay) Addr() string { return r.addr }
+
+// URL is the address that clients dial.
+func (r *Relay) URL() string { return "ws://" + r.addr }
+
+// Events are the stored events in the order of their arrival.
+func (r *Relay) Events() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.events)
+}
+
+// Received counts the EVENT messages that arrived, whatever became of them.
+func (r *Relay) Received() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.received
+}
+
+// Arm spoils the next EVENT (or handshake), once.
+func (r *Relay) Arm(f Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = &f
+}
+
+// Deafen makes the relay hang up on every REQ, or not.
+func (r *Relay) Deafen(deaf bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deaf = deaf
+}
+
+// MembersOnly demands NIP-42 from every connection, or not.
+func (r *Relay) MembersOnly(members bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.members = members
+}
+
+// take gives the armed fault if it strikes here.
+func (r *Relay) take(dialing bool) Fault {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !dialing {
+		r.received++
+	}
+	if r.fault == nil || r.fault.Dial != dialing {
+		return Fault{}
+	}
+	f := *r.fault
+	r.fault = nil
+	return f
+}
+
+// store keeps an event; known tells that it was there.
+func (r *Relay) store(e Event) (known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.events, func(old Event) bool { return old.ID == e.ID }) {
+		return true
+	}
+	r.events = append(r.events, e)
+	return false
+}
+
+// find gives the newest events first, as NIP-01 wants it.
+func (r *Relay) find(filters []Filter) []Event {
+	var out []Event
+	for _, f := range filters {
+		left := len(r.Events())
+		if f.Limit != nil {
+			left = *f.Limit
+		}
+		for _, e := range slices.Backward(r.Events()) {
+			if left > 0 && f.matches(e) && !slices.ContainsFunc(out, func(o Event) bool { return o.ID == e.ID }) {
+				out, left = append(out, e), left-1
+			}
+		}
+	}
+	return out
+}
+
+// ServeHTTP is the websocket's door.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if r.take(true).Dial {
+		http.Error(w, "closed", http.StatusServiceUnavailable)
+		return
+	}
+	conn, err := websocket.Accept(w, req, nil)
+	if err != nil {
+		return // Accept has answered
+	}
+	defer func() { _ = conn.CloseNow() }()
+	conn.SetReadLimit(maxFrame)
+	c := &client{relay: r, conn: conn, challenge: "challenge of " + req.RemoteAddr}
+	if r.exclusive() {
+		c.say(req.Context(), "AUTH", c.challenge)
+	}
+	for {
+		_, raw, err := conn.Read(req.Context())
+		if err != nil || !c.hear(req.Context(), raw) {
+			return
+		}
+	}
+}
+
+func (r *Relay) exclusive() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.members
+}
+
+// client is one connection.
+type client struct {
+	relay     *Relay
+	conn      *websocket.Conn
+	challenge string
+	member    bool
+}
+
+// say answers; a client that has left is noticed by the next read.
+func (c *client) say(ctx context.Context, message ...any) {
+	if raw, err := json.Marshal(message); err == nil {
+		_ = c.conn.Write(ctx, websocket.MessageText, raw)
+	}
+}
+
+// hear handles one message; false drops the connection.
+func (c *client) hear(ctx context.Context, raw []byte) bool {
+	var parts []json.RawMessage
+	var label string
+	if json.Unmarshal(raw, &parts) != nil || len(parts) < 2 || json.Unmarshal(parts[0], &label) != nil {
+		c.say(ctx, "NOTICE", "not a message")
+		return true
+	}
+	switch label {
+	case "EVENT":
+		return c.event(ctx, parts[1])
+	case "REQ":
+		return c.request(ctx, parts[1], parts[2:])
+	case "AUTH":
+		c.auth(ctx, parts[1])
+	case "CLOSE": // no subscription outlives its stored events here
+	default:
+		c.say(ctx, "NOTICE", "unknown message "+label)
+	}
+	return true
+}
+
+func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
+	var e Event
+	if err := json.Unmarshal(raw, &e); err != nil {
+		c.say(ctx, "NOTICE", "not an event")
+		return true
+	}
+	if c.relay.exclusive() && !c.member {
+		c.say(ctx, "OK", e.ID, false, "auth-required: members only")
+		return true
+	}
+	f := c.relay.take(false)
+	if f.Hold != nil {
+		gone := c.conn.CloseRead(ctx) // notices a client that leaves
+		select {
+		case <-f.Hold:
+		case <-gone.Done():
+		}
+		if gone.Err() != nil {
+			return false
+		}
+	}
+	if fault := e.Check(); fault != "" {
+		c.say(ctx, "OK", e.ID, false, "invalid: "+fault)
+		return true
+	}
+	if f.Store {
+		c.relay.store(e)
+	}
+	switch {
+	case f.Cut:
+		_ = c.conn.Write(ctx, websocket.MessageText, []byte(`["OK","`+e.ID[:32]))
+		return false
+	case f.Drop:
+		return false
+	case f.Refuse != "":
+		c.say(ctx, "OK", e.ID, false, f.Refuse)
+	case c.relay.store(e):
+		c.say(ctx, "OK", e.ID, true, "duplicate: already have this event")
+	default:
+		c.say(ctx, "OK", e.ID, true, "")
+	}
+	return f.Hold == nil // CloseRead has taken over the reading
+}
+
+func (c *client) request(ctx context.Context, name json.RawMessage, raw []json.RawMessage) bool {
+	c.relay.mu.Lock()
+	deaf := c.relay.deaf
+	c.relay.mu.Unlock()
+	if deaf {
+		return false
+	}
+	if c.relay.exclusive() && !c.member {
+		c.say(ctx, "CLOSED", name, "auth-required: members only")
+		return true
+	}
+	filters := make([]Filter, len(raw))
+	for i := range raw {
+		if json.Unmarshal(raw[i], &filters[i]) != nil {
+			c.say(ctx, "CLOSED", name, "invalid: not a filter")
+			return true
+		}
+	}
+	for _, e := range c.relay.find(filters) {
+		c.say(ctx, "EVENT", name, e)
+	}
+	c.say(ctx, "EOSE", name)
+	return true
+}
+
+func (c *client) auth(ctx context.Context, raw json.RawMessage) {
+	var e Event
+	if json.Unmarshal(raw, &e) != nil {
+		c.say(ctx, "NOTICE", "not an event")
+		return
+	}
+	c.member = e.Check() == "" && e.Kind == 22242 && e.Tag("challenge") == c.challenge && strings.TrimSuffix(e.Tag("relay"), "/") == c.relay.URL()
+	words := ""
+	if !c.member {
+		words = "invalid: not an answer to the challenge"
+	}
+	c.say(ctx, "OK", e.ID, c.member, words)
+}

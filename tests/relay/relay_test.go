@@ -1,0 +1,199 @@
+package relay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcec/v2/schnorr"
+	"github.com/coder/websocket"
+)
+
+// made signs an event with the key 1, 2, 3...
+func made(t *testing.T, key byte, content string) Event {
+	t.Helper()
+	private, public := btcec.PrivKeyFromBytes([]byte{key})
+	e := Event{PubKey: hex.EncodeToString(schnorr.SerializePubKey(public)), CreatedAt: int64(key), Kind: 1, Tags: [][]string{{"t", "x\n"}}, Content: content}
+	sum := sha256.Sum256(e.serialize())
+	sig, err := schnorr.Sign(private, sum[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.ID, e.Sig = hex.EncodeToString(sum[:]), hex.EncodeToString(sig.Serialize())
+	return e
+}
+
+type talk struct {
+	t    *testing.T
+	conn *websocket.Conn
+}
+
+func dial(t *testing.T, r *Relay) talk {
+	t.Helper()
+	conn, _, err := websocket.Dial(t.Context(), r.URL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.CloseNow() })
+	return talk{t, conn}
+}
+
+func (k talk) say(message ...any) {
+	k.t.Helper()
+	raw, err := json.Marshal(message)
+	if err == nil {
+		err = k.conn.Write(k.t.Context(), websocket.MessageText, raw)
+	}
+	if err != nil {
+		k.t.Fatal(err)
+	}
+}
+
+// hears wants the next message to start like this.
+func (k talk) hears(start string) {
+	k.t.Helper()
+	_, raw, err := k.conn.Read(k.t.Context())
+	if err != nil || !strings.HasPrefix(string(raw), start) {
+		k.t.Fatalf("heard %s %v, want %s", raw, err, start)
+	}
+}
+
+func (k talk) hearsNothing() {
+	k.t.Helper()
+	if _, raw, err := k.conn.Read(k.t.Context()); err == nil {
+		k.t.Fatalf("heard %s on a line that should be dead", raw)
+	}
+}
+
+func TestEventsAreJudged(t *testing.T) {
+	t.Parallel()
+	r := Start(t)
+	k := dial(t, r)
+	good, forged, altered := made(t, 1, "a\t\"b\" <é>"), made(t, 2, "b"), made(t, 3, "c")
+	forged.Sig = good.Sig
+	altered.Content += "!"
+	k.say("EVENT", good)
+	k.hears(`["OK","` + good.ID + `",true,""]`)
+	k.say("EVENT", good)
+	k.hears(`["OK","` + good.ID + `",true,"duplicate: `)
+	k.say("EVENT", forged)
+	k.hears(`["OK","` + forged.ID + `",false,"invalid: the signature`)
+	k.say("EVENT", altered)
+	k.hears(`["OK","` + altered.ID + `",false,"invalid: the id`)
+	k.say("EVENT", 7)
+	k.hears(`["NOTICE"`)
+	k.say("DANCE", 7)
+	k.hears(`["NOTICE"`)
+	if got := r.Events(); len(got) != 1 || got[0].ID != good.ID || r.Received() != 4 {
+		t.Errorf("%d received, stored %+v", r.Received(), got)
+	}
+}
+
+func TestQueriesFilter(t *testing.T) {
+	t.Parallel()
+	r := Start(t)
+	k := dial(t, r)
+	one, two := made(t, 1, "one"), made(t, 2, "two")
+	for _, e := range []Event{one, two} {
+		k.say("EVENT", e)
+		k.hears(`["OK"`)
+	}
+	for name, tc := range map[string]struct {
+		filter map[string]any
+		want   []Event
+	}{
+		"everything, newest first": {map[string]any{}, []Event{two, one}},
+		"by id":                    {map[string]any{"ids": []string{one.ID}}, []Event{one}},
+		"by author":                {map[string]any{"authors": []string{two.PubKey}}, []Event{two}},
+		"by kind":                  {map[string]any{"kinds": []int{0}}, nil},
+		"at most one":              {map[string]any{"limit": 1}, []Event{two}},
+	} {
+		k.say("REQ", name, tc.filter)
+		for _, e := range tc.want {
+			k.hears(`["EVENT","` + name + `",{"id":"` + e.ID)
+		}
+		k.hears(`["EOSE","` + name + `"]`)
+		k.say("CLOSE", name)
+	}
+	k.say("REQ", "bad", 7)
+	k.hears(`["CLOSED","bad"`)
+}
+
+func TestFaultsStrikeOnce(t *testing.T) {
+	t.Parallel()
+	open := make(chan struct{})
+	close(open)
+	for name, tc := range map[string]struct {
+		fault  Fault
+		answer string // "" = the line is dropped
+		stored int
+	}{
+		"dropped before storing": {Fault{Drop: true}, "", 0},
+		"dropped after storing":  {Fault{Store: true, Drop: true}, "", 1},
+		"refused":                {Fault{Refuse: "pow: more"}, `,false,"pow: more"]`, 0},
+		"refused after storing":  {Fault{Store: true, Refuse: "error: x"}, `,false,"error: x"]`, 1},
+		"held, then stored":      {Fault{Hold: open}, `,true,""]`, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := Start(t)
+			e := made(t, 1, name)
+			r.Arm(tc.fault)
+			k := dial(t, r)
+			k.say("EVENT", e)
+			if tc.answer == "" {
+				k.hearsNothing()
+			} else {
+				k.hears(`["OK","` + e.ID + `"` + tc.answer)
+			}
+			if n := len(r.Events()); n != tc.stored {
+				t.Errorf("%d stored", n)
+			}
+			k = dial(t, r)
+			k.say("EVENT", e)
+			k.hears(`["OK","` + e.ID + `",true`)
+		})
+	}
+	t.Run("half an answer", func(t *testing.T) {
+		t.Parallel()
+		r := Start(t)
+		r.Arm(Fault{Cut: true})
+		k := dial(t, r)
+		e := made(t, 1, "x")
+		k.say("EVENT", e)
+		k.hears(`["OK","` + e.ID[:32])
+		k.hearsNothing()
+	})
+	t.Run("a refused handshake", func(t *testing.T) {
+		t.Parallel()
+		r := Start(t)
+		r.Arm(Fault{Dial: true})
+		if conn, _, err := websocket.Dial(t.Context(), r.URL(), nil); err == nil {
+			t.Errorf("let in: %v", conn.CloseNow())
+		}
+		dial(t, r)
+	})
+	t.Run("a deaf relay hangs up on questions", func(t *testing.T) {
+		t.Parallel()
+		r := Start(t)
+		r.Deafen(true)
+		k := dial(t, r)
+		k.say("REQ", "q", map[string]any{})
+		k.hearsNothing()
+	})
+	t.Run("a members' relay refuses strangers", func(t *testing.T) {
+		t.Parallel()
+		r := Start(t)
+		r.MembersOnly(true)
+		k := dial(t, r)
+		k.hears(`["AUTH","challenge`)
+		e := made(t, 1, "x")
+		k.say("EVENT", e)
+		k.hears(`["OK","` + e.ID + `",false,"auth-required`)
+		k.say("AUTH", e)
+		k.hears(`["OK","` + e.ID + `",false,"invalid`)
+	})
+}
