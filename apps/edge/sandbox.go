@@ -46,10 +46,12 @@ func (s *Server) mountSandbox(t *route.Table) {
 	page := route.Content(op("sandbox", "/sandbox", "The pretend platform's page, when there is one"), http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString})
 	page = route.Content(page, http.StatusFound, "To /sandbox/.", "", nil)
 	t.Raw(page, s.sandboxPage)
-	media := op("sandbox-media", "/sandbox/media/{file}", "A file of the pretend platform")
-	media.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}}
-	media = route.Content(media, http.StatusOK, "The file.", "application/octet-stream", &huma.Schema{Type: huma.TypeString, Format: "binary"})
-	t.Raw(media, func(c *fiber.Ctx) error { return s.proxy(c, "/media/"+c.Params("file")) })
+	for _, folder := range []string{"media", "picture"} {
+		file := op("sandbox-"+folder, "/sandbox/"+folder+"/{file}", "A file of the pretend platform")
+		file.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}}
+		file = route.Content(file, http.StatusOK, "The file.", "application/octet-stream", &huma.Schema{Type: huma.TypeString, Format: "binary"})
+		t.Raw(file, func(c *fiber.Ctx) error { return s.proxy(c, "/"+folder+"/"+c.Params("file")) })
+	}
 	style := op("sandbox-style", "/sandbox/style.css", "The style of the page")
 	style = route.Content(style, http.StatusOK, "The style.", "text/css", &huma.Schema{Type: huma.TypeString})
 	t.Raw(style, func(c *fiber.Ctx) error { return s.proxy(c, "/style.css") })

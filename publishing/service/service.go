@@ -19,7 +19,7 @@ import (
 
 // Config of publishing.
 type Config struct {
-	BaseURL         string        `env:"-"`
+	BaseURL         string
 	MaxImage        int64         `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
 	MaxVideo        int64         `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
 	RequestDeadline time.Duration `env:"REQUEST_DEADLINE, default=60s" doc:"Longest time that one call to a platform may take."`

@@ -146,3 +146,13 @@ func (c *keyCache) forget(name string) {
 
 // Forget drops a revoked key that another node told of, by the hex form of its hash.
 func (a *Accounts) Forget(hash string) { a.keys.forget(hash) }
+
+// ForgetAll drops every cached key, after revocations elsewhere may have been missed.
+func (a *Accounts) ForgetAll() { a.keys.forgetAll() }
+
+func (c *keyCache) forgetAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.epoch++
+	clear(c.known)
+}

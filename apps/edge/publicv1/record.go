@@ -71,16 +71,16 @@ type Value struct {
 	Delay   int     `json:"delay" doc:"Minutes after the part before."`
 }
 
-type named struct {
+type channelName struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 }
 
 // Entry is one channel's share of a listed post.
 type Entry struct {
-	Integration named   `json:"integration"`
-	ID          string  `json:"id"`
-	Value       []Value `json:"value"`
+	Integration channelName `json:"integration"`
+	ID          string      `json:"id"`
+	Value       []Value     `json:"value"`
 }
 
 type tag struct {
@@ -196,7 +196,7 @@ func (a *API) values(t publishing.Thread) []Value {
 }
 
 func (a *API) entry(t publishing.Thread) Entry {
-	return Entry{ID: t.Root.ID.String(), Integration: named{t.Channel.ID.String(), t.Channel.Name}, Value: a.values(t)}
+	return Entry{ID: t.Root.ID.String(), Integration: channelName{t.Channel.ID.String(), t.Channel.Name}, Value: a.values(t)}
 }
 
 func coreOf(t publishing.Thread) core {

@@ -1,0 +1,310 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crier/actors/cluster"
+	"crier/actors/org"
+	"crier/apps/edge"
+	"crier/apps/worker"
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/lifecycle"
+	"crier/platform/outbound"
+	"crier/platform/pg"
+	"crier/platform/redis"
+	"crier/platform/schema"
+	"crier/platform/telemetry"
+	"crier/publishing/connector"
+	"crier/publishing/connector/all"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+// ErrFenced means that the cluster has declared this process gone: it must start anew.
+var ErrFenced = errors.New("the cluster has declared this process gone")
+
+// App is the whole service in one process.
+type App struct {
+	cfg      Config
+	log      *slog.Logger
+	group    *lifecycle.Group
+	registry *prometheus.Registry
+	health   *telemetry.Health
+
+	db       *pg.DB
+	redis    *redis.Client
+	home     *cluster.Home
+	blobs    *blob.Disk
+	http     *outbound.Client
+	Accounts *tenancyservice.Accounts
+	Channels *publishingservice.Channels
+	notice   *notice
+	actors   *org.Client
+	worker   *worker.Worker
+	member   *cluster.Member
+	edge     *edge.Server
+	listener net.Listener
+	private  *telemetry.Listener
+}
+
+// New makes an App; nothing runs yet.
+func New(cfg Config, log *slog.Logger) *App {
+	return &App{cfg: cfg, log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(), health: telemetry.NewHealth(2*time.Second, log)}
+}
+
+// Start brings every part up, in order; on an error, what was up is down again.
+func (a *App) Start(ctx context.Context) error {
+	err := a.group.Start(ctx,
+		lifecycle.Part{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
+		lifecycle.Part{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
+		lifecycle.Part{Name: "postgres", Start: a.openPostgres, Stop: func(context.Context) error { a.db.Close(); return nil }},
+		lifecycle.Part{Name: "redis", Start: a.openRedis, Stop: func(context.Context) error { return a.redis.Close() }},
+		lifecycle.Part{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
+		lifecycle.Part{Name: "services", Start: a.openServices, Stop: a.closeServices},
+		lifecycle.Part{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
+		lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second},
+		lifecycle.Part{Name: "edge", Start: a.serve, Stop: a.stopServing, Timeout: 10 * time.Second},
+	)
+	if err != nil {
+		return errors.Join(err, a.Close())
+	}
+	a.health.SetReady(true)
+	return nil
+}
+
+// Wait returns when ctx ends, or with what made the service unable to go on.
+func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
+
+// Close stops everything in the reverse order: requests first, then posts under way, then what they stand on.
+func (a *App) Close() error {
+	a.health.SetReady(false)
+	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopWithin)
+	defer cancel()
+	return a.group.Stop(ctx)
+}
+
+// Addr is where the service listens.
+func (a *App) Addr() string { return a.listener.Addr().String() }
+
+// PrivateAddr is where metrics are served, "" when nowhere.
+func (a *App) PrivateAddr() string {
+	if a.private == nil {
+		return ""
+	}
+	return a.private.Addr()
+}
+
+func (a *App) openHome(context.Context) (err error) {
+	a.home, err = cluster.OpenHome(a.cfg.Home)
+	return err
+}
+
+func (a *App) serveMetrics(ctx context.Context) (err error) {
+	if a.cfg.Telemetry.Listen != "" {
+		a.private, err = telemetry.Serve(ctx, a.cfg.Telemetry.Listen, a.registry, a.log)
+	}
+	return err
+}
+
+func (a *App) stopMetrics(ctx context.Context) error {
+	if a.private == nil {
+		return nil
+	}
+	return a.private.Stop(ctx)
+}
+
+func (a *App) openPostgres(ctx context.Context) (err error) {
+	if a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres); err != nil {
+		return err
+	}
+	have, want, err := schema.Version(ctx, a.schema())
+	if err == nil && have < want {
+		err = fault.New(fault.Unavailable, "boot.openPostgres", "The database is not up to date: run `crier migrate` first.")
+	}
+	if err == nil {
+		err = a.db.Ping(ctx)
+	}
+	if err != nil {
+		a.db.Close()
+		return err
+	}
+	a.health.Add("postgres", a.db.Ping)
+	return nil
+}
+
+func (a *App) schema() schema.Config {
+	return schema.Config{URL: a.cfg.Postgres.Direct(), RolePrefix: a.cfg.Postgres.RolePrefix}
+}
+
+func (a *App) openRedis(ctx context.Context) (err error) {
+	if a.cfg.RedisURL == "" {
+		a.redis, err = redis.Embedded()
+	} else {
+		a.redis, err = redis.Open(ctx, a.cfg.RedisURL)
+	}
+	if err == nil {
+		a.health.Add("redis", a.redis.Ping)
+	}
+	return err
+}
+
+func (a *App) openFiles(context.Context) (err error) {
+	a.blobs, err = blob.NewDisk(filepath.Join(a.cfg.Home, "files"))
+	return err
+}
+
+func (a *App) openServices(ctx context.Context) error {
+	allow := a.cfg.Outbound
+	if u, err := url.Parse(a.cfg.SandboxURL); err == nil && u.Host != "" {
+		allow.Allow = append(allow.Allow[:len(allow.Allow):len(allow.Allow)], u.Host)
+	}
+	if len(allow.Allow) > 0 {
+		a.log.Info("outgoing requests may also reach", "addresses", allow.Allow)
+	}
+	var err error
+	if a.http, err = outbound.New(allow, outbound.Deps{Log: a.log}); err != nil {
+		return err
+	}
+	a.notice = &notice{redis: a.redis}
+	if a.Accounts, err = tenancyservice.New(tenancyservice.Deps{DB: a.db, Clock: clock.System{}, Notice: a.notice}); err != nil {
+		return err
+	}
+	a.notice.listen(ctx, a.Accounts)
+	registry, err := connector.NewRegistry(all.Connectors(a.cfg.SandboxURL)...)
+	if err != nil {
+		return err
+	}
+	keyring, err := a.cfg.Secret.Keyring()
+	if err != nil {
+		return err
+	}
+	node, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	a.cfg.Publishing.BaseURL = a.cfg.Edge.BaseURL
+	dispatch := &dispatcher{}
+	a.actors = org.New(a.cfg.Actors, clock.System{}, a.log, dispatch)
+	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
+	a.worker = worker.New(a.cfg.Worker, worker.Deps{
+		Publisher: publishingservice.NewPublisher(a.cfg.Publishing, deps), Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry),
+		Lease: func() cluster.Lease {
+			if a.member == nil {
+				return cluster.Lease{}
+			}
+			return a.member.Lease()
+		},
+	})
+	dispatch.Worker = a.worker
+	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
+	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
+		Posts: publishingservice.NewPosts(a.cfg.Publishing, deps), Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Limiter: a.actors, Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
+	})
+	return err
+}
+
+func (a *App) closeServices(ctx context.Context) error {
+	a.notice.close()
+	err := a.actors.Close(ctx)
+	a.http.Close()
+	return err
+}
+
+func (a *App) join(ctx context.Context) (err error) {
+	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.db, a.home, "", []string{"edge", "worker"}, a.log, func() { a.worker.SweepNow() })
+	if err != nil {
+		return err
+	}
+	a.health.Add("cluster", func(context.Context) error {
+		if len(a.member.Lease().Shards) == 0 {
+			return errors.New("no shards are held")
+		}
+		return nil
+	})
+	go func() {
+		<-a.member.Fenced()
+		a.group.Fail(ErrFenced)
+	}()
+	return nil
+}
+
+func (a *App) work(ctx context.Context) error {
+	a.worker.Start(ctx)
+	return nil
+}
+
+func (a *App) serve(ctx context.Context) error {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", a.cfg.Edge.Address())
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, "boot.serve", "Cannot listen on "+a.cfg.Edge.Address()+": is another service using this port? Set PORT.", err)
+	}
+	a.listener = ln
+	go func() {
+		if err := a.edge.Listen(ln); err != nil {
+			a.group.Fail(err)
+		}
+	}()
+	return nil
+}
+
+func (a *App) stopServing(ctx context.Context) error {
+	return a.edge.Shutdown(ctx)
+}
+
+// dispatcher is the worker, known to the actors before it exists.
+type dispatcher struct{ *worker.Worker }
+
+func (d *dispatcher) Offer(organization tenancy.OrgID, permits int) {
+	d.Worker.Offer(organization, permits)
+}
+
+// way is platform/outbound as connectors know it.
+type way struct{ *outbound.Client }
+
+func (w way) Do(r *http.Request) (*http.Response, error) { return w.HTTP().Do(r) }
+
+func (w way) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
+	return w.DialWebsocket(ctx, url)
+}
+
+// notice tells every node of revoked keys.
+type notice struct {
+	redis   *redis.Client
+	stop    func()
+	healthy func() bool
+}
+
+const revoked = "crier:key-revoked"
+
+func (n *notice) listen(ctx context.Context, accounts *tenancyservice.Accounts) {
+	n.stop, n.healthy = n.redis.Subscribe(context.WithoutCancel(ctx), revoked, accounts.Forget, accounts.ForgetAll)
+}
+
+func (n *notice) close() {
+	if n.stop != nil {
+		n.stop()
+	}
+}
+
+// Publish tells the other nodes.
+func (n *notice) Publish(ctx context.Context, hash string) error {
+	return n.redis.Publish(ctx, revoked, hash)
+}
+
+// Healthy tells whether revocations elsewhere are heard here.
+func (n *notice) Healthy() bool { return n.healthy != nil && n.healthy() }

@@ -1,0 +1,251 @@
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"crier/apps/edge"
+	"crier/apps/sim/sandbox"
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/schema"
+	"crier/platform/secret"
+	"crier/platform/telemetry"
+)
+
+// The exit codes of the binary.
+const (
+	exitOK     = 0
+	exitFailed = 1
+	exitFenced = 75 // start me again
+)
+
+type commands struct {
+	Env     []string       `short:"e" name:"env" placeholder:"NAME=VALUE" help:"Set a configuration variable for this run."`
+	Dev     devCommand     `cmd:"" help:"Run everything on this machine, with a database and a pretend platform of its own."`
+	Serve   serveCommand   `cmd:"" help:"Run the service as the environment says."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database of DATABASE_URL up to date."`
+	Sandbox sandboxCommand `cmd:"" help:"Run the pretend platform alone."`
+	Routes  routesCommand  `cmd:"" help:"List the routes that work, method and path."`
+	Keygen  keygenCommand  `cmd:"" help:"Print a fresh key for ENCRYPTION_KEYS."`
+	Openapi openapiCommand `cmd:"" help:"Print the OpenAPI document."`
+}
+
+// terminal is what a command runs in.
+type terminal struct {
+	ctx      context.Context
+	lookup   env.Lookup
+	out, err io.Writer
+}
+
+// Main runs one command line and returns the exit code.
+func Main(ctx context.Context, args []string, out, errs io.Writer) int {
+	var c commands
+	parser, err := kong.New(&c, kong.Name("crier"), kong.Description("Publishes to social platforms: on time, in order, exactly once."), kong.Writers(out, errs), kong.UsageOnError(),
+		kong.Exit(func(int) {}), kong.Help(help))
+	if err != nil {
+		fmt.Fprintln(errs, "crier:", err)
+		return exitFailed
+	}
+	for _, a := range args {
+		if a == "--help" || a == "-h" {
+			_, _ = parser.Parse(args) // kong prints the help as it parses
+			return exitOK
+		}
+	}
+	line, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintln(errs, "crier:", err)
+		return exitFailed
+	}
+	over := map[string]string{}
+	for _, pair := range c.Env {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok {
+			fmt.Fprintf(errs, "crier: --env takes NAME=VALUE, not %q\n", pair)
+			return exitFailed
+		}
+		over[name] = value
+	}
+	return exit(line.Run(&terminal{ctx, env.With(env.OS(), over), out, errs}), errs)
+}
+
+// help is kong's, followed by the variables that serve reads.
+func help(options kong.HelpOptions, ctx *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
+		return err
+	}
+	if ctx.Selected() == nil || ctx.Selected().Name != "serve" {
+		return nil
+	}
+	fmt.Fprintln(ctx.Stdout, "\nConfiguration variables:")
+	for _, v := range env.Names(&Config{}) {
+		note := v.Doc
+		switch {
+		case v.Required:
+			note += " (required)"
+		case v.Default != "":
+			note += " (default " + v.Default + ")"
+		}
+		fmt.Fprintf(ctx.Stdout, "  %-22s %s\n", v.Name, note)
+	}
+	return nil
+}
+
+func exit(err error, errs io.Writer) int {
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, ErrFenced):
+		fmt.Fprintln(errs, "crier:", err)
+		return exitFenced
+	default:
+		fmt.Fprintln(errs, "crier:", sentence(err))
+		return exitFailed
+	}
+}
+
+// sentence is what a person needs of an error: the fault's words, with the cause where there is one.
+func sentence(err error) string {
+	var f *fault.Error
+	if !errors.As(err, &f) || f.Message == "" {
+		return err.Error()
+	}
+	if f.Err != nil {
+		return f.Message + " (" + strings.ReplaceAll(f.Err.Error(), "\n", " ") + ")"
+	}
+	return f.Message
+}
+
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
+}
+
+type serveCommand struct{}
+
+// Run serves until it is told to stop.
+func (serveCommand) Run(t *terminal) error {
+	var cfg Config
+	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
+		return fmt.Errorf("the configuration is not complete:\n%w", err)
+	}
+	cfg.Version = version()
+	format := cfg.Telemetry.LogFormat
+	if format == "auto" {
+		format = "json"
+	}
+	log, err := telemetry.NewLogger(t.err, format, cfg.Telemetry.LogLevel)
+	if err != nil {
+		return err
+	}
+	return run(t.ctx, New(cfg, log), log)
+}
+
+func run(ctx context.Context, app *App, log *slog.Logger) error {
+	if err := app.Start(ctx); err != nil {
+		return err
+	}
+	log.Info("crier is ready", "address", app.Addr(), "metrics", app.PrivateAddr(), "version", app.cfg.Version)
+	return errors.Join(app.Wait(ctx), app.Close())
+}
+
+type migrateCommand struct{}
+
+// Run migrates and says so.
+func (migrateCommand) Run(t *terminal) error {
+	var cfg pg.Config
+	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
+		return err
+	}
+	if cfg.URL == "" {
+		return env.Fault{Name: "DATABASE_URL", Message: "is required: the address of a Postgres database."}
+	}
+	log, err := telemetry.NewLogger(t.err, "auto", slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	if err := schema.Migrate(t.ctx, schema.Config{URL: cfg.Direct(), RolePrefix: cfg.RolePrefix}, log); err != nil {
+		return err
+	}
+	fmt.Fprintln(t.out, "The database is up to date.")
+	return nil
+}
+
+type sandboxCommand struct {
+	Address string `default:"127.0.0.1:4009" help:"Where to listen, loopback only."`
+}
+
+// Run serves the pretend platform until it is told to stop.
+func (c sandboxCommand) Run(t *terminal) error {
+	var cfg struct {
+		Home string `env:"CRIER_HOME, default=.crier"`
+	}
+	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
+		return err
+	}
+	log, err := telemetry.NewLogger(t.err, "auto", slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	platform, err := sandbox.Open(filepath.Join(cfg.Home, "sandbox"), sandbox.Options{Log: log})
+	if err != nil {
+		return err
+	}
+	ln, err := sandbox.Listen(t.ctx, c.Address)
+	if err != nil {
+		return errors.Join(err, platform.Close())
+	}
+	fmt.Fprintf(t.out, "The sandbox is at http://%s\n", ln.Addr())
+	return platform.Serve(t.ctx, ln)
+}
+
+type routesCommand struct {
+	Missing bool `help:"List the routes of the interface that do not work yet instead."`
+}
+
+// Run lists routes, one a line.
+func (c routesCommand) Run(t *terminal) error {
+	routes, missing := edge.Routes()
+	if c.Missing {
+		routes = missing
+	}
+	for _, r := range routes {
+		fmt.Fprintln(t.out, r.Method, r.Path)
+	}
+	return nil
+}
+
+type keygenCommand struct{}
+
+// Run prints a key.
+func (keygenCommand) Run(t *terminal) error {
+	key, err := secret.GenerateKey()
+	if err == nil {
+		fmt.Fprintln(t.out, key)
+	}
+	return err
+}
+
+type openapiCommand struct{}
+
+// Run prints the document.
+func (openapiCommand) Run(t *terminal) error {
+	doc, err := edge.OpenAPI()
+	if err != nil {
+		return err
+	}
+	_, err = t.out.Write(doc)
+	return err
+}

@@ -1,0 +1,61 @@
+// Package boot wires the service together: its configuration, its parts and the order in which they start and stop.
+package boot
+
+import (
+	"errors"
+	"net/url"
+	"time"
+
+	"crier/actors/cluster"
+	"crier/actors/org"
+	"crier/apps/edge"
+	"crier/apps/worker"
+	"crier/platform/env"
+	"crier/platform/outbound"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/platform/telemetry"
+	publishingservice "crier/publishing/service"
+)
+
+// Config is the sum of the packages' own.
+type Config struct {
+	Home       string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
+	RedisURL   string        `env:"REDIS_URL" doc:"Redis, shared by all nodes; in process when not set."`
+	SandboxURL string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox); the sandbox platform is offered only when set."`
+	StopWithin time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
+	Postgres   pg.Config
+	Edge       edge.Config
+	Actors     org.Config
+	Cluster    cluster.Config
+	Worker     worker.Config
+	Publishing publishingservice.Config
+	Outbound   outbound.Config
+	Secret     secret.Config
+	Telemetry  telemetry.Config
+	Version    string
+}
+
+// Validate finds what no single package can see.
+func (c Config) Validate() error {
+	var faults []error
+	if c.Postgres.URL == "" {
+		faults = append(faults, env.Fault{Name: "DATABASE_URL", Message: "is required: the address of a Postgres database."})
+	}
+	if u, err := url.Parse(c.SandboxURL); c.SandboxURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		faults = append(faults, env.Fault{Name: "SANDBOX_URL", Message: "must be an http or https address."})
+	}
+	for name, d := range map[string]time.Duration{
+		"LEASE": c.Cluster.TTL, "BEAT": c.Cluster.Beat, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Publishing.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
+	} {
+		if d <= 0 {
+			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
+		}
+	}
+	for name, n := range map[string]int{"API_LIMIT": c.Actors.Limit, "ORG_IN_FLIGHT": c.Actors.InFlight, "MAX_IN_FLIGHT": c.Worker.InFlight, "MAX_TRIES": c.Publishing.MaxTries} {
+		if n <= 0 {
+			faults = append(faults, env.Fault{Name: name, Message: "must be a number above zero."})
+		}
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,321 @@
+package boot
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"crier/apps/sim/sandbox"
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/pg/local"
+	"crier/platform/schema"
+	"crier/platform/secret"
+	"crier/platform/telemetry"
+	"crier/publishing"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+)
+
+type devCommand struct{}
+
+// demo is what `dev` made for its user; dev.json holds the same.
+type demo struct {
+	BaseURL        string            `json:"baseUrl"`
+	APIKey         string            `json:"apiKey"`
+	Email          string            `json:"email"`
+	Password       string            `json:"password"`
+	OrganizationID string            `json:"organizationId"`
+	ChannelID      string            `json:"channelId"`
+	Channels       map[string]string `json:"channels"` // sandbox grade -> channel id
+	SandboxURL     string            `json:"sandboxUrl"`
+}
+
+const demoEmail = "demo@crier.test"
+
+// Run brings up a database, a pretend platform and the service, and says how to use them.
+func (devCommand) Run(t *terminal) (err error) {
+	lookup := env.Defaults(t.lookup, map[string]string{"DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s"})
+	home, err := devHome(lookup)
+	if err != nil {
+		return err
+	}
+	log, err := telemetry.NewLogger(t.err, "text", level(lookup))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
+	defer cancel()
+	database, stop, err := devDatabase(ctx, lookup, home, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	key, err := keptSecret(filepath.Join(home, "encryption.key"))
+	if err != nil {
+		return err
+	}
+	platform, err := devSandbox(ctx, home, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, platform.close()) }()
+	cfg, err := devConfig(ctx, lookup, home, map[string]string{"DATABASE_URL": database, "ENCRYPTION_KEYS": key, "SANDBOX_URL": platform.url})
+	if err != nil {
+		return err
+	}
+	if err := schema.Migrate(ctx, schema.Config{URL: cfg.Postgres.Direct(), RolePrefix: cfg.Postgres.RolePrefix}, log); err != nil {
+		return err
+	}
+	app := New(cfg, log)
+	if err := app.Start(ctx); err != nil {
+		return err
+	}
+	d, err := app.demo(ctx, home, platform.url)
+	if err == nil {
+		err = d.show(t, home)
+	}
+	if err != nil {
+		return errors.Join(err, app.Close())
+	}
+	return errors.Join(app.Wait(ctx), app.Close())
+}
+
+func devHome(lookup env.Lookup) (string, error) {
+	var cfg struct {
+		Home string `env:"CRIER_HOME, default=.crier"`
+	}
+	if err := env.Load(context.Background(), lookup, &cfg); err != nil {
+		return "", err
+	}
+	home, err := filepath.Abs(cfg.Home)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(home, 0o755); err != nil {
+		return "", fault.Wrap(fault.Invalid, "boot.dev", "The data folder "+home+" cannot be made; set CRIER_HOME.", err)
+	}
+	return home, nil
+}
+
+// level is quiet unless asked: the newcomer's screen is for the addresses.
+func level(lookup env.Lookup) slog.Level {
+	l := slog.LevelWarn
+	if v, ok := lookup("LOG_LEVEL"); ok && v != "" {
+		_ = l.UnmarshalText([]byte(v)) // a bad word keeps the default here; the configuration reports it
+	}
+	return l
+}
+
+// devDatabase is DATABASE_URL, or a Postgres of our own under the home folder.
+func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.Logger) (url string, stop func() error, err error) {
+	if v, ok := lookup("DATABASE_URL"); ok && v != "" {
+		return v, func() error { return nil }, nil
+	}
+	server, err := local.Start(ctx, local.Config{Dir: filepath.Join(home, "postgres"), Log: log, Durable: true, Preload: []string{"pg_stat_statements"}})
+	if err != nil {
+		return "", nil, err
+	}
+	return server.URL("crier"), func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		return server.Stop(ctx)
+	}, nil
+}
+
+// keptSecret is an encryption key, made once.
+func keptSecret(path string) (string, error) {
+	raw, err := os.ReadFile(path)
+	if err == nil && len(raw) > 0 {
+		return strings.TrimSpace(string(raw)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fault.Wrap(fault.Invalid, "boot.dev", "The file "+path+" cannot be read.", err)
+	}
+	key, err := secret.GenerateKey()
+	if err != nil {
+		return "", err
+	}
+	return key, os.WriteFile(path, []byte(key+"\n"), 0o600)
+}
+
+// pretend is the running sandbox.
+type pretend struct {
+	url   string
+	close func() error
+}
+
+// devSandbox starts the pretend platform on the port that it had before, because the channels remember its address.
+func devSandbox(ctx context.Context, home string, log *slog.Logger) (pretend, error) {
+	portFile := filepath.Join(home, "sandbox.port")
+	port := "0"
+	if raw, err := os.ReadFile(portFile); err == nil {
+		port = strings.TrimSpace(string(raw))
+	}
+	ln, err := sandbox.Listen(ctx, net.JoinHostPort("127.0.0.1", port))
+	if err != nil {
+		return pretend{}, fault.Wrap(fault.Unavailable, "boot.dev", "The sandbox cannot listen on port "+port+", which it had before: is something else using it? Removing "+portFile+" together with the data folder begins anew.", err)
+	}
+	if err := os.WriteFile(portFile, []byte(strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)+"\n"), 0o644); err != nil {
+		return pretend{}, errors.Join(err, ln.Close())
+	}
+	platform, err := sandbox.Open(filepath.Join(home, "sandbox"), sandbox.Options{Log: log})
+	if err != nil {
+		return pretend{}, errors.Join(err, ln.Close())
+	}
+	// The platform outlives the service's own stop, so that posts under way can end.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- platform.Serve(serving, ln) }()
+	return pretend{"http://" + ln.Addr().String(), func() error { stop(); return <-ended }}, nil
+}
+
+func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[string]string) (Config, error) {
+	var cfg Config
+	port := "4000"
+	if v, ok := lookup("PORT"); ok && v != "" {
+		port = v
+	}
+	defaults := map[string]string{"CRIER_HOME": home, "BASE_URL": "http://localhost:" + port, "LOG_FORMAT": "text"}
+	for k, v := range ours {
+		defaults[k] = v
+	}
+	if err := env.Load(ctx, env.With(env.Defaults(lookup, defaults), map[string]string{"CRIER_HOME": home}), &cfg); err != nil {
+		return cfg, fmt.Errorf("the configuration is not right:\n%w", err)
+	}
+	cfg.Version = version()
+	return cfg, nil
+}
+
+// demo finds what an earlier run made, or makes it: an organization with its owner, an API key and one sandbox channel of each grade.
+func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
+	path := filepath.Join(home, "dev.json")
+	if d, ok := a.remembered(ctx, path); ok {
+		d.BaseURL = a.cfg.Edge.BaseURL
+		return d, d.save(path)
+	}
+	password, err := secret.Token("", 16)
+	if err != nil {
+		return demo{}, err
+	}
+	email := demoEmail
+	owner, err := a.Accounts.CreateOwner(ctx, tenancyservice.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"})
+	if fault.Is(err, fault.Conflict) { // an earlier run made the person and lost its notes
+		suffix, e := secret.Token("", 6)
+		if e != nil {
+			return demo{}, e
+		}
+		email = strings.ToLower("demo-" + suffix + "@crier.test")
+		owner, err = a.Accounts.CreateOwner(ctx, tenancyservice.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"})
+	}
+	if err != nil {
+		return demo{}, err
+	}
+	key, _, err := a.Accounts.CreateKey(ctx, owner, "demo")
+	if err != nil {
+		return demo{}, err
+	}
+	d := demo{BaseURL: a.cfg.Edge.BaseURL, APIKey: key, Email: email, Password: password, OrganizationID: owner.Org.String(), SandboxURL: sandboxURL, Channels: map[string]string{}}
+	for _, grade := range []string{"A", "C", "E"} {
+		if d.Channels[grade], err = a.demoChannel(ctx, owner, sandboxURL, grade); err != nil {
+			return demo{}, err
+		}
+	}
+	d.ChannelID = d.Channels["A"]
+	return d, d.save(path)
+}
+
+// remembered is an earlier run's dev.json, if its key still opens the same organization.
+func (a *App) remembered(ctx context.Context, path string) (d demo, ok bool) {
+	raw, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(raw, &d) != nil {
+		return d, false
+	}
+	p, err := a.Accounts.Authenticate(ctx, d.APIKey)
+	return d, err == nil && p.Org.String() == d.OrganizationID && d.ChannelID != ""
+}
+
+func (a *App) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
+	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
+	if err != nil {
+		return "", err
+	}
+	password, err := secret.Token("", 16)
+	if err != nil {
+		return "", err
+	}
+	name := "demo-" + strings.ToLower(grade) + "-" + owner.Org.String()[28:]
+	form, err := json.Marshal(map[string]string{"service": service, "name": name, "password": password, "grade": grade})
+	if err != nil {
+		return "", err
+	}
+	connected, err := a.Channels.Finish(ctx, publishing.FinishConnect{Connector: "sandbox", State: state, Code: base64.StdEncoding.EncodeToString(form)})
+	return connected.Channel.ID.String(), err
+}
+
+func (d demo) save(path string) error {
+	raw, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(raw, '\n'), 0o600)
+}
+
+// show prints the addresses, the log-in, the key and three lines that work as pasted.
+func (d demo) show(t *terminal, home string) error {
+	picture := filepath.Join(home, "hello.png")
+	if err := drawHello(picture); err != nil {
+		return err
+	}
+	auth := "-H 'Authorization: " + d.APIKey + "'"
+	fmt.Fprintf(t.out, `
+Crier runs at %[1]s
+
+  API documentation  %[1]s/docs
+  Sandbox            %[1]s/sandbox/   (what the pretend platform has published)
+  Log-in             %[2]s / %[3]s
+  API key            %[4]s
+  Channel            %[5]s
+  The same for scripts: %[6]s
+
+Schedule a post with an image, five seconds ahead: paste these lines into a shell.
+
+M=$(curl -s %[7]s -F 'file=@%[8]s' %[1]s/public/v1/upload); echo "$M"
+T=$(($(date +%%s)+5)); D=$(date -u -r $T +%%Y-%%m-%%dT%%H:%%M:%%SZ 2>/dev/null || date -u -d @$T +%%Y-%%m-%%dT%%H:%%M:%%SZ); curl -s %[7]s -H 'Content-Type: application/json' -d '{"type":"schedule","date":"'$D'","posts":[{"integration":{"id":"%[5]s"},"value":[{"content":"Hello from Crier, due at '$D'","image":['"$M"']}]}]}' %[1]s/public/v1/posts; echo
+curl -s %[7]s '%[1]s/public/v1/posts?page=0'; echo
+
+Ctrl-C stops everything.
+`, d.BaseURL, d.Email, d.Password, d.APIKey, d.ChannelID, filepath.Join(home, "dev.json"), auth, picture)
+	return nil
+}
+
+// drawHello makes the picture of the first post.
+func drawHello(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	const w, h = 640, 360
+	img := image.NewNRGBA(image.Rect(0, 0, w, h))
+	for y := range h {
+		for x := range w {
+			img.SetNRGBA(x, y, color.NRGBA{uint8(40 + 180*x/w), uint8(90 + 100*y/h), uint8(220 - 120*x/w), 255})
+		}
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(png.Encode(f, img), f.Close())
+}

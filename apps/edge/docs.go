@@ -1,0 +1,193 @@
+package edge
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	_ "embed" // the page and its style
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+)
+
+//go:generate go test . -run TestOpenAPI -update
+
+var (
+	//go:embed docs.html
+	docsSource string
+	//go:embed docs.css
+	docsStyle string
+)
+
+// page is the readable form of the document, made once.
+type page struct {
+	html   []byte
+	policy string
+}
+
+type docsView struct {
+	Title, Text string
+	Style       template.CSS
+	Groups      []docsGroup
+	Missing     []Route
+}
+
+type docsGroup struct {
+	Name       string
+	Anchor     string
+	Operations []docsOperation
+}
+
+type docsOperation struct {
+	*huma.Operation
+	Anchor  string
+	Body    []docsLine
+	Answers []docsAnswer
+}
+
+type docsAnswer struct {
+	Status, Text string
+	Lines        []docsLine
+}
+
+type docsLine struct {
+	Name, Type, Text string
+	Required         bool
+	Depth            int
+}
+
+func newPage(doc *huma.OpenAPI, missing []Route) (*page, error) {
+	t, err := template.New("docs").Parse(docsSource)
+	if err != nil {
+		return nil, fault.Wrap(fault.Internal, "edge.newPage", "", err)
+	}
+	sum := sha256.Sum256([]byte(docsStyle))
+	var b bytes.Buffer
+	view := docsView{doc.Info.Title + " API " + doc.Info.Version, doc.Info.Description, template.CSS(docsStyle), groups(doc), missing}
+	if err := t.Execute(&b, view); err != nil {
+		return nil, fault.Wrap(fault.Internal, "edge.newPage", "", err)
+	}
+	style := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return &page{b.Bytes(), "default-src 'none'; style-src " + style + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}, nil
+}
+
+func groups(doc *huma.OpenAPI) []docsGroup {
+	by := map[string][]docsOperation{}
+	for _, item := range doc.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
+			if op != nil {
+				by[op.Tags[0]] = append(by[op.Tags[0]], docsOf(doc, op))
+			}
+		}
+	}
+	out := make([]docsGroup, 0, len(by))
+	for name, ops := range by {
+		slices.SortFunc(ops, func(a, b docsOperation) int {
+			return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+		})
+		out = append(out, docsGroup{name, strings.ReplaceAll(strings.ToLower(name), " ", "-"), ops})
+	}
+	slices.SortFunc(out, func(a, b docsGroup) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+func docsOf(doc *huma.OpenAPI, op *huma.Operation) docsOperation {
+	out := docsOperation{Operation: op, Anchor: op.OperationID}
+	if op.RequestBody != nil {
+		out.Body = contentLines(doc, op.RequestBody.Content)
+	}
+	for status, r := range op.Responses {
+		answer := docsAnswer{Status: status, Text: r.Description}
+		if status < "400" {
+			answer.Lines = contentLines(doc, r.Content)
+		}
+		out.Answers = append(out.Answers, answer)
+	}
+	slices.SortFunc(out.Answers, func(a, b docsAnswer) int { return strings.Compare(a.Status, b.Status) })
+	return out
+}
+
+func contentLines(doc *huma.OpenAPI, content map[string]*huma.MediaType) (out []docsLine) {
+	for _, m := range content {
+		if m.Schema != nil {
+			out = schemaLines(doc, m.Schema, 0)
+		}
+	}
+	return out
+}
+
+// maxDepth of the members shown; deeper ones are named by their type only.
+const maxDepth = 6
+
+func schemaLines(doc *huma.OpenAPI, s *huma.Schema, depth int) (out []docsLine) {
+	s = resolve(doc, s)
+	if s.Type == huma.TypeArray && s.Items != nil {
+		return schemaLines(doc, s.Items, depth)
+	}
+	if depth > maxDepth {
+		return nil
+	}
+	names := make([]string, 0, len(s.Properties))
+	for name := range s.Properties {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		member := s.Properties[name]
+		full := resolve(doc, member)
+		text := cmp.Or(member.Description, full.Description)
+		out = append(out, docsLine{name, typeName(doc, member), text, slices.Contains(s.Required, name), depth})
+		out = append(out, schemaLines(doc, member, depth+1)...)
+	}
+	return out
+}
+
+func resolve(doc *huma.OpenAPI, s *huma.Schema) *huma.Schema {
+	if s.Ref == "" {
+		return s
+	}
+	return doc.Components.Schemas.SchemaFromRef(s.Ref)
+}
+
+func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
+	s = resolve(doc, s)
+	switch {
+	case s.Type == huma.TypeArray && s.Items != nil:
+		return "array of " + typeName(doc, s.Items)
+	case len(s.OneOf) > 0:
+		names := make([]string, len(s.OneOf))
+		for i, one := range s.OneOf {
+			names[i] = typeName(doc, one)
+		}
+		return strings.Join(names, " or ")
+	case s.Format != "":
+		return s.Type + " (" + s.Format + ")"
+	default:
+		return s.Type
+	}
+}
+
+func (s *Server) mountDocs(t *route.Table) {
+	doc := huma.Operation{OperationID: "openapi", Method: http.MethodGet, Path: "/openapi.json", Summary: "This document", Tags: []string{"Service"}}
+	doc = route.Content(doc, http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject})
+	t.Raw(doc, func(c *fiber.Ctx) error {
+		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+		c.Set(fiber.HeaderAccessControlAllowOrigin, "*")
+		return c.Send(s.document)
+	})
+	readable := huma.Operation{OperationID: "docs", Method: http.MethodGet, Path: "/docs", Summary: "This document for people", Tags: []string{"Service"}}
+	readable = route.Content(readable, http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString})
+	t.Raw(readable, func(c *fiber.Ctx) error {
+		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
+		c.Set(fiber.HeaderContentSecurityPolicy, s.page.policy)
+		return c.Send(s.page.html)
+	})
+}

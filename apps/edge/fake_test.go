@@ -1,0 +1,335 @@
+package edge_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crier/actors/org"
+	"crier/apps/edge"
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+const (
+	goodKey     = "crier_0123456789012345678901234567890123456789"
+	goodSession = "session-token"
+	baseURL     = "http://crier.test"
+)
+
+// world fakes every port and remembers what it was asked.
+type world struct {
+	mu       sync.Mutex
+	creates  []publishing.CreatePosts
+	lists    []publishing.ListPosts
+	ids      []string
+	customer string
+	begun    publishing.BeginConnect
+	finished publishing.FinishConnect
+	orgs     []string
+	uploaded int64
+	loggedIn bool
+
+	err      error // what every call answers, when set
+	result   publishing.CreateResult
+	thread   publishing.Thread
+	refused  atomic.Bool
+	sick     atomic.Bool
+	panics   atomic.Bool
+	file     []byte
+	admitted atomic.Int64
+}
+
+func (w *world) note(ids ...string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ids = append(w.ids, ids...)
+	return w.err
+}
+
+type posts struct{ *world }
+
+func (p posts) Create(_ context.Context, _ tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
+	if p.panics.Load() {
+		panic("secret cause") // a broken handler
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.creates = append(p.creates, cmd)
+	if p.err != nil {
+		return publishing.CreateResult{}, p.err
+	}
+	return p.result, cmd.Validate()
+}
+
+func (p posts) List(_ context.Context, _ tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lists = append(p.lists, q)
+	return publishing.ThreadPage{Threads: []publishing.Thread{p.thread}, Total: 41, HasMore: true}, p.err
+}
+
+func (p posts) Get(_ context.Context, _ tenancy.Principal, id string) (publishing.PostDetail, error) {
+	reason := "by hand"
+	return publishing.PostDetail{Thread: p.thread, Events: []publishing.Event{{At: day, Event: "created", Reason: &reason}}}, p.note(id)
+}
+
+func (p posts) Delete(_ context.Context, _ tenancy.Principal, id string) error { return p.note(id) }
+
+func (p posts) DeleteGroup(_ context.Context, _ tenancy.Principal, group string) error {
+	return p.note(group)
+}
+
+func (p posts) ChangeStatus(_ context.Context, _ tenancy.Principal, id string, cmd publishing.ChangeStatus) (publishing.State, error) {
+	if err := cmd.Validate(); err != nil {
+		return "", err
+	}
+	if cmd.Status == "draft" {
+		return publishing.StateDraft, p.note(id)
+	}
+	return publishing.StateWaiting, p.note(id)
+}
+
+type channels struct{ *world }
+
+func (c channels) Catalogue() []connector.Descriptor {
+	return []connector.Descriptor{{ID: "sandbox", Name: "Sandbox", Editor: "normal", Fields: []connector.Field{{Key: "name", Label: "Name", Type: "text", Validation: ".+"}}}}
+}
+
+func (c channels) List(_ context.Context, _ tenancy.Principal, customer string) ([]publishing.Channel, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.customer = customer
+	return []publishing.Channel{c.thread.Channel}, c.err
+}
+
+func (c channels) Begin(_ context.Context, _ tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.begun = cmd
+	return "the-state", c.err
+}
+
+func (c channels) Finish(_ context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.finished = cmd
+	return publishing.ChannelConnected{Channel: c.thread.Channel, Onboarding: true}, c.err
+}
+
+type media struct{ *world }
+
+func (m media) Upload(_ context.Context, _ tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
+	n, err := io.Copy(io.Discard, r)
+	if err != nil {
+		return publishing.Medium{}, fault.Wrap(fault.Internal, "fake", "", err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uploaded = n
+	med := picture
+	med.OriginalName = filename
+	return med, m.err
+}
+
+type file struct{ *bytes.Reader }
+
+func (file) Close() error { return nil }
+
+func (m media) Open(_ context.Context, key, name string) (publishing.Medium, blob.File, error) {
+	if key != picture.Key || name != "cat.png" {
+		return publishing.Medium{}, nil, fault.New(fault.NotFound, "fake", "There is no such file.")
+	}
+	return picture, file{bytes.NewReader(m.file)}, nil
+}
+
+type accounts struct{ *world }
+
+func (a accounts) Authenticate(_ context.Context, authorization string) (tenancy.Principal, error) {
+	if authorization != goodKey {
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, "fake", "Invalid API key")
+	}
+	return tenancy.Principal{Org: organization, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey}, nil
+}
+
+func (a accounts) Session(_ context.Context, token, org string) (tenancy.Principal, error) {
+	if token != goodSession {
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, "fake", "The session is over.")
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.orgs = append(a.orgs, org)
+	return tenancy.Principal{Org: organization, Role: tenancy.RoleUser, Via: tenancy.ViaSession}, nil
+}
+
+func (a accounts) Login(_ context.Context, email, password string) (string, error) {
+	if email != "ada@example.org" || password != "right" {
+		return "", fault.New(fault.Invalid, "fake", "The e-mail address or the password is wrong.")
+	}
+	return goodSession, nil
+}
+
+func (a accounts) Logout(context.Context, string) error { return a.note("logout") }
+
+type limiter struct{ *world }
+
+func (l limiter) Admit(context.Context, tenancy.OrgID) org.Admission {
+	l.admitted.Add(1)
+	if l.refused.Load() {
+		return org.Admission{Limit: 60, Reset: day, RetryAfter: 1500 * time.Millisecond}
+	}
+	return org.Admission{Allowed: true, Limit: 60, Remaining: 59, Reset: day}
+}
+
+type health struct{ *world }
+
+func (h health) Check(context.Context) (map[string]string, bool) {
+	if h.sick.Load() {
+		return map[string]string{"postgres": "failing"}, false
+	}
+	return map[string]string{"postgres": "ok"}, true
+}
+
+var (
+	day          = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	organization = id.New[tenancy.OrgTag]()
+	picture      = publishing.Medium{ID: id.New[publishing.MediaTag](), Key: "abcdefghijklmnopqrstuv", Name: "cat", Ext: "png", ContentType: "image/png"}
+)
+
+func aThread() publishing.Thread {
+	customer := publishing.Customer{ID: id.New[publishing.CustomerTag](), Name: "Acme"}
+	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Connector: "sandbox", Name: "News", Profile: "news", Customer: &customer}
+	why, code := "It was refused.", "rejected"
+	return publishing.Thread{
+		Channel: channel,
+		Media:   map[publishing.MediaID]publishing.Medium{picture.ID: picture},
+		Root: publishing.Post{
+			ID: id.New[publishing.PostTag](), Group: id.New[publishing.GroupTag](), Channel: channel.ID, State: publishing.StateError,
+			PublishDate: day, CreationMethod: publishing.MethodAPI, Settings: []byte(`{"__type":"sandbox"}`), Error: &why, ErrorCode: &code,
+			CreatedAt: day, UpdatedAt: day,
+			Parts: []publishing.Part{{ID: id.New[publishing.PartTag](), Content: "Hello", Media: []publishing.Attachment{{Media: picture.ID, Alt: "a cat"}}}},
+		},
+	}
+}
+
+type running struct {
+	*world
+	*edge.Server
+	url string
+	log *lines
+}
+
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// start runs the real edge on a loopback listener; vars change its environment, change its ports.
+func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *running {
+	t.Helper()
+	all := map[string]string{"BASE_URL": baseURL}
+	for k, v := range vars {
+		all[k] = v
+	}
+	var cfg edge.Config
+	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := all[name]; return v, ok }, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{thread: aThread(), file: []byte("0123456789")}
+	w.result = publishing.CreateResult{Created: []publishing.Created{{Post: w.thread.Root.ID, Channel: w.thread.Channel.ID}}}
+	log := &lines{}
+	deps := edge.Deps{
+		Posts: posts{w}, Channels: channels{w}, Media: media{w}, Accounts: accounts{w}, Limiter: limiter{w}, Health: health{w},
+		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Clock: clock.System{}, Version: "test",
+	}
+	for _, c := range change {
+		c(&deps)
+	}
+	s, err := edge.New(cfg, deps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Listen(ln) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		if err := s.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("listen: %v", err)
+		}
+	})
+	return &running{w, s, "http://" + ln.Addr().String(), log}
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// call sends one request on a connection of its own. Headers come in pairs.
+func (r *running) call(t testing.TB, method, path, body string, headers ...string) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Add(headers[i], headers[i+1])
+	}
+	resp, err := noRedirects.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(b)}
+}
+
+var noRedirects = &http.Transport{DisableKeepAlives: true}
+
+// api sends one request with a good key.
+func (r *running) api(t testing.TB, method, path, body string, headers ...string) answer {
+	t.Helper()
+	return r.call(t, method, path, body, append([]string{"Authorization", goodKey, "Content-Type", "application/json"}, headers...)...)
+}

@@ -1,0 +1,158 @@
+package edge_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"crier/apps/edge"
+)
+
+var update = flag.Bool("update", false, "write apps/edge/openapi/openapi.json")
+
+const committed = "openapi/openapi.json"
+
+func TestOpenAPI(t *testing.T) {
+	t.Parallel()
+	doc, err := edge.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := edge.OpenAPI()
+	if err != nil || !bytes.Equal(doc, again) {
+		t.Fatalf("the document differs from one call to the next (%v)", err)
+	}
+	if *update {
+		if err := os.WriteFile(committed, doc, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old, err := os.ReadFile(committed)
+	if err != nil || !bytes.Equal(old, doc) {
+		t.Fatalf("%s is stale: run `go generate ./apps/edge/...` (or `go test ./apps/edge -run TestOpenAPI -update`) and commit it (%v)", committed, err)
+	}
+}
+
+func operations(t *testing.T) map[string]bool {
+	t.Helper()
+	b, err := edge.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		OpenAPI string
+		Paths   map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
+		t.Errorf("openapi is %q", doc.OpenAPI)
+	}
+	out := map[string]bool{}
+	for path, ops := range doc.Paths {
+		for method := range ops {
+			out[strings.ToUpper(method)+" "+path] = true
+		}
+	}
+	return out
+}
+
+func TestRoutesAndDocumentAgree(t *testing.T) {
+	t.Parallel()
+	documented, served := operations(t), map[string]bool{}
+	for _, r := range start(t, nil).Routes() {
+		served[r.String()] = true
+		if !documented[r.String()] {
+			t.Errorf("%s works and is not in the document", r)
+		}
+	}
+	for op := range documented {
+		if !served[op] {
+			t.Errorf("%s is in the document and does not work", op)
+		}
+	}
+}
+
+var (
+	publicRow = regexp.MustCompile(`^\| (GET|POST|PUT|DELETE) \| (\S+) \|`)
+	appRoute  = regexp.MustCompile("([A-Z/]+) `(/[^`]*)`")
+	colon     = regexp.MustCompile(`:(\w+)`)
+	paren     = regexp.MustCompile(`\([^)]*\)`)
+)
+
+// interfaceRoutes reads the tables of the committed interface page.
+func interfaceRoutes(t *testing.T) []string {
+	t.Helper()
+	page, err := os.ReadFile("openapi/interface.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "### Public API")
+	public, rest, _ := strings.Cut(rest, "### Application API")
+	app, _, _ := strings.Cut(rest, "## Authentication")
+	var out []string
+	for line := range strings.Lines(public) {
+		if m := publicRow.FindStringSubmatch(line); m != nil {
+			out = append(out, m[1]+" /public/v1"+colon.ReplaceAllString(m[2], "{$1}"))
+		}
+	}
+	for line := range strings.Lines(app) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 4 {
+			continue
+		}
+		for _, m := range appRoute.FindAllStringSubmatch(paren.ReplaceAllString(cells[2], ""), -1) {
+			path := strings.NewReplacer("{billing_provider}", "stripe", "{partner}", "partner").Replace(m[2])
+			for method := range strings.SplitSeq(m[1], "/") {
+				out = append(out, method+" "+path)
+			}
+		}
+	}
+	return out
+}
+
+func TestEveryRouteOfTheInterfaceIsServedOrKnownToBeMissing(t *testing.T) {
+	t.Parallel()
+	s, known := start(t, nil), map[string]bool{}
+	for _, r := range append(s.Routes(), s.Missing()...) {
+		if known[r.String()] {
+			t.Errorf("%s is there twice", r)
+		}
+		known[r.String()] = true
+	}
+	all := interfaceRoutes(t)
+	if len(all) < 150 {
+		t.Fatalf("only %d routes were read from the interface", len(all))
+	}
+	for _, r := range all {
+		if !known[r] {
+			t.Errorf("%s is neither served nor listed as missing", r)
+		}
+	}
+}
+
+func TestMissingRoutesAnswer501BehindTheirAuthentication(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, r := range s.Missing() {
+		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
+		first := s.call(t, r.Method, path, "")
+		signed := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", goodSession)
+		if signed.status != 501 || !strings.Contains(signed.body, r.Path) && !strings.Contains(signed.body, colonForm(r.Path)) {
+			t.Errorf("%s with credentials: %d %s", r, signed.status, signed.body)
+		}
+		if first.status != 401 && first.status != 501 {
+			t.Errorf("%s without credentials: %d %s", r, first.status, first.body)
+		}
+		if strings.HasPrefix(r.Path, "/public/v1") && first.status != 401 {
+			t.Errorf("%s answers %d without a key", r, first.status)
+		}
+	}
+}
+
+func colonForm(path string) string { return strings.NewReplacer("{", ":", "}", "").Replace(path) }

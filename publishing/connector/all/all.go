@@ -1,0 +1,18 @@
+// Package all is the list of connectors: one line each.
+package all
+
+import (
+	"crier/publishing/connector"
+	"crier/publishing/connector/bluesky"
+	"crier/publishing/connector/nostr"
+	"crier/publishing/connector/sandbox"
+)
+
+// Connectors makes every connector of this instance. The sandbox is among them only where its address is given.
+func Connectors(sandboxURL string) []connector.Connector {
+	out := []connector.Connector{bluesky.New(), nostr.New()}
+	if sandboxURL != "" {
+		out = append(out, sandbox.New(sandbox.Config{URL: sandboxURL}))
+	}
+	return out
+}
