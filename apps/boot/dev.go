@@ -67,7 +67,7 @@ func (devCommand) Run(t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
-	platform, err := devSandbox(ctx, home, log)
+	platform, err := devSandbox(ctx, home, devAddress(lookup), log)
 	if err != nil {
 		return err
 	}
@@ -158,7 +158,7 @@ type pretend struct {
 }
 
 // devSandbox starts the pretend platform on the port that it had before, because the channels remember its address.
-func devSandbox(ctx context.Context, home string, log *slog.Logger) (pretend, error) {
+func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (pretend, error) {
 	portFile := filepath.Join(home, "sandbox.port")
 	port := "0"
 	if raw, err := os.ReadFile(portFile); err == nil {
@@ -171,7 +171,7 @@ func devSandbox(ctx context.Context, home string, log *slog.Logger) (pretend, er
 	if err := os.WriteFile(portFile, []byte(strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)+"\n"), 0o644); err != nil {
 		return pretend{}, errors.Join(err, ln.Close())
 	}
-	platform, err := sandbox.Open(filepath.Join(home, "sandbox"), sandbox.Options{Log: log})
+	platform, err := sandbox.Open(filepath.Join(home, "sandbox"), sandbox.Options{Log: log, PublicURL: address + "/sandbox/"})
 	if err != nil {
 		return pretend{}, errors.Join(err, ln.Close())
 	}
@@ -182,13 +182,20 @@ func devSandbox(ctx context.Context, home string, log *slog.Logger) (pretend, er
 	return pretend{"http://" + ln.Addr().String(), func() error { stop(); return <-ended }}, nil
 }
 
+// devAddress is where people reach the service: BASE_URL, or this machine at PORT.
+func devAddress(lookup env.Lookup) string {
+	if v, ok := lookup("BASE_URL"); ok && v != "" {
+		return strings.TrimRight(v, "/")
+	}
+	if v, ok := lookup("PORT"); ok && v != "" {
+		return "http://localhost:" + v
+	}
+	return "http://localhost:4000"
+}
+
 func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[string]string) (Config, error) {
 	var cfg Config
-	port := "4000"
-	if v, ok := lookup("PORT"); ok && v != "" {
-		port = v
-	}
-	defaults := map[string]string{"CRIER_HOME": home, "BASE_URL": "http://localhost:" + port, "LOG_FORMAT": "text"}
+	defaults := map[string]string{"CRIER_HOME": home, "BASE_URL": devAddress(lookup), "LOG_FORMAT": "text"}
 	for k, v := range ours {
 		defaults[k] = v
 	}

@@ -169,6 +169,7 @@ type postView struct {
 	Text      string      `json:"text"`
 	Media     []postMedia `json:"media"`
 	ReplyTo   *postID     `json:"replyTo"`
+	Key       string      `json:"key,omitempty"`
 	Marker    string      `json:"marker,omitempty"`
 }
 
@@ -202,7 +203,7 @@ func (p *Platform) listPosts(c *call) (answer, error) {
 	views := []postView{}
 	for _, r := range recs {
 		v := r.Post
-		views = append(views, postView{v.ID, p.base(c.r) + "?post=" + v.ID.String(), r.At, v.Text, orEmpty(v.Media), orNull(v.ReplyTo), v.Marker})
+		views = append(views, postView{v.ID, p.base(c.r) + "?post=" + v.ID.String(), r.At, v.Text, orEmpty(v.Media), orNull(v.ReplyTo), v.Key, v.Marker})
 	}
 	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
 }

@@ -199,7 +199,7 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	}
 	want := write(s.Account.Grade, item, h)
 	for _, p := range list.Posts {
-		if p.is(want, item.Committing) {
+		if p.is(want) {
 			return connector.Verdict{Outcome: connector.Published, Ref: connector.Ref{ID: p.made.ID, URL: p.URL}}, nil
 		}
 	}
@@ -209,12 +209,5 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	return connector.Verdict{Outcome: connector.NotPublished}, nil
 }
 
-// is compares by the marker. Grade A keeps none and lists no keys, so there only content and time can tell; they are taken strictly,
-// because a post that is missed is mended by sending the key again, and a wrong match is not.
-func (p listed) is(want post, committing time.Time) bool {
-	if want.Marker != "" {
-		return p.Marker == want.Marker
-	}
-	sameID := func(a, b attachment) bool { return a.ID == b.ID }
-	return p.Text == want.Text && p.ReplyTo == want.ReplyTo && slices.EqualFunc(p.Media, want.Media, sameID) && !p.CreatedAt.Before(committing)
-}
+// is compares what the publication is known by: its key on grade A, its marker elsewhere.
+func (p listed) is(want post) bool { return p.Key == want.Key && p.Marker == want.Marker }
