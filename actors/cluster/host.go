@@ -124,3 +124,10 @@ func (l *local) close() []*actor.PID {
 	}
 	return out
 }
+
+// Len is how many actors live here.
+func (h *Host) Len() int {
+	h.lookup.mu.Lock()
+	defer h.lookup.mu.Unlock()
+	return len(h.lookup.pids)
+}

@@ -105,3 +105,6 @@ func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
 // Close stops every actor.
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
+
+// Awake is how many organizations have a living actor here.
+func (c *Client) Awake() int { return c.host.Len() }

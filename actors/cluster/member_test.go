@@ -1,0 +1,151 @@
+package cluster_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.uber.org/goleak"
+
+	"crier/actors/cluster"
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tests/dbtest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m)
+}
+
+var quick = cluster.Config{TTL: 3 * time.Second, Beat: 50 * time.Millisecond}
+
+func home(t *testing.T, dir string) *cluster.Home {
+	t.Helper()
+	h, err := cluster.OpenHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() }) // a test may have closed it
+	return h
+}
+
+func join(t *testing.T, cfg cluster.Config, db *pg.DB, h *cluster.Home) *cluster.Member {
+	t.Helper()
+	m, err := cluster.Join(t.Context(), cfg, db, h, "", []string{"worker"}, slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func leave(t *testing.T, m *cluster.Member) {
+	t.Helper()
+	if err := m.Leave(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for !ok() {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain: " + what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func exec(t *testing.T, db *pg.DB, sql string, args ...any) {
+	t.Helper()
+	if err := db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), sql, args...)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAloneItHoldsEveryShard(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	m := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, m)
+	if n := len(m.Lease().Shards); n != tenancy.Shards {
+		t.Fatalf("holds %d shards", n)
+	}
+}
+
+func TestASuccessorOnTheSameHomeTakesOverAtOnce(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	dir := t.TempDir()
+	h := home(t, dir)
+	slow := cluster.Config{TTL: time.Hour, Beat: time.Hour}
+	dead := join(t, slow, db, h)
+	if err := h.Close(); err != nil { // as the kernel does for a killed process
+		t.Fatal(err)
+	}
+	next := join(t, slow, db, home(t, dir))
+	defer leave(t, next)
+	if n := len(next.Lease().Shards); n != tenancy.Shards {
+		t.Fatalf("holds %d shards", n)
+	}
+	if next.Lease().Epochs[0] <= dead.Lease().Epochs[0] {
+		t.Fatal("the epoch did not grow")
+	}
+	leave(t, dead)
+}
+
+func TestAnotherHomeWaitsUntilTheLeaseIsOver(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	first := join(t, cluster.Config{TTL: time.Hour, Beat: time.Hour}, db, home(t, t.TempDir()))
+	second := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, second)
+	if n := len(second.Lease().Shards); n != 0 {
+		t.Fatalf("took %d shards of a living process", n)
+	}
+	leave(t, first)
+	eventually(t, "the second holds every shard", func() bool { return len(second.Lease().Shards) == tenancy.Shards })
+}
+
+func TestALapsedLeaseGoesOnUnderNewEpochs(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	m := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, m)
+	before := m.Lease().Epochs[0]
+	exec(t, db, `update node set expires_at = now() - interval '1 minute' where id = $1`, m.ID)
+	eventually(t, "the epoch grows", func() bool { l := m.Lease(); return len(l.Epochs) > 0 && l.Epochs[0] > before })
+}
+
+func TestAProcessThatWasDeclaredGoneIsFenced(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	m := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, m)
+	exec(t, db, `delete from node where id = $1`, m.ID)
+	<-m.Fenced()
+	if n := len(m.Lease().Shards); n != 0 {
+		t.Fatalf("still holds %d shards", n)
+	}
+}
+
+func TestAHomeIsHeldByOneProcessOnly(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first := home(t, dir)
+	if _, err := cluster.OpenHome(dir); !fault.Is(err, fault.Conflict) {
+		t.Fatalf("opened twice: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if again := home(t, dir); again.ID != first.ID {
+		t.Fatal("the home changed its id")
+	}
+}

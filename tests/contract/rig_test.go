@@ -1,0 +1,407 @@
+package contract
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crier/apps/boot"
+	"crier/apps/sim/sandbox"
+	"crier/platform/env"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/dbtest"
+)
+
+const (
+	base     = "http://crier.test" // no such host: the clients dial the service whatever the name is
+	patience = 60 * time.Second
+	password = "correct horse battery"
+)
+
+// rig is a running service with its own database and its own pretend platform.
+type rig struct {
+	app      *boot.App
+	database string
+	sandbox  string
+	email    string
+	owner    tenancy.Principal
+	names    *atomic.Int64
+	http     *http.Client
+}
+
+// start brings up a service; settings win over the ones that suit tests.
+func start(t *testing.T, settings map[string]string) *rig {
+	t.Helper()
+	r := &rig{database: dbtest.URL(t), sandbox: startSandbox(t), names: &atomic.Int64{}, email: "owner@crier.test"}
+	r.run(t, settings)
+	owner, err := r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: r.email, Name: "Owner", Password: password, Organization: "First"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.owner = owner
+	return r
+}
+
+// beside is another process' worth of service on the same database and platform.
+func (r *rig) beside(t *testing.T, settings map[string]string) *rig {
+	t.Helper()
+	second := *r
+	second.run(t, settings)
+	return &second
+}
+
+func (r *rig) run(t *testing.T, settings map[string]string) {
+	t.Helper()
+	key, err := secret.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{
+		"DATABASE_URL": r.database, "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": key, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
+		"API_LIMIT": "100000", "ACTOR_BUDGET": "20s", "SWEEP": "200ms", "REQUEST_DEADLINE": "20s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s", "DATABASE_MAX_CONNS": "12",
+	}
+	for name, v := range settings {
+		values[name] = v
+	}
+	var cfg boot.Config
+	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError})))
+	if err := r.app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.app.Close(); err != nil {
+			t.Errorf("the service does not stop cleanly: %v", err)
+		}
+	})
+	r.http = dialing(t, r.app.Addr())
+}
+
+// testLog makes an error that the service logs the test's: nothing here may be the service's fault.
+type testLog struct{ t *testing.T }
+
+func (l testLog) Write(line []byte) (int, error) {
+	l.t.Errorf("the service logged: %s", line)
+	return len(line), nil
+}
+
+func dialing(t *testing.T, address string) *http.Client {
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+func startSandbox(t *testing.T) string {
+	t.Helper()
+	platform, err := sandbox.Open(t.TempDir(), sandbox.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := sandbox.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- platform.Serve(ctx, ln) }()
+	t.Cleanup(sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the sandbox: %v", err)
+		}
+	}))
+	return "http://" + ln.Addr().String()
+}
+
+// org is one organization as its API clients see it.
+type org struct {
+	*rig
+	prefix string
+	key    string
+	who    tenancy.Principal
+}
+
+// organization makes a new one.
+func (r *rig) organization(t *testing.T) org {
+	t.Helper()
+	who, err := r.app.Accounts.CreateOrganization(t.Context(), r.owner.Person, "Organization")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _, err := r.app.Accounts.CreateKey(t.Context(), who, "tests")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return org{r, "/public/v1", key, who}
+}
+
+// channel is a connected sandbox account.
+type channel struct {
+	id      string
+	account string
+}
+
+// channel connects a new sandbox account.
+func (o org) channel(t *testing.T, grade string) channel {
+	t.Helper()
+	account := fmt.Sprintf("account-%d", o.names.Add(1))
+	state, err := o.app.Channels.Begin(t.Context(), o.who, publishing.BeginConnect{Connector: "sandbox"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	connected, err := o.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code(t, o.sandbox, account, grade)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return channel{connected.Channel.ID.String(), account}
+}
+
+// code is what the connect form of the sandbox sends.
+func code(t *testing.T, service, account, grade string) string {
+	t.Helper()
+	return base64.StdEncoding.EncodeToString(encode(t, m{"service": service, "name": account, "password": password, "grade": grade}))
+}
+
+type m = map[string]any
+
+func encode(t *testing.T, v any) []byte {
+	t.Helper()
+	if raw, ok := v.(string); ok {
+		return []byte(raw)
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
+
+// want ends the test when the status is another.
+func (a answer) want(t *testing.T, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d is wanted, the answer is %v", status, a)
+	}
+	return a
+}
+
+func (a answer) into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), v); err != nil {
+		t.Fatalf("%v in %v", err, a)
+	}
+}
+
+func (a answer) object(t *testing.T) (out m) {
+	t.Helper()
+	a.into(t, &out)
+	return out
+}
+
+func (a answer) list(t *testing.T) (out []m) {
+	t.Helper()
+	a.into(t, &out)
+	return out
+}
+
+// refusal checks the one error body and returns its sentence.
+func (a answer) refusal(t *testing.T, status int) string {
+	t.Helper()
+	body := a.want(t, status).object(t)
+	msg, _ := body["msg"].(string)
+	if body["statusCode"] != float64(status) || len(strings.TrimSpace(msg)) < 8 || body["message"] == nil || body["message"] == "" {
+		t.Fatalf("not the error body: %v", a)
+	}
+	return msg
+}
+
+// do makes one request; headers come in pairs. A body that is a string goes as it is.
+func (o org) do(t *testing.T, method, path string, body any, headers ...string) answer {
+	t.Helper()
+	var in io.Reader
+	if body != nil {
+		in = strings.NewReader(string(encode(t, body)))
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, base+o.prefix+path, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if o.key != "" {
+		req.Header.Set("Authorization", o.key)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	return o.send(t, req)
+}
+
+func (o org) send(t *testing.T, req *http.Request) answer {
+	t.Helper()
+	a := o.sendQuietly(req)
+	if a.status == 0 {
+		t.Fatalf("%s %s: %s", req.Method, req.URL, a.body)
+	}
+	return a
+}
+
+// sendQuietly answers status 0 and the error's words when there is no answer.
+func (r *rig) sendQuietly(req *http.Request) answer {
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return answer{body: err.Error()}
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return answer{body: err.Error()}
+	}
+	return answer{resp.StatusCode, resp.Header, string(raw)}
+}
+
+func (o org) get(t *testing.T, path string) answer { t.Helper(); return o.do(t, http.MethodGet, path, nil) }
+
+// create posts and returns the first post's id.
+func (o org) create(t *testing.T, body any, headers ...string) string {
+	t.Helper()
+	made := o.do(t, http.MethodPost, "/posts", body, headers...).want(t, http.StatusCreated).list(t)
+	return made[0]["postId"].(string)
+}
+
+// count is how many posts the organization has.
+func (o org) count(t *testing.T) string {
+	t.Helper()
+	return o.get(t, "/posts?page=0").want(t, http.StatusOK).header.Get("X-Total-Count")
+}
+
+// part is one content object.
+func part(text string, media ...any) m { return m{"content": text, "image": media} }
+
+// entry is one channel's share.
+func entry(channel string, parts ...m) m {
+	return m{"integration": m{"id": channel}, "value": parts}
+}
+
+// request is a body of POST /posts.
+func request(kind string, date time.Time, entries ...m) m {
+	return m{"type": kind, "date": date.UTC().Format(time.RFC3339), "shortLink": false, "tags": []any{}, "posts": entries}
+}
+
+// now is a body that publishes text at once.
+func now(channel string, parts ...m) m { return request("now", time.Now(), entry(channel, parts...)) }
+
+// later is a body that schedules for a day ahead.
+func later(channel string, parts ...m) m {
+	return request("schedule", tomorrow(), entry(channel, parts...))
+}
+
+func tomorrow() time.Time { return time.Now().Add(24 * time.Hour).Truncate(time.Second) }
+
+// eventually waits until ok says true; tell says what was there at the end.
+func eventually(t *testing.T, what string, ok func() bool, tell func() any) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		if ok() {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s did not come about; there is %v", what, tell())
+		}
+	}
+}
+
+// reaches waits until a post is in a state, and returns the full record.
+func (o org) reaches(t *testing.T, post, state string) (got m) {
+	t.Helper()
+	eventually(t, "state "+state, func() bool {
+		got = o.get(t, "/posts/"+post).want(t, http.StatusOK).object(t)
+		return got["state"] == state
+	}, func() any { return got })
+	return got
+}
+
+// fault scripts the pretend platform for one account.
+func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
+	t.Helper()
+	body := m{"account": c.account, "match": match, "action": action}
+	for k, v := range more {
+		body[k] = v
+	}
+	r.platform(t, http.MethodPost, "/_sim/faults", body).want(t, http.StatusCreated)
+}
+
+func (r *rig) platform(t *testing.T, method, path string, body any) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.sandbox+path, strings.NewReader(string(encode(t, body))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(raw)}
+}
+
+// published is what the judge has of an account, oldest first.
+func (r *rig) published(t *testing.T, c channel) []m {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.sandbox+"/_sim/posts?account="+c.account, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var out struct{ Posts []m }
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Posts
+}
+
+// texts is what an account published, oldest first.
+func (r *rig) texts(t *testing.T, c channel) string {
+	t.Helper()
+	var out []string
+	for _, p := range r.published(t, c) {
+		out = append(out, p["text"].(string))
+	}
+	return strings.Join(out, " | ")
+}
