@@ -1,0 +1,84 @@
+package publishing_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+func TestWireStates(t *testing.T) {
+	t.Parallel()
+	want := map[publishing.State][2]string{
+		"DRAFT": {"DRAFT", "draft"}, "WAITING": {"QUEUE", "scheduled"}, "QUEUE": {"QUEUE", "scheduled"}, "PUBLISHING": {"QUEUE", "scheduled"},
+		"UNKNOWN": {"QUEUE", "scheduled"}, "PUBLISHED": {"PUBLISHED", "published"}, "ERROR": {"ERROR", "failed"},
+	}
+	for _, s := range publishing.States() {
+		if got := [2]string{s.Wire(), s.Status()}; got != want[s] {
+			t.Errorf("%s: %v, want %v", s, got, want[s])
+		}
+	}
+	if publishing.State("GONE").Valid() || len(want) != len(publishing.States()) {
+		t.Error("the list of states and the table differ")
+	}
+}
+
+func TestMove(t *testing.T) {
+	t.Parallel()
+	for _, s := range publishing.States() {
+		for _, unknown := range []bool{false, true} {
+			for _, published := range []bool{false, true} {
+				for _, republish := range []bool{false, true} {
+					free := !s.Claimed() && (republish || s != publishing.StatePublished && !published && !unknown)
+					err := publishing.Move(s, unknown, published, republish)
+					if free != (err == nil) || !free && !fault.Is(err, fault.Conflict) {
+						t.Errorf("%s unknown=%v published=%v republish=%v: %v", s, unknown, published, republish, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestCreateValidate(t *testing.T) {
+	t.Parallel()
+	good := func() publishing.CreatePosts {
+		return publishing.CreatePosts{Type: publishing.CreateSchedule, Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+			Entries: []publishing.CreateEntry{{Integration: "x", Value: []publishing.CreateValue{{Content: "a"}, {Content: "b", Delay: 5}}}}}
+	}
+	if err := good().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		field string
+		spoil func(*publishing.CreatePosts)
+	}{
+		"unknown type":           {"type", func(c *publishing.CreatePosts) { c.Type = "later" }},
+		"no date":                {"date", func(c *publishing.CreatePosts) { c.Date = time.Time{} }},
+		"a date out of reach":    {"date", func(c *publishing.CreatePosts) { c.Date = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }},
+		"no entries":             {"posts", func(c *publishing.CreatePosts) { c.Entries = nil }},
+		"no channel":             {"posts.0.integration.id", func(c *publishing.CreatePosts) { c.Entries[0].Integration = "" }},
+		"no parts":               {"posts.0.value", func(c *publishing.CreatePosts) { c.Entries[0].Value = nil }},
+		"NUL in a text":          {"posts.0.value.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Value[0].Content = "a\x00" }},
+		"bytes that are no text": {"posts.0.value.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Value[0].Content = "\xff" }},
+		"a delayed first part":   {"posts.0.value.0.delay", func(c *publishing.CreatePosts) { c.Entries[0].Value[0].Delay = 1 }},
+		"a negative delay":       {"posts.0.value.1.delay", func(c *publishing.CreatePosts) { c.Entries[0].Value[1].Delay = -1 }},
+		"a long alt text": {"posts.0.value.0.image.0.alt", func(c *publishing.CreatePosts) {
+			c.Entries[0].Value[0].Image = []publishing.CreateImage{{ID: "i", Alt: strings.Repeat("x", 2001)}}
+		}},
+		"a repeat": {"inter", func(c *publishing.CreatePosts) { c.Interval = 7 }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cmd := good()
+			c.spoil(&cmd)
+			var f *fault.Error
+			if err := cmd.Validate(); !errors.As(err, &f) || f.Kind != fault.Invalid || len(f.Fields) != 1 || f.Fields[0].Name != c.field {
+				t.Fatalf("%+v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,77 @@
+package service_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+)
+
+var cfg = publishingservice.Config{RequestDeadline: 10 * time.Second, SettleTime: 60 * time.Second, UnknownFor: 12 * time.Minute}
+
+func doubt(grade publishing.Grade, age time.Duration, gone, ended bool, looks int) publishingservice.Doubt {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return publishingservice.Doubt{HolderGone: gone, Now: now, Work: publishingservice.Work{
+		Channel: publishing.Channel{Grade: grade}, Committing: now.Add(-age), CallEnded: ended, Looks: looks}}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	const early, ripe, old = time.Second, 71 * time.Second, 13 * time.Minute
+	for name, c := range map[string]struct {
+		found connector.Outcome
+		d     publishingservice.Doubt
+		want  publishingservice.Result
+	}{
+		"found is found, whoever sent it":                {connector.Published, doubt("C", early, false, false, 1), publishingstore.ResultPublished},
+		"absent on A goes again at once":                 {connector.NotPublished, doubt("A", early, false, false, 1), publishingstore.ResultRetry},
+		"absent on C waits while the sender may live":    {connector.NotPublished, doubt("C", ripe, false, false, 1), publishingstore.ResultLater},
+		"absent on C waits while the call may arrive":    {connector.NotPublished, doubt("C", early, true, false, 1), publishingstore.ResultLater},
+		"absent on C goes again once the sender is gone": {connector.NotPublished, doubt("C", ripe, true, false, 1), publishingstore.ResultRetry},
+		"absent on C goes again once the call has ended": {connector.NotPublished, doubt("C", ripe, false, true, 1), publishingstore.ResultRetry},
+		"absent on D needs more than two looks":          {connector.NotPublished, doubt("D", ripe, true, false, 2), publishingstore.ResultLater},
+		"absent on D thrice":                             {connector.NotPublished, doubt("D", ripe, true, false, 3), publishingstore.ResultRetry},
+		"no answer is asked for again":                   {connector.CannotTell, doubt("C", ripe, true, true, 3), publishingstore.ResultLater},
+		"no answer for long is given up":                 {connector.CannotTell, doubt("C", old, true, true, 9), publishingstore.ResultError},
+		"no answer for long on A goes again":             {connector.CannotTell, doubt("A", old, true, true, 9), publishingstore.ResultRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := publishingservice.Decide(c.found, c.d, cfg); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnAbsentPostIsNeverSentAgainTooEarly(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		grade := rapid.SampledFrom([]publishing.Grade{"C", "D"}).Draw(t, "grade")
+		age := time.Duration(rapid.IntRange(0, 900).Draw(t, "seconds")) * time.Second
+		gone, ended := rapid.Bool().Draw(t, "gone"), rapid.Bool().Draw(t, "ended")
+		d := doubt(grade, age, gone, ended, rapid.IntRange(1, 9).Draw(t, "looks"))
+		if publishingservice.Decide(connector.NotPublished, d, cfg) == publishingstore.ResultRetry && (age <= 70*time.Second || !gone && !ended) {
+			t.Fatalf("sent again after %v, gone=%v ended=%v", age, gone, ended)
+		}
+		if wait := publishingservice.NextLook(d, cfg); wait <= 0 || wait > 2*time.Minute {
+			t.Fatalf("next look in %v", wait)
+		}
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 100).Draw(t, "attempt")
+		d := publishingservice.Backoff(n, rapid.Float64Range(0, 1).Draw(t, "jitter"))
+		if d < 100*time.Millisecond || d > 5*time.Minute || n < 5 && d > time.Second<<n {
+			t.Fatalf("%v after try %d", d, n)
+		}
+	})
+}
