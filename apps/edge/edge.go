@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 
 	"github.com/gofiber/fiber/v2"
@@ -50,6 +51,10 @@ type Server struct {
 	document []byte
 	page     *page
 	sandbox  *sandbox
+
+	mu      sync.Mutex
+	ln      net.Listener
+	stopped bool
 }
 
 // New builds the edge. Nothing listens yet.
@@ -110,8 +115,12 @@ func (s *Server) build() {
 	server.CloseOnShutdown = true
 }
 
-// Listen serves until Shutdown; it returns nil then.
+// Listen serves until Shutdown; it returns nil then, also when Shutdown came first.
 func (s *Server) Listen(ln net.Listener) error {
+	ln = &closeOnce{Listener: ln}
+	if !s.hold(ln) {
+		return ln.Close()
+	}
 	if err := s.app.Listener(ln); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
@@ -121,7 +130,36 @@ func (s *Server) Listen(ln net.Listener) error {
 // Shutdown tells the health check, takes no new connections and waits for running requests until ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
-	return s.app.ShutdownWithContext(ctx)
+	s.mu.Lock()
+	s.stopped = true
+	ln := s.ln
+	s.mu.Unlock()
+	if ln == nil {
+		return nil
+	}
+	// The server may not have begun to accept, and then knows nothing of the listener yet.
+	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
+}
+
+// hold keeps the listener for Shutdown; false when Shutdown came first.
+func (s *Server) hold(ln net.Listener) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ln = ln
+	return !s.stopped
+}
+
+// closeOnce is a listener that two may close.
+type closeOnce struct {
+	net.Listener
+	once sync.Once
+	err  error
+}
+
+// Close closes at the first call and answers the same to every other.
+func (l *closeOnce) Close() error {
+	l.once.Do(func() { l.err = l.Listener.Close() })
+	return l.err
 }
 
 // Drain makes the health check fail while everything else goes on, so that a balancer looks elsewhere before Shutdown.

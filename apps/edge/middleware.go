@@ -3,6 +3,7 @@ package edge
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -69,7 +70,10 @@ func (s *Server) patience(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 
 // refuse is where every fault becomes an answer.
 func (s *Server) refuse(c *fiber.Ctx, err error) error {
-	request.From(c.Context()).Err = err
+	var routing *fiber.Error
+	if !errors.As(err, &routing) { // the router's words repeat the path
+		request.From(c.Context()).Err = err
+	}
 	return problem.Of(err, s.cfg.frontend()+"/billing").Write(c)
 }
 

@@ -28,7 +28,7 @@ func TestIdempotencyKey(t *testing.T) {
 		o := first.organization(t)
 		c := o.channel(t, "A")
 		id := o.create(t, later(c.id, part("before")))
-		body := request("now", time.Now(), m{"integration": m{"id": c.id}, "group": o.get(t, "/posts/" + id).object(t)["group"], "value": []m{part("after")}})
+		body := request("now", time.Now(), m{"integration": m{"id": c.id}, "group": o.get(t, "/posts/"+id).object(t)["group"], "value": []m{part("after")}})
 		for _, a := range burst(t, o, []*rig{first, second}, 40, body) {
 			a.want(t, http.StatusCreated)
 		}
@@ -47,7 +47,9 @@ func TestIdempotencyKey(t *testing.T) {
 		d := o.do(t, http.MethodPost, "/posts", later(c.id, part("two")), "Idempotency-Key", "k").want(t, http.StatusCreated)
 		o.prefix = "/api/public/v1"
 		e := o.do(t, http.MethodPost, "/posts", body, "Idempotency-Key", "k").want(t, http.StatusCreated)
-		marks := func(a answer) string { return a.header.Get("Idempotent-Replayed") + "/" + a.header.Get("Idempotent-Mismatch") }
+		marks := func(a answer) string {
+			return a.header.Get("Idempotent-Replayed") + "/" + a.header.Get("Idempotent-Mismatch")
+		}
 		if got := strings.Join([]string{marks(a), marks(b), marks(d), marks(e)}, " "); got != "/ true/ true/true true/" {
 			t.Fatalf("marks: %s", got)
 		}

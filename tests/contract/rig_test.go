@@ -287,7 +287,10 @@ func (r *rig) sendQuietly(req *http.Request) answer {
 	return answer{resp.StatusCode, resp.Header, string(raw)}
 }
 
-func (o org) get(t *testing.T, path string) answer { t.Helper(); return o.do(t, http.MethodGet, path, nil) }
+func (o org) get(t *testing.T, path string) answer {
+	t.Helper()
+	return o.do(t, http.MethodGet, path, nil)
+}
 
 // create posts and returns the first post's id.
 func (o org) create(t *testing.T, body any, headers ...string) string {

@@ -38,6 +38,9 @@ func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 			rules = append(rules, "body is not valid JSON of the expected shape")
 		}
 	}
+	if msg == "request body is required" {
+		rules = []string{"body is required"}
+	}
 	if len(rules) > 0 {
 		b.list(rules)
 	}

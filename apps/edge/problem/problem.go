@@ -16,8 +16,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Body is the one error body. Msg is always one readable string; Message is a list when fields are at fault.
-type Body struct {
+// Fault is the one error body. Msg is always one readable string; Message is a list when fields are at fault.
+type Fault struct {
 	StatusCode int            `json:"statusCode" doc:"The HTTP status."`
 	Message    Text           `json:"message"`
 	Msg        string         `json:"msg" doc:"What went wrong, in one sentence."`
@@ -63,13 +63,13 @@ func (Text) Schema(huma.Registry) *huma.Schema {
 }
 
 // Error makes the body an error for huma.
-func (b *Body) Error() string { return b.Msg }
+func (b *Fault) Error() string { return b.Msg }
 
 // GetStatus tells huma the status.
-func (b *Body) GetStatus() int { return b.StatusCode }
+func (b *Fault) GetStatus() int { return b.StatusCode }
 
 // GetHeaders tells huma the headers.
-func (b *Body) GetHeaders() http.Header { return b.headers }
+func (b *Fault) GetHeaders() http.Header { return b.headers }
 
 type row struct {
 	status int
@@ -109,8 +109,8 @@ func table(kind fault.Kind) row {
 const internal = "Internal server error"
 
 // Of turns any error into the answer for it. Billing is the address told with 402.
-func Of(err error, billing string) *Body {
-	var body *Body
+func Of(err error, billing string) *Fault {
+	var body *Fault
 	if errors.As(err, &body) {
 		return body
 	}
@@ -135,11 +135,11 @@ func Of(err error, billing string) *Body {
 	return b
 }
 
-func plain(status int, words string) *Body {
-	return &Body{StatusCode: status, Message: Text{One: words}, Msg: words, headers: http.Header{}}
+func plain(status int, words string) *Fault {
+	return &Fault{StatusCode: status, Message: Text{One: words}, Msg: words, headers: http.Header{}}
 }
 
-func (b *Body) detail(f *fault.Error) {
+func (b *Fault) detail(f *fault.Error) {
 	if b.StatusCode >= 500 && b.StatusCode != http.StatusServiceUnavailable && b.StatusCode != http.StatusNotImplemented {
 		return
 	}
@@ -162,19 +162,19 @@ func (b *Body) detail(f *fault.Error) {
 	}
 }
 
-func (b *Body) list(rules []string) {
+func (b *Fault) list(rules []string) {
 	b.Message = Text{Many: rules}
 	b.Msg = rules[0]
 	b.Word = http.StatusText(b.StatusCode)
 }
 
-func (b *Body) wait(d time.Duration) {
+func (b *Fault) wait(d time.Duration) {
 	b.RetryAfter = max(1, int(math.Ceil(d.Seconds())))
 	b.headers.Set("Retry-After", strconv.Itoa(b.RetryAfter))
 }
 
 // ofFiber says what the router has to say without repeating the path.
-func ofFiber(e *fiber.Error) *Body {
+func ofFiber(e *fiber.Error) *Fault {
 	switch {
 	case e.Code == http.StatusNotFound:
 		return plain(e.Code, "There is no such route.")
@@ -188,7 +188,7 @@ func ofFiber(e *fiber.Error) *Body {
 }
 
 // Write answers with the body.
-func (b *Body) Write(c *fiber.Ctx) error {
+func (b *Fault) Write(c *fiber.Ctx) error {
 	for name, values := range b.headers {
 		for _, v := range values {
 			c.Set(name, v)

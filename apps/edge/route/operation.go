@@ -30,6 +30,6 @@ func Content(op huma.Operation, status int, description, contentType string, sch
 }
 
 func (t *Table) describeError(op *huma.Operation, status int) {
-	schema := t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem.Body](), true, "")
+	schema := t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem.Fault](), true, "")
 	*op = Content(*op, status, http.StatusText(status), "application/json", schema)
 }

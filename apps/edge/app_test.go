@@ -1,0 +1,347 @@
+package edge_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/apps/edge"
+	"crier/platform/clock"
+	"crier/platform/fault"
+)
+
+const goodLogin = `{"provider":"LOCAL","email":" Ada@Example.org","password":"right"}`
+
+func TestLoginSetsTheCookie(t *testing.T) {
+	t.Parallel()
+	for base, secure := range map[string]bool{"http://localhost:4000": false, "http://127.0.0.1:4000": false, "https://crier.test": true, "http://crier.test": true} {
+		s := start(t, map[string]string{"BASE_URL": base})
+		a := s.call(t, "POST", "/auth/login", goodLogin, "Content-Type", "application/json", "Origin", base)
+		want(t, a, 201, `{"login":true}`)
+		c := strings.ToLower(a.header.Get("Set-Cookie"))
+		for _, part := range []string{"auth=session-token", "httponly", "samesite=lax", "path=/"} {
+			if !strings.Contains(c, part) {
+				t.Errorf("%s is not in %s", part, c)
+			}
+		}
+		if strings.Contains(c, "secure") != secure || strings.Contains(c, "domain") || a.header.Get("Reload") != "true" {
+			t.Errorf("%s: %v", base, a.header)
+		}
+	}
+}
+
+func TestLoginRefusals(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	json := []string{"Content-Type", "application/json"}
+	for name, c := range map[string]struct {
+		body    string
+		headers []string
+		status  int
+	}{
+		"a form":                    {goodLogin, []string{"Content-Type", "text/plain"}, 400},
+		"no content type":           {goodLogin, nil, 400},
+		"another site":              {goodLogin, append([]string{"Origin", "https://evil.test"}, json...), 403},
+		"an opaque origin":          {goodLogin, append([]string{"Origin", "null"}, json...), 403},
+		"another site's fetch":      {goodLogin, append([]string{"Sec-Fetch-Site", "cross-site"}, json...), 403},
+		"a cookie from nowhere":     {goodLogin, append([]string{"Cookie", "track=1"}, json...), 403},
+		"no object":                 {"[]", json, 400},
+		"nothing":                   {"", json, 400},
+		"numbers":                   {`{"email":1,"password":2}`, json, 400},
+		"no address":                {`{"email":"ada","password":"right"}`, json, 400},
+		"another way of signing in": {`{"provider":"GITHUB","email":"ada@example.org","password":"right"}`, json, 400},
+		"a very long password":      {`{"email":"ada@example.org","password":"` + strings.Repeat("x", 129) + `"}`, json, 400},
+		"a wrong password":          {`{"email":"ada@example.org","password":"wrong"}`, json, 400},
+	} {
+		a := s.call(t, "POST", "/auth/login", c.body, c.headers...)
+		if a.status != c.status || a.header.Get("Set-Cookie") != "" {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+	want(t, s.call(t, "POST", "/auth/login", goodLogin, append([]string{"Sec-Fetch-Site", "same-origin", "Cookie", "track=1"}, json...)...), 201)
+	want(t, s.call(t, "POST", "/auth/login", goodLogin, json...), 201)
+}
+
+// hand is a clock that is set by hand.
+type hand struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (h *hand) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+func (h *hand) forward(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now = h.now.Add(d)
+}
+
+var _ clock.Clock = (*hand)(nil)
+
+func TestLoginIsThrottled(t *testing.T) {
+	t.Parallel()
+	h := &hand{now: day}
+	s := start(t, nil, func(d *edge.Deps) { d.Clock = h })
+	try := func(email, password string, more ...string) answer {
+		return s.call(t, "POST", "/auth/login", `{"email":"`+email+`","password":"`+password+`"}`, append([]string{"Content-Type", "application/json"}, more...)...)
+	}
+	for range 10 {
+		want(t, try("ada@example.org", "right"), 201)
+	}
+	for range 5 {
+		want(t, try("ada@example.org", "wrong"), 400)
+	}
+	a := try("ADA@example.org", "right", "X-Forwarded-For", "9.9.9.9")
+	want(t, a, 429, `"retryAfter":900`)
+	if a.header.Get("Retry-After") != "900" {
+		t.Errorf("%v", a.header)
+	}
+	for i := range 15 {
+		want(t, try(string(rune('a'+i))+"@example.org", "wrong"), 400)
+	}
+	want(t, try("bob@example.org", "wrong"), 429)
+	h.forward(15 * time.Minute)
+	want(t, try("ada@example.org", "right"), 201)
+}
+
+func TestTrustedProxiesTellTheClient(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.0/8,10.0.0.1"})
+	try := func(forwarded string) int {
+		return s.call(t, "POST", "/auth/login", `{"email":"ada@example.org","password":"wrong"}`, "Content-Type", "application/json", "X-Forwarded-For", forwarded).status
+	}
+	for range 5 {
+		if got := try("1.2.3.4, 5.5.5.5, 10.0.0.1"); got != 400 {
+			t.Fatal(got)
+		}
+	}
+	if try("6.6.6.6, 5.5.5.5") != 429 {
+		t.Error("what a client writes in front of its address counts as another client")
+	}
+	if try("1.2.3.4, 7.7.7.7") != 400 {
+		t.Error("another client is refused")
+	}
+}
+
+func TestSessionsByCookieAndHeader(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	path := "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=/app&onboarding=true"
+	a := s.call(t, "GET", path, "", "Cookie", "auth="+goodSession+"; showorg=o1")
+	want(t, a, 200, `{"url":"the-state"}`)
+	if a.header.Get("X-RateLimit-Limit") != "600" || a.header.Get("X-RateLimit-Remaining") != "599" {
+		t.Errorf("%v", a.header)
+	}
+	want(t, s.call(t, "GET", path, "", "auth", goodSession, "showorg", "o2"), 200)
+	if strings.Join(s.orgs, " ") != "o1 o2" || s.begun.Connector != "sandbox" || s.begun.ReturnURL != "/app" || !s.begun.Onboarding || s.begun.Refresh != "" {
+		t.Errorf("%v %+v", s.orgs, s.begun)
+	}
+	for _, h := range [][]string{nil, {"Cookie", "auth=old"}, {"auth", "old"}, {"Authorization", goodKey}} {
+		a := s.call(t, "GET", path, "", h...)
+		want(t, a, 401, `"statusCode":401`)
+		if a.header.Get("Logout") != "true" || !strings.Contains(a.header.Get("Set-Cookie"), "auth=;") {
+			t.Errorf("%v: %v", h, a.header)
+		}
+	}
+	for _, bad := range []string{"javascript:alert(1)", "//evil.test", "ftp://x/", "/%5Cevil", "relative"} {
+		want(t, s.call(t, "GET", "/integrations/social/sandbox?redirectUrl="+bad, "", "auth", goodSession), map[bool]int{true: 400, false: 200}[bad != "x"], "redirectUrl")
+	}
+}
+
+func TestOtherSitesCannotUseTheCookie(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test:443/ui"})
+	cookie := []string{"Cookie", "auth=" + goodSession}
+	for name, c := range map[string]struct {
+		headers []string
+		status  int
+	}{
+		"nothing said":      {cookie, 403},
+		"another origin":    {append([]string{"Origin", "https://evil.test"}, cookie...), 403},
+		"a longer name":     {append([]string{"Origin", baseURL + ".evil.test"}, cookie...), 403},
+		"same site":         {append([]string{"Sec-Fetch-Site", "same-site"}, cookie...), 403},
+		"origin and fetch":  {append([]string{"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"}, cookie...), 403},
+		"own origin":        {append([]string{"Origin", baseURL}, cookie...), 201},
+		"frontend's origin": {append([]string{"Origin", "https://app.test"}, cookie...), 201},
+		"same origin fetch": {append([]string{"Sec-Fetch-Site", "same-origin"}, cookie...), 201},
+		"header instead":    {[]string{"auth", goodSession, "Origin", "https://evil.test"}, 201},
+	} {
+		if a := s.call(t, "POST", "/user/logout", "", c.headers...); a.status != c.status {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+	}
+}
+
+func TestLogoutClearsEverything(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := s.call(t, "POST", "/user/logout", "", "auth", goodSession)
+	want(t, a, 201)
+	cookies := strings.Join(a.header.Values("Set-Cookie"), "\n")
+	for _, part := range []string{"auth=;", "showorg=;", "impersonate=;", "1970"} {
+		if !strings.Contains(cookies, part) {
+			t.Errorf("%s is not in %s", part, cookies)
+		}
+	}
+	if a.header.Get("Logout") != "true" || a.body != "" || len(s.ids) != 1 {
+		t.Errorf("%+v %v", a, s.ids)
+	}
+}
+
+func TestSessionThrottle(t *testing.T) {
+	t.Parallel()
+	h := &hand{now: day}
+	s := start(t, map[string]string{"APP_LIMIT": "2"}, func(d *edge.Deps) { d.Clock = h })
+	get := func() answer { return s.call(t, "GET", "/integrations/list", "", "auth", goodSession) }
+	want(t, get(), 501)
+	want(t, get(), 501)
+	want(t, get(), 429, `"retryAfter":60`)
+	h.forward(time.Minute)
+	want(t, get(), 501)
+}
+
+func TestConnectingAChannel(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	want(t, s.call(t, "GET", "/integrations", ""), 200, `"article":[]`, `"identifier":"sandbox"`, `"customFields":[{"key":"name","label":"Name","validation":".+","type":"text"}]`, `"isExternal":false`)
+	body := `{"state":"st","code":"Y29kZQ==","timezone":"60","extra":1}`
+	a := s.call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json")
+	want(t, a, 201, `"identifier":"sandbox"`, `"onboarding":true`, `"pages":[]`, `"inBetweenSteps":false`)
+	if s.finished.State != "st" || s.finished.Code != "Y29kZQ==" || s.finished.Timezone != "60" || s.finished.Connector != "sandbox" {
+		t.Errorf("%+v", s.finished)
+	}
+	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", `{"code":null}`, "Content-Type", "application/json"), 400, "state is required", "code must be a string")
+	s.err = fault.New(fault.Invalid, "fake", "The state is not known; begin again.")
+	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json"), 400, "begin again")
+}
+
+func TestCORSIsForTheDashboardOnly(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})
+	a := s.call(t, "OPTIONS", "/user/logout", "", "Origin", "https://app.test", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "auth")
+	if a.status != 204 || a.header.Get("Access-Control-Allow-Origin") != "https://app.test" || a.header.Get("Access-Control-Allow-Credentials") != "true" || !strings.Contains(a.header.Get("Access-Control-Allow-Headers"), "showorg") {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	a = s.call(t, "GET", "/health", "", "Origin", "https://app.test")
+	if !strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "reload") {
+		t.Errorf("%v", a.header)
+	}
+	a = s.call(t, "GET", "/health", "", "Origin", "https://evil.test")
+	if a.header.Get("Access-Control-Allow-Origin") != "" {
+		t.Errorf("%v", a.header)
+	}
+}
+
+func TestFilesInRanges(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	path := picture.Path()
+	a := s.call(t, "GET", path, "")
+	want(t, a, 200, "0123456789")
+	for name, value := range map[string]string{
+		"Content-Type": "image/png", "X-Content-Type-Options": "nosniff", "Content-Disposition": "inline", "Accept-Ranges": "bytes", "Content-Length": "10",
+		"Cache-Control": "public, max-age=31536000, immutable", "Content-Security-Policy": "sandbox; default-src 'none'",
+	} {
+		if a.header.Get(name) != value {
+			t.Errorf("%s: %q", name, a.header.Get(name))
+		}
+	}
+	for asked, c := range map[string]struct {
+		status       int
+		body, range_ string
+	}{
+		"bytes=0-3": {206, "0123", "bytes 0-3/10"}, "bytes=7-": {206, "789", "bytes 7-9/10"}, "bytes=-2": {206, "89", "bytes 8-9/10"},
+		"bytes=5-99": {206, "56789", "bytes 5-9/10"}, "bytes=10-": {416, "", "bytes */10"}, "bytes=x": {416, "", "bytes */10"},
+		"bytes=0-1,3-4": {200, "0123456789", ""}, "lines=1-2": {200, "0123456789", ""},
+	} {
+		a := s.call(t, "GET", path, "", "Range", asked)
+		if a.status != c.status || c.body != "" && a.body != c.body || a.header.Get("Content-Range") != c.range_ {
+			t.Errorf("%s: %d %q %v", asked, a.status, a.body, a.header)
+		}
+	}
+	head := s.call(t, "HEAD", path, "", "Range", "bytes=0-3")
+	if head.status != 206 || head.body != "" || head.header.Get("Content-Length") != "4" {
+		t.Errorf("%+v", head)
+	}
+	want(t, s.call(t, "GET", path, "", "If-None-Match", a.header.Get("ETag")), 304)
+	want(t, s.call(t, "GET", path, "", "Range", "bytes=0-3", "If-Range", `"other"`), 200)
+	want(t, s.call(t, "GET", "/files/"+picture.Key+"/dog.png", ""), 404)
+	want(t, s.call(t, "GET", "/files/other/cat.png", ""), 404)
+}
+
+func TestSandboxPageIsReachedAndNothingElse(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asked []string
+	far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, r.Method+" "+r.URL.String()+r.Header.Get("Authorization")+r.Header.Get("Cookie"))
+		w.Header().Set("Content-Type", "text/html")
+		w.Header().Set("Set-Cookie", "a=b")
+		_, _ = w.Write([]byte("page"))
+	}))
+	t.Cleanup(far.Close)
+	s := start(t, nil, func(d *edge.Deps) { d.SandboxURL = far.URL })
+	a := s.call(t, "GET", "/sandbox", "")
+	if a.status != 302 || !strings.HasSuffix(a.header.Get("Location"), "/sandbox/") {
+		t.Errorf("%d %v", a.status, a.header)
+	}
+	a = s.call(t, "GET", "/sandbox/?account=a", "", "Authorization", goodKey, "Cookie", "auth="+goodSession)
+	want(t, a, 200, "page")
+	if a.header.Get("Set-Cookie") != "" || a.header.Get("X-Content-Type-Options") != "nosniff" || a.header.Get("X-Request-Id") == "" {
+		t.Errorf("%v", a.header)
+	}
+	want(t, s.call(t, "HEAD", "/sandbox/media/abc", ""), 200)
+	want(t, s.call(t, "GET", "/sandbox/picture/abc", ""), 200)
+	want(t, s.call(t, "GET", "/sandbox/style.css", ""), 200)
+	for _, path := range []string{"/sandbox/api/posts", "/sandbox/_sim/posts", "/sandbox/media/..%2f_sim", "/sandbox/media/../_sim/posts", "/sandbox/media/a/../../api/posts", "/sandbox/media/%2e%2e", "/sandbox/x"} {
+		if a := s.call(t, "GET", path, ""); a.status != 404 {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+	if a := s.call(t, "POST", "/sandbox/", "{}"); a.status != 405 {
+		t.Errorf("POST: %d", a.status)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if got := strings.Join(asked, "; "); got != "GET /?account=a; HEAD /media/abc; GET /picture/abc; GET /style.css" {
+		t.Errorf("asked: %s", got)
+	}
+}
+
+func TestWithoutSandboxThereIsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	want(t, s.call(t, "GET", "/sandbox", ""), 404)
+	want(t, s.call(t, "GET", "/sandbox/", ""), 404)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := "http://" + ln.Addr().String()
+	ln.Close()
+	s = start(t, nil, func(d *edge.Deps) { d.SandboxURL = gone })
+	want(t, s.call(t, "GET", "/sandbox/", ""), 503)
+}
+
+func TestDocumentsAreServed(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := s.call(t, "GET", "/openapi.json", "")
+	want(t, a, 200, `"openapi": "3.1`)
+	page := s.call(t, "GET", "/docs", "")
+	want(t, page, 200, "/public/v1/posts/{id}/status", "Idempotency-Key", "posts", "Not built yet", "postId")
+	policy := page.header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || strings.Contains(policy, "unsafe") || strings.Contains(page.body, "<script") || strings.Contains(page.body, "ZgotmplZ") {
+		t.Errorf("%s", policy)
+	}
+}

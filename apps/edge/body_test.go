@@ -1,0 +1,216 @@
+package edge_test
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// hidden is a request that must never run: its trace would be an id that only it deletes.
+const hidden = "DELETE /public/v1/posts/smuggled HTTP/1.1\r\nHost: x\r\nAuthorization: " + goodKey + "\r\nContent-Length: 0\r\n\r\n"
+
+// raw sends bytes as they are on one connection, and reads until the server closes it or nothing more comes.
+func (r *running) raw(t *testing.T, message string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() { _, _ = io.WriteString(conn, message) }() // the server may close before the end
+	_ = conn.SetReadDeadline(time.Now().Add(400 * time.Millisecond))
+	out, _ := io.ReadAll(conn) // a reset or the deadline is an end, too
+	return string(out)
+}
+
+func chunked(body string) string { return fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(body), body) }
+
+func TestRequestsHiddenInBodiesNeverRun(t *testing.T) {
+	t.Parallel()
+	auth := "Authorization: " + goodKey + "\r\n"
+	form := "Content-Type: multipart/form-data; boundary=b\r\n"
+	big := strings.Repeat(" ", 2<<20)
+	for name, c := range map[string]struct {
+		head, body string
+		refuse     bool
+		status     string
+	}{
+		"upload without key":       {"POST /public/v1/upload HTTP/1.1\r\n" + form, hidden, false, " 401 "},
+		"large upload without key": {"POST /public/v1/upload HTTP/1.1\r\n" + form, big + hidden, false, ""},
+		"upload refused by limit":  {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, hidden, true, " 429 "},
+		"upload of another type":   {"POST /public/v1/upload HTTP/1.1\r\n" + auth + "Content-Type: text/plain\r\n", hidden, false, " 400 "},
+		"upload that is malformed": {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, "--b\r\n\r\n" + hidden, false, " 400 "},
+		"upload that is too large": {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, "--b\r\nContent-Disposition: form-data; name=file; filename=a\r\n\r\n" + strings.Repeat("x", 300<<10) + hidden, false, ""},
+		"JSON that is too long":    {"PUT /public/v1/posts/p/status HTTP/1.1\r\n" + auth, big + hidden, false, ""},
+		"JSON without key":         {"POST /public/v1/posts HTTP/1.1\r\n", hidden, false, " 401 "},
+		"a GET with a body":        {"GET /public/v1/is-connected HTTP/1.1\r\n" + auth, hidden, false, " 200 "},
+		"a DELETE with a body":     {"DELETE /public/v1/posts/other HTTP/1.1\r\n" + auth, hidden, false, " 200 "},
+		"no such route":            {"POST /nowhere HTTP/1.1\r\n", hidden, false, " 404 "},
+		"no such method":           {"BREW /public/v1/posts HTTP/1.1\r\n", hidden, false, " 405 "},
+		"a preflight":              {"OPTIONS /public/v1/posts HTTP/1.1\r\nOrigin: http://a\r\nAccess-Control-Request-Method: POST\r\n", hidden, false, " 204 "},
+		"a missing route":          {"POST /public/t HTTP/1.1\r\n", hidden, false, " 501 "},
+	} {
+		for _, form := range []string{"with a length", "in chunks"} {
+			t.Run(name+" "+form, func(t *testing.T) {
+				t.Parallel()
+				s := start(t, map[string]string{"UPLOAD_BODY_LIMIT": "200000"})
+				s.refused.Store(c.refuse)
+				framing, body := fmt.Sprintf("Content-Length: %d\r\n\r\n", len(c.body)), c.body
+				if form == "in chunks" {
+					framing, body = "Transfer-Encoding: chunked\r\n\r\n", chunked(c.body)
+				}
+				out := s.raw(t, strings.Replace(c.head, "HTTP/1.1\r\n", "HTTP/1.1\r\nHost: x\r\n", 1)+framing+body)
+				if !strings.Contains(out, c.status) {
+					t.Errorf("no %q in %q", c.status, out)
+				}
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				if strings.Contains(strings.Join(s.ids, " "), "smuggled") {
+					t.Errorf("the hidden request ran: %q", out)
+				}
+			})
+		}
+	}
+}
+
+func TestBrokenChunksCloseTheConnection(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, path := range []string{"/public/v1/posts", "/public/v1/upload", "/nowhere"} {
+		out := s.raw(t, "POST "+path+" HTTP/1.1\r\nHost: x\r\nAuthorization: "+goodKey+"\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n0\r\n\r\n"+hidden)
+		if n := strings.Count(out, "HTTP/1.1 "); n > 1 {
+			t.Errorf("%s: %d answers: %q", path, n, out)
+		}
+	}
+	if len(s.ids) != 0 {
+		t.Errorf("ran: %v", s.ids)
+	}
+}
+
+func TestPipelinedRequestsAllRun(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	one := "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: " + goodKey + "\r\n"
+	out := s.raw(t, one+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(goodPost))+goodPost+
+		one+"Transfer-Encoding: chunked\r\n\r\n"+chunked(goodPost)+
+		strings.Replace(hidden, "smuggled", "piped", 1))
+	if strings.Count(out, "HTTP/1.1 201") != 2 || strings.Count(out, "HTTP/1.1 200") != 1 || len(s.creates) != 2 || len(s.ids) != 1 {
+		t.Errorf("%d creates, %v: %q", len(s.creates), s.ids, out)
+	}
+}
+
+func TestBodyCaps(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"BODY_LIMIT": "1000", "POST_BODY_LIMIT": "5000", "UPLOAD_BODY_LIMIT": "3000"})
+	pad := func(n int) string { return `{"status":"draft","pad":"` + strings.Repeat("x", n) + `"}` }
+	want(t, s.api(t, "PUT", "/public/v1/posts/p/status", pad(900)), 200)
+	want(t, s.api(t, "PUT", "/public/v1/posts/p/status", pad(1000)), 413, `"statusCode":413`)
+	want(t, s.api(t, "POST", "/public/v1/posts", strings.Replace(goodPost, `"x"`, `"`+strings.Repeat("x", 3000)+`"`, 1)), 201)
+	want(t, s.api(t, "POST", "/public/v1/posts", strings.Replace(goodPost, `"x"`, `"`+strings.Repeat("x", 5000)+`"`, 1)), 413)
+	for _, length := range []int64{0, -1} {
+		body, kind := upload(t, "file", "a.png", strings.NewReader(strings.Repeat("x", 4000)))
+		req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/public/v1/upload", io.MultiReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if req.ContentLength = length; length == 0 {
+			req.ContentLength = int64(body.Len())
+		}
+		req.Header.Set("Authorization", goodKey)
+		req.Header.Set("Content-Type", kind)
+		resp, err := noRedirects.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 413 {
+			t.Errorf("length %d: %d", length, resp.StatusCode)
+		}
+	}
+}
+
+func upload(t testing.TB, field, name string, r io.Reader) (*bytes.Buffer, string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	if err := w.WriteField("before", "something"); err != nil {
+		t.Fatal(err)
+	}
+	part, err := w.CreateFormFile(field, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(part, r); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &b, w.FormDataContentType()
+}
+
+func TestUploadAnswersTheMedium(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	body, kind := upload(t, "file", "png", strings.NewReader("content"))
+	a := s.call(t, "POST", "/public/v1/upload", body.String(), "Authorization", goodKey, "Content-Type", kind)
+	url := "http://crier.test/files/abcdefghijklmnopqrstuv/cat.png"
+	want(t, a, 201, `"id":"`+picture.ID.String()+`"`, `"url":"`+url+`"`, `"path":"`+url+`"`, `"name":"cat.png"`, `"originalName":"png"`, `"thumbnail":null`, `"alt":null`)
+	if s.uploaded != 7 {
+		t.Errorf("%d bytes", s.uploaded)
+	}
+	body, kind = upload(t, "other", "png", strings.NewReader("content"))
+	want(t, s.call(t, "POST", "/public/v1/upload", body.String(), "Authorization", goodKey, "Content-Type", kind), 400, "There is no file")
+	body, kind = upload(t, "file", "png", strings.NewReader("content"))
+	want(t, s.call(t, "POST", "/public/v1/upload", body.String()[:body.Len()-30], "Authorization", goodKey, "Content-Type", kind), 400)
+}
+
+// zeros is as long as it says and holds nothing in memory.
+type zeros struct{ left int64 }
+
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), z.left)
+	z.left -= n
+	return int(n), nil
+}
+
+func TestUploadOfAGigabyteHoldsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("moves a gigabyte")
+	}
+	s := start(t, nil)
+	const size = 1 << 30
+	head := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp4\"\r\n\r\n"
+	body := io.MultiReader(strings.NewReader(head), &zeros{size}, strings.NewReader("\r\n--b--\r\n"))
+	req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/public/v1/upload", bufio.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", goodKey)
+	req.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	resp, err := noRedirects.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	runtime.ReadMemStats(&after)
+	if resp.StatusCode != 201 || s.uploaded != size {
+		t.Errorf("%d, %d bytes", resp.StatusCode, s.uploaded)
+	}
+	if grown := int64(after.Sys) - int64(before.Sys); grown > 64<<20 {
+		t.Errorf("memory grew by %d MB", grown>>20)
+	}
+}

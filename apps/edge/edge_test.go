@@ -1,0 +1,368 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crier/apps/edge"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+const goodPost = `{"type":"schedule","date":"2026-05-01T10:00:00","shortLink":true,"order":"x","creationMethod":"CLI","tags":["a",{"value":"b","label":"b"}],
+"posts":[{"integration":{"id":"c1"},"group":"","value":[{"id":"","content":"Hi","image":["m1",{"id":"m2"},{"id":"r","path":"http://crier.test/files/k/a.png"},{"id":"","url":"/files/k/b.png","alt":"b"}]}]}]}`
+
+func decode[T any](t *testing.T, a answer) (out T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(a.body), &out); err != nil {
+		t.Fatalf("%d %q: %v", a.status, a.body, err)
+	}
+	return out
+}
+
+func want(t *testing.T, a answer, status int, parts ...string) {
+	t.Helper()
+	if a.status != status {
+		t.Errorf("answered %d, not %d: %s", a.status, status, a.body)
+	}
+	for _, p := range parts {
+		if !strings.Contains(a.body, p) {
+			t.Errorf("%q is not in %s", p, a.body)
+		}
+	}
+}
+
+func TestCreateTakesWhatClientsSend(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := s.api(t, "POST", "/public/v1/posts", goodPost, "Idempotency-Key", "k1")
+	want(t, a, 201, `[{"postId":"`+s.thread.Root.ID.String()+`","integration":"`+s.thread.Channel.ID.String()+`"}]`)
+	if a.header.Get("Idempotent-Replayed") != "" || a.header.Get("X-RateLimit-Limit") != "60" || a.header.Get("X-RateLimit-Remaining") != "59" || a.header.Get("X-RateLimit-Reset") != "1767323045" {
+		t.Errorf("headers: %v", a.header)
+	}
+	c := s.creates[0]
+	if !c.Date.Equal(time.Date(2026, 5, 1, 10, 0, 0, 0, time.UTC)) || c.Method != publishing.MethodCLI || c.IdempotencyKey != "k1" || len(c.RequestHash) != 32 {
+		t.Errorf("command: %+v", c)
+	}
+	e := c.Entries[0]
+	if e.Integration != "c1" || e.Group != "" || e.Settings != nil || e.Value[0].ID != "" || e.Value[0].Content != "Hi" {
+		t.Errorf("entry: %+v", e)
+	}
+	img := e.Value[0].Image
+	if img[0].ID != "m1" || img[1].ID != "m2" || img[2].URL != "http://crier.test/files/k/a.png" || img[3].URL != "/files/k/b.png" || img[3].Alt != "b" {
+		t.Errorf("images: %+v", img)
+	}
+}
+
+func TestRequestHashIgnoresMountAndMemberOrder(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.result.Replayed, s.result.Mismatch = true, true
+	one := `{"type":"draft","date":"2026-05-01","posts":[{"integration":{"id":"c"},"value":[{"content":"x"}]}]}`
+	two := `{"posts":[{"value":[{"content":"x"}],"integration":{"id":"c"}}], "date":"2026-05-01","type":"draft"}`
+	a := s.api(t, "POST", "/public/v1/posts", one)
+	s.api(t, "POST", "/api/public/v1/posts", two)
+	s.api(t, "POST", "/public/v1/posts", strings.Replace(two, `"x"`, `"y"`, 1))
+	if a.header.Get("Idempotent-Replayed") != "true" || a.header.Get("Idempotent-Mismatch") != "true" {
+		t.Errorf("headers: %v", a.header)
+	}
+	h := func(i int) string { return string(s.creates[i].RequestHash) }
+	if h(0) != h(1) || h(0) == h(2) {
+		t.Error("equal requests must have equal hashes and others must not")
+	}
+}
+
+func TestCreateRefusesWithFieldNames(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ body, part string }{
+		"an empty body":          {"", "body is required"},
+		"an array":               {"[]", "body must be a JSON object"},
+		"null":                   {"null", "body must be a JSON object"},
+		"two documents":          {"{} {}", "body must be one JSON object"},
+		"invalid text":           {"{\"type\":\"\xff\"}", "body must be UTF-8"},
+		"a number as content":    {`{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":5}]}]}`, "posts.0.value.0.content must be a string"},
+		"an object as type":      {`{"type":{},"date":"2026-01-01","posts":[]}`, "type must be a string"},
+		"a null date":            {`{"type":"now","date":null,"posts":[]}`, "date must be an ISO 8601 date"},
+		"nulls everywhere":       {`{"type":null,"date":null,"posts":null,"tags":null}`, "posts must hold"},
+		"null entries":           {`{"type":"now","date":"2026-01-01","posts":[null]}`, "posts.0 must be an object"},
+		"null in a value":        {`{"type":"now","date":"2026-01-01","posts":[{"integration":null,"value":[null],"settings":null,"group":null}]}`, "posts.0.value.0 must be an object"},
+		"a fraction of a minute": {`{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":"a"},{"content":"b","delay":1.5}]}]}`, "posts.0.value.1.delay must be a whole number"},
+		"a nameless image":       {`{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":[{}]}]}]}`, "posts.0.value.0.image.0 must have an id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			a := s.api(t, "POST", "/public/v1/posts", c.body)
+			want(t, a, 400, c.part, `"error":"Bad Request"`, `"statusCode":400`, `"msg":"`)
+			body := decode[struct{ Message []string }](t, a)
+			if len(body.Message) == 0 {
+				t.Error("message is no list")
+			}
+			if a.header.Get("X-RateLimit-Remaining") != "59" {
+				t.Error("an error of an organization has no rate headers")
+			}
+		})
+	}
+}
+
+func TestIdempotencyKeyMustBeVisibleASCII(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, key := range []string{"a b", "ä", strings.Repeat("x", 256)} {
+		want(t, s.api(t, "POST", "/public/v1/posts", goodPost, "Idempotency-Key", key), 400, "Idempotency-Key must be")
+	}
+	want(t, s.api(t, "POST", "/public/v1/posts", goodPost, "Idempotency-Key", strings.Repeat("x", 255)), 201)
+}
+
+func TestFaultsBecomeTheContractsErrors(t *testing.T) {
+	t.Parallel()
+	secret := "password=hunter2"
+	for name, c := range map[string]struct {
+		err    error
+		status int
+		parts  []string
+		retry  string
+	}{
+		"channels": {&fault.Error{Kind: fault.Invalid, Channels: []fault.Channel{{Integration: "c1", Provider: "x", Name: "News", Message: "Too long."}}}, 400,
+			[]string{`"message":"Too long."`, `"provider":"x"`, `"name":"News"`, `"errors":[{"integration":"c1"`}, ""},
+		"quota":       {fault.New(fault.Quota, "op", "Your plan has no posts left."), 402, []string{`"url":"http://crier.test/app/billing"`, "no posts left"}, ""},
+		"forbidden":   {fault.New(fault.Forbidden, "op", ""), 403, []string{`"message":"Forbidden"`}, ""},
+		"not found":   {fault.New(fault.NotFound, "op", "There is no such post."), 404, []string{`"msg":"There is no such post."`}, ""},
+		"conflict":    {&fault.Error{Kind: fault.Conflict, Message: "Busy.", RetryAfter: time.Second}, 409, nil, "1"},
+		"gone":        {fault.New(fault.Gone, "op", ""), 410, nil, ""},
+		"unavailable": {&fault.Error{Kind: fault.Unavailable, RetryAfter: 2100 * time.Millisecond, Err: errSecret(secret)}, 503, nil, "3"},
+		"internal":    {fault.Wrap(fault.Internal, "op", secret, errSecret(secret)), 500, []string{`"message":"Internal server error"`}, ""},
+		"foreign":     {errSecret(secret), 500, []string{`"message":"Internal server error"`}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			s.err = c.err
+			a := s.api(t, "POST", "/public/v1/posts", goodPost)
+			want(t, a, c.status, c.parts...)
+			if a.header.Get("Retry-After") != c.retry || strings.Contains(a.body, secret) {
+				t.Errorf("%v %s", a.header, a.body)
+			}
+			if c.status == 500 && !strings.Contains(s.log.String(), secret) {
+				t.Error("the log does not know the cause")
+			}
+		})
+	}
+}
+
+type errSecret string
+
+func (e errSecret) Error() string { return string(e) }
+
+func TestPanicIsA500WithoutItsCause(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.panics.Store(true)
+	a := s.api(t, "POST", "/public/v1/posts", goodPost)
+	want(t, a, 500, "Internal server error")
+	if strings.Contains(a.body, "secret") || !strings.Contains(s.log.String(), "secret cause") {
+		t.Errorf("%s / %s", a.body, s.log)
+	}
+}
+
+func TestListModes(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := s.api(t, "GET", "/public/v1/posts?startDate=2026-01-01&endDate=2026-02-01T00:00:00%2B02:00&customer=cu", "")
+	want(t, a, 200, `"state":"ERROR"`, `"status":"failed"`, `"date":"2026-01-02T03:04:05.000Z"`, `"path":"http://crier.test/files/`, `"providerIdentifier":"sandbox"`, `"releaseURL":null`, `"error":"It was refused."`, `"settings":{"__type":"sandbox"}`)
+	if !strings.HasPrefix(a.body, "[") || a.header.Get("X-Total-Count") != "" {
+		t.Errorf("range mode: %v %s", a.header, a.body)
+	}
+	q := s.lists[0]
+	if q.Page != nil || q.Customer != "cu" || !q.End.Equal(time.Date(2026, 1, 31, 22, 0, 0, 0, time.UTC)) {
+		t.Errorf("query: %+v", q)
+	}
+	a = s.api(t, "GET", "/api/public/v1/posts?page=1&group=g", "")
+	if !strings.HasPrefix(a.body, `{"posts":[`) || a.header.Get("X-Total-Count") != "41" || a.header.Get("X-Has-More") != "true" {
+		t.Errorf("page mode on the alias: %v %s", a.header, a.body)
+	}
+	if q := s.lists[1]; q.Page == nil || q.Page.Number != 1 || q.Page.Limit != 20 || q.Customer != "g" {
+		t.Errorf("query: %+v", q)
+	}
+}
+
+func TestListRefusesBadQueries(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for query, part := range map[string]string{
+		"":                          "startDate is required",
+		"startDate=2026-01-01":      "endDate is required",
+		"startDate=x&endDate=y":     "startDate must be an ISO 8601 date",
+		"page=x":                    "page ",
+		"page=-1":                   "page must be",
+		"limit=0":                   "limit must be 1 to 100",
+		"limit=101":                 "limit must be 1 to 100",
+		"page=99999999999999999999": "page ",
+		"startDate=2026-02-01&endDate=2026-01-01": "endDate must not be before",
+		"startDate=2020-01-01&endDate=2026-01-01": "at most 366 days",
+	} {
+		want(t, s.api(t, "GET", "/public/v1/posts?"+query, ""), 400, part)
+	}
+	if len(s.lists) != 0 {
+		t.Error("a bad query was asked")
+	}
+}
+
+func TestDetailHasNoTopLevelError(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := s.api(t, "GET", "/public/v1/posts/p1", "")
+	want(t, a, 200, `"timeline":[{"at":"2026-01-02T03:04:05.000Z","event":"created","reason":"by hand"}]`, `"approval":{"status":"NONE"}`, `"customer":{"id":`, `"outcomeUnknown":false`, `"createdAt":"2026-01-02T03:04:05.000Z"`)
+	top := decode[map[string]any](t, a)
+	if _, bad := top["error"]; bad {
+		t.Error("a success has a top-level key error")
+	}
+	entry := top["posts"].([]any)[0].(map[string]any)
+	if entry["error"] != "It was refused." || entry["errorCode"] != "rejected" || entry["integration"].(map[string]any)["name"] != "News" {
+		t.Errorf("entry: %v", entry)
+	}
+}
+
+func TestSmallRoutes(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	want(t, s.api(t, "DELETE", "/public/v1/posts/p1", ""), 200, `{"id":"p1"}`)
+	want(t, s.api(t, "DELETE", "/public/v1/posts/group/g1", ""), 200, `{"id":"g1"}`)
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"schedule","more":1}`), 200, `{"id":"p1","state":"QUEUE"}`)
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"published"}`), 400, "status must be one of", `"message":["`)
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":null}`), 400, "status must be a string")
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{}`), 400, "status is required")
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{`), 400)
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", ``), 400)
+	want(t, s.api(t, "GET", "/public/v1/integrations?group=g", ""), 200, `"identifier":"sandbox","providerIdentifier":"sandbox"`, `"profile":"news","disabled":false`)
+	if s.customer != "g" {
+		t.Errorf("group %q", s.customer)
+	}
+	want(t, s.api(t, "GET", "/public/v1/is-connected", ""), 200, `{"connected":true}`)
+	want(t, s.call(t, "GET", "/", ""), 200, "App is running!")
+	want(t, s.call(t, "GET", "/nowhere", ""), 404, `"msg":"There is no such route."`)
+	a := s.call(t, "PUT", "/health", "")
+	want(t, a, 405, `"statusCode":405`)
+	if !strings.Contains(strings.Join(a.header.Values("Allow"), ","), "GET") {
+		t.Errorf("Allow: %v", a.header.Values("Allow"))
+	}
+	if head := s.call(t, "HEAD", "/health", ""); head.status != 200 || head.body != "" {
+		t.Errorf("HEAD: %+v", head)
+	}
+}
+
+func TestKeysAreTakenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, header := range map[string][]string{
+		"none": nil, "bearer": {"Authorization", "Bearer " + goodKey}, "other": {"Authorization", "crier_x"}, "session": {"auth", goodSession},
+	} {
+		a := s.call(t, "GET", "/public/v1/is-connected", "", header...)
+		if a.status != 401 || a.header.Get("X-RateLimit-Limit") != "" || !strings.Contains(a.body, `"msg":"`) {
+			t.Errorf("%s: %d %v %s", name, a.status, a.header, a.body)
+		}
+	}
+	if s.admitted.Load() != 0 {
+		t.Error("a refused key was counted")
+	}
+}
+
+func TestRefusedAdmission(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.refused.Store(true)
+	a := s.api(t, "POST", "/public/v1/posts", goodPost)
+	want(t, a, 429, `"retryAfter":2`, `"msg":"Too many`)
+	if a.header.Get("Retry-After") != "2" || a.header.Get("X-RateLimit-Remaining") != "0" || len(s.creates) != 0 {
+		t.Errorf("%v, %d creates", a.header, len(s.creates))
+	}
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	want(t, s.call(t, "GET", "/health", ""), 200, `{"status":"ok","version":"test","checks":{"postgres":"ok"}}`)
+	s.sick.Store(true)
+	want(t, s.call(t, "GET", "/health", ""), 503, `"status":"unavailable"`, `"postgres":"failing"`)
+	s.sick.Store(false)
+	s.Drain()
+	want(t, s.call(t, "GET", "/health", ""), 503, `"status":"draining"`)
+}
+
+func TestRequestIDAndSecurityHeaders(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := s.call(t, "GET", "/health", "", "X-Request-Id", "client-id-1")
+	if a.header.Get("X-Request-Id") != "client-id-1" || a.header.Get("X-Content-Type-Options") != "nosniff" {
+		t.Errorf("%v", a.header)
+	}
+	b := s.call(t, "GET", "/health", "", "X-Request-Id", "bad id\"<x>")
+	if id := b.header.Get("X-Request-Id"); len(id) != 36 {
+		t.Errorf("request id %q", id)
+	}
+}
+
+func TestMetricsAndLogsKnowPatternsOnly(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewRegistry()
+	s := start(t, nil, func(d *edge.Deps) { d.Metrics = reg })
+	s.api(t, "GET", "/public/v1/posts/very-private", "")
+	s.call(t, "GET", "/public/v1/posts/very-private", "")
+	s.call(t, "GET", "/very-private", "")
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := families[0].String()
+	for _, part := range []string{`"/public/v1/posts/{id}"`, `"unmatched"`, `"401"`, `"404"`} {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s is not in %s", part, text)
+		}
+	}
+	for _, where := range []string{text, s.log.String()} {
+		if strings.Contains(where, "very-private") || strings.Contains(where, organization.String()) {
+			t.Errorf("private: %s", where)
+		}
+	}
+}
+
+func TestStringsOutliveTheirRequest(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	transport := &http.Transport{MaxConnsPerHost: 1}
+	t.Cleanup(transport.CloseIdleConnections)
+	send := func(method, path, key string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(goodPost))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", goodKey)
+		req.Header.Set("Idempotency-Key", key)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+	}
+	send("DELETE", "/public/v1/posts/first-path", "x")
+	send("POST", "/public/v1/posts", "first-header")
+	send("GET", "/public/v1/posts?page=0&customer=first-query", "x")
+	for range 50 {
+		send("DELETE", "/public/v1/posts/XXXXXXXXXX", "x")
+		send("POST", "/public/v1/posts", "XXXXXXXXXXXX")
+		send("GET", "/public/v1/posts?page=0&customer=XXXXXXXXXXX", "x")
+	}
+	if s.ids[0] != "first-path" || s.creates[0].IdempotencyKey != "first-header" || s.lists[0].Customer != "first-query" {
+		t.Errorf("overwritten: %q %q %q", s.ids[0], s.creates[0].IdempotencyKey, s.lists[0].Customer)
+	}
+}
+
+func TestShutdownBeforeListenEnds(t *testing.T) {
+	t.Parallel()
+	start(t, nil) // its clean-up may come first
+}
