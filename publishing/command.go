@@ -33,6 +33,7 @@ const (
 	MaxAttachments    = 40
 	MaxDelay          = 60 * 24 * 30 // minutes
 	MaxSettings       = 100_000      // bytes
+	MaxSettingsDepth  = 100
 	MaxIdempotencyKey = 255
 )
 
@@ -109,6 +110,8 @@ func (e CreateEntry) validate(at string, add func(name, format string, args ...a
 	}
 	if len(e.Settings) > MaxSettings {
 		add(at+".settings", "must be smaller than %d bytes", MaxSettings)
+	} else if !storableJSON(e.Settings) {
+		add(at+".settings", "must hold no NUL characters, no numbers beyond 1e308 and at most %d levels", MaxSettingsDepth)
 	}
 	for i, v := range e.Value {
 		v.validate(fmt.Sprintf("%s.value.%d", at, i), i, add)

@@ -1,6 +1,10 @@
 package publishing
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +19,35 @@ var markup = regexp.MustCompile(`(?i)<(?:p|h1|h2|h3|u|strong|a|ul|li|br)(?:\s[^<
 
 // Storable tells whether text can be kept and sent as it is: valid UTF-8 without NUL.
 func Storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// storableJSON tells whether a database takes a JSON document as it is: its text is storable, its numbers fit a float and it is not too deep.
+func storableJSON(raw json.RawMessage) bool {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	for depth := 0; ; {
+		token, err := d.Token()
+		if err != nil {
+			return errors.Is(err, io.EOF)
+		}
+		switch v := token.(type) {
+		case json.Delim:
+			if depth++; v == '}' || v == ']' {
+				depth -= 2
+			}
+		case string:
+			if !Storable(v) {
+				return false
+			}
+		case json.Number:
+			if _, err := v.Float64(); err != nil {
+				return false
+			}
+		}
+		if depth > MaxSettingsDepth {
+			return false
+		}
+	}
+}
 
 // IsHTML tells whether content is the HTML subset rather than plain text.
 func IsHTML(content string) bool { return markup.MatchString(content) }

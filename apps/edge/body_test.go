@@ -38,25 +38,27 @@ func TestRequestsHiddenInBodiesNeverRun(t *testing.T) {
 	auth := "Authorization: " + goodKey + "\r\n"
 	form := "Content-Type: multipart/form-data; boundary=b\r\n"
 	big := strings.Repeat(" ", 2<<20)
+	// The server reads so much of a body with the headers; what comes behind it is what a careless server would run.
+	first := strings.Repeat("x", 8<<10)
 	for name, c := range map[string]struct {
 		head, body string
 		refuse     bool
 		status     string
 	}{
-		"upload without key":       {"POST /public/v1/upload HTTP/1.1\r\n" + form, hidden, false, " 401 "},
+		"upload without key":       {"POST /public/v1/upload HTTP/1.1\r\n" + form, first + hidden, false, " 401 "},
 		"large upload without key": {"POST /public/v1/upload HTTP/1.1\r\n" + form, big + hidden, false, ""},
-		"upload refused by limit":  {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, hidden, true, " 429 "},
-		"upload of another type":   {"POST /public/v1/upload HTTP/1.1\r\n" + auth + "Content-Type: text/plain\r\n", hidden, false, " 400 "},
-		"upload that is malformed": {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, "--b\r\n\r\n" + hidden, false, " 400 "},
+		"upload refused by limit":  {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, first + hidden, true, " 429 "},
+		"upload of another type":   {"POST /public/v1/upload HTTP/1.1\r\n" + auth + "Content-Type: text/plain\r\n", first + hidden, false, " 400 "},
+		"upload that is malformed": {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, "--b\r\n\r\n" + first[6:] + hidden, false, " 400 "},
 		"upload that is too large": {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, "--b\r\nContent-Disposition: form-data; name=file; filename=a\r\n\r\n" + strings.Repeat("x", 300<<10) + hidden, false, ""},
 		"JSON that is too long":    {"PUT /public/v1/posts/p/status HTTP/1.1\r\n" + auth, big + hidden, false, ""},
-		"JSON without key":         {"POST /public/v1/posts HTTP/1.1\r\n", hidden, false, " 401 "},
-		"a GET with a body":        {"GET /public/v1/is-connected HTTP/1.1\r\n" + auth, hidden, false, " 200 "},
-		"a DELETE with a body":     {"DELETE /public/v1/posts/other HTTP/1.1\r\n" + auth, hidden, false, " 200 "},
-		"no such route":            {"POST /nowhere HTTP/1.1\r\n", hidden, false, " 404 "},
-		"no such method":           {"BREW /public/v1/posts HTTP/1.1\r\n", hidden, false, " 405 "},
-		"a preflight":              {"OPTIONS /public/v1/posts HTTP/1.1\r\nOrigin: http://a\r\nAccess-Control-Request-Method: POST\r\n", hidden, false, " 204 "},
-		"a missing route":          {"POST /public/t HTTP/1.1\r\n", hidden, false, " 501 "},
+		"JSON without key":         {"POST /public/v1/posts HTTP/1.1\r\n", first + hidden, false, " 401 "},
+		"a GET with a body":        {"GET /public/v1/is-connected HTTP/1.1\r\n" + auth, first + hidden, false, " 200 "},
+		"a DELETE with a body":     {"DELETE /public/v1/posts/other HTTP/1.1\r\n" + auth, first + hidden, false, " 200 "},
+		"no such route":            {"POST /nowhere HTTP/1.1\r\n", first + hidden, false, " 404 "},
+		"no such method":           {"BREW /public/v1/posts HTTP/1.1\r\n", first + hidden, false, " 405 "},
+		"a preflight":              {"OPTIONS /public/v1/posts HTTP/1.1\r\nOrigin: http://a\r\nAccess-Control-Request-Method: POST\r\n", first + hidden, false, " 204 "},
+		"a missing route":          {"POST /public/t HTTP/1.1\r\n", first + hidden, false, " 501 "},
 	} {
 		for _, form := range []string{"with a length", "in chunks"} {
 			t.Run(name+" "+form, func(t *testing.T) {
@@ -126,7 +128,7 @@ func TestBodyCaps(t *testing.T) {
 		}
 		req.Header.Set("Authorization", goodKey)
 		req.Header.Set("Content-Type", kind)
-		resp, err := noRedirects.RoundTrip(req)
+		resp, err := s.client.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,12 +187,9 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-func TestUploadOfAGigabyteHoldsNothing(t *testing.T) {
-	if testing.Short() {
-		t.Skip("moves a gigabyte")
-	}
+func TestLargeUploadHoldsNothing(t *testing.T) {
 	s := start(t, nil)
-	const size = 1 << 30
+	const size = 256 << 20
 	head := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp4\"\r\n\r\n"
 	body := io.MultiReader(strings.NewReader(head), &zeros{size}, strings.NewReader("\r\n--b--\r\n"))
 	req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/public/v1/upload", bufio.NewReader(body))
@@ -201,7 +200,7 @@ func TestUploadOfAGigabyteHoldsNothing(t *testing.T) {
 	req.Header.Set("Content-Type", "multipart/form-data; boundary=b")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	resp, err := noRedirects.RoundTrip(req)
+	resp, err := s.client.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +209,7 @@ func TestUploadOfAGigabyteHoldsNothing(t *testing.T) {
 	if resp.StatusCode != 201 || s.uploaded != size {
 		t.Errorf("%d, %d bytes", resp.StatusCode, s.uploaded)
 	}
-	if grown := int64(after.Sys) - int64(before.Sys); grown > 64<<20 {
+	if grown := int64(after.Sys) - int64(before.Sys); grown > 32<<20 {
 		t.Errorf("memory grew by %d MB", grown>>20)
 	}
 }

@@ -232,8 +232,9 @@ func aThread() publishing.Thread {
 type running struct {
 	*world
 	*edge.Server
-	url string
-	log *lines
+	url    string
+	log    *lines
+	client *http.Transport
 }
 
 type lines struct {
@@ -294,7 +295,9 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 			t.Errorf("listen: %v", err)
 		}
 	})
-	return &running{w, s, "http://" + ln.Addr().String(), log}
+	client := &http.Transport{}
+	t.Cleanup(client.CloseIdleConnections)
+	return &running{w, s, "http://" + ln.Addr().String(), log, client}
 }
 
 type answer struct {
@@ -303,18 +306,19 @@ type answer struct {
 	body   string
 }
 
-// call sends one request on a connection of its own. Headers come in pairs.
+// call sends one request; connections are kept. Headers come in pairs.
 func (r *running) call(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.url+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, r.url+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Close = true
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Add(headers[i], headers[i+1])
 	}
-	resp, err := noRedirects.RoundTrip(req)
+	resp, err := r.client.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,8 +329,6 @@ func (r *running) call(t testing.TB, method, path, body string, headers ...strin
 	}
 	return answer{resp.StatusCode, resp.Header, string(b)}
 }
-
-var noRedirects = &http.Transport{DisableKeepAlives: true}
 
 // api sends one request with a good key.
 func (r *running) api(t testing.TB, method, path, body string, headers ...string) answer {

@@ -303,11 +303,16 @@ func wakeAt(s *Posts, plans []plan) (first *time.Time) {
 
 func (s *Posts) plan(ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked) ([]plan, error) {
 	out := make([]plan, 0, len(entries))
+	seen := map[publishing.GroupID]bool{}
 	for _, e := range entries {
 		group, found, err := existing(ctx, tx, e)
 		if err != nil {
 			return nil, err
 		}
+		if seen[group] && found {
+			return nil, contentFault([]fault.Channel{problemOf(e.channel, 0, 1, "Two entries replace the same post.")})
+		}
+		seen[group] = true
 		if cmd.Type == publishing.CreateUpdate && !found {
 			return nil, contentFault([]fault.Channel{problemOf(e.channel, 0, 1, "There is no post to update: name its group, or its id in value[0].id.")})
 		}
@@ -365,13 +370,9 @@ func rootOf(posts []publishingstore.Standing, channel publishing.Channel) (publi
 	return publishingstore.Standing{}, "There is no such post any more."
 }
 
-// existing finds the group that an entry replaces: by its group, or by the id of its first part. An id that names nothing is the entry's fault.
-func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (publishing.GroupID, bool, error) {
-	if e.group == "" && e.parts[0].id == "" {
-		return publishing.GroupID{}, false, nil
-	}
+// existing finds the group that an entry replaces: by its group, or by the id of any part. An id that names nothing, or a part of another group, is the entry's fault.
+func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group publishing.GroupID, found bool, err error) {
 	unknown := contentFault([]fault.Channel{problemOf(e.channel, 0, 1, "There is no such post or group to replace.")})
-	var group publishing.GroupID
 	if e.group != "" {
 		parsed, ok := id.Parse[publishing.GroupTag](e.group)
 		if !ok {
@@ -381,17 +382,29 @@ func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (publishin
 		if err == nil && len(posts) == 0 {
 			err = unknown
 		}
-		return parsed, err == nil, err
+		if err != nil {
+			return group, false, err
+		}
+		group = parsed
 	}
-	part, ok := id.Parse[publishing.PartTag](e.parts[0].id)
-	if !ok {
-		return group, false, unknown
+	for _, part := range e.parts {
+		if part.id == "" {
+			continue
+		}
+		parsed, ok := id.Parse[publishing.PartTag](part.id)
+		if !ok {
+			return group, false, unknown
+		}
+		of, err := tx.GroupOfPart(ctx, parsed)
+		if pg.IsNoRows(err) || err == nil && !group.IsZero() && of != group {
+			return group, false, unknown
+		}
+		if err != nil {
+			return group, false, err
+		}
+		group = of
 	}
-	group, err := tx.GroupOfPart(ctx, part)
-	if pg.IsNoRows(err) {
-		return group, false, unknown
-	}
-	return group, err == nil, err
+	return group, !group.IsZero(), nil
 }
 
 // build cuts the parts into a root and, wherever a part has a delay, a follower that waits for the run before it.
@@ -404,6 +417,7 @@ func (s *Posts) build(p tenancy.Principal, cmd publishing.CreatePosts, e checked
 	first := base
 	first.ID = root
 	out := []publishingstore.NewPost{{Post: first, By: by(p)}}
+	used := map[publishing.PartID]bool{}
 	for i, part := range e.parts {
 		if part.delay > 0 {
 			next := base
@@ -412,7 +426,11 @@ func (s *Posts) build(p tenancy.Principal, cmd publishing.CreatePosts, e checked
 			out = append(out, publishingstore.NewPost{Post: next, By: by(p)})
 		}
 		last := &out[len(out)-1]
-		written := publishing.Part{ID: partID(part, i, root), Position: i, Content: part.content}
+		written := publishing.Part{ID: id.New[publishing.PartTag](), Position: i, Content: part.content}
+		if kept, ok := keptID(part, i, root); ok && len(out) == 1 && !used[kept] {
+			written.ID = kept
+		}
+		used[written.ID] = true
 		for _, m := range part.media {
 			written.Media = append(written.Media, publishing.Attachment{Media: m.ID, Alt: m.alt})
 		}
@@ -421,10 +439,10 @@ func (s *Posts) build(p tenancy.Principal, cmd publishing.CreatePosts, e checked
 	return out
 }
 
-// partID keeps an id that is sent again; the first part has its post's id.
-func partID(part checkedPart, index int, root publishing.PostID) publishing.PartID {
+// keptID is the id that a part of the root keeps: the first part has its post's, others the one that was sent again. Followers are new posts, whose parts have sent nothing yet.
+func keptID(part checkedPart, index int, root publishing.PostID) (publishing.PartID, bool) {
 	if index == 0 {
-		return id.FromUUID[publishing.PartTag](root.UUID())
+		return id.FromUUID[publishing.PartTag](root.UUID()), true
 	}
-	return id.New[publishing.PartTag]()
+	return id.Parse[publishing.PartTag](part.id)
 }

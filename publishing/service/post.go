@@ -333,7 +333,6 @@ func (s *Posts) remembered(ctx context.Context, p tenancy.Principal, cmd publish
 
 // create checks everything before anything is written.
 func (s *Posts) create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
-	const op = "publishing.CreatePosts"
 	if err := cmd.Validate(); err != nil {
 		return publishing.CreateResult{}, err
 	}
@@ -354,7 +353,7 @@ func (s *Posts) create(ctx context.Context, p tenancy.Principal, cmd publishing.
 			out, _, err := s.remembered(ctx, p, cmd)
 			return out, err
 		case err != nil:
-			return out, s.ended(op, err)
+			return s.refused(ctx, p, cmd, err)
 		default:
 			if due != nil {
 				s.deps.Waker.Wake(ctx, p.Org, *due)
@@ -362,6 +361,16 @@ func (s *Posts) create(ctx context.Context, p tenancy.Principal, cmd publishing.
 			return out, nil
 		}
 	}
+}
+
+// refused is the end of a write that failed: with the first answer, if what stood in the way was the same request on another node.
+func (s *Posts) refused(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, cause error) (publishing.CreateResult, error) {
+	if cmd.IdempotencyKey != "" {
+		if r, found, err := s.remembered(ctx, p, cmd); err == nil && found {
+			return r, nil
+		}
+	}
+	return publishing.CreateResult{}, s.ended("publishing.CreatePosts", cause)
 }
 
 const keyPoll = 100 * time.Millisecond

@@ -108,6 +108,7 @@ func (s *Publisher) tell(ctx context.Context, do func(context.Context) (bool, er
 		if err == nil {
 			return done, nil
 		}
+		s.deps.Log.Error("what was published could not be written down yet", "error", err)
 		if sleep(ctx, 200*time.Millisecond) != nil {
 			return false, err
 		}

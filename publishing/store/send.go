@@ -190,7 +190,7 @@ const partDone = `-- publishing.PartDone
 with done as (
   update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now() where id = $3 and phase <> 'done'
 ), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'sent', $8, 'part ' || $9 from post where id = $1
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'sent', $8, 'part ' || $9::int from post where id = $1
 )
 update post set phase = 'preparing', call_ended = false, claim_until = now() + $7 * interval '1 millisecond'
 where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null`

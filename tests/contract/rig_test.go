@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -80,7 +81,11 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg); err != nil {
 		t.Fatal(err)
 	}
-	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError})))
+	level := slog.LevelError
+	if os.Getenv("CT_LOG") != "" {
+		level = slog.LevelInfo
+	}
+	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: level})))
 	if err := r.app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -347,7 +352,7 @@ func (o org) reaches(t *testing.T, post, state string) (got m) {
 	eventually(t, "state "+state, func() bool {
 		got = o.get(t, "/posts/"+post).want(t, http.StatusOK).object(t)
 		return got["state"] == state
-	}, func() any { return got })
+	}, func() any { return fmt.Sprint(got["state"], " ", got["posts"], " ", got["timeline"]) })
 	return got
 }
 

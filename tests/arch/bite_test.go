@@ -1,0 +1,280 @@
+package arch
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// source is one hand-made file; a file that is not Go is text.
+type source struct{ path, body string }
+
+func (s source) tree(t *testing.T) tree {
+	t.Helper()
+	first, _, inside := strings.Cut(s.path, "/")
+	if inside {
+		first += "/"
+	}
+	made := tree{top: []string{first}}
+	if err := made.add(s.path, s.body); err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// importing is a well-behaved file of a folder, but for these imports.
+func importing(name string, imports ...string) source {
+	pkg := filepath.Base(filepath.Dir(name))
+	body := "// Package " + pkg + " is hand-made.\npackage " + pkg + "\n\n"
+	for _, i := range imports {
+		if !strings.Contains(i, `"`) {
+			i = `"` + i + `"`
+		}
+		body += "import " + i + "\n"
+	}
+	return source{name, body}
+}
+
+func calling(name, imported, call string) source {
+	s := importing(name)
+	if imported != "" {
+		s = importing(name, imported)
+	}
+	s.body += "\nvar _ = func() { " + call + " }\n"
+	return s
+}
+
+func TestABreachIsFound(t *testing.T) {
+	t.Parallel()
+	breaches := map[string][]source{
+		"arrows": {
+			importing("platform/pg/pool.go", "crier/tenancy"),
+			importing("platform/pg/pool.go", "crier/platform/env"),
+			importing("platform/fault/fault.go", "crier/platform/clock"),
+			importing("tenancy/user.go", "crier/publishing"),
+			importing("tenancy/user.go", "crier/tenancy/service"),
+			importing("tenancy/user.go", "net/http"),
+			importing("tenancy/service/user.go", "crier/billing"),
+			importing("publishing/post.go", "crier/platform/pg"),
+			importing("publishing/post.go", "os"),
+			importing("publishing/service/post.go", "crier/billing"),
+			importing("publishing/service/post.go", "crier/oidc"),
+			importing("publishing/service/post.go", "crier/actors/org"),
+			importing("publishing/connector/bluesky/post.go", "crier/platform/id"),
+			importing("publishing/connector/bluesky/post.go", "crier/platform/pg"),
+			importing("publishing/connector/bluesky/post.go", `publishingservice "crier/publishing/service"`),
+			importing("publishing/connector/bluesky/post.go", "crier/tenancy"),
+			importing("billing/plan.go", "crier/publishing"),
+			importing("oidc/issuer.go", "crier/billing"),
+			importing("actors/org/actor.go", "crier/apps/worker"),
+			importing("actors/order/order.go", "crier/publishing/connector"),
+			importing("actors/ratelimit/window.go", "crier/platform/pg"),
+			importing("actors/timer/timer.go", "os"),
+			importing("apps/edge/routes.go", "crier/actors/cluster"),
+			importing("apps/edge/publicv1/posts.go", "crier/apps/worker"),
+			importing("apps/worker/worker.go", "crier/apps/edge"),
+			importing("apps/sim/sandbox/serve.go", "crier/publishing"),
+			importing("apps/crier/main.go", "crier/platform/env"),
+			importing("apps/boot/app.go", "crier/tests/dbtest"),
+			importing("apps/dashboard/embed.go", "crier/platform/env"),
+			importing("analytics/view.go", "strings"),
+		},
+		"inner doors": {
+			importing("apps/boot/app.go", `publishingstore "crier/publishing/store"`),
+			importing("publishing/media/media.go", `publishingstore "crier/publishing/store"`),
+			importing("tenancy/signin/oidc.go", `tenancystore "crier/tenancy/store"`),
+			importing("billing/stripe/hook.go", `billingstore "crier/billing/store"`),
+			importing("oidc/token.go", `oidcstore "crier/oidc/store"`),
+			importing("actors/org/actor.go", "crier/actors/cluster/store"),
+			importing("apps/worker/worker.go", "crier/publishing/connector/all"),
+			importing("apps/boot/app.go", "crier/publishing/connector/conformance"),
+			importing("apps/edge/edge.go", "testing"),
+			importing("apps/sim/sandbox/serve.go", "net/http/httptest"),
+		},
+		"vendors": {
+			importing("publishing/service/post.go", "github.com/jackc/pgx/v5"),
+			importing("apps/worker/worker.go", "github.com/gofiber/fiber/v2"),
+			importing("apps/edge/edge.go", "github.com/asynkron/protoactor-go/actor"),
+			importing("platform/pg/pool.go", "github.com/redis/go-redis/v9"),
+			importing("apps/boot/app.go", "github.com/sethvargo/go-envconfig"),
+			importing("oidc/provider.go", "github.com/zitadel/oidc/v3/pkg/client/rp"),
+			importing("tenancy/signin/google.go", "github.com/zitadel/oidc/v3/pkg/op"),
+			importing("billing/service/plan.go", "github.com/stripe/stripe-go/v83"),
+			importing("apps/edge/agent.go", "github.com/modelcontextprotocol/go-sdk/mcp"),
+			importing("publishing/service/hook.go", "github.com/riverqueue/river"),
+			importing("tests/e2e/rig.go", "github.com/ory/dockertest/v3"),
+			importing("platform/id/id.go", "example.com/nobody/knows/this"),
+		},
+		"forbidden calls": {
+			calling("publishing/connector/x/post.go", "net/http", "http.Get(``)"),
+			calling("publishing/connector/x/post.go", "net/http", "_ = http.DefaultClient"),
+			calling("publishing/connector/x/post.go", "net/http", "_ = http.Client{}"),
+			calling("apps/sim/x/serve.go", "net/http", "http.Post(``, ``, nil)"),
+			calling("apps/sim/x/serve.go", `web "net/http"`, "web.Head(``)"),
+			calling("publishing/service/post.go", "time", "_ = time.Now()"),
+			calling("publishing/service/post.go", "time", "var now = time.Now; _ = now"),
+			calling("actors/org/actor.go", "time", "_ = time.Since(start)"),
+			calling("platform/pg/pool.go", "os", "_ = os.Getenv(``)"),
+			calling("tests/dbtest/server.go", "os", "_, _ = os.LookupEnv(``)"),
+			calling("platform/pg/pool.go", "fmt", "fmt.Println()"),
+			calling("platform/pg/pool.go", "fmt", "fmt.Printf(``)"),
+			calling("platform/pg/pool.go", "", "println()"),
+			calling("apps/edge/edge.go", "", "panic(nil)"),
+			{"apps/edge/edge.go", "// Package edge is hand-made.\npackage edge\n\nfunc init() {}\n"},
+			calling("tests/pds/pds.go", "github.com/coder/websocket", "websocket.Dial(nil, ``, nil)"),
+		},
+		"file length":     {{"tenancy/user.go", "// Package tenancy is hand-made.\npackage tenancy\n" + strings.Repeat("\n", maxLines)}},
+		"interface width": {{"tenancy/user.go", "package tenancy\n\ntype Wide interface { A(); B(); C(); D(); E(); F(); G(); H() }\n"}},
+		"aliases": {
+			importing("apps/boot/app.go", "crier/publishing/service"),
+			importing("apps/boot/app_test.go", `store "crier/tenancy/store"`),
+		},
+		"dot imports":      {importing("apps/boot/app.go", `. "crier/platform/fault"`), importing("apps/boot/app_test.go", `. "strings"`)},
+		"package names":    {importing("platform/util/x.go"), {"platform/pg/x.go", "package postgres\n"}},
+		"package comments": {{"tenancy/user.go", "package tenancy\n"}, {"tenancy/user.go", "// Whatever.\npackage tenancy\n"}, {"apps/crier/main.go", "package main\n"}},
+		"top level":        {{"util/x.md", "x"}, {"notes.txt", "x"}},
+		"places":           {{"README.md", "see " + places[0][0] + places[0][1]}, {"ops/compose.yml", places[3][0] + places[3][1]}, calling("apps/boot/app.go", "", "_ = `"+places[1][0]+places[1][1]+"`")},
+		"no Go in ops":     {importing("ops/deploy/x.go")},
+	}
+	for name, sources := range breaches {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			for _, s := range sources {
+				if len(rules[name](s.tree(t))) == 0 {
+					t.Errorf("%s is let through:\n%s", s.path, s.body)
+				}
+			}
+		})
+	}
+	breaches["cycles"] = nil // has a test of its own
+	if missing := difference(rules, breaches); len(missing) > 0 {
+		t.Errorf("nothing shows that these rules can fail: %v", missing)
+	}
+}
+
+func difference(all map[string]func(tree) []fault, shown map[string][]source) (missing []string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if _, ok := shown[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+func TestTheAllowedPasses(t *testing.T) {
+	t.Parallel()
+	for _, s := range []source{
+		importing("apps/boot/app.go", "crier/apps/edge", "crier/actors/cluster", "crier/publishing/connector/all", `publishingservice "crier/publishing/service"`),
+		importing("apps/edge/publicv1/posts.go", "crier/apps/edge/request", "crier/publishing", "crier/publishing/connector", "crier/actors/org", "net/http", "github.com/gofiber/fiber/v2"),
+		importing("apps/worker/worker.go", "crier/actors/order", `publishingservice "crier/publishing/service"`, "github.com/asynkron/protoactor-go/cluster"),
+		importing("actors/order/order.go", "crier/tenancy", "time"),
+		importing("actors/cluster/member.go", "crier/actors/cluster/store", "os"),
+		importing("publishing/service/post.go", `publishingstore "crier/publishing/store"`, "crier/publishing/connector", "crier/tenancy", "net/http"),
+		importing("publishing/store/post.go", "github.com/jackc/pgx/v5", "crier/platform/pg"),
+		importing("oidc/opstorage/storage.go", `oidcstore "crier/oidc/store"`),
+		importing("platform/pg/pool.go", "crier/platform/pg/local", "crier/platform/fault", "github.com/jackc/pgx/v5/pgxpool"),
+		importing("platform/pg/local/local.go", "crier/platform/pg"),
+		importing("publishing/connector/x/post.go", "crier/publishing", "crier/platform/outbound", "net/http"),
+		importing("tests/dbtest/x.go", "crier/apps/boot", "testing"),
+		importing("platform/pg/pool_test.go", "crier/tests/dbtest", "net/http/httptest", "github.com/coder/websocket"),
+		calling("platform/pg/pool_test.go", "time", "_ = time.Now()"),
+		calling("platform/clock/clock.go", "time", "_ = time.Now()"),
+		calling("platform/outbound/client.go", "net/http", "_ = http.Client{}"),
+		calling("apps/sim/x/serve.go", "net/http", "_ = http.Server{}; _, _ = http.NewRequest(``, ``, nil)"),
+		calling("apps/boot/command.go", "fmt", "fmt.Println()"),
+		{"tenancy/made.go", "// Code generated by hand. DO NOT EDIT.\n\n// Package tenancy is hand-made.\npackage tenancy\n" + strings.Repeat("\n", maxLines)},
+		{".editorconfig", "root = true"},
+	} {
+		faults, _ := judge(s.tree(t), nil)
+		for rule, found := range faults {
+			t.Errorf("%s: %s", rule, found[0].message)
+		}
+	}
+}
+
+func TestFoldersThatImportEachOtherAreFound(t *testing.T) {
+	t.Parallel()
+	line := []source{importing("apps/edge/a.go", "crier/publishing"), importing("publishing/b.go", "crier/tenancy"), importing("tenancy/c.go", "crier/platform/id")}
+	var made tree
+	for _, s := range line {
+		if err := made.add(s.path, s.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if faults := cycleRule(made); faults != nil {
+		t.Fatalf("a line is not a ring: %v", faults)
+	}
+	if err := made.add("platform/jobs/d.go", importing("platform/jobs/d.go", "crier/publishing/service").body); err != nil {
+		t.Fatal(err)
+	}
+	if faults := cycleRule(made); len(faults) != 1 || !strings.Contains(faults[0].message, "tenancy") {
+		t.Errorf("the ring is not told: %v", faults)
+	}
+}
+
+func TestAnExceptionExcusesOneThingInOneFolder(t *testing.T) {
+	t.Parallel()
+	s := calling("platform/pg/pool.go", "time", "_ = time.Now()")
+	for name, c := range map[string]struct {
+		exception exception
+		excused   bool
+	}{
+		"this-call-here":    {exception{"platform/pg", "time.Now", "a reason"}, true},
+		"another-call-here": {exception{"platform/pg", "time.Since", "a reason"}, false},
+		"this-call-there":   {exception{"platform/blob", "time.Now", "a reason"}, false},
+		"not-the-parent":    {exception{"platform", "time.Now", "a reason"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			faults, stale := judge(s.tree(t), []exception{c.exception})
+			if excused := len(faults) == 0; excused != c.excused || len(stale) == 0 != c.excused {
+				t.Errorf("excused %v, stale %v", excused, stale)
+			}
+		})
+	}
+}
+
+func TestLoadReadsFilesOfEverySystemAndSkipsWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for name, body := range map[string]string{
+		"a/a.go":               "//go:build plan9\n\npackage a\n",
+		"a/testdata/b.go":      "not Go",
+		"node_modules/c.go":    "package c\n",
+		"a/node_modules/c.go":  "package c\n",
+		".git/config":          "x",
+		"crier":                "\x7fELF",
+		"a/picture.png":        "\x89PNG\x00",
+		"a/node_modules.md":    "x",
+		".github/workflow.yml": "x",
+	} {
+		full := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(body), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := load(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, x := range got.texts {
+		texts = append(texts, x.path)
+	}
+	slices.Sort(texts)
+	if want := []string{".github/workflow.yml", "a/a.go", "a/node_modules.md", "a/testdata/b.go"}; !slices.Equal(texts, want) {
+		t.Errorf("texts %v, want %v", texts, want)
+	}
+	if len(got.files) != 1 || got.files[0].path != "a/a.go" {
+		t.Errorf("files %v", got.files)
+	}
+	if want := []string{".github/", "a/", "node_modules/"}; !slices.Equal(got.top, want[:2]) {
+		t.Errorf("top %v, want %v", got.top, want[:2])
+	}
+}

@@ -1,0 +1,168 @@
+package arch
+
+// arrow says what the packages of a folder may import. The first line that fits a package is its law.
+type arrow struct {
+	from string
+	self bool     // the line is for the folder itself only, not for what is inside
+	to   []string // folders, with what is inside
+	root []string // folders, without what is inside
+	pure bool     // no network, files, processes or database of the standard library
+}
+
+var leaves = []string{"platform/fault", "platform/clock", "platform/id"}
+
+var arrows = []arrow{
+	{from: "apps/crier", to: []string{"apps/boot"}},
+	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "oidc", "platform"}},
+	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "billing", "oidc", "actors/org", "apps/dashboard", "platform"}},
+	{from: "apps/worker", to: []string{"apps/worker", "actors", "publishing", "tenancy", "billing", "oidc", "platform"}},
+	{from: "apps/sim", to: []string{"apps/sim", "platform"}},
+	{from: "apps/dashboard"},
+
+	{from: "actors/order", root: []string{"tenancy", "publishing", "platform/clock", "platform/id"}, pure: true},
+	{from: "actors/ratelimit", root: []string{"tenancy", "publishing", "platform/clock", "platform/id"}, pure: true},
+	{from: "actors/timer", root: []string{"tenancy", "publishing", "platform/clock", "platform/id"}, pure: true},
+	{from: "actors", to: []string{"actors", "publishing", "tenancy", "platform"}},
+
+	{from: "publishing/connector/all", to: []string{"publishing/connector"}},
+	{from: "publishing/connector", to: []string{"publishing/connector", "platform/fault", "platform/clock", "platform/outbound"}, root: []string{"publishing"}},
+	{from: "publishing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
+	{from: "publishing", to: []string{"publishing", "tenancy", "platform"}},
+	{from: "billing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
+	{from: "billing", to: []string{"billing", "tenancy", "platform"}},
+	{from: "oidc", to: []string{"oidc", "tenancy", "platform"}},
+	{from: "tenancy", self: true, to: leaves, pure: true},
+	{from: "tenancy", to: []string{"tenancy", "platform"}},
+
+	{from: "platform/fault"},
+	{from: "platform/clock"},
+	{from: "platform/id"},
+	{from: "platform", to: leaves}, // and a package's own sub-folders, see arrowRule
+
+	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
+}
+
+// impure are the packages of the standard library that reach out of the process.
+var impure = []string{"net", "net/http", "net/rpc", "net/smtp", "os", "os/exec", "os/signal", "database/sql", "plugin", "syscall"}
+
+// door says from which folders a package may be imported.
+type door struct {
+	path string
+	from []string
+}
+
+// innerDoors are those of our own packages that not everybody may enter who may see their folder.
+var innerDoors = []door{
+	{path: "crier/actors/cluster/store", from: []string{"actors/cluster"}},
+	{path: "crier/oidc/store", from: []string{"oidc/opstorage"}},
+	{path: "crier/publishing/store", from: []string{"publishing/service"}},
+	{path: "crier/tenancy/store", from: []string{"tenancy/service"}},
+	{path: "crier/billing/store", from: []string{"billing/service"}},
+	{path: "crier/publishing/connector/all", from: []string{"apps/boot"}},
+	{path: "crier/publishing/connector/conformance", from: []string{}},
+	{path: "testing", from: []string{"tests", "publishing/connector/conformance"}},
+	{path: "net/http/httptest", from: []string{"tests", "publishing/connector/conformance"}},
+}
+
+// vendors: one library, one door. A library that is not here is not ours to use until a line says where.
+var vendors = []door{
+	{path: "github.com/gofiber/", from: []string{"apps/edge"}},
+	{path: "github.com/danielgtaylor/huma/", from: []string{"apps/edge"}},
+	{path: "github.com/valyala/fasthttp", from: []string{"apps/edge"}},
+	{path: "github.com/modelcontextprotocol/go-sdk/", from: []string{"apps/edge/mcp"}},
+	{path: "github.com/alecthomas/kong", from: []string{"apps/boot"}},
+	{path: "github.com/asynkron/protoactor-go/", from: []string{"actors/org", "actors/cluster", "apps/worker", "apps/boot"}},
+	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/schema", "platform/jobs", "*/store", "actors/cluster/store"}},
+	{path: "github.com/pressly/goose/", from: []string{"platform/schema"}},
+	{path: "github.com/riverqueue/river", from: []string{"platform/jobs"}},
+	{path: "github.com/redis/go-redis/", from: []string{"platform/redis"}},
+	{path: "github.com/alicebob/miniredis/", from: []string{"platform/redis"}},
+	{path: "github.com/sethvargo/go-envconfig", from: []string{"platform/env"}},
+	{path: "code.dny.dev/ssrf", from: []string{"platform/outbound"}},
+	{path: "github.com/coder/websocket", from: []string{"platform/outbound", "publishing/connector"}},
+	{path: "github.com/tink-crypto/tink-go/", from: []string{"platform/secret"}},
+	{path: "github.com/minio/minio-go/", from: []string{"platform/blob"}},
+	{path: "github.com/wneessen/go-mail", from: []string{"platform/mail"}},
+	{path: "github.com/prometheus/client_golang/", from: []string{"platform/telemetry", "apps/boot", "apps/edge", "apps/worker"}},
+	{path: "github.com/zitadel/oidc/v3/pkg/op", from: []string{"oidc"}},
+	{path: "github.com/zitadel/oidc/v3/pkg/client/rp", from: []string{"tenancy/signin"}},
+	{path: "github.com/zitadel/oidc/", from: []string{"oidc", "tenancy/signin"}},
+	{path: "github.com/stripe/stripe-go/", from: []string{"billing/stripe"}},
+	{path: "github.com/alexedwards/argon2id", from: []string{"tenancy/service"}},
+	{path: "github.com/pquerna/otp", from: []string{"tenancy"}},
+	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/media"}},
+	{path: "github.com/microcosm-cc/bluemonday", from: []string{"publishing"}},
+	{path: "github.com/rivo/uniseg", from: []string{"publishing/connector", "apps/sim/sandbox"}},
+	{path: "github.com/btcsuite/btcd/btcec/", from: []string{"publishing/connector/nostr"}},
+	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
+	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "*/store", "actors/cluster"}},
+	{path: "golang.org/x/net/html", from: []string{"publishing"}},
+	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
+	{path: "golang.org/x/image/", from: []string{"publishing"}},
+	{path: "golang.org/x/sync/", from: []string{"actors", "apps", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
+	{path: "golang.org/x/sys/", from: []string{"platform/pg/local", "actors/cluster", "tests/pds"}},
+	{path: "go.uber.org/goleak", from: []string{}},
+	{path: "pgregory.net/rapid", from: []string{}},
+}
+
+// ban says which names of a package may be written only in some folders.
+type ban struct {
+	path  string   // "" for functions that need no import
+	names []string // ending in "*": whatever begins so
+	from  []string
+	why   string
+}
+
+var bans = []ban{
+	{"net/http", []string{"DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "Client", "Transport"}, []string{"platform/outbound"}, "every outgoing request passes the guard of platform/outbound"},
+	{"net", []string{"Dial*"}, []string{"platform/outbound", "platform/pg"}, "every outgoing request passes the guard of platform/outbound"},
+	{"github.com/coder/websocket", []string{"Dial"}, []string{"platform/outbound"}, "every outgoing request passes the guard of platform/outbound"},
+	{"time", []string{"Now", "Since", "Until"}, []string{"platform/clock"}, "time is injected"},
+	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv"}, []string{"platform/env"}, "configuration is read once, at the start"},
+	{"fmt", []string{"Print*"}, []string{"apps"}, "only a command speaks to the terminal"},
+	{"", []string{"print", "println"}, nil, "only a command speaks to the terminal"},
+	{"", []string{"panic"}, nil, "an error is a value"},
+	{"", []string{"init"}, nil, "nothing happens by being imported"},
+}
+
+// exception lets one folder do one thing that the rules forbid. One that nothing needs any more fails.
+type exception struct{ dir, what, why string }
+
+var exceptions = []exception{
+	{"publishing/connector/conformance", "crier/platform/id", "test code: it makes organizations and channels for the connector under test"},
+	{"apps/boot", "github.com/coder/websocket", "the port that it plugs names the Conn type"},
+	{"tests/pds", "http.Client", "a test helper that speaks to the real server beside the connector"},
+	{"tests/pds", "http.Transport", "a test helper and a proxy that break connections on purpose"},
+	{"tests/pds", "os.Getenv", "CRIER_CACHE is read by the installer of the tests, which has no configuration"},
+	{"tests/bench", "os.Environ", "the measured programs run in the caller's environment"},
+	{"tests/bench", "github.com/jackc/pgx/v5", "it counts the statements of a whole service from outside"},
+	{"tests/bench/empty", "github.com/gofiber/fiber/v2", "the empty program that the service is measured against"},
+	{"tests/dbtest", "github.com/jackc/pgx/v5", "it makes and drops whole databases"},
+	{"tests/dbtest", "github.com/jackc/pgx/v5/pgconn", "it makes and drops whole databases"},
+	{"tests/relay", "github.com/coder/websocket", "the relay of the tests is a server"},
+	{"tests/relay", "github.com/btcsuite/btcd/btcec/v2/schnorr", "the relay of the tests checks signatures by itself"},
+}
+
+// longFiles may have more than maxLines lines.
+var longFiles = map[string]string{}
+
+const maxLines = 400
+
+// topLevel is all that the root holds; entries that begin with a dot are configuration of tools.
+var topLevel = []string{
+	"actors/", "apps/", "billing/", "oidc/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
+	"CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "Taskfile.yml", "go.mod", "go.sum",
+}
+
+// emptyNames say nothing about what a package is for.
+var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "models", "base", "manager", "misc", "shared", "lib"}
+
+// domains have a store and a service that are imported under their domain's name.
+var domains = []string{"publishing", "tenancy", "billing", "oidc"}
+
+// places are what no file may name: they exist on one machine, or tie the tree to one supplier. Written in two halves so that this file is clean.
+var places = [][2]string{
+	{"../sha", "red"}, {"/wo", "rk/"},
+	{"proxy.gol", "ang.org"}, {"sum.gol", "ang.org"}, {"registry.n", "pmjs.org"}, {"registry.y", "arnpkg.com"}, {"npm.p", "kg.github.com"},
+	{"deb.de", "bian.org"}, {"archive.u", "buntu.com"}, {"pypi", ".org"}, {"pytho", "nhosted.org"}, {"crat", "es.io"}, {"ruby", "gems.org"},
+}

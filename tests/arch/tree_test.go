@@ -1,0 +1,211 @@
+package arch
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const module = "crier"
+
+// tree is all that the rules look at. It is parsed, not type-checked: so files of every system and build tag are in it.
+type tree struct {
+	top   []string // entries of the root, folders ending in "/"
+	files []file   // Go, sorted by path
+	texts []text   // everything that is text, Go included
+}
+
+type file struct {
+	path    string // from the root, with slashes
+	pkg     string // as in the package clause
+	test    bool   // *_test.go
+	made    bool   // generated
+	doc     string // the package comment
+	lines   int
+	imports []imported
+	uses    []use
+	wide    []string // interfaces of more methods than a reader keeps in mind
+}
+
+// imported is one import; name is "" unless the file gives one.
+type imported struct {
+	path, name string
+	line       int
+}
+
+// use is a mention of a package's name (http.Get), or of a function without a package (panic, init).
+type use struct {
+	path, name string
+	line       int
+}
+
+type text struct{ path, body string }
+
+func (f file) dir() string { return path.Dir(f.path) }
+
+// load reads the tree below root.
+func load(root string) (tree, error) {
+	var t tree
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		return t, err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if e.IsDir() {
+			name += "/"
+		}
+		if !ignored(name) {
+			t.top = append(t.top, name)
+		}
+	}
+	err = filepath.WalkDir(root, func(full string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, full)
+		if err != nil || rel == "." {
+			return err
+		}
+		rel = filepath.ToSlash(rel)
+		if e.IsDir() {
+			if ignored(rel + "/") {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if ignored(rel) || !e.Type().IsRegular() {
+			return nil
+		}
+		body, err := os.ReadFile(full)
+		if err != nil {
+			return err
+		}
+		return t.add(rel, string(body))
+	})
+	return t, err
+}
+
+// ignored is what .gitignore keeps out of the tree, and git's own folder.
+func ignored(rel string) bool {
+	base := path.Base(rel)
+	return slices.Contains([]string{".git", ".git/", ".crier/", "crier"}, rel) ||
+		strings.HasSuffix(rel, "/") && base == "node_modules" || strings.HasSuffix(base, ".test") || strings.HasSuffix(base, ".prof")
+}
+
+func (t *tree) add(rel, body string) error {
+	if strings.ContainsRune(body, 0) {
+		return nil
+	}
+	t.texts = append(t.texts, text{rel, body})
+	if !strings.HasSuffix(rel, ".go") || slices.Contains(strings.Split(rel, "/"), "testdata") {
+		return nil
+	}
+	f, err := parse(rel, body)
+	t.files = append(t.files, f)
+	return err
+}
+
+func parse(rel, body string) (file, error) {
+	set := token.NewFileSet()
+	parsed, err := parser.ParseFile(set, rel, body, parser.ParseComments)
+	if err != nil {
+		return file{}, err
+	}
+	f := file{
+		path: rel, pkg: parsed.Name.Name, test: strings.HasSuffix(rel, "_test.go"), made: ast.IsGenerated(parsed),
+		doc: parsed.Doc.Text(), lines: strings.Count(body, "\n"),
+	}
+	names := map[string]string{}
+	for _, spec := range parsed.Imports {
+		i := imported{line: set.Position(spec.Pos()).Line}
+		if i.path, err = strconv.Unquote(spec.Path.Value); err != nil {
+			return f, err
+		}
+		local := spokenName(i.path)
+		if spec.Name != nil {
+			i.name, local = spec.Name.Name, spec.Name.Name
+		}
+		names[local] = i.path
+		f.imports = append(f.imports, i)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		f.look(n, names, func(p token.Pos) int { return set.Position(p).Line })
+		return true
+	})
+	return f, nil
+}
+
+const widest = 7
+
+func (f *file) look(n ast.Node, names map[string]string, line func(token.Pos) int) {
+	switch n := n.(type) {
+	case *ast.SelectorExpr:
+		if x, ok := n.X.(*ast.Ident); ok && names[x.Name] != "" {
+			f.uses = append(f.uses, use{names[x.Name], n.Sel.Name, line(n.Pos())})
+		}
+	case *ast.CallExpr:
+		if fn, ok := ast.Unparen(n.Fun).(*ast.Ident); ok {
+			f.uses = append(f.uses, use{"", fn.Name, line(n.Pos())})
+		}
+	case *ast.FuncDecl:
+		if n.Recv == nil && n.Name.Name == "init" {
+			f.uses = append(f.uses, use{"", "init", line(n.Pos())})
+		}
+	case *ast.TypeSpec:
+		if i, ok := n.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > widest {
+			f.wide = append(f.wide, n.Name.Name)
+		}
+	}
+}
+
+// spokenName is the name that an import path usually gives: its last element that is not a version.
+func spokenName(importPath string) string {
+	base := path.Base(importPath)
+	if v, ok := strings.CutPrefix(base, "v"); ok && path.Dir(importPath) != "." {
+		if _, err := strconv.Atoi(v); err == nil {
+			return path.Base(path.Dir(importPath))
+		}
+	}
+	return base
+}
+
+// under tells whether a folder is one of these folders or inside one. "*" stands for one element.
+func under(dir string, folders ...string) bool {
+	have := strings.Split(dir, "/")
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		want := strings.Split(folder, "/")
+		if len(want) > len(have) {
+			return false
+		}
+		for i, w := range want {
+			if w != "*" && w != have[i] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// exactly is under, without what is inside.
+func exactly(dir string, folders ...string) bool {
+	return slices.ContainsFunc(folders, func(folder string) bool {
+		return under(dir, folder) && strings.Count(dir, "/") == strings.Count(folder, "/")
+	})
+}
+
+// ours is the folder of an import of this module.
+func (i imported) ours() (dir string, ok bool) { return strings.CutPrefix(i.path, module+"/") }
+
+// foreign tells whether the import is another module's: its first element is a host.
+func (i imported) foreign() bool {
+	first, _, _ := strings.Cut(i.path, "/")
+	return strings.Contains(first, ".")
+}
