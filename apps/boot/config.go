@@ -47,12 +47,21 @@ func (c Config) Validate() error {
 	}
 	for name, d := range map[string]time.Duration{
 		"LEASE": c.Cluster.TTL, "BEAT": c.Cluster.Beat, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Publishing.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
+		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Publishing.MaxLate, "UNKNOWN_FOR": c.Publishing.UnknownFor,
 	} {
 		if d <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
 		}
 	}
-	for name, n := range map[string]int{"API_LIMIT": c.Actors.Limit, "ORG_IN_FLIGHT": c.Actors.InFlight, "MAX_IN_FLIGHT": c.Worker.InFlight, "MAX_TRIES": c.Publishing.MaxTries} {
+	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime} {
+		if d < 0 {
+			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
+		}
+	}
+	for name, n := range map[string]int64{
+		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight), "MAX_IN_FLIGHT": int64(c.Worker.InFlight), "MAX_TRIES": int64(c.Publishing.MaxTries),
+		"MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,
+	} {
 		if n <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a number above zero."})
 		}

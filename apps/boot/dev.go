@@ -139,7 +139,11 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 func keptSecret(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil && len(raw) > 0 {
-		return strings.TrimSpace(string(raw)), nil
+		kept := strings.TrimSpace(string(raw))
+		if _, err := (secret.Config{Keys: secret.Text(kept)}).Keyring(); err != nil {
+			return "", fault.Wrap(fault.Invalid, "boot.dev", "The file "+path+" is broken: it must hold the key that this data folder began with.", err)
+		}
+		return kept, nil
 	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fault.Wrap(fault.Invalid, "boot.dev", "The file "+path+" cannot be read.", err)

@@ -337,9 +337,9 @@ func TestDocumentsAreServed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.call(t, "GET", "/openapi.json", "")
-	want(t, a, 200, `"openapi": "3.1`)
+	want(t, a, 200, `"openapi": "3.1`, `"$ref": "#/components/schemas/CreateRequest"`, `"$ref": "#/components/schemas/Fault"`)
 	page := s.call(t, "GET", "/docs", "")
-	want(t, page, 200, "/public/v1/posts/{id}/status", "Idempotency-Key", "posts", "Not built yet", "postId")
+	want(t, page, 200, "/public/v1/posts/{id}/status", "Idempotency-Key", "posts", "Not built yet", "postId", "shortLink")
 	policy := page.header.Get("Content-Security-Policy")
 	if !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || strings.Contains(policy, "unsafe") || strings.Contains(page.body, "<script") || strings.Contains(page.body, "ZgotmplZ") {
 		t.Errorf("%s", policy)

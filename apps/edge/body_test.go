@@ -3,11 +3,13 @@ package edge_test
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"mime/multipart"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -17,7 +19,10 @@ import (
 // hidden is a request that must never run: its trace would be an id that only it deletes.
 const hidden = "DELETE /public/v1/posts/smuggled HTTP/1.1\r\nHost: x\r\nAuthorization: " + goodKey + "\r\nContent-Length: 0\r\n\r\n"
 
-// raw sends bytes as they are on one connection, and reads until the server closes it or nothing more comes.
+// last is sent behind everything else, so that every connection comes to an end.
+const last = "GET /is-this-the-end HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+// raw sends bytes as they are on one connection, and reads until the server closes it.
 func (r *running) raw(t *testing.T, message string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -25,9 +30,14 @@ func (r *running) raw(t *testing.T, message string) string {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	go func() { _, _ = io.WriteString(conn, message) }() // the server may close before the end
-	_ = conn.SetReadDeadline(time.Now().Add(400 * time.Millisecond))
-	out, _ := io.ReadAll(conn) // a reset or the deadline is an end, too
+	go func() { _, _ = io.WriteString(conn, message+last) }() // the server may close before the end
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(conn)
+	if errors.Is(err, os.ErrDeadlineExceeded) { // a reset is an end, too
+		t.Errorf("the connection stays open after %q", out)
+	}
 	return string(out)
 }
 

@@ -45,7 +45,6 @@ type world struct {
 	finished publishing.FinishConnect
 	orgs     []string
 	uploaded int64
-	loggedIn bool
 
 	err      error // what every call answers, when set
 	result   publishing.CreateResult

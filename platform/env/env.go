@@ -46,7 +46,7 @@ type Fault struct{ Name, Message string }
 func (f Fault) Error() string { return f.Name + ": " + f.Message }
 
 // Load fills the struct that dst points to from the `env:"NAME, required"` and `env:"NAME, default=x"` tags of its fields,
-// nested structs included (`env:", prefix=X_"` prefixes their names), then calls Validate() error of every struct whose fields are sound.
+// nested structs included (`env:", prefix=X_"` prefixes their names), then calls Validate() error of every struct; of a variable that could not be read, what Validate says is dropped.
 // All faults come back joined, one "NAME: sentence" a line; errors.As finds a Fault. After an error dst is not to be used.
 func Load(ctx context.Context, lookup Lookup, dst any) error {
 	v := reflect.ValueOf(dst)
@@ -68,7 +68,7 @@ type loader struct {
 	seen   map[string]bool
 }
 
-// add takes joined errors apart and drops what is known: two structs may share a variable.
+// add takes joined errors apart and keeps the first fault of each variable: two structs may share one, and rules need not be told of what cannot be read.
 func (l *loader) add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
@@ -76,8 +76,12 @@ func (l *loader) add(err error) {
 		}
 		return
 	}
-	if !l.seen[err.Error()] {
-		l.seen[err.Error()] = true
+	name := err.Error()
+	if f := (Fault{}); errors.As(err, &f) {
+		name = f.Name
+	}
+	if !l.seen[name] {
+		l.seen[name] = true
 		l.faults = append(l.faults, err)
 	}
 }
@@ -104,7 +108,7 @@ func (l *loader) load(v reflect.Value, prefix string) bool {
 			fail(Fault{prefix + f.name, sentence(err, at.Type())})
 		}
 	}
-	if val, ok := v.Addr().Interface().(interface{ Validate() error }); ok && sound {
+	if val, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
 		if err := val.Validate(); err != nil {
 			sound = false
 			l.add(err)

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,11 +80,7 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg); err != nil {
 		t.Fatal(err)
 	}
-	level := slog.LevelError
-	if os.Getenv("CT_LOG") != "" {
-		level = slog.LevelInfo
-	}
-	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: level})))
+	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err := r.app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

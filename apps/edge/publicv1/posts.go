@@ -36,7 +36,7 @@ func (m mount) create() {
 	op := m.operation("create-posts", http.MethodPost, "/posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
 	op.DefaultStatus = http.StatusCreated
 	schema := m.t.Create.API().OpenAPI().Components.Schemas.Schema(reflect.TypeFor[CreateRequest](), true, "")
-	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
+	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
 	op.SkipValidateBody = true
 	route.JSON(m.t.Create, op, func(ctx context.Context, in *createInput) (*createOutput, error) {
 		if err := checkKey(in.Key); err != nil {
@@ -53,6 +53,7 @@ func (m mount) create() {
 		}
 		return created(res), nil
 	})
+	op.RequestBody.Content["application/json"] = &huma.MediaType{Schema: schema} // huma has described a RawBody as bytes
 }
 
 func created(res publishing.CreateResult) *createOutput {

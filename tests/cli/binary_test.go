@@ -1,0 +1,242 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const patience = 90 * time.Second
+
+// binary is built once for all tests.
+var binary = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "crier-cli-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "crier")
+	out, err := exec.Command("go", "build", "-o", path, "crier/apps/crier").CombinedOutput()
+	if err != nil {
+		return "", errors.New(string(out))
+	}
+	return path, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if path, err := binary(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(path)) // only a temporary folder
+	}
+	os.Exit(code)
+}
+
+// command is the binary with an environment that holds these variables and nothing of ours.
+func command(t *testing.T, vars []string, args ...string) *exec.Cmd {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), path, args...)
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}, vars...)
+	cmd.Dir = t.TempDir()
+	return cmd
+}
+
+// result is how a run ended.
+type result struct {
+	code        int
+	out, errors string
+}
+
+// run waits for the end of a command that ends by itself.
+func run(t *testing.T, vars []string, args ...string) result {
+	t.Helper()
+	cmd := command(t, vars, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watchdog := time.AfterFunc(patience, func() { _ = cmd.Process.Signal(syscall.SIGTERM) })
+	defer watchdog.Stop()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// fails wants exit code 1 and one sentence on stderr that has all the words.
+func (r result) fails(t *testing.T, words ...string) {
+	t.Helper()
+	if r.code != 1 || strings.Count(strings.TrimSpace(r.errors), "\n") != 0 || !strings.HasPrefix(r.errors, "crier: ") || strings.Contains(r.errors, "goroutine") {
+		t.Fatalf("exit %d, stderr %q", r.code, r.errors)
+	}
+	for _, w := range words {
+		if !strings.Contains(r.errors, w) {
+			t.Errorf("%q does not say %q", r.errors, w)
+		}
+	}
+}
+
+// program is a started `crier dev` or `crier serve`.
+type program struct {
+	cmd   *exec.Cmd
+	ended chan struct{}
+	err   error
+	out   words
+	said  words
+}
+
+// words is what a program writes, to be read while it runs.
+type words struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (w *words) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}
+
+func (w *words) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.String()
+}
+
+func (p *program) errors() string { return p.said.String() }
+func (p *program) stdout() string { return p.out.String() }
+
+// begin starts the command and waits until its stdout has the word, or it ends.
+func begin(t *testing.T, word string, vars []string, args ...string) *program {
+	t.Helper()
+	p := &program{cmd: command(t, vars, args...), ended: make(chan struct{})}
+	pipe, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.cmd.Stderr = &p.said
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan struct{})
+	go func() {
+		p.read(pipe, word, sync.OnceFunc(func() { close(ready) }))
+		p.err = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() { p.signal(syscall.SIGTERM); p.wait(t) })
+	select {
+	case <-ready:
+	case <-p.ended:
+		t.Fatalf("it ended: %v, %s", p.err, p.errors())
+	case <-time.After(patience):
+		t.Fatalf("no %q in %q", word, p.stdout())
+	}
+	return p
+}
+
+func (p *program) read(r io.Reader, word string, ready func()) {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		_, _ = p.out.Write([]byte(lines.Text() + "\n")) // never fails
+		if strings.Contains(lines.Text(), word) {
+			ready()
+		}
+	}
+}
+
+func (p *program) signal(s syscall.Signal) {
+	select {
+	case <-p.ended:
+	default:
+		_ = p.cmd.Process.Signal(s) // it may just have ended
+	}
+}
+
+// wait waits for the end and returns the exit code.
+func (p *program) wait(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(patience):
+		t.Fatal("it does not end")
+	}
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// freePort is a port that nobody listens on now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal(what + " did not come about")
+		}
+	}
+}
+
+func get(t *testing.T, url, key string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// postgres lists the processes that run on a data folder.
+func postgres(t *testing.T, home string) (pids []int) {
+	t.Helper()
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err == nil && bytes.Contains(line, []byte("postgres\x00-D\x00"+home)) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"crier/tests/dbtest"
+)
+
+func TestServeNamesEveryFaultAtOnce(t *testing.T) {
+	t.Parallel()
+	empty := run(t, nil, "serve")
+	bad := run(t, []string{"PORT=x", "API_LIMIT=0", "BASE_URL=ftp://x", "LEASE=soon", "SANDBOX_URL=::", "ENCRYPTION_KEYS=short", "TRUSTED_PROXIES=nobody", "LOG_LEVEL=loud", "LOG_FORMAT=xml", "STOP_TIMEOUT=-1s", "MAX_TRIES=-1", "POOLER=maybe", "MAX_IMAGE_BYTES=-5", "MAX_VIDEO_BYTES=0", "DRAIN_TIMEOUT=-1s", "MAX_LATE=-1h"}, "serve")
+	for _, c := range []struct {
+		result
+		names []string
+	}{
+		{empty, []string{"DATABASE_URL", "ENCRYPTION_KEYS"}},
+		{bad, []string{"PORT", "API_LIMIT", "BASE_URL", "LEASE", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT", "STOP_TIMEOUT", "MAX_TRIES", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATE"}},
+	} {
+		if c.code != 1 || c.out != "" {
+			t.Errorf("exit %d, %s", c.code, c.out)
+		}
+		lines := strings.Split(c.errors, "\n")
+		for _, name := range c.names {
+			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, name+": ") }) {
+				t.Errorf("%s is not named in %s", name, c.errors)
+			}
+		}
+	}
+}
+
+func TestServeAndMigrate(t *testing.T) {
+	t.Parallel()
+	key := strings.TrimSpace(run(t, nil, "keygen").out)
+	vars := []string{"DATABASE_URL=" + dbtest.Blank(t), "ENCRYPTION_KEYS=" + key, "CRIER_HOME=" + t.TempDir(), "PORT=" + freePort(t), "ROLE_PREFIX=crier"}
+	run(t, nil, "migrate").fails(t, "DATABASE_URL")
+	lines := strings.Split(strings.TrimSpace(run(t, vars, "serve").errors), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "crier: ") || !strings.Contains(last, "crier migrate") {
+		t.Fatalf("%q", last)
+	}
+	for range 2 {
+		if r := run(t, vars, "migrate"); r.code != 0 || r.out != "The database is up to date.\n" {
+			t.Fatalf("%+v", r)
+		}
+	}
+	cmd := command(t, vars, "serve")
+	var port string
+	for _, v := range vars {
+		if p, ok := strings.CutPrefix(v, "PORT="); ok {
+			port = p
+		}
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "health", func() bool {
+		resp, err := http.Get("http://127.0.0.1:" + port + "/health")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		return resp.StatusCode == http.StatusOK
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, append(slices.Clone(vars), "DATABASE_URL=postgres://nobody:wrong@127.0.0.1:1/none"), "migrate")
+	r.fails(t)
+	if strings.Contains(r.errors, "wrong") {
+		t.Fatalf("the password is told: %s", r.errors)
+	}
+}
+
+func TestSmallCommands(t *testing.T) {
+	t.Parallel()
+	t.Run("routes are those of the document", func(t *testing.T) {
+		t.Parallel()
+		var doc struct{ Paths map[string]map[string]any }
+		if err := json.Unmarshal([]byte(run(t, nil, "openapi").out), &doc); err != nil {
+			t.Fatal(err)
+		}
+		var described []string
+		for path, methods := range doc.Paths {
+			for method := range methods {
+				if method != "parameters" {
+					described = append(described, strings.ToUpper(method)+" "+path)
+				}
+			}
+		}
+		listed := strings.Split(strings.TrimSpace(run(t, nil, "routes").out), "\n")
+		slices.Sort(described)
+		slices.Sort(listed)
+		if !slices.Equal(listed, described) {
+			t.Fatalf("listed %v, described %v", listed, described)
+		}
+		missing := strings.Split(strings.TrimSpace(run(t, nil, "routes", "--missing").out), "\n")
+		for _, m := range missing {
+			if slices.Contains(listed, m) {
+				t.Errorf("%s works and is missing", m)
+			}
+		}
+	})
+	t.Run("every command has help", func(t *testing.T) {
+		t.Parallel()
+		whole := run(t, nil, "--help")
+		for _, name := range []string{"dev", "serve", "migrate", "sandbox", "routes", "keygen", "openapi"} {
+			if !strings.Contains(whole.out, name) {
+				t.Errorf("%s is not in %s", name, whole.out)
+			}
+			if r := run(t, nil, name, "--help"); r.code != 0 || !strings.Contains(r.out, "Usage: crier "+name) || r.errors != "" {
+				t.Errorf("%s: %+v", name, r)
+			}
+		}
+		if r := run(t, nil, "serve", "--help"); !strings.Contains(r.out, "DATABASE_URL") || !strings.Contains(r.out, "ENCRYPTION_KEYS") {
+			t.Errorf("serve tells no variables: %s", r.out)
+		}
+		if whole.code != 0 || whole.errors != "" {
+			t.Errorf("%+v", whole)
+		}
+	})
+	t.Run("what it does not know is an error", func(t *testing.T) {
+		t.Parallel()
+		for _, args := range [][]string{{"fly"}, {"routes", "--nothing"}, {"routes", "-e", "NOPAIR"}, {}} {
+			if r := run(t, nil, args...); r.code != 1 || !strings.Contains(r.errors, "crier: ") {
+				t.Errorf("%v: %+v", args, r)
+			}
+		}
+	})
+	t.Run("keygen makes fresh keys of 32 bytes", func(t *testing.T) {
+		t.Parallel()
+		a, b := run(t, nil, "keygen").out, run(t, nil, "keygen").out
+		raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(a))
+		if err != nil || len(raw) != 32 || a == b {
+			t.Fatalf("%q, %q, %v", a, b, err)
+		}
+	})
+}

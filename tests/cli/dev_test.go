@@ -1,0 +1,230 @@
+package cli
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+type notes struct {
+	BaseURL, APIKey, Email, Password, OrganizationID, ChannelID, SandboxURL string
+	Channels                                                                map[string]string
+}
+
+func devNotes(t *testing.T, home string) (n notes) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(home, "dev.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &n); err != nil {
+		t.Fatal(err)
+	}
+	if n.BaseURL == "" || n.APIKey == "" || n.Email == "" || n.Password == "" || n.OrganizationID == "" || n.ChannelID == "" {
+		t.Fatalf("dev.json lacks something: %s", raw)
+	}
+	return n
+}
+
+func dev(t *testing.T, home, port string) *program {
+	t.Helper()
+	return begin(t, "Ctrl-C stops everything.", []string{"CRIER_HOME=" + home, "PORT=" + port}, "dev")
+}
+
+// TestDev lives through one newcomer's day on one data folder: the steps build on one another.
+func TestDev(t *testing.T) {
+	t.Parallel()
+	home, port := filepath.Join(t.TempDir(), "home"), freePort(t)
+	p := dev(t, home, port)
+	n := devNotes(t, home)
+	if n.BaseURL != "http://localhost:"+port {
+		t.Fatalf("%+v", n)
+	}
+	out := p.stdout()
+	for _, word := range []string{n.BaseURL + "/docs", n.BaseURL + "/sandbox/", n.Email, n.Password, n.APIKey, n.ChannelID, filepath.Join(home, "dev.json")} {
+		if !strings.Contains(out, word) {
+			t.Errorf("%q is not printed in %s", word, out)
+		}
+	}
+	if p.errors() != "" {
+		t.Errorf("stderr: %s", p.errors())
+	}
+	for _, path := range []string{"/docs", "/sandbox/", "/health", "/openapi.json"} {
+		if status, body := get(t, n.BaseURL+path, ""); status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	pasteLines(t, out, n)
+	signIn(t, n)
+
+	t.Run("a second one on the same folder is refused", func(t *testing.T) {
+		run(t, []string{"CRIER_HOME=" + home, "PORT=" + freePort(t)}, "dev").fails(t, home)
+	})
+	t.Run("a taken port is refused and leaves nothing behind", func(t *testing.T) {
+		other := filepath.Join(t.TempDir(), "home")
+		run(t, []string{"CRIER_HOME=" + other, "PORT=" + port}, "dev").fails(t, port, "PORT")
+		if left := postgres(t, other); len(left) > 0 {
+			t.Fatalf("Postgres runs on: %v", left)
+		}
+	})
+	t.Run("Ctrl-C ends everything within ten seconds", func(t *testing.T) {
+		began := time.Now()
+		p.signal(syscall.SIGINT)
+		if code := p.wait(t); code != 0 || time.Since(began) > 10*time.Second || p.errors() != "" {
+			t.Fatalf("exit %d after %v: %s", code, time.Since(began), p.errors())
+		}
+		if left := postgres(t, home); len(left) > 0 {
+			t.Fatalf("Postgres runs on: %v", left)
+		}
+	})
+	t.Run("the next start keeps key and channel, and survives kill -9", func(t *testing.T) {
+		p := dev(t, home, port)
+		if again := devNotes(t, home); again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.Password != n.Password {
+			t.Fatalf("%+v became %+v", n, again)
+		}
+		published(t, n, 1)
+		p.signal(syscall.SIGKILL)
+		p.wait(t)
+		p = dev(t, home, freePort(t))
+		again := devNotes(t, home)
+		if again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.BaseURL == n.BaseURL {
+			t.Fatalf("%+v became %+v", n, again)
+		}
+		published(t, again, 1)
+		pasteLines(t, p.stdout(), again)
+		p.signal(syscall.SIGTERM)
+		if code := p.wait(t); code != 0 || p.errors() != "" {
+			t.Fatalf("exit %d: %s", code, p.errors())
+		}
+	})
+	t.Run("broken files are named, or healed", func(t *testing.T) { brokenFiles(t, home, n) })
+}
+
+// brokenFiles spoils one file of a stopped home at a time.
+func brokenFiles(t *testing.T, home string, n notes) {
+	spoil := func(name, content string) (restore func()) {
+		path := filepath.Join(home, name)
+		old, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return func() {
+			if err := os.WriteFile(path, old, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	try := func() result { return run(t, []string{"CRIER_HOME=" + home, "PORT=" + freePort(t)}, "dev") }
+	restore := spoil("node.id", "not a uuid")
+	try().fails(t, "node.id", home)
+	restore()
+	restore = spoil("encryption.key", "not a key")
+	try().fails(t, "encryption.key")
+	restore()
+	restore = spoil("sandbox.port", "not a port")
+	try().fails(t, "sandbox.port")
+	restore()
+	restore = spoil("sandbox/sandbox.log", "not a log\n")
+	try().fails(t, "sandbox.log")
+	restore()
+	if left := postgres(t, home); len(left) > 0 {
+		t.Fatalf("Postgres runs on: %v", left)
+	}
+	spoil("dev.json", "{ not json")
+	p := dev(t, home, freePort(t))
+	healed := devNotes(t, home)
+	if status, body := get(t, healed.BaseURL+"/public/v1/is-connected", healed.APIKey); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	signIn(t, healed)
+	p.signal(syscall.SIGINT)
+	if code := p.wait(t); code != 0 {
+		t.Fatalf("exit %d: %s", code, p.errors())
+	}
+}
+
+// pasteLines runs what dev printed in a plain shell and waits for the post on the sandbox.
+func pasteLines(t *testing.T, out string, n notes) {
+	t.Helper()
+	var lines []string
+	for _, l := range strings.Split(out, "\n") {
+		if strings.HasPrefix(l, "M=") || strings.HasPrefix(l, "T=") || strings.HasPrefix(l, "curl ") {
+			lines = append(lines, l)
+		}
+	}
+	if len(lines) != 3 {
+		t.Fatalf("%d lines to paste in %s", len(lines), out)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh")
+	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	id := regexp.MustCompile(`"postId":"([^"]+)"`).FindSubmatch(said)
+	if id == nil || !strings.Contains(string(said), "Hello from Crier") {
+		t.Fatalf("the lines say %s", said)
+	}
+	eventually(t, "the post on the sandbox", func() bool {
+		_, body := get(t, n.BaseURL+"/public/v1/posts/"+string(id[1]), n.APIKey)
+		return strings.Contains(body, `"state":"PUBLISHED"`)
+	})
+	if _, body := get(t, n.BaseURL+"/sandbox/", ""); !strings.Contains(body, "Hello from Crier") {
+		t.Fatalf("the sandbox shows %s", body)
+	}
+}
+
+// published wants the posts of the demo channel that are out.
+func published(t *testing.T, n notes, want int) {
+	t.Helper()
+	_, body := get(t, n.BaseURL+"/public/v1/posts?page=0", n.APIKey)
+	if got := strings.Count(body, `"state":"PUBLISHED"`); got != want {
+		t.Fatalf("%d published posts in %s", got, body)
+	}
+}
+
+func signIn(t *testing.T, n notes) {
+	t.Helper()
+	body, err := json.Marshal(map[string]string{"provider": "LOCAL", "email": n.Email, "password": n.Password})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Post(n.BaseURL+"/auth/login", "application/json", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusCreated || resp.Header.Get("Set-Cookie") == "" {
+		t.Fatalf("log-in: %d", resp.StatusCode)
+	}
+}
+
+func TestDevRefusesABadHome(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, []string{"CRIER_HOME=" + file, "PORT=" + freePort(t)}, "dev").fails(t, file, "CRIER_HOME")
+	run(t, []string{"CRIER_HOME=" + filepath.Join(file, "below"), "PORT=" + freePort(t)}, "dev").fails(t, file, "CRIER_HOME")
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	r := run(t, []string{"CRIER_HOME=" + filepath.Join(t.TempDir(), "h"), "PORT=x", "API_LIMIT=-1"}, "dev")
+	if r.code != 1 || !strings.Contains(r.errors, "PORT") {
+		t.Fatalf("exit %d: %s", r.code, r.errors)
+	}
+}

@@ -1,0 +1,2 @@
+// Package cli tests the built binary as people run it.
+package cli

@@ -1,0 +1,272 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crier/apps/sim/sandbox"
+	"crier/tests/pds"
+)
+
+// account is one account on a platform, and that platform's own view of what happens there.
+type account interface {
+	// service gives the settings with which a service reaches the platform.
+	service() map[string]string
+	// form gives the platform's name and its filled-in form.
+	form() (connector string, fields map[string]string)
+	// hold stops the nth publishing call from now, before the platform sees it or with its answer.
+	hold(t *testing.T, nth int, answer bool) grip
+	// posts is everything that is live, oldest first.
+	posts(t *testing.T) []live
+}
+
+// grip is one call that is held, or will be.
+type grip interface {
+	reached(t *testing.T) // waits until it is held
+	lost(t *testing.T)    // waits until the platform's side has seen its client go
+	release(t *testing.T)
+}
+
+// live is a published post as the platform has it.
+type live struct {
+	id           string // the release id
+	text         string
+	root, parent string // ids; empty when it is no reply
+	images       []picture
+}
+
+// picture is an image by the SHA-256 of its bytes.
+type picture struct{ sum, alt string }
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}
+
+// blueskyAccount is an account on the real server, behind a proxy of its own.
+type blueskyAccount struct {
+	server *pds.Server
+	proxy  *pds.Proxy
+	pds.Account
+}
+
+var names atomic.Int64
+
+func newBluesky(t *testing.T, server *pds.Server) account {
+	t.Helper()
+	a := server.CreateAccount(t, fmt.Sprintf("user%d.test", names.Add(1)), password)
+	return &blueskyAccount{server, pds.StartProxy(t, server.URL), a}
+}
+
+func (a *blueskyAccount) service() map[string]string {
+	return map[string]string{"OUTBOUND_ALLOW": strings.TrimPrefix(a.proxy.URL, "http://")}
+}
+
+func (a *blueskyAccount) form() (string, map[string]string) {
+	return "bluesky", map[string]string{"service": a.proxy.URL, "identifier": a.Handle, "password": a.Password}
+}
+
+func (a *blueskyAccount) hold(_ *testing.T, nth int, answer bool) grip {
+	place := a.proxy.HoldRequest
+	if answer {
+		place = a.proxy.HoldAnswer
+	}
+	const commit = "com.atproto.repo.putRecord"
+	for range nth - 1 {
+		a.proxy.HoldRequest(commit).Release()
+	}
+	return proxied{place(commit)}
+}
+
+type proxied struct{ *pds.Hold }
+
+func (h proxied) reached(t *testing.T) { closed(t, "the call", h.Reached()) }
+func (h proxied) lost(t *testing.T)    { closed(t, "the client's end", h.Lost()) }
+func (h proxied) release(*testing.T)   { h.Release() }
+
+func closed(t *testing.T, what string, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(patience):
+		t.Fatalf("%s did not come within %s", what, patience)
+	}
+}
+
+func (a *blueskyAccount) posts(t *testing.T) (out []live) {
+	t.Helper()
+	for _, r := range a.server.Records(t, a.DID, "app.bsky.feed.post") {
+		type ref struct{ URI string }
+		var v struct {
+			Text  string
+			Reply struct{ Root, Parent ref }
+			Embed struct {
+				Images []struct {
+					Alt   string
+					Image struct {
+						Ref struct {
+							Link string `json:"$link"`
+						}
+					}
+				}
+			}
+		}
+		if err := json.Unmarshal(r.Value, &v); err != nil {
+			t.Fatal(err)
+		}
+		p := live{id: r.URI, text: v.Text, root: v.Reply.Root.URI, parent: v.Reply.Parent.URI}
+		for _, i := range v.Embed.Images {
+			p.images = append(p.images, picture{sum(a.server.Blob(t, a.DID, i.Image.Ref.Link)), i.Alt})
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// openSandbox runs a pretend platform in the test's own process, a third party to the service's; it returns its address.
+func openSandbox(t *testing.T) string {
+	t.Helper()
+	platform, err := sandbox.Open(t.TempDir(), sandbox.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := sandbox.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- platform.Serve(ctx, ln) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the sandbox: %v", err)
+		}
+	})
+	return "http://" + ln.Addr().String()
+}
+
+// sandboxAccount is an account of one grade.
+type sandboxAccount struct{ url, name, grade string }
+
+func newSandbox(url, grade string) account {
+	return sandboxAccount{url, fmt.Sprintf("account-%d", names.Add(1)), grade}
+}
+
+func (a sandboxAccount) service() map[string]string { return map[string]string{"SANDBOX_URL": a.url} }
+
+func (a sandboxAccount) form() (string, map[string]string) {
+	return "sandbox", map[string]string{"service": a.url, "name": a.name, "password": password, "grade": a.grade}
+}
+
+func (a sandboxAccount) hold(t *testing.T, nth int, answer bool) grip {
+	t.Helper()
+	action := "hold"
+	if answer {
+		action = "hold_answer"
+	}
+	var made struct{ ID string }
+	a.call(t, http.MethodPost, "/_sim/faults", m{"account": a.name, "match": m{"method": "POST", "path": "/api/posts", "nth": nth}, "action": action}, &made)
+	return fault{a, made.ID}
+}
+
+// fault is a scripted hold of the sandbox.
+type fault struct {
+	sandboxAccount
+	id string
+}
+
+func (f fault) reached(t *testing.T) { f.held(t, 1) }
+func (f fault) lost(t *testing.T)    { f.held(t, 0) }
+
+func (f fault) release(t *testing.T) {
+	t.Helper()
+	f.call(t, http.MethodPost, "/_sim/faults/"+f.id+"/release", nil, nil)
+}
+
+func (f fault) held(t *testing.T, want int) {
+	t.Helper()
+	var all struct {
+		Faults []struct {
+			ID   string
+			Held int
+		}
+	}
+	await(t, fmt.Sprintf("a hold of %d calls", want), time.Now().Add(patience), func() bool {
+		f.call(t, http.MethodGet, "/_sim/faults", nil, &all)
+		for _, one := range all.Faults {
+			if one.ID == f.id {
+				return one.Held == want
+			}
+		}
+		return false
+	}, func() string { return fmt.Sprint(all) })
+}
+
+func (a sandboxAccount) posts(t *testing.T) (out []live) {
+	t.Helper()
+	var all struct {
+		Posts []struct {
+			ID, Text, ReplyTo string
+			Media             []struct{ SHA256, Alt string }
+		}
+	}
+	a.call(t, http.MethodGet, "/_sim/posts?account="+a.name, nil, &all)
+	roots := map[string]string{}
+	for _, p := range all.Posts {
+		l := live{id: p.ID, text: p.Text, parent: p.ReplyTo, root: roots[p.ReplyTo]}
+		if roots[p.ID] = l.root; l.root == "" {
+			roots[p.ID] = p.ID
+		}
+		for _, i := range p.Media {
+			l.images = append(l.images, picture{i.SHA256, i.Alt})
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+func (a sandboxAccount) call(t *testing.T, method, path string, body, out any) {
+	t.Helper()
+	var in io.Reader
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, a.url+path, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode > 299 {
+		err = fmt.Errorf("status %d", resp.StatusCode)
+	}
+	if err == nil && out != nil {
+		err = json.Unmarshal(raw, out)
+	}
+	if err != nil {
+		t.Fatalf("%s %s: %v: %s", method, path, err, raw)
+	}
+}

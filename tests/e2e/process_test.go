@@ -1,0 +1,135 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// binary is the service as it ships, built once before the first test.
+var binary string
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(built(m))
+}
+
+func built(m *testing.M) int {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given { // the tests mostly wait
+		if err := flag.Set("test.parallel", "6"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	dir, err := os.MkdirTemp("", "crier-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "crier")
+	build := exec.Command("go", "build", "-o", binary, "crier/apps/crier")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build the binary: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// process is one start of the service.
+type process struct {
+	cmd     *exec.Cmd
+	started time.Time
+	exited  chan struct{}
+	address string // host:port
+}
+
+// startLimit is for a busy machine; a quiet one needs a second.
+const startLimit = time.Minute
+
+// launch runs `crier serve` until it is ready.
+func launch(t *testing.T, settings map[string]string, log *record) *process {
+	t.Helper()
+	cmd := exec.Command(binary, "serve")
+	cmd.Env = []string{}
+	for name, v := range settings {
+		cmd.Env = append(cmd.Env, name+"="+v)
+	}
+	ready := log.begin()
+	cmd.Stderr = log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p := &process{cmd: cmd, exited: make(chan struct{}), started: time.Now()}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = cmd.Wait() // it is killed, or told by whoever waits for exited
+		close(p.exited)
+	}()
+	t.Cleanup(p.kill)
+	select {
+	case p.address = <-ready:
+	case <-p.exited:
+		t.Fatalf("the service ended instead of starting: %v", cmd.ProcessState)
+	case <-time.After(startLimit):
+		t.Fatalf("the service was not ready within %s", startLimit)
+	}
+	return p
+}
+
+// kill is kill -9 of the whole process group; it returns when nothing of it is left.
+func (p *process) kill() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only when it has ended already
+	<-p.exited
+}
+
+// record is the log of a service over all its starts.
+type record struct {
+	mu    sync.Mutex
+	all   bytes.Buffer
+	line  []byte
+	ready chan string
+}
+
+func (r *record) begin() <-chan string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ready, r.line = make(chan string, 1), nil
+	r.all.WriteString("--- start\n")
+	return r.ready
+}
+
+// Write keeps the log and finds the line that tells the address.
+func (r *record) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all.Write(b)
+	r.line = append(r.line, b...)
+	for {
+		end := bytes.IndexByte(r.line, '\n')
+		if end < 0 {
+			return len(b), nil
+		}
+		var said struct{ Msg, Address string }
+		if json.Unmarshal(r.line[:end], &said) == nil && said.Msg == "crier is ready" {
+			r.ready <- said.Address
+		}
+		r.line = r.line[end+1:]
+	}
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.all.String()
+}

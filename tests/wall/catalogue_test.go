@@ -1,0 +1,196 @@
+package wall
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/tests/dbtest"
+)
+
+// tenants are the tables whose rows belong to one organization, and the column that says which.
+var tenants = map[string]string{
+	"organization": "id", "member": "org_id", "api_key": "org_id", "customer": "org_id", "channel": "org_id", "channel_queue": "org_id", "media": "org_id", "post": "org_id",
+	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id",
+}
+
+// globals are the tables that belong to no organization, and why.
+var globals = map[string]string{
+	"person":           "a person may belong to several organizations; only the gate reads it",
+	"session":          "a session is a person's, who chooses the organization per request; only the gate reads it",
+	"node":             "processes, no tenant data",
+	"shard":            "who schedules what, no tenant data",
+	"goose_db_version": "which migrations ran",
+}
+
+// unscoped are unique keys of tenant tables that do not begin with the organization, and why.
+var unscoped = map[string]string{
+	"api_key_hash_key":       "found before the organization is known",
+	"connect_state_hash_key": "found before the organization is known",
+	"media_key_key":          "found before the organization is known: the key is a file's address",
+	"channel_id_key":         "ids are unique everywhere; channel_queue refers to it",
+	"channel_queue_pkey":     "one row a channel, whose id is unique everywhere",
+	"post_id_key":            "ids are unique everywhere; the scheduler works by id across organizations",
+	"publication_once":       "part ids are unique everywhere; the claim writes across organizations",
+	"post_one_per_channel":   "channel ids are unique everywhere; the scheduler's backstop",
+	"organization_pkey":      "the organization itself",
+}
+
+const setting = `nullif(current_setting('app.org_id'::text, true), ''::text)`
+
+// complaints lists everything that is wrong with the wall of a database.
+func complaints(ctx context.Context, c *pgx.Conn) (out []string, err error) {
+	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	tables, err := strings2(ctx, c, `select relname, relrowsecurity::text, relforcerowsecurity::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1`)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range tables {
+		column, tenant := tenants[t[0]]
+		if _, global := globals[t[0]]; !tenant && !global {
+			add("table %s is in no list", t[0])
+		}
+		if !tenant {
+			continue
+		}
+		if t[1] != "true" || t[2] != "true" {
+			add("table %s does not force row level security", t[0])
+		}
+		if err := policies(ctx, c, t[0], column, add); err != nil {
+			return nil, err
+		}
+	}
+	for name := range tenants {
+		if !slices.ContainsFunc(tables, func(t []string) bool { return t[0] == name }) {
+			add("table %s is listed but does not exist", name)
+		}
+	}
+	return out, keys(ctx, c, add)
+}
+
+func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(string, ...any)) error {
+	rows, err := strings2(ctx, c, `select lower(coalesce(qual, '')), lower(coalesce(with_check, '')), cmd from pg_policies where schemaname = 'public' and tablename = $1 and roles = '{crier_tenant}'`, table)
+	if err != nil {
+		return err
+	}
+	if len(rows) != 1 {
+		add("table %s has %d policies for tenants, not one", table, len(rows))
+		return nil
+	}
+	for i, what := range []string{"using", "with check"} {
+		if !strings.Contains(rows[0][i], setting) || !strings.HasPrefix(rows[0][i], "("+column+" = ") || strings.Contains(rows[0][i], " or ") {
+			add("the tenants' policy of %s is not the wall's (%s): %s", table, what, rows[0][i])
+		}
+	}
+	if rows[0][2] != "ALL" {
+		add("the tenants' policy of %s covers only %s", table, rows[0][2])
+	}
+	nulls, err := strings2(ctx, c, `select attname::text from pg_attribute where attrelid = $1::regclass and attname = $2 and not attnotnull`, table, column)
+	if len(nulls) > 0 {
+		add("column %s.%s may be null", table, column)
+	}
+	return err
+}
+
+// keys finds unique and foreign keys of tenant tables that do not begin with the organization.
+func keys(ctx context.Context, c *pgx.Conn, add func(string, ...any)) error {
+	rows, err := strings2(ctx, c, `
+		select i.indexrelid::regclass::text, t.relname::text, a.attname::text from pg_index i
+		join pg_class t on t.oid = i.indrelid join pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
+		where i.indisunique and t.relnamespace = 'public'::regnamespace
+		union all
+		select k.conname::text, t.relname::text, a.attname::text from pg_constraint k
+		join pg_class t on t.oid = k.conrelid join pg_class f on f.oid = k.confrelid join pg_attribute a on a.attrelid = t.oid and a.attnum = k.conkey[1]
+		where k.contype = 'f' and t.relnamespace = 'public'::regnamespace and f.relname not in ('person', 'organization', 'channel')`)
+	for _, r := range rows {
+		column, tenant := tenants[r[1]]
+		if tenant && r[2] != column && unscoped[r[0]] == "" {
+			add("key %s of %s begins with %s", r[0], r[1], r[2])
+		}
+	}
+	return err
+}
+
+// strings2 reads rows of text.
+func strings2(ctx context.Context, c *pgx.Conn, sql string, args ...any) (out [][]string, err error) {
+	rows, err := c.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) ([]string, error) {
+		values, err := row.Values()
+		text := make([]string, len(values))
+		for i, v := range values {
+			text[i] = fmt.Sprint(v)
+		}
+		return text, err
+	})
+}
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(context.Background()) }) // the database goes with it
+	return c
+}
+
+func found(t *testing.T, c *pgx.Conn) []string {
+	t.Helper()
+	out, err := complaints(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func do(t *testing.T, c *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := c.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEveryTableIsBehindTheWall(t *testing.T) {
+	t.Parallel()
+	c := connect(t, dbtest.URL(t))
+	for _, complaint := range found(t, c) {
+		t.Error(complaint)
+	}
+	var super, bypass bool
+	if err := c.QueryRow(t.Context(), `select rolsuper, rolbypassrls from pg_roles where rolname = current_user`).Scan(&super, &bypass); err != nil {
+		t.Fatal(err)
+	}
+	if super || bypass {
+		t.Error("the owner of the tables is above the wall; this test would prove nothing")
+	}
+}
+
+func TestTheCheckBites(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]struct{ sql, complaint string }{
+		"a table in no list":                {`create table stray (id uuid)`, "table stray is in no list"},
+		"a tenant table without a policy":   {`drop policy tenant on post`, "table post has 0 policies"},
+		"a tenant table that is not walled": {`alter table media disable row level security`, "table media does not force"},
+		"an owner that is not bound":        {`alter table media no force row level security`, "table media does not force"},
+		"a policy that lets all through":    {`drop policy tenant on part; create policy tenant on part to crier_tenant using (true) with check (true)`, "policy of part is not the wall's"},
+		"a second policy beside the wall":   {`create policy more on part to crier_tenant using (true)`, "table part has 2 policies"},
+		"a policy with a way around":        {`drop policy tenant on part; create policy tenant on part to crier_tenant using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid) or content = '') with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))`, "policy of part is not the wall's (using)"},
+		"a key without the organization":    {`create unique index by_name on customer (name)`, "key by_name of customer begins with name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := connect(t, dbtest.URL(t))
+			do(t, c, harm.sql)
+			if got := found(t, c); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, harm.complaint) }) {
+				t.Errorf("nothing noticed: %v", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package wall
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"crier/tests/dbtest"
+)
+
+// TestGrantsAreTheListedOnes makes a new grant a visible change: testdata/grants.txt is what every role may do.
+func TestGrantsAreTheListedOnes(t *testing.T) {
+	t.Parallel()
+	c := connect(t, dbtest.URL(t))
+	rows, err := strings2(t.Context(), c, `
+		select grantee, table_name, lower(privilege_type), string_agg(column_name, ' ' order by column_name)
+		from information_schema.column_privileges
+		where table_schema = 'public' and grantee like 'crier\_%'
+		group by 1, 2, 3 union all
+		select grantee, table_name, lower(privilege_type), '' from information_schema.role_table_grants
+		where table_schema = 'public' and grantee like 'crier\_%' and privilege_type in ('DELETE', 'TRUNCATE', 'TRIGGER')
+		order by 1, 2, 3`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		b.WriteString(strings.TrimSpace(strings.Join(r, " ")) + "\n")
+	}
+	const file = "testdata/grants.txt"
+	want, err := os.ReadFile(file)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	if string(want) != b.String() {
+		got := filepath.Join(os.TempDir(), "crier-grants.txt")
+		if err := os.WriteFile(got, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("the grants are not those of %s: look at the difference to %s, and copy it over if every line is meant", file, got)
+	}
+	secrets := map[string]string{"crier_clock": "content alt credential settings secret hash password_hash email body", "crier_gate": "content alt credential settings body name_of_nobody", "crier_sender": "hash password_hash email body secret"}
+	for _, r := range rows {
+		for _, column := range strings.Fields(r[3]) {
+			if strings.Contains(" "+secrets[r[0]]+" ", " "+column+" ") {
+				t.Errorf("%s may %s %s.%s", r[0], r[2], r[1], column)
+			}
+		}
+	}
+}
