@@ -42,6 +42,9 @@ func (c Config) Validate() error {
 	if c.Postgres.URL == "" {
 		faults = append(faults, env.Fault{Name: "DATABASE_URL", Message: "is required: the address of a Postgres database."})
 	}
+	if c.Postgres.Pooler != "" && c.Postgres.Pooler != pg.PoolerTransaction {
+		faults = append(faults, env.Fault{Name: "POOLER", Message: "must be empty or transaction."})
+	}
 	if u, err := url.Parse(c.SandboxURL); c.SandboxURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
 		faults = append(faults, env.Fault{Name: "SANDBOX_URL", Message: "must be an http or https address."})
 	}

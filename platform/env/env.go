@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/sethvargo/go-envconfig"
@@ -53,7 +54,7 @@ func Load(ctx context.Context, lookup Lookup, dst any) error {
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("env.Load: %T is not a pointer to a struct", dst)
 	}
-	l := &loader{ctx: ctx, seen: map[string]bool{}, lookup: func(name string) (string, bool) {
+	l := &loader{ctx: ctx, seen: map[string]bool{}, unread: map[string]bool{}, lookup: func(name string) (string, bool) {
 		v, ok := lookup(name)
 		return v, ok && v != ""
 	}}
@@ -66,9 +67,10 @@ type loader struct {
 	lookup Lookup
 	faults []error
 	seen   map[string]bool
+	unread map[string]bool // variables without a usable value
 }
 
-// add takes joined errors apart and keeps the first fault of each variable: two structs may share one, and rules need not be told of what cannot be read.
+// add takes joined errors apart and drops what is known: two structs may share a variable, and what cannot be read breaks every rule.
 func (l *loader) add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
@@ -76,12 +78,11 @@ func (l *loader) add(err error) {
 		}
 		return
 	}
-	name := err.Error()
-	if f := (Fault{}); errors.As(err, &f) {
-		name = f.Name
+	if name, _, _ := strings.Cut(err.Error(), ": "); l.unread[name] {
+		return
 	}
-	if !l.seen[name] {
-		l.seen[name] = true
+	if !l.seen[err.Error()] {
+		l.seen[err.Error()] = true
 		l.faults = append(l.faults, err)
 	}
 }
@@ -89,7 +90,7 @@ func (l *loader) add(err error) {
 // load tells whether the struct is sound.
 func (l *loader) load(v reflect.Value, prefix string) bool {
 	sound := true
-	fail := func(f Fault) { sound = false; l.add(f) }
+	fail := func(f Fault) { sound = false; l.add(f); l.unread[f.Name] = true }
 	for _, f := range fields(v.Type()) {
 		if f.err != nil {
 			fail(Fault{f.name, f.err.Error()})

@@ -108,7 +108,7 @@ func TestLoadTellsEveryFaultByVariable(t *testing.T) {
 	t.Log("\n" + err.Error())
 }
 
-func TestValidateRunsOnSoundStructsOnly(t *testing.T) {
+func TestValidateTellsNothingOfWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	var s store
 	err := Load(t.Context(), lookup(map[string]string{"URL": "u", "SIZE": "101"}), &s)
@@ -116,7 +116,7 @@ func TestValidateRunsOnSoundStructsOnly(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	err = Load(t.Context(), lookup(map[string]string{"SIZE": "101"}), &store{})
-	if err == nil || err.Error() != "URL: is required" {
+	if err == nil || err.Error() != "URL: is required\nSIZE: is at most 100" {
 		t.Errorf("got %v", err)
 	}
 }

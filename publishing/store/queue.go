@@ -47,6 +47,7 @@ const leased = `held as (
   join node n on n.id = s.owner and n.expires_at > clock_timestamp())`
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
+// The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
 const claim = `-- publishing.Claim
 with ` + leased + `, want as (
   select w.org, w.permits from unnest($4::uuid[], $5::int[]) w(org, permits)
@@ -75,7 +76,7 @@ with ` + leased + `, want as (
   from taken t where q.channel_id = t.channel_id
 ), written as (
   insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision)
-  select t.org_id, t.id, t.group_id, a.id, a.position, t.republish, date_trunc('milliseconds', now()), t.revision
+  select t.org_id, t.id, t.group_id, a.id, a.position, t.republish, date_trunc('milliseconds', now()) + a.position * interval '1 millisecond', t.revision
   from taken t join part a on a.org_id = t.org_id and a.post_id = t.id
   on conflict on constraint publication_once do nothing
 ), told as (

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -106,10 +107,12 @@ func closed(t *testing.T, what string, c <-chan struct{}) {
 
 func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 	t.Helper()
+	times := map[string]string{}
 	for _, r := range a.server.Records(t, a.DID, "app.bsky.feed.post") {
 		type ref struct{ URI string }
 		var v struct {
-			Text  string
+			Text      string
+			CreatedAt string
 			Reply struct{ Root, Parent ref }
 			Embed struct {
 				Images []struct {
@@ -129,8 +132,10 @@ func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 		for _, i := range v.Embed.Images {
 			p.images = append(p.images, picture{sum(a.server.Blob(t, a.DID, i.Image.Ref.Link)), i.Alt})
 		}
-		out = append(out, p)
+		times[p.id], out = v.CreatedAt, append(out, p)
 	}
+	// Readers see a feed by the posts' own times; the keys are exact to about a second only.
+	slices.SortStableFunc(out, func(a, b live) int { return strings.Compare(times[a.id], times[b.id]) })
 	return out
 }
 
