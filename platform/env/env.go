@@ -87,10 +87,8 @@ func (l *loader) add(err error) {
 	}
 }
 
-// load tells whether the struct is sound.
-func (l *loader) load(v reflect.Value, prefix string) bool {
-	sound := true
-	fail := func(f Fault) { sound = false; l.add(f); l.unread[f.Name] = true }
+func (l *loader) load(v reflect.Value, prefix string) {
+	fail := func(f Fault) { l.add(f); l.unread[f.Name] = true }
 	for _, f := range fields(v.Type()) {
 		if f.err != nil {
 			fail(Fault{f.name, f.err.Error()})
@@ -102,7 +100,7 @@ func (l *loader) load(v reflect.Value, prefix string) bool {
 				at.Set(reflect.New(at.Type().Elem()))
 				at = at.Elem()
 			}
-			sound = l.load(at, prefix+f.prefix) && sound
+			l.load(at, prefix+f.prefix)
 			continue
 		}
 		if err := l.field(at, v.Type().Field(f.index), prefix); err != nil {
@@ -111,11 +109,9 @@ func (l *loader) load(v reflect.Value, prefix string) bool {
 	}
 	if val, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
 		if err := val.Validate(); err != nil {
-			sound = false
 			l.add(err)
 		}
 	}
-	return sound
 }
 
 // field hands envconfig a struct of this one field, since it stops at its first fault.

@@ -12,7 +12,7 @@ import (
 
 const postInsert = `-- publishing.PostInsert
 insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes, settings, creation_method)
-values ($1, $2, $3, $4, $5, $6, case when $7::timestamptz is null and $6 <> 'WAITING' then now() else $7 end, coalesce($8, now()), $9, $10, $11, $12)`
+values ($1, $2, $3, $4, $5, $6, case when $6 = 'WAITING' then null when $6 = 'DRAFT' then coalesce($7::timestamptz, now()) else greatest($7::timestamptz, now()) end, coalesce($8, now()), $9, $10, $11, $12)`
 
 const partInsert = `-- publishing.PartInsert
 insert into part (org_id, id, post_id, position, content) values ($1, $2, $3, $4, $5)`
@@ -23,7 +23,7 @@ insert into attachment (org_id, part_id, position, media_id, alt) values ($1, $2
 const eventInsert = `-- publishing.EventInsert
 insert into post_event (org_id, post_id, event, by, reason) values ($1, $2, $3, $4, $5)`
 
-// NewPost is a post to be written. A nil Due means the database's now, except for a follower, which waits; a zero PublishDate means now as well.
+// NewPost is a post to be written. A Due that is past or nil means the database's now, except for a follower, which waits; a zero PublishDate means now as well.
 type NewPost struct {
 	publishing.Post
 	By string // who wrote it, for the timeline
@@ -181,7 +181,7 @@ func earliest(times []*time.Time) (first *time.Time) {
 }
 
 const postRewrite = `-- publishing.PostRewrite
-update post set state = $2, due = case when $3::timestamptz is null then now() else $3 end, publish_date = coalesce($4, now()), settings = $5, creation_method = $6, revision = revision + 1,
+update post set state = $2, due = case when $2 = 'DRAFT' then coalesce($3::timestamptz, now()) else greatest($3::timestamptz, now()) end, publish_date = coalesce($4, now()), settings = $5, creation_method = $6, revision = revision + 1,
   republish = republish + 1, attempt = 0, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
   committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()

@@ -7,6 +7,7 @@ import (
 	"image/color"
 	"image/png"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ const (
 	unseen   point = "called and the platform has not seen it"
 	answered point = "done and the answer is on its way"
 	unstored point = "answered and the outcome is not stored"
+	late     point = "called and the platform sees it after the restart"
 )
 
 // The platforms: the real server, and the sandbox's grades.
@@ -39,6 +41,8 @@ type crash struct {
 	part     int    // the part, from 1, that is being published
 	at       point
 	settle   time.Duration // SETTLE_TIME; 0 leaves the default
+	twice    bool          // the restarted service is killed too, while the platform has not seen the repeated call
+	moved    bool          // the restart has another home folder, so that the dead process's lease must run out
 }
 
 func (c crash) String() string {
@@ -46,7 +50,14 @@ func (c crash) String() string {
 	if c.content == "thread" && c.at != booked {
 		what = fmt.Sprintf("part %d of a thread", c.part)
 	}
-	return fmt.Sprintf("%s is whole when killed with %s", what, c.at)
+	name := fmt.Sprintf("%s is whole when killed with %s", what, c.at)
+	if c.twice {
+		name += ", twice"
+	}
+	if c.moved {
+		name += ", and started elsewhere"
+	}
+	return name
 }
 
 // within is how long after the restart the post must have come to its end.
@@ -69,8 +80,8 @@ func crashes(all bool) (out []crash) {
 				parts = 3
 			}
 			for part := 1; part <= parts; part++ {
-				for _, at := range []point{booked, unseen, answered, unstored} {
-					c := crash{platform, content, part, at, 0}
+				for _, at := range []point{booked, unseen, answered, unstored, late} {
+					c := crash{platform: platform, content: content, part: part, at: at}
 					if at == booked && part > 1 || !all && !c.chosen() {
 						continue
 					}
@@ -82,12 +93,19 @@ func crashes(all bool) (out []crash) {
 			}
 		}
 	}
-	return out
+	return append(out,
+		crash{platform: bluesky, content: "thread", part: 2, at: unseen, twice: true},
+		crash{platform: gradeA, content: "thread", part: 2, at: unseen, twice: true},
+		crash{platform: gradeC, content: "thread", part: 2, at: unseen, twice: true, settle: quick},
+		crash{platform: gradeA, content: "text", part: 1, at: answered, moved: true},
+	)
 }
 
 // chosen tells whether a case belongs to the selection.
 func (c crash) chosen() bool {
 	switch {
+	case c.at == late:
+		return c.content == "text" || c.platform == bluesky && c.part == 2
 	case c.content == "text":
 		return c.platform == bluesky || c.platform == gradeC || c.at != booked
 	case c.content == "image":
@@ -135,6 +153,10 @@ func drawing() []byte {
 }
 
 func (c crash) run(t *testing.T, a account) {
+	var network *courier
+	if c.at == late {
+		network = a.via(t)
+	}
 	settings := a.service()
 	if c.settle > 0 {
 		settings["SETTLE_TIME"] = c.settle.String()
@@ -143,10 +165,37 @@ func (c crash) run(t *testing.T, a account) {
 	connector, form := a.form()
 	channel := s.connect(t, connector, form)
 	sent := parts(c.content)
-	id := c.killed(t, s, a, channel, sent)
+	var call *parcel
+	var id string
+	if c.at == late {
+		call = network.delay(c.part)
+		id = s.create(t, "now", time.Now(), channel, sent)
+		closed(t, "the call", call.taken)
+		s.kill()
+	} else {
+		id = c.killed(t, s, a, channel, sent)
+	}
 	s.was(t, id, c)
+	if c.twice {
+		call := a.hold(t, 1, false)
+		s.restart(t)
+		call.reached(t)
+		s.kill()
+		call.lost(t)
+		s.was(t, id, c)
+	}
+	if c.moved {
+		s.settings["CRIER_HOME"] = t.TempDir()
+	}
 	s.restart(t)
+	if call != nil && c.platform == gradeC { // there, an absent post may be sent again once no call can be on its way any more
+		s.looked(t, id)
+		call.deliver(t)
+	}
 	got := s.settled(t, id, s.started.Add(c.within()))
+	if call != nil && c.platform != gradeC {
+		call.deliver(t)
+	}
 	if c.platform == gradeE && c.at != booked && got.State == "ERROR" {
 		c.unknown(t, got, a.posts(t), sent)
 	} else {
@@ -156,6 +205,23 @@ func (c crash) run(t *testing.T, a account) {
 	if at := strings.Index(s.log.String(), `"level":"ERROR"`); at >= 0 && c.at != unstored {
 		t.Error("the service logged an error")
 	}
+}
+
+// looked waits until the service has asked the platform in vain.
+func (s *service) looked(t *testing.T, id string) {
+	t.Helper()
+	var p post
+	await(t, "a look at the unknown outcome", s.started.Add(patience), func() bool {
+		p = s.read(t, id)
+		return slices.ContainsFunc(p.Timeline, func(h happening) bool { return h.Event == "looked" })
+	}, func() string { return p.String() })
+}
+
+// deliver lets the platform see the call, and waits until it has answered.
+func (p *parcel) deliver(t *testing.T) {
+	t.Helper()
+	close(p.send)
+	closed(t, "the platform's answer", p.delivered)
 }
 
 // killed books the post, kills the service at the point and returns the post's id.

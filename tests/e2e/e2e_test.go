@@ -38,6 +38,7 @@ func TestSandbox(t *testing.T) {
 	url := openSandbox(t)
 	for _, grade := range []string{gradeA, gradeC, gradeE} {
 		t.Run("grade "+grade, func(t *testing.T) {
+			t.Parallel()
 			t.Run("posts overdue at a restart come out in the order of their times", func(t *testing.T) {
 				t.Parallel()
 				inOrder(t, newSandbox(url, grade), true)

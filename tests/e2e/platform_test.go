@@ -28,6 +28,8 @@ type account interface {
 	form() (connector string, fields map[string]string)
 	// hold stops the nth publishing call from now, before the platform sees it or with its answer.
 	hold(t *testing.T, nth int, answer bool) grip
+	// via puts a courier between services and the platform.
+	via(t *testing.T) *courier
 	// posts is everything that is live, oldest first.
 	posts(t *testing.T) []live
 }
@@ -57,25 +59,35 @@ func sum(b []byte) string {
 
 // blueskyAccount is an account on the real server, behind a proxy of its own.
 type blueskyAccount struct {
-	server *pds.Server
-	proxy  *pds.Proxy
+	server  *pds.Server
+	proxy   *pds.Proxy
+	address string // host:port that services use
 	pds.Account
 }
+
+const putRecord = "com.atproto.repo.putRecord"
 
 var names atomic.Int64
 
 func newBluesky(t *testing.T, server *pds.Server) account {
 	t.Helper()
 	a := server.CreateAccount(t, fmt.Sprintf("user%d.test", names.Add(1)), password)
-	return &blueskyAccount{server, pds.StartProxy(t, server.URL), a}
+	proxy := pds.StartProxy(t, server.URL)
+	return &blueskyAccount{server, proxy, strings.TrimPrefix(proxy.URL, "http://"), a}
 }
 
 func (a *blueskyAccount) service() map[string]string {
-	return map[string]string{"OUTBOUND_ALLOW": strings.TrimPrefix(a.proxy.URL, "http://")}
+	return map[string]string{"OUTBOUND_ALLOW": a.address}
+}
+
+func (a *blueskyAccount) via(t *testing.T) *courier {
+	c := startCourier(t, a.proxy.URL, "/xrpc/"+putRecord)
+	a.address = c.address
+	return c
 }
 
 func (a *blueskyAccount) form() (string, map[string]string) {
-	return "bluesky", map[string]string{"service": a.proxy.URL, "identifier": a.Handle, "password": a.Password}
+	return "bluesky", map[string]string{"service": "http://" + a.address, "identifier": a.Handle, "password": a.Password}
 }
 
 func (a *blueskyAccount) hold(_ *testing.T, nth int, answer bool) grip {
@@ -83,11 +95,10 @@ func (a *blueskyAccount) hold(_ *testing.T, nth int, answer bool) grip {
 	if answer {
 		place = a.proxy.HoldAnswer
 	}
-	const commit = "com.atproto.repo.putRecord"
 	for range nth - 1 {
-		a.proxy.HoldRequest(commit).Release()
+		a.proxy.HoldRequest(putRecord).Release()
 	}
-	return proxied{place(commit)}
+	return proxied{place(putRecord)}
 }
 
 type proxied struct{ *pds.Hold }
@@ -113,8 +124,8 @@ func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 		var v struct {
 			Text      string
 			CreatedAt string
-			Reply struct{ Root, Parent ref }
-			Embed struct {
+			Reply     struct{ Root, Parent ref }
+			Embed     struct {
 				Images []struct {
 					Alt   string
 					Image struct {
@@ -163,19 +174,27 @@ func openSandbox(t *testing.T) string {
 }
 
 // sandboxAccount is an account of one grade.
-type sandboxAccount struct{ url, name, grade string }
+type sandboxAccount struct{ url, address, name, grade string }
 
 func newSandbox(url, grade string) account {
-	return sandboxAccount{url, fmt.Sprintf("account-%d", names.Add(1)), grade}
+	return &sandboxAccount{url, strings.TrimPrefix(url, "http://"), fmt.Sprintf("account-%d", names.Add(1)), grade}
 }
 
-func (a sandboxAccount) service() map[string]string { return map[string]string{"SANDBOX_URL": a.url} }
-
-func (a sandboxAccount) form() (string, map[string]string) {
-	return "sandbox", map[string]string{"service": a.url, "name": a.name, "password": password, "grade": a.grade}
+func (a *sandboxAccount) service() map[string]string {
+	return map[string]string{"SANDBOX_URL": "http://" + a.address}
 }
 
-func (a sandboxAccount) hold(t *testing.T, nth int, answer bool) grip {
+func (a *sandboxAccount) via(t *testing.T) *courier {
+	c := startCourier(t, a.url, "/api/posts")
+	a.address = c.address
+	return c
+}
+
+func (a *sandboxAccount) form() (string, map[string]string) {
+	return "sandbox", map[string]string{"service": "http://" + a.address, "name": a.name, "password": password, "grade": a.grade}
+}
+
+func (a *sandboxAccount) hold(t *testing.T, nth int, answer bool) grip {
 	t.Helper()
 	action := "hold"
 	if answer {
@@ -188,7 +207,7 @@ func (a sandboxAccount) hold(t *testing.T, nth int, answer bool) grip {
 
 // fault is a scripted hold of the sandbox.
 type fault struct {
-	sandboxAccount
+	*sandboxAccount
 	id string
 }
 
@@ -219,7 +238,7 @@ func (f fault) held(t *testing.T, want int) {
 	}, func() string { return fmt.Sprint(all) })
 }
 
-func (a sandboxAccount) posts(t *testing.T) (out []live) {
+func (a *sandboxAccount) posts(t *testing.T) (out []live) {
 	t.Helper()
 	var all struct {
 		Posts []struct {
@@ -242,7 +261,7 @@ func (a sandboxAccount) posts(t *testing.T) (out []live) {
 	return out
 }
 
-func (a sandboxAccount) call(t *testing.T, method, path string, body, out any) {
+func (a *sandboxAccount) call(t *testing.T, method, path string, body, out any) {
 	t.Helper()
 	var in io.Reader
 	if body != nil {

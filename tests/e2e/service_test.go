@@ -170,8 +170,11 @@ type post struct {
 		ErrorCode      *string
 		OutcomeUnknown bool
 	}
-	Timeline []struct{ At, Event, Reason string }
+	Timeline []happening
 }
+
+// happening is a line of a post's timeline.
+type happening struct{ At, Event, Reason string }
 
 func (p post) String() string {
 	out, err := json.Marshal(p)

@@ -1,0 +1,94 @@
+package contract
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"crier/apps/sim/sandbox"
+)
+
+func startSandbox(t *testing.T) string {
+	t.Helper()
+	platform, err := sandbox.Open(t.TempDir(), sandbox.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := sandbox.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- platform.Serve(ctx, ln) }()
+	t.Cleanup(sync.OnceFunc(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("the sandbox: %v", err)
+		}
+	}))
+	return "http://" + ln.Addr().String()
+}
+
+// fault scripts the pretend platform for one account.
+func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
+	t.Helper()
+	body := m{"account": c.account, "match": match, "action": action}
+	for k, v := range more {
+		body[k] = v
+	}
+	r.platform(t, http.MethodPost, "/_sim/faults", body).want(t, http.StatusCreated)
+}
+
+func (r *rig) platform(t *testing.T, method, path string, body any) answer {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, r.sandbox+path, strings.NewReader(string(encode(t, body))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{resp.StatusCode, resp.Header, string(raw)}
+}
+
+// published is what the judge has of an account, oldest first.
+func (r *rig) published(t *testing.T, c channel) []m {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.sandbox+"/_sim/posts?account="+c.account, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var out struct{ Posts []m }
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Posts
+}
+
+// texts is what an account published, oldest first.
+func (r *rig) texts(t *testing.T, c channel) string {
+	t.Helper()
+	var out []string
+	for _, p := range r.published(t, c) {
+		out = append(out, p["text"].(string))
+	}
+	return strings.Join(out, " | ")
+}
