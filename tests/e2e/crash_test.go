@@ -19,11 +19,12 @@ import (
 type point string
 
 const (
-	booked   point = "booked and not yet due"
-	unseen   point = "called and the platform has not seen it"
-	answered point = "done and the answer is on its way"
-	unstored point = "answered and the outcome is not stored"
-	late     point = "called and the platform sees it after the restart"
+	booked   point = "before it is due"
+	prepared point = "before its image is uploaded"
+	unseen   point = "before the platform sees the call"
+	answered point = "before the answer arrives"
+	unstored point = "before the outcome is stored"
+	late     point = "before its call reaches the platform, which it does after the restart"
 )
 
 // The platforms: the real server, and the sandbox's grades.
@@ -50,14 +51,14 @@ func (c crash) String() string {
 	if c.content == "thread" && c.at != booked {
 		what = fmt.Sprintf("part %d of a thread", c.part)
 	}
-	name := fmt.Sprintf("%s is whole when killed with %s", what, c.at)
+	kills := "killed"
 	if c.twice {
-		name += ", twice"
+		kills = "killed twice"
 	}
 	if c.moved {
-		name += ", and started elsewhere"
+		what += ", started on another machine and"
 	}
-	return name
+	return fmt.Sprintf("%s %s %s is out once", what, kills, c.at)
 }
 
 // within is how long after the restart the post must have come to its end.
@@ -80,9 +81,9 @@ func crashes(all bool) (out []crash) {
 				parts = 3
 			}
 			for part := 1; part <= parts; part++ {
-				for _, at := range []point{booked, unseen, answered, unstored, late} {
+				for _, at := range []point{booked, prepared, unseen, answered, unstored, late} {
 					c := crash{platform: platform, content: content, part: part, at: at}
-					if at == booked && part > 1 || !all && !c.chosen() {
+					if at == booked && part > 1 || at == prepared && content != "image" || !all && !c.chosen() {
 						continue
 					}
 					if !all && (content != "text" || at != unseen) {
@@ -108,6 +109,8 @@ func (c crash) chosen() bool {
 		return c.content == "text" || c.platform == bluesky && c.part == 2
 	case c.content == "text":
 		return c.platform == bluesky || c.platform == gradeC || c.at != booked
+	case c.at == prepared:
+		return c.platform == bluesky || c.platform == gradeE
 	case c.content == "image":
 		return c.platform == bluesky && c.at == unseen || c.platform == gradeC && c.at == unstored
 	case c.platform == bluesky:
@@ -165,19 +168,16 @@ func (c crash) run(t *testing.T, a account) {
 	connector, form := a.form()
 	channel := s.connect(t, connector, form)
 	sent := parts(c.content)
-	var call *parcel
 	var id string
+	var onItsWay *parcel
 	if c.at == late {
-		call = network.delay(c.part)
-		id = s.create(t, "now", time.Now(), channel, sent)
-		closed(t, "the call", call.taken)
-		s.kill()
+		id, onItsWay = c.sent(t, s, network, channel, sent)
 	} else {
 		id = c.killed(t, s, a, channel, sent)
 	}
 	s.was(t, id, c)
 	if c.twice {
-		call := a.hold(t, 1, false)
+		call := a.hold(t, publishes, 1, false)
 		s.restart(t)
 		call.reached(t)
 		s.kill()
@@ -188,15 +188,15 @@ func (c crash) run(t *testing.T, a account) {
 		s.settings["CRIER_HOME"] = t.TempDir()
 	}
 	s.restart(t)
-	if call != nil && c.platform == gradeC { // there, an absent post may be sent again once no call can be on its way any more
+	if onItsWay != nil && c.platform == gradeC { // there, an absent post may be sent again once no call can be on its way any more
 		s.looked(t, id)
-		call.deliver(t)
+		onItsWay.deliver(t)
 	}
 	got := s.settled(t, id, s.started.Add(c.within()))
-	if call != nil && c.platform != gradeC {
-		call.deliver(t)
+	if onItsWay != nil && c.platform != gradeC {
+		onItsWay.deliver(t)
 	}
-	if c.platform == gradeE && c.at != booked && got.State == "ERROR" {
+	if c.platform == gradeE && c.at != booked && c.at != prepared && got.State == "ERROR" {
 		c.unknown(t, got, a.posts(t), sent)
 	} else {
 		c.published(t, got, a.posts(t), sent)
@@ -205,6 +205,16 @@ func (c crash) run(t *testing.T, a account) {
 	if at := strings.Index(s.log.String(), `"level":"ERROR"`); at >= 0 && c.at != unstored {
 		t.Error("the service logged an error")
 	}
+}
+
+// sent books the post and kills the service when its call is with the network.
+func (c crash) sent(t *testing.T, s *service, network *courier, channel string, sent []part) (id string, onItsWay *parcel) {
+	t.Helper()
+	onItsWay = network.delay(c.part)
+	id = s.create(t, "now", time.Now(), channel, sent)
+	closed(t, "the call", onItsWay.taken)
+	s.kill()
+	return id, onItsWay
 }
 
 // looked waits until the service has asked the platform in vain.
@@ -236,7 +246,11 @@ func (c crash) killed(t *testing.T, s *service, a account, channel string, sent 
 		}
 		return id
 	}
-	call := a.hold(t, c.part, c.at != unseen)
+	kind := publishes
+	if c.at == prepared {
+		kind = uploads
+	}
+	call := a.hold(t, kind, c.part, c.at == answered || c.at == unstored)
 	id := s.create(t, "now", time.Now(), channel, sent)
 	call.reached(t)
 	if c.at == unstored {
@@ -305,8 +319,11 @@ func (s *service) was(t *testing.T, id string, c crash) {
 		t.Fatal(err)
 	}
 	want, got := fmt.Sprint("PUBLISHING committing ", c.part-1), fmt.Sprint(state, " ", phase, " ", done)
-	if c.at == booked {
+	switch c.at {
+	case booked:
 		want = "QUEUE  0"
+	case prepared:
+		want = "PUBLISHING preparing 0"
 	}
 	if got != want {
 		t.Fatalf("the killed service left %q behind, the case needs %q", got, want)

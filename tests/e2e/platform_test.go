@@ -26,13 +26,21 @@ type account interface {
 	service() map[string]string
 	// form gives the platform's name and its filled-in form.
 	form() (connector string, fields map[string]string)
-	// hold stops the nth publishing call from now, before the platform sees it or with its answer.
-	hold(t *testing.T, nth int, answer bool) grip
+	// hold stops the nth call of a kind from now, before the platform sees it or with its answer.
+	hold(t *testing.T, kind call, nth int, answer bool) grip
 	// via puts a courier between services and the platform.
 	via(t *testing.T) *courier
 	// posts is everything that is live, oldest first.
 	posts(t *testing.T) []live
 }
+
+// call is a kind of call to a platform.
+type call int
+
+const (
+	uploads   call = iota // an image
+	publishes             // what cannot be taken back
+)
 
 // grip is one call that is held, or will be.
 type grip interface {
@@ -65,7 +73,10 @@ type blueskyAccount struct {
 	pds.Account
 }
 
-const putRecord = "com.atproto.repo.putRecord"
+const (
+	putRecord  = "com.atproto.repo.putRecord"
+	uploadBlob = "com.atproto.repo.uploadBlob"
+)
 
 var names atomic.Int64
 
@@ -90,15 +101,16 @@ func (a *blueskyAccount) form() (string, map[string]string) {
 	return "bluesky", map[string]string{"service": "http://" + a.address, "identifier": a.Handle, "password": a.Password}
 }
 
-func (a *blueskyAccount) hold(_ *testing.T, nth int, answer bool) grip {
+func (a *blueskyAccount) hold(_ *testing.T, kind call, nth int, answer bool) grip {
+	method := map[call]string{uploads: uploadBlob, publishes: putRecord}[kind]
 	place := a.proxy.HoldRequest
 	if answer {
 		place = a.proxy.HoldAnswer
 	}
 	for range nth - 1 {
-		a.proxy.HoldRequest(putRecord).Release()
+		a.proxy.HoldRequest(method).Release()
 	}
-	return proxied{place(putRecord)}
+	return proxied{place(method)}
 }
 
 type proxied struct{ *pds.Hold }
@@ -194,14 +206,15 @@ func (a *sandboxAccount) form() (string, map[string]string) {
 	return "sandbox", map[string]string{"service": "http://" + a.address, "name": a.name, "password": password, "grade": a.grade}
 }
 
-func (a *sandboxAccount) hold(t *testing.T, nth int, answer bool) grip {
+func (a *sandboxAccount) hold(t *testing.T, kind call, nth int, answer bool) grip {
 	t.Helper()
+	path := map[call]string{uploads: "/api/media", publishes: "/api/posts"}[kind]
 	action := "hold"
 	if answer {
 		action = "hold_answer"
 	}
 	var made struct{ ID string }
-	a.call(t, http.MethodPost, "/_sim/faults", m{"account": a.name, "match": m{"method": "POST", "path": "/api/posts", "nth": nth}, "action": action}, &made)
+	a.call(t, http.MethodPost, "/_sim/faults", m{"account": a.name, "match": m{"method": "POST", "path": path, "nth": nth}, "action": action}, &made)
 	return fault{a, made.ID}
 }
 
