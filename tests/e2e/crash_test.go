@@ -24,7 +24,7 @@ const (
 	unseen   point = "before the platform sees the call"
 	answered point = "before the answer arrives"
 	unstored point = "before the outcome is stored"
-	late     point = "before its call reaches the platform, which it does after the restart"
+	late     point = "with its call still on the way"
 )
 
 // The platforms: the real server, and the sandbox's grades.
@@ -35,7 +35,7 @@ const (
 	gradeE  = "E"
 )
 
-// crash is one case.
+// crash is one case: a post, the point at which its service is killed, and what comes then.
 type crash struct {
 	platform string
 	content  string // text, image or thread
@@ -51,14 +51,14 @@ func (c crash) String() string {
 	if c.content == "thread" && c.at != booked {
 		what = fmt.Sprintf("part %d of a thread", c.part)
 	}
-	kills := "killed"
+	killed, then := "killed", ""
 	if c.twice {
-		kills = "killed twice"
+		killed = "killed twice"
 	}
 	if c.moved {
-		what += ", started on another machine and"
+		then = " when started on another machine"
 	}
-	return fmt.Sprintf("%s %s %s is out once", what, kills, c.at)
+	return fmt.Sprintf("%s %s %s is out once%s", what, killed, c.at, then)
 }
 
 // within is how long after the restart the post must have come to its end.
@@ -176,18 +176,7 @@ func (c crash) run(t *testing.T, a account) {
 		id = c.killed(t, s, a, channel, sent)
 	}
 	s.was(t, id, c)
-	if c.twice {
-		call := a.hold(t, publishes, 1, false)
-		s.restart(t)
-		call.reached(t)
-		s.kill()
-		call.lost(t)
-		s.was(t, id, c)
-	}
-	if c.moved {
-		s.settings["CRIER_HOME"] = t.TempDir()
-	}
-	s.restart(t)
+	c.comesBack(t, s, a, id)
 	if onItsWay != nil && c.platform == gradeC { // there, an absent post may be sent again once no call can be on its way any more
 		s.looked(t, id)
 		onItsWay.deliver(t)
@@ -202,9 +191,26 @@ func (c crash) run(t *testing.T, a account) {
 		c.published(t, got, a.posts(t), sent)
 	}
 	c.goesOn(t, s, a, channel)
-	if at := strings.Index(s.log.String(), `"level":"ERROR"`); at >= 0 && c.at != unstored {
+	if strings.Contains(s.log.String(), `"level":"ERROR"`) && c.at != unstored { // there, it cannot store for a while
 		t.Error("the service logged an error")
 	}
+}
+
+// comesBack starts the service again, where and as often as the case says.
+func (c crash) comesBack(t *testing.T, s *service, a account, id string) {
+	t.Helper()
+	if c.twice {
+		call := a.hold(t, publishes, 1, false)
+		s.restart(t)
+		call.reached(t)
+		s.kill()
+		call.lost(t)
+		s.was(t, id, c)
+	}
+	if c.moved {
+		s.settings["CRIER_HOME"] = t.TempDir()
+	}
+	s.restart(t)
 }
 
 // sent books the post and kills the service when its call is with the network.

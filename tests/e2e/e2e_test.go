@@ -36,7 +36,7 @@ func TestBluesky(t *testing.T) {
 func TestSandbox(t *testing.T) {
 	t.Parallel()
 	url := openSandbox(t)
-	for _, grade := range []string{gradeA, gradeC, gradeE} {
+	for _, grade := range []string{gradeC, gradeA, gradeE} {
 		t.Run("grade "+grade, func(t *testing.T) {
 			t.Parallel()
 			t.Run("posts overdue at a restart come out in the order of their times", func(t *testing.T) {

@@ -1,0 +1,473 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+	"crier/tests/dbtest"
+)
+
+// rig is one organization on a database, and a lease over all its shards.
+type rig struct {
+	*testing.T
+	db    *pg.DB
+	store *publishingstore.Store
+	org   tenancy.OrgID
+	lease publishingstore.Lease
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, db: dbtest.Open(t), org: id.New[tenancy.OrgTag]()}
+	r.store = publishingstore.New(r.db)
+	people, person := tenancystore.New(r.db), id.New[tenancy.PersonTag]()
+	r.ok(people.CreatePerson(t.Context(), tenancy.Person{ID: person, Email: person.String() + "@example.com"}))
+	r.ok(people.CreateOrganization(t.Context(), tenancy.Organization{ID: r.org, Name: "x", Timezone: "UTC"}, tenancy.Membership{Person: person, Role: tenancy.RoleSuperAdmin}))
+	r.lease = r.newLease()
+	return r
+}
+
+func (r *rig) ok(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) clock(sql string, args ...any) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(r.Context(), sql, args...)
+		return err
+	}))
+}
+
+// newLease takes every shard for a new process.
+func (r *rig) newLease() publishingstore.Lease {
+	r.Helper()
+	l := publishingstore.Lease{Holder: uuid.New()}
+	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, l.Holder)
+	r.clock(`update shard set owner = $1, epoch = epoch + 1`, l.Holder)
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select array_agg(shard order by shard), array_agg(epoch order by shard) from shard`).Scan(&l.Shards, &l.Epochs)
+	}))
+	return l
+}
+
+func (r *rig) channel() publishing.ChannelID {
+	r.Helper()
+	c := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: r.org, Connector: "sandbox", Name: "c", Account: []byte(`{}`), Grade: "C", Timezone: "UTC"}
+	c.AccountID = c.ID.String()
+	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
+	r.ok(err)
+	return c.ID
+}
+
+// post books a post of so many parts; a negative delay is overdue.
+func (r *rig) post(channel publishing.ChannelID, in time.Duration, parts ...time.Duration) publishing.PostID {
+	r.Helper()
+	due := time.Now().Add(in).UTC()
+	root := id.New[publishing.PostTag]()
+	base := publishing.Post{Org: r.org, Group: id.New[publishing.GroupTag](), Channel: channel, State: publishing.StateQueue, Due: &due, PublishDate: due, Settings: []byte(`{}`), CreationMethod: "API"}
+	first := base
+	first.ID, first.Parts = root, []publishing.Part{{ID: id.FromUUID[publishing.PartTag](root.UUID()), Content: "part 0"}}
+	posts := []publishingstore.NewPost{{Post: first, By: "test"}}
+	for i, delay := range parts {
+		if delay > 0 {
+			next := base
+			next.ID, next.After, next.Delay, next.Due, next.State = id.New[publishing.PostTag](), posts[len(posts)-1].ID, delay, nil, publishing.StateWaiting
+			posts = append(posts, publishingstore.NewPost{Post: next, By: "test"})
+		}
+		last := &posts[len(posts)-1]
+		last.Parts = append(last.Parts, publishing.Part{ID: id.New[publishing.PartTag](), Position: i + 1, Content: fmt.Sprintf("part %d", i+1)})
+	}
+	r.ok(r.store.InOrg(r.Context(), r.org, func(tx *publishingstore.Tx) error { return tx.Insert(r.Context(), posts) }))
+	if in < 0 { // what is past is now at an insert; here it was booked long ago
+		r.clock(`update post set due = $2 where id = $1`, root, due)
+	}
+	return root
+}
+
+func (r *rig) claim(permits int) []publishingstore.Claimed {
+	r.Helper()
+	return r.claimBy(r.lease, permits).Claimed
+}
+
+func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Round {
+	r.Helper()
+	round, err := r.store.Claim(r.Context(), l, []publishingstore.Want{{Org: r.org, Permits: permits}}, time.Minute, "test")
+	r.ok(err)
+	return round
+}
+
+func (r *rig) finish(c publishingstore.Claimed, result publishingstore.Result, code string) []publishingstore.Finished {
+	r.Helper()
+	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release", After: time.Hour}
+	if result != publishingstore.ResultRetry {
+		o.After = 0
+	}
+	done, err := r.store.Finish(r.Context(), []publishingstore.Outcome{o}, 30*time.Second, "test")
+	r.ok(err)
+	return done
+}
+
+func (r *rig) root(post publishing.PostID) publishing.Post {
+	r.Helper()
+	roots, err := r.store.Root(r.Context(), r.org, post)
+	r.ok(err)
+	if len(roots) != 1 {
+		r.Fatalf("%d roots", len(roots))
+	}
+	return roots[0]
+}
+
+func (r *rig) expect(post publishing.PostID, want publishing.State) {
+	r.Helper()
+	if got := r.root(post).State; got != want {
+		r.Errorf("the post is %s, not %s", got, want)
+	}
+}
+
+func TestOnePostAChannelInOrder(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a, b := r.channel(), r.channel()
+	second := r.post(a, -time.Second)
+	first := r.post(a, -2*time.Second)
+	other := r.post(b, -time.Second)
+	r.post(b, time.Hour)
+	got := r.claim(10)
+	if len(got) != 2 || got[0].Post != first && got[1].Post != first {
+		t.Fatalf("%+v", got)
+	}
+	if more := r.claim(10); len(more) != 0 {
+		t.Fatalf("claimed beside a busy channel: %+v", more)
+	}
+	for _, c := range got {
+		r.finish(c, publishingstore.ResultPublished, "")
+	}
+	r.expect(first, publishing.StatePublished)
+	r.expect(other, publishing.StatePublished)
+	round := r.claimBy(r.lease, 10)
+	if len(round.Claimed) != 1 || round.Claimed[0].Post != second {
+		t.Fatalf("%+v", round.Claimed)
+	}
+	if at, ok := round.Next[r.org]; !ok || at.Sub(round.Now) < 50*time.Minute {
+		t.Fatalf("next %v", round.Next)
+	}
+}
+
+func TestAStaleLeaseClaimsNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.post(r.channel(), -time.Second)
+	old := r.lease
+	r.lease = r.newLease()
+	if got := r.claimBy(old, 1); len(got.Claimed) != 0 {
+		t.Fatal("the old owner claimed")
+	}
+	r.clock(`update node set expires_at = now() where id = $1`, r.lease.Holder)
+	if got := r.claim(1); len(got) != 0 {
+		t.Fatal("an expired process claimed")
+	}
+	r.clock(`update node set expires_at = now() + interval '1 hour' where id = $1`, r.lease.Holder)
+	if got := r.claim(1); len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestWhatIsHeldBackIsNotClaimed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for name, hold := range map[string]string{"parked": "parked = true", "paused": "paused = true", "not before": "not_before = now() + interval '1 hour'", "busy": "busy_post = gen_random_uuid()"} {
+		c := r.channel()
+		r.post(c, -time.Second)
+		r.clock(`update channel_queue set `+hold+` where channel_id = $1`, c)
+		if got := r.claim(10); len(got) != 0 {
+			t.Errorf("%s: claimed %+v", name, got)
+		}
+	}
+}
+
+func TestALockedHeadIsNeverOvertaken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	head := r.post(c, -2*time.Second)
+	r.post(c, -time.Second)
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `select id from post where id = $1 for no key update`, head); err != nil {
+			return err
+		}
+		if got := r.claim(10); len(got) != 0 {
+			t.Errorf("claimed %+v", got)
+		}
+		return nil
+	}))
+	if got := r.claim(10); len(got) != 1 || got[0].Post != head {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestABackingOffHeadHoldsItsChannel(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	head := r.post(c, -time.Second)
+	got := r.claim(1)
+	r.finish(got[0], publishingstore.ResultRetry, "")
+	r.post(c, -time.Hour) // due earlier, but written later
+	if more := r.claim(10); len(more) != 0 {
+		t.Fatalf("overtaken by %+v", more)
+	}
+	r.clock(`update post set not_before = now() where id = $1`, head)
+	if again := r.claim(10); len(again) != 1 || again[0].Post != head || again[0].Attempt != 2 {
+		t.Fatalf("%+v", again)
+	}
+}
+
+func TestManyClaimersTakeEachPostOnce(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const channels, each = 10, 6
+	for range channels {
+		c := r.channel()
+		for i := range each {
+			r.post(c, -time.Duration(each-i)*time.Second)
+		}
+	}
+	var mu sync.Mutex
+	taken := map[publishing.PostID]int{}
+	last := map[publishing.ChannelID]time.Time{}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			for {
+				mu.Lock()
+				left := channels*each - len(taken)
+				mu.Unlock()
+				if left == 0 || t.Context().Err() != nil || t.Failed() {
+					return
+				}
+				round, err := r.store.Claim(t.Context(), r.lease, []publishingstore.Want{{Org: r.org, Permits: 3}}, time.Minute, "test")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for _, c := range round.Claimed {
+					mu.Lock()
+					taken[c.Post]++
+					if c.Due.Before(last[c.Channel]) {
+						t.Errorf("%s out of order", c.Post)
+					}
+					last[c.Channel] = c.Due
+					mu.Unlock()
+					if _, err := r.store.Finish(t.Context(), []publishingstore.Outcome{{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultPublished, RootID: "x"}}, 0, "test"); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	for post, n := range taken {
+		if n != 1 {
+			t.Errorf("%s was claimed %d times", post, n)
+		}
+	}
+}
+
+func TestFinishNeedsTheCurrentToken(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second)
+	got := r.claim(1)
+	stale := got[0]
+	stale.Token = uuid.New()
+	for _, result := range []publishingstore.Result{publishingstore.ResultError, publishingstore.ResultRetry, publishingstore.ResultPublished} {
+		if done := r.finish(stale, result, "rejected"); len(done) != 0 {
+			t.Errorf("%s was taken", result)
+		}
+	}
+	r.expect(post, publishing.StatePublishing)
+	r.finish(got[0], publishingstore.ResultError, publishing.CodeOutcomeUnknown)
+	if p := r.root(post); p.State != publishing.StateError || !p.OutcomeUnknown {
+		t.Fatalf("%+v", p)
+	}
+	r.finish(got[0], publishingstore.ResultPublished, "") // the outside fact turns up after all
+	if p := r.root(post); p.State != publishing.StatePublished || p.OutcomeUnknown || p.Error != nil {
+		t.Fatalf("%+v", p)
+	}
+}
+
+func TestADeletedPostNeverComesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	post := r.post(c, -time.Second)
+	next := r.post(c, -time.Millisecond)
+	got := r.claim(1)
+	r.ok(r.store.InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) error {
+		posts, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
+		if err != nil {
+			return err
+		}
+		return tx.Delete(t.Context(), posts)
+	}))
+	if ok, err := r.store.MarkCommitting(t.Context(), post, got[0].Token, r.publication(post), time.Minute); ok || err != nil {
+		t.Fatalf("a deleted post may be sent: %v %v", ok, err)
+	}
+	if more := r.claim(10); len(more) != 0 {
+		t.Fatalf("its channel was given away: %+v", more)
+	}
+	if done := r.finish(got[0], publishingstore.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
+		t.Fatalf("%+v", done)
+	}
+	if more := r.claim(10); len(more) != 1 || more[0].Post != next {
+		t.Fatalf("%+v", more)
+	}
+}
+
+func (r *rig) rootAnyway(post publishing.PostID) (group publishing.GroupID) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select group_id from post where id = $1`, post).Scan(&group)
+	}))
+	return group
+}
+
+func (r *rig) publication(post publishing.PostID) (pub publishing.PublicationID) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select id from publication where post_id = $1 order by position limit 1`, post).Scan(&pub)
+	}))
+	return pub
+}
+
+func TestReapByPhase(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	early, late, alive := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
+	for _, c := range r.claim(10) {
+		if c.Post != early {
+			ok, err := r.store.MarkCommitting(t.Context(), c.Post, c.Token, r.publication(c.Post), time.Hour)
+			if !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		}
+	}
+	r.clock(`update post set claim_until = now() - interval '1 second' where id = any($1)`, []uuid.UUID{early.UUID(), late.UUID()})
+	n, err := r.store.Reap(t.Context(), r.lease, "test")
+	r.ok(err)
+	if n != 2 {
+		t.Fatalf("reaped %d", n)
+	}
+	r.expect(early, publishing.StateQueue)
+	r.expect(late, publishing.StateUnknown)
+	r.expect(alive, publishing.StatePublishing)
+	open, err := r.store.Look(t.Context(), r.lease, time.Minute)
+	r.ok(err)
+	if len(open) != 1 || open[0].Post != late || open[0].HolderGone {
+		t.Fatalf("%+v", open)
+	}
+	if again, err := r.store.Look(t.Context(), r.lease, time.Minute); err != nil || len(again) != 0 {
+		t.Fatalf("looked at twice: %+v %v", again, err)
+	}
+	successor := r.newLease()
+	r.clock(`delete from node where id = $1`, r.lease.Holder)
+	if n, err := r.store.Reap(t.Context(), successor, "test"); n != 1 || err != nil {
+		t.Fatalf("the claim of a process that is gone stays: %d %v", n, err)
+	}
+	r.expect(alive, publishing.StateUnknown)
+}
+
+func TestFollowersWaitForTheirPredecessor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	good := r.post(r.channel(), -time.Second, 0, 5*time.Minute, 10*time.Minute)
+	bad := r.post(r.channel(), -time.Second, 5*time.Minute, 5*time.Minute)
+	for _, c := range r.claim(10) {
+		if c.Post == good {
+			r.finish(c, publishingstore.ResultPublished, "")
+		} else {
+			r.finish(c, publishingstore.ResultError, "rejected")
+		}
+	}
+	states := func(post publishing.PostID) (out []publishing.State) {
+		whole, err := r.store.Whole(t.Context(), r.org, []publishing.Post{r.root(post)})
+		r.ok(err)
+		for _, f := range whole.Followers[r.root(post).Group] {
+			out = append(out, f.State)
+			if f.State == publishing.StateQueue && (f.Due == nil || time.Until(*f.Due) < 4*time.Minute) {
+				t.Errorf("the follower is due at %v", f.Due)
+			}
+		}
+		return out
+	}
+	if got := states(good); len(got) != 2 || got[0] != publishing.StateQueue || got[1] != publishing.StateWaiting {
+		t.Errorf("%v", got)
+	}
+	if got := states(bad); len(got) != 2 || got[0] != publishing.StateError || got[1] != publishing.StateError {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	r.post(c, -time.Hour)
+	second := r.post(c, -50*time.Minute)
+	missed := r.post(r.channel(), -25*time.Hour)
+	n, err := r.store.Expire(t.Context(), r.lease, 24*time.Hour, "test")
+	r.ok(err)
+	if p := r.root(missed); n != 1 || p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
+		t.Fatalf("%d %+v", n, p)
+	}
+	got := r.claim(10)
+	r.finish(got[0], publishingstore.ResultPublished, "")
+	round := r.claimBy(r.lease, 10)
+	if len(round.Claimed) != 0 || round.Next[r.org].Sub(round.Now) < 20*time.Second {
+		t.Fatalf("two late posts at once: %+v", round)
+	}
+	r.clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
+	if more := r.claim(10); len(more) != 1 || more[0].Post != second {
+		t.Fatalf("%+v", more)
+	}
+	busy := r.channel()
+	r.post(busy, -time.Second)
+	r.post(busy, -time.Second)
+	r.finish(r.claim(10)[0], publishingstore.ResultPublished, "")
+	if more := r.claim(10); len(more) != 1 {
+		t.Fatalf("posts that were never held back are spaced: %+v", more)
+	}
+}
+
+func TestAParkedChannelCostsNoClaims(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	for range 50 {
+		r.post(c, -time.Minute)
+	}
+	r.ok(r.store.Park(t.Context(), c))
+	next, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute)
+	r.ok(err)
+	if len(next) != 0 {
+		t.Fatalf("woken for nothing: %v", next)
+	}
+	if round := r.claimBy(r.lease, 10); len(round.Claimed) != 0 || len(round.Next) != 0 {
+		t.Fatalf("%+v", round)
+	}
+}
