@@ -25,11 +25,11 @@ const PoolerTransaction = "transaction"
 
 // Config says where Postgres is and how it is entered.
 type Config struct {
-	URL        string `env:"DATABASE_URL"`
-	DirectURL  string `env:"DATABASE_DIRECT_URL"`        // past any pooler; empty = URL
-	Pooler     string `env:"POOLER"`                     // "" or "transaction"
-	RolePrefix string `env:"ROLE_PREFIX, default=crier"` // empty = crier
-	MaxConns   int32  `env:"DATABASE_MAX_CONNS"`         // of all pools together; 0 = 2 x cores + 2
+	URL        string `env:"DATABASE_URL" doc:"Address of the Postgres database, as the owner of its tables."`
+	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
+	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
+	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
+	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2 when not set."`
 }
 
 // Direct is the address past any pooler.

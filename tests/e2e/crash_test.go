@@ -1,12 +1,7 @@
 package e2e
 
 import (
-	"bytes"
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -120,41 +115,7 @@ func (c crash) chosen() bool {
 	}
 }
 
-// part is one part of a post as it is sent.
-type part struct {
-	text  string
-	image []byte
-	alt   string
-}
-
-// parts makes content whose bytes are easily damaged.
-func parts(content string) []part {
-	text := "Zoë  wrote: \"1 < 2 & 3 > 2\"\n\n\té e\u0301 日本語 👩‍👩‍👧 #end"
-	switch content {
-	case "text":
-		return []part{{text: text}}
-	case "image":
-		return []part{{text: text, image: drawing(), alt: "A \"drawing\" & 🎨\nof noise"}}
-	default:
-		return []part{{text: "1/3 " + text}, {text: "2/3 " + text}, {text: "3/3 " + text}}
-	}
-}
-
-// drawing is a picture of noise, another one at every call.
-func drawing() []byte {
-	img := image.NewNRGBA(image.Rect(0, 0, 120, 80))
-	for y := range 80 {
-		for x := range 120 {
-			img.SetNRGBA(x, y, color.NRGBA{uint8(rand.N(256)), uint8(rand.N(256)), uint8(rand.N(256)), 255})
-		}
-	}
-	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		return nil // the upload refuses it
-	}
-	return b.Bytes()
-}
-
+// run is the whole story of a case.
 func (c crash) run(t *testing.T, a account) {
 	var network *courier
 	if c.at == late {
