@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -9,135 +8,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"crier/platform/id"
-	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
-	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
-	"crier/tests/dbtest"
+	"crier/tests/fixture"
 )
-
-// rig is one organization on a database, and a lease over all its shards.
-type rig struct {
-	*testing.T
-	db    *pg.DB
-	store *publishingstore.Store
-	org   tenancy.OrgID
-	lease publishingstore.Lease
-}
-
-func newRig(t *testing.T) *rig {
-	t.Helper()
-	r := &rig{T: t, db: dbtest.Open(t), org: id.New[tenancy.OrgTag]()}
-	r.store = publishingstore.New(r.db)
-	people, person := tenancystore.New(r.db), id.New[tenancy.PersonTag]()
-	r.ok(people.CreatePerson(t.Context(), tenancy.Person{ID: person, Email: person.String() + "@example.com"}))
-	r.ok(people.CreateOrganization(t.Context(), tenancy.Organization{ID: r.org, Name: "x", Timezone: "UTC"}, tenancy.Membership{Person: person, Role: tenancy.RoleSuperAdmin}))
-	r.lease = r.newLease()
-	return r
-}
-
-func (r *rig) ok(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *rig) clock(sql string, args ...any) {
-	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		_, err := tx.Exec(r.Context(), sql, args...)
-		return err
-	}))
-}
-
-// newLease takes every shard for a new process.
-func (r *rig) newLease() publishingstore.Lease {
-	r.Helper()
-	l := publishingstore.Lease{Holder: uuid.New()}
-	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, l.Holder)
-	r.clock(`update shard set owner = $1, epoch = epoch + 1`, l.Holder)
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select array_agg(shard order by shard), array_agg(epoch order by shard) from shard`).Scan(&l.Shards, &l.Epochs)
-	}))
-	return l
-}
-
-func (r *rig) channel() publishing.ChannelID {
-	r.Helper()
-	c := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: r.org, Connector: "sandbox", Name: "c", Account: []byte(`{}`), Grade: "C", Timezone: "UTC"}
-	c.AccountID = c.ID.String()
-	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
-	r.ok(err)
-	return c.ID
-}
-
-// post books a post of so many parts; a negative delay is overdue.
-func (r *rig) post(channel publishing.ChannelID, in time.Duration, parts ...time.Duration) publishing.PostID {
-	r.Helper()
-	due := time.Now().Add(in).UTC()
-	root := id.New[publishing.PostTag]()
-	base := publishing.Post{Org: r.org, Group: id.New[publishing.GroupTag](), Channel: channel, State: publishing.StateQueue, Due: &due, PublishDate: due, Settings: []byte(`{}`), CreationMethod: "API"}
-	first := base
-	first.ID, first.Parts = root, []publishing.Part{{ID: id.FromUUID[publishing.PartTag](root.UUID()), Content: "part 0"}}
-	posts := []publishingstore.NewPost{{Post: first, By: "test"}}
-	for i, delay := range parts {
-		if delay > 0 {
-			next := base
-			next.ID, next.After, next.Delay, next.Due, next.State = id.New[publishing.PostTag](), posts[len(posts)-1].ID, delay, nil, publishing.StateWaiting
-			posts = append(posts, publishingstore.NewPost{Post: next, By: "test"})
-		}
-		last := &posts[len(posts)-1]
-		last.Parts = append(last.Parts, publishing.Part{ID: id.New[publishing.PartTag](), Position: i + 1, Content: fmt.Sprintf("part %d", i+1)})
-	}
-	r.ok(r.store.InOrg(r.Context(), r.org, func(tx *publishingstore.Tx) error { return tx.Insert(r.Context(), posts) }))
-	if in < 0 { // what is past is now at an insert; here it was booked long ago
-		r.clock(`update post set due = $2 where id = $1`, root, due)
-	}
-	return root
-}
-
-func (r *rig) claim(permits int) []publishingstore.Claimed {
-	r.Helper()
-	return r.claimBy(r.lease, permits).Claimed
-}
-
-func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Round {
-	r.Helper()
-	round, err := r.store.Claim(r.Context(), l, []publishingstore.Want{{Org: r.org, Permits: permits}}, time.Minute, "test")
-	r.ok(err)
-	return round
-}
-
-func (r *rig) finish(c publishingstore.Claimed, result publishingstore.Result, code string) []publishingstore.Finished {
-	r.Helper()
-	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release", After: time.Hour}
-	if result != publishingstore.ResultRetry {
-		o.After = 0
-	}
-	done, err := r.store.Finish(r.Context(), []publishingstore.Outcome{o}, 30*time.Second, "test")
-	r.ok(err)
-	return done
-}
-
-func (r *rig) root(post publishing.PostID) publishing.Post {
-	r.Helper()
-	roots, err := r.store.Root(r.Context(), r.org, post)
-	r.ok(err)
-	if len(roots) != 1 {
-		r.Fatalf("%d roots", len(roots))
-	}
-	return roots[0]
-}
-
-func (r *rig) expect(post publishing.PostID, want publishing.State) {
-	r.Helper()
-	if got := r.root(post).State; got != want {
-		r.Errorf("the post is %s, not %s", got, want)
-	}
-}
 
 func TestOnePostAChannelInOrder(t *testing.T) {
 	t.Parallel()
@@ -240,7 +114,7 @@ func TestABackingOffHeadHoldsItsChannel(t *testing.T) {
 func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	const channels, each = 10, 6
+	const channels, each = 20, 10
 	for range channels {
 		c := r.channel()
 		for i := range each {
@@ -337,22 +211,6 @@ func TestADeletedPostNeverComesBack(t *testing.T) {
 	if more := r.claim(10); len(more) != 1 || more[0].Post != next {
 		t.Fatalf("%+v", more)
 	}
-}
-
-func (r *rig) rootAnyway(post publishing.PostID) (group publishing.GroupID) {
-	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select group_id from post where id = $1`, post).Scan(&group)
-	}))
-	return group
-}
-
-func (r *rig) publication(post publishing.PostID) (pub publishing.PublicationID) {
-	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select id from publication where post_id = $1 order by position limit 1`, post).Scan(&pub)
-	}))
-	return pub
 }
 
 func TestReapByPhase(t *testing.T) {
@@ -458,9 +316,11 @@ func TestAParkedChannelCostsNoClaims(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
-	for range 50 {
-		r.post(c, -time.Minute)
+	posts := make([]publishing.Post, 1000)
+	for i := range posts {
+		posts[i] = fixture.Post(r.org, c, time.Now().Add(-time.Minute))[0]
 	}
+	r.insert(posts...)
 	r.ok(r.store.Park(t.Context(), c))
 	next, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute)
 	r.ok(err)

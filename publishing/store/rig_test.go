@@ -1,0 +1,165 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+	"crier/tests/dbtest"
+	"crier/tests/fixture"
+)
+
+// rig is one organization on a database, and a lease over all its shards.
+type rig struct {
+	*testing.T
+	db    *pg.DB
+	store *publishingstore.Store
+	org   tenancy.OrgID
+	lease publishingstore.Lease
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	return newRigOn(t, dbtest.Open(t))
+}
+
+// newRigOn is a rig for another organization of a database.
+func newRigOn(t *testing.T, db *pg.DB) *rig {
+	t.Helper()
+	person, org, member := fixture.Owner(time.Now())
+	r := &rig{T: t, db: db, store: publishingstore.New(db), org: org.ID}
+	people := tenancystore.New(r.db)
+	r.ok(people.CreatePerson(t.Context(), person))
+	r.ok(people.CreateOrganization(t.Context(), org, member))
+	r.lease = r.newLease()
+	return r
+}
+
+func (r *rig) ok(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) clock(sql string, args ...any) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(r.Context(), sql, args...)
+		return err
+	}))
+}
+
+// newLease takes every shard for a new process.
+func (r *rig) newLease() publishingstore.Lease {
+	r.Helper()
+	l := publishingstore.Lease{Holder: uuid.New()}
+	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, l.Holder)
+	r.clock(`update shard set owner = $1, epoch = epoch + 1`, l.Holder)
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select array_agg(shard order by shard), array_agg(epoch order by shard) from shard`).Scan(&l.Shards, &l.Epochs)
+	}))
+	return l
+}
+
+func (r *rig) channel() publishing.ChannelID {
+	r.Helper()
+	c := fixture.Channel(r.org)
+	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
+	r.ok(err)
+	return c.ID
+}
+
+// post books a post of so many parts; a negative delay is overdue.
+func (r *rig) post(channel publishing.ChannelID, in time.Duration, delays ...time.Duration) publishing.PostID {
+	r.Helper()
+	due := time.Now().Add(in).UTC()
+	posts := fixture.Post(r.org, channel, due, delays...)
+	r.insert(posts...)
+	if in < 0 { // what is past is now at an insert; here it was booked long ago
+		r.clock(`update post set due = $2 where id = $1`, posts[0].ID, due)
+	}
+	return posts[0].ID
+}
+
+func (r *rig) insert(posts ...publishing.Post) {
+	r.Helper()
+	rows := written(posts)
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.Insert(r.Context(), rows) }))
+}
+
+func written(posts []publishing.Post) []publishingstore.NewPost {
+	rows := make([]publishingstore.NewPost, len(posts))
+	for i, p := range posts {
+		rows[i] = publishingstore.NewPost{Post: p, By: "test"}
+	}
+	return rows
+}
+
+func (r *rig) inOrg(fn func(tx *publishingstore.Tx) error) error {
+	return r.store.InOrg(r.Context(), r.org, fn)
+}
+
+func (r *rig) claim(permits int) []publishingstore.Claimed {
+	r.Helper()
+	return r.claimBy(r.lease, permits).Claimed
+}
+
+func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Round {
+	r.Helper()
+	round, err := r.store.Claim(r.Context(), l, []publishingstore.Want{{Org: r.org, Permits: permits}}, time.Minute, "test")
+	r.ok(err)
+	return round
+}
+
+func (r *rig) finish(c publishingstore.Claimed, result publishingstore.Result, code string) []publishingstore.Finished {
+	r.Helper()
+	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release", After: time.Hour}
+	if result != publishingstore.ResultRetry {
+		o.After = 0
+	}
+	done, err := r.store.Finish(r.Context(), []publishingstore.Outcome{o}, 30*time.Second, "test")
+	r.ok(err)
+	return done
+}
+
+func (r *rig) root(post publishing.PostID) publishing.Post {
+	r.Helper()
+	roots, err := r.store.Root(r.Context(), r.org, post)
+	r.ok(err)
+	if len(roots) != 1 {
+		r.Fatalf("%d roots", len(roots))
+	}
+	return roots[0]
+}
+
+func (r *rig) expect(post publishing.PostID, want publishing.State) {
+	r.Helper()
+	if got := r.root(post).State; got != want {
+		r.Errorf("the post is %s, not %s", got, want)
+	}
+}
+
+func (r *rig) rootAnyway(post publishing.PostID) (group publishing.GroupID) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select group_id from post where id = $1`, post).Scan(&group)
+	}))
+	return group
+}
+
+func (r *rig) publication(post publishing.PostID) (pub publishing.PublicationID) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select id from publication where post_id = $1 order by position limit 1`, post).Scan(&pub)
+	}))
+	return pub
+}
+
