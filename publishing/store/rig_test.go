@@ -162,4 +162,3 @@ func (r *rig) publication(post publishing.PostID) (pub publishing.PublicationID)
 	}))
 	return pub
 }
-
