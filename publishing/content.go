@@ -5,20 +5,28 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
-	"github.com/microcosm-cc/bluemonday"
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 )
 
-// Content is plain text, kept byte for byte, unless it holds one of these tags: then it is the HTML subset, and everything outside the subset is removed.
-var markup = regexp.MustCompile(`(?i)<(?:p|h1|h2|h3|u|strong|a|ul|li|br)(?:\s[^<>]*)?/?>`)
-
 // Storable tells whether text can be kept and sent as it is: valid UTF-8 without NUL.
 func Storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+
+// Blank tells whether nothing of a text can be seen: it is empty or made of white space, controls and characters that only shape others.
+func Blank(text string) bool {
+	for _, r := range text {
+		if r != brailleBlank && !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+			return false
+		}
+	}
+	return true
+}
+
+const brailleBlank = '\u2800' // a pattern of no dots
 
 // storableJSON tells whether a database takes a JSON document as it is: its text is storable, its numbers fit a float and it is not too deep.
 func storableJSON(raw json.RawMessage) bool {
@@ -47,22 +55,6 @@ func storableJSON(raw json.RawMessage) bool {
 			return false
 		}
 	}
-}
-
-// IsHTML tells whether content is the HTML subset rather than plain text.
-func IsHTML(content string) bool { return markup.MatchString(content) }
-
-// Sanitize removes from HTML content what the subset (p h1 h2 h3 u strong a ul li br) does not know. Plain text passes unchanged.
-func Sanitize(content string) string {
-	if !IsHTML(content) {
-		return content
-	}
-	p := bluemonday.NewPolicy()
-	p.AllowElements("p", "h1", "h2", "h3", "u", "strong", "ul", "li", "br")
-	p.AllowAttrs("href").OnElements("a")
-	p.AllowURLSchemes("http", "https", "mailto")
-	p.RequireParseableURLs(true)
-	return p.Sanitize(content)
 }
 
 // PlainText is content as a platform without markup gets it: blocks become lines, list items get a dash, a link whose text differs keeps its address.

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -50,6 +49,7 @@ type App struct {
 	home     *cluster.Home
 	blobs    *blob.Disk
 	http     *outbound.Client
+	sandbox  *outbound.Client // reaches the sandbox and nothing else; nil without one
 	Accounts *tenancyservice.Accounts
 	Channels *publishingservice.Channels
 	notice   *notice
@@ -89,9 +89,12 @@ func (a *App) Start(ctx context.Context) error {
 // Wait returns when ctx ends, or with what made the service unable to go on.
 func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
-// Close stops everything in the reverse order: requests first, then posts under way, then what they stand on.
+// Close stops everything in the reverse order: no new posts and no new requests first, then posts under way, then what they stand on.
 func (a *App) Close() error {
 	a.health.SetReady(false)
+	if a.worker != nil {
+		a.worker.Quiesce()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopWithin)
 	defer cancel()
 	return a.group.Stop(ctx)
@@ -164,27 +167,33 @@ func (a *App) openRedis(ctx context.Context) (err error) {
 
 func (a *App) openFiles(context.Context) (err error) {
 	a.blobs, err = blob.NewDisk(filepath.Join(a.cfg.Home, "files"))
+	if err == nil {
+		a.health.Add("files", a.blobs.Check)
+	}
 	return err
 }
 
 func (a *App) openServices(ctx context.Context) error {
-	allow := a.cfg.Outbound
-	if u, err := url.Parse(a.cfg.SandboxURL); err == nil && u.Host != "" {
-		allow.Allow = append(allow.Allow[:len(allow.Allow):len(allow.Allow)], u.Host)
-	}
-	if len(allow.Allow) > 0 {
-		a.log.Info("outgoing requests may also reach", "addresses", allow.Allow)
+	if len(a.cfg.Outbound.Allow) > 0 {
+		a.log.Info("outgoing requests may also reach", "addresses", a.cfg.Outbound.Allow)
 	}
 	var err error
-	if a.http, err = outbound.New(allow, outbound.Deps{Log: a.log}); err != nil {
+	if a.http, err = outbound.New(a.cfg.Outbound, outbound.Deps{Log: a.log}); err != nil {
 		return err
+	}
+	var toSandbox connector.HTTP
+	if a.cfg.SandboxURL != "" {
+		if a.sandbox, err = outbound.To(a.cfg.SandboxURL, outbound.Deps{Log: a.log}); err != nil {
+			return err
+		}
+		toSandbox = way{a.sandbox}
 	}
 	a.notice = &notice{redis: a.redis}
 	if a.Accounts, err = tenancyservice.New(tenancyservice.Deps{DB: a.db, Clock: clock.System{}, Notice: a.notice}); err != nil {
 		return err
 	}
 	a.notice.listen(ctx, a.Accounts)
-	registry, err := connector.NewRegistry(all.Connectors(a.cfg.SandboxURL)...)
+	registry, err := connector.NewRegistry(all.New(a.cfg.SandboxURL, toSandbox)...)
 	if err != nil {
 		return err
 	}
@@ -200,8 +209,9 @@ func (a *App) openServices(ctx context.Context) error {
 	dispatch := &dispatcher{}
 	a.actors = org.New(a.cfg.Actors, clock.System{}, a.log, dispatch)
 	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
+	publisher := publishingservice.NewPublisher(a.cfg.Publishing, deps)
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
-		Publisher: publishingservice.NewPublisher(a.cfg.Publishing, deps), Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry),
+		Publisher: publisher, Keeper: publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry),
 		Lease: func() cluster.Lease {
 			if a.member == nil {
 				return cluster.Lease{}
@@ -222,6 +232,9 @@ func (a *App) closeServices(ctx context.Context) error {
 	a.notice.close()
 	err := a.actors.Close(ctx)
 	a.http.Close()
+	if a.sandbox != nil {
+		a.sandbox.Close()
+	}
 	return err
 }
 

@@ -56,13 +56,13 @@ func (c Config) Validate() error {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
 		}
 	}
-	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime} {
+	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime, "BACKOFF_FOR": c.Publishing.BackoffFor} {
 		if d < 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
 		}
 	}
 	for name, n := range map[string]int64{
-		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight), "MAX_IN_FLIGHT": int64(c.Worker.InFlight), "MAX_TRIES": int64(c.Publishing.MaxTries),
+		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight), "MAX_IN_FLIGHT": int64(c.Worker.InFlight),
 		"MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,
 	} {
 		if n <= 0 {

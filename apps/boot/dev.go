@@ -15,12 +15,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"crier/apps/sim/sandbox"
 	"crier/platform/env"
 	"crier/platform/fault"
-	"crier/platform/pg/local"
 	"crier/platform/schema"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
@@ -58,11 +56,11 @@ func (devCommand) Run(t *terminal) (err error) {
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
 	defer cancel()
-	database, stop, err := devDatabase(ctx, lookup, home, log)
+	database, err := devDatabase(ctx, lookup, home, log)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, stop()) }()
+	defer func() { err = errors.Join(err, database.stop()) }()
 	key, err := keptSecret(filepath.Join(home, "encryption.key"))
 	if err != nil {
 		return err
@@ -72,7 +70,7 @@ func (devCommand) Run(t *terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, platform.close()) }()
-	cfg, err := devConfig(ctx, lookup, home, map[string]string{"DATABASE_URL": database, "ENCRYPTION_KEYS": key, "SANDBOX_URL": platform.url})
+	cfg, err := devConfig(ctx, lookup, home, map[string]string{"DATABASE_URL": database.url, "ENCRYPTION_KEYS": key, "SANDBOX_URL": platform.url})
 	if err != nil {
 		return err
 	}
@@ -80,6 +78,7 @@ func (devCommand) Run(t *terminal) (err error) {
 		return err
 	}
 	app := New(cfg, log)
+	go database.watch(app.group.Fail)
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
@@ -117,22 +116,6 @@ func level(lookup env.Lookup) slog.Level {
 		_ = l.UnmarshalText([]byte(v)) // a bad word keeps the default here; the configuration reports it
 	}
 	return l
-}
-
-// devDatabase is DATABASE_URL, or a Postgres of our own under the home folder.
-func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.Logger) (url string, stop func() error, err error) {
-	if v, ok := lookup("DATABASE_URL"); ok && v != "" {
-		return v, func() error { return nil }, nil
-	}
-	server, err := local.Start(ctx, local.Config{Dir: filepath.Join(home, "postgres"), Log: log, Durable: true, Preload: []string{"pg_stat_statements"}})
-	if err != nil {
-		return "", nil, err
-	}
-	return server.URL("crier"), func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		return server.Stop(ctx)
-	}, nil
 }
 
 // keptSecret is an encryption key, made once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
@@ -25,10 +26,10 @@ func (w *Worker) finishLoop() {
 
 const (
 	storeTimeout = 10 * time.Second
-	storeTries   = 30
+	storePause   = 2 * time.Second // the longest, between tries
 )
 
-// store repeats until the database has taken the outcomes; a batch that keeps failing is stored row by row.
+// store repeats until the database has taken the outcomes, however long it is away. A batch that the database itself refuses is stored row by row.
 func (w *Worker) store(all []ended) {
 	outcomes := make([]publishingservice.Outcome, len(all))
 	for i, e := range all {
@@ -38,23 +39,37 @@ func (w *Worker) store(all []ended) {
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		finished, err := w.deps.Publisher.Finish(ctx, outcomes)
 		cancel()
-		if err == nil {
+		switch {
+		case err == nil:
 			w.finished(all, finished)
 			return
-		}
-		w.deps.Log.Error("outcomes could not be stored", "posts", len(outcomes), "try", try, "error", err)
-		if len(outcomes) > 1 && try >= 3 {
-			for _, e := range all {
-				w.store([]ended{e})
+		case pg.IsRefused(err) && len(all) > 1:
+			for i := range all {
+				w.store(all[i : i+1])
 			}
 			return
-		}
-		if try >= storeTries {
-			w.deps.Metrics.lost()
-			w.deps.Actors.Done(all[0].Org, all[0].posts)
+		case pg.IsRefused(err):
+			w.lose(all, err) // the same would be refused for ever; the claim's end finds the post
 			return
 		}
-		time.Sleep(time.Duration(min(try, 10)) * 100 * time.Millisecond)
+		w.deps.Log.Error("outcomes cannot be stored yet", "posts", len(outcomes), "try", try, "error", err)
+		pause := time.NewTimer(min(storePause, time.Duration(try)*100*time.Millisecond))
+		select {
+		case <-pause.C:
+		case <-w.over:
+			pause.Stop()
+			w.lose(all, err)
+			return
+		}
+	}
+}
+
+// lose says in the log what could not be said in the database, so that nobody has to guess what is out.
+func (w *Worker) lose(all []ended, err error) {
+	for _, e := range all {
+		w.deps.Metrics.lost()
+		w.deps.Log.Error("an outcome could not be stored; it is looked up when its claim ends", "org", e.Org, "post", e.Post, "token", e.Token, "result", e.Result, "releaseId", e.ReleaseID, "error", err)
+		w.deps.Actors.Done(e.Org, e.posts)
 	}
 }
 

@@ -30,7 +30,7 @@ func (w *Worker) look(ctx, sending context.Context) {
 	if len(lease.Shards) == 0 {
 		return
 	}
-	expired, reaped, err := w.deps.Publisher.Tend(ctx, lease)
+	expired, reaped, err := w.deps.Keeper.Tend(ctx, lease)
 	if err == nil {
 		w.deps.Metrics.tended(expired, reaped)
 		err = w.doubts(ctx, sending, lease)
@@ -44,12 +44,12 @@ func (w *Worker) look(ctx, sending context.Context) {
 }
 
 func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Lease) error {
-	open, err := w.deps.Publisher.Doubts(ctx, lease)
+	open, err := w.deps.Keeper.Doubts(ctx, lease)
 	for _, d := range open {
 		w.sending.Add(1)
 		go func() {
 			defer w.sending.Done()
-			out := w.deps.Publisher.Reconcile(sending, d)
+			out := w.deps.Keeper.Reconcile(sending, d)
 			w.deps.Metrics.reconciled(out.Result)
 			w.finish <- ended{out, 0}
 		}()
@@ -58,7 +58,7 @@ func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Le
 }
 
 func (w *Worker) wake(ctx context.Context, lease publishingservice.Lease) error {
-	next, now, err := w.deps.Publisher.Sweep(ctx, lease, sweepHorizon)
+	next, now, err := w.deps.Keeper.Sweep(ctx, lease, sweepHorizon)
 	if err != nil {
 		return err
 	}

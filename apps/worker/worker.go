@@ -31,9 +31,26 @@ type Actors interface {
 	SetNow(now time.Time)
 }
 
+// Publisher is the act of publishing; see publishingservice.Publisher.
+type Publisher interface {
+	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want) (publishingservice.Round, error)
+	Load(ctx context.Context, posts []publishing.PostID) ([]publishingservice.Work, error)
+	Send(ctx context.Context, w publishingservice.Work, yield func(ctx context.Context, d time.Duration) error) publishingservice.Outcome
+	Finish(ctx context.Context, outcomes []publishingservice.Outcome) ([]publishingservice.Finished, error)
+}
+
+// Keeper looks after what is late, doubtful or forgotten; see publishingservice.Publisher.
+type Keeper interface {
+	Tend(ctx context.Context, l publishingservice.Lease) (expired, reaped int, err error)
+	Doubts(ctx context.Context, l publishingservice.Lease) ([]publishingservice.Doubt, error)
+	Reconcile(ctx context.Context, d publishingservice.Doubt) publishingservice.Outcome
+	Sweep(ctx context.Context, l publishingservice.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
+}
+
 // Deps is what a worker needs.
 type Deps struct {
-	Publisher *publishingservice.Publisher
+	Publisher Publisher
+	Keeper    Keeper
 	Actors    Actors
 	Lease     func() cluster.Lease
 	Clock     clock.Clock
@@ -52,12 +69,14 @@ type Worker struct {
 	ready  chan struct{} // an offer or a permit came in
 	sweep  chan struct{}
 	finish chan ended
+	over   chan struct{} // closed when the time for a clean stop is up
 
 	claims  sync.WaitGroup // the loops that start work
 	sending sync.WaitGroup // posts under way
 	ending  sync.WaitGroup // the loop that stores outcomes
 	stop    context.CancelFunc
 	cut     context.CancelFunc
+	stopped time.Time // when nothing more was claimed; zero before
 }
 
 // ended is an outcome to be stored, and how many posts of its organization are no longer under way with it.
@@ -68,7 +87,7 @@ type ended struct {
 
 // New makes a worker. It is the Dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
-	return &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024)}
+	return &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), over: make(chan struct{})}
 }
 
 // Start begins to claim and to sweep; the first sweep is at once.
@@ -76,19 +95,32 @@ func (w *Worker) Start(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	starting, stop := context.WithCancel(ctx)
 	sending, cut := context.WithCancel(ctx)
+	w.mu.Lock()
 	w.stop, w.cut = stop, cut
+	w.mu.Unlock()
 	w.claims.Go(func() { w.claimLoop(starting, sending) })
 	w.claims.Go(func() { w.sweepLoop(starting, sending) })
 	w.ending.Go(w.finishLoop)
 }
 
-// Stop claims nothing more, gives what is under way its time, and stores every outcome.
+// Quiesce claims nothing more; posts under way go on. The time that Stop gives them begins here.
+func (w *Worker) Quiesce() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stop != nil && w.stopped.IsZero() {
+		w.stopped = w.deps.Clock.Now()
+		w.stop()
+	}
+}
+
+// Stop claims nothing more, gives what is under way its time, and stores every outcome. A call that is still running when ctx ends is not cut off:
+// what it did is looked up after the next start. An outcome that can then not be stored any more is written into the log.
 func (w *Worker) Stop(ctx context.Context) error {
-	w.stop()
+	w.Quiesce()
 	w.claims.Wait()
 	ended := make(chan struct{})
 	go func() { w.sending.Wait(); close(ended) }()
-	patience := time.NewTimer(w.cfg.Drain)
+	patience := time.NewTimer(w.cfg.Drain - w.deps.Clock.Now().Sub(w.stopped))
 	defer patience.Stop()
 	select {
 	case <-ended:
@@ -97,13 +129,18 @@ func (w *Worker) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	w.cut()
+	stored := make(chan struct{})
+	go func() {
+		<-ended
+		close(w.finish)
+		w.ending.Wait()
+		close(stored)
+	}()
 	select {
-	case <-ended:
+	case <-stored:
 	case <-ctx.Done():
-		return ctx.Err() // a commit is never cut off; whatever it does is found by the next start
+		close(w.over)
 	}
-	close(w.finish)
-	w.ending.Wait()
 	return nil
 }
 
@@ -176,8 +213,8 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 		return true
 	}
 	w.release(held - len(round.Claimed))
+	w.tell(grants, round) // before the first of them can end: an actor counts up, then down
 	w.start(sending, round)
-	w.tell(grants, round)
 	return true
 }
 

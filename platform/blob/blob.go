@@ -14,6 +14,7 @@ import (
 type Store interface {
 	// Create stores all of r and tells its size in bytes. The key becomes visible only when every byte is on the disk;
 	// when Create fails or the process dies, the key is as it was before. An existing key is replaced as a whole.
+	// No room, or no right to write, is fault.Unavailable; an error of r is passed on.
 	Create(ctx context.Context, key string, r io.Reader) (size int64, err error)
 	// Open reads a key; an absent one is fault.NotFound. The caller closes the file, which stays readable after a Delete.
 	Open(ctx context.Context, key string) (File, error)

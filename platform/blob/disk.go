@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"strings"
 	"syscall"
 	"time"
 
@@ -57,7 +58,7 @@ func (d *Disk) Create(ctx context.Context, key string, r io.Reader) (size int64,
 		}
 	}()
 	if size, err = d.write(ctx, temp, r); err != nil {
-		return 0, err
+		return 0, noRoom(op, err)
 	}
 	if err = d.root.MkdirAll(path.Dir(key), 0o700); err == nil {
 		err = d.root.Rename(temp, key)
@@ -68,7 +69,18 @@ func (d *Disk) Create(ctx context.Context, key string, r io.Reader) (size int64,
 	if taken(err) {
 		return 0, fault.Wrap(fault.Conflict, op, "The file key is taken by a folder or a file of that name.", err)
 	}
-	return size, err
+	return size, noRoom(op, err)
+}
+
+// Check tells whether files can be stored now: it writes a small one and removes it. Its error is fault.Unavailable where Create's would be.
+func (d *Disk) Check(ctx context.Context) error {
+	const op = "blob.Check"
+	probe := path.Join(partial, rand.Text())
+	_, err := d.write(ctx, probe, strings.NewReader("probe"))
+	if e := d.root.Remove(probe); !absent(e) {
+		err = errors.Join(err, e)
+	}
+	return noRoom(op, err)
 }
 
 // Open implements Store.
@@ -167,6 +179,16 @@ func absent(err error) bool {
 
 func taken(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist)
+}
+
+// noRoom makes a disk that takes no files a passing failure: full, over its quota, read-only or closed to us.
+func noRoom(op string, err error) error {
+	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES} {
+		if errors.Is(err, cause) {
+			return fault.Wrap(fault.Unavailable, op, "The server has no room for files now; try again later.", err)
+		}
+	}
+	return err
 }
 
 type diskFile struct {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"crier/platform/clock"
 )
 
 const (
@@ -94,7 +96,7 @@ func (g *Group) Wait(ctx context.Context) error {
 }
 
 // Stop stops what started, in reverse, and joins the errors. A second call waits for the first and returns the same.
-// The end of ctx does not stop it: each part has its own time.
+// Each part has its own time, or what is left of ctx's if that is less: after the end of ctx the rest is stopped all the same, with a moment each.
 func (g *Group) Stop(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -102,7 +104,6 @@ func (g *Group) Stop(ctx context.Context) error {
 		return g.stopErr
 	}
 	g.stopped = true
-	ctx = context.WithoutCancel(ctx)
 	var errs []error
 	for _, p := range slices.Backward(g.started) {
 		if err := stop(ctx, p); err != nil {
@@ -122,7 +123,7 @@ func (g *Group) Run(ctx context.Context, parts ...Part) error {
 	if err == nil {
 		err = g.Wait(ctx)
 	}
-	return errors.Join(err, g.Stop(ctx))
+	return errors.Join(err, g.Stop(context.WithoutCancel(ctx)))
 }
 
 // stop leaves a Stop behind that does not return in time: some close calls of libraries know no deadline.
@@ -134,7 +135,10 @@ func stop(ctx context.Context, p Part) error {
 	if limit <= 0 {
 		limit = defaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	if end, ok := ctx.Deadline(); ok {
+		limit = max(grace, min(limit, end.Sub(clock.System{}.Now())))
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- p.Stop(ctx) }()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -137,6 +138,29 @@ func TestStopGoesOnPastAPartThatHangs(t *testing.T) {
 	if err := g.Start(t.Context(), r.part("b", nil, nil)); err == nil {
 		t.Error("started after Stop")
 	}
+}
+
+func TestStopEndsWithItsContextAndStopsEveryPart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var r record
+		slow := func(name string) Part {
+			return Part{Name: name, Timeout: time.Hour, Stop: func(ctx context.Context) error { <-ctx.Done(); return nil }}
+		}
+		g := New(nil)
+		if err := g.Start(t.Context(), r.part("a", nil, nil), slow("x"), slow("y"), slow("z")); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		began := time.Now()
+		if err := g.Stop(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > 10*time.Second+2*grace || !slices.Contains(r.events, "-a") {
+			t.Fatalf("%v, %v", took, r.events)
+		}
+	})
 }
 
 func TestConcurrentStopsStopOnce(t *testing.T) {

@@ -85,6 +85,43 @@ func TestAllowOpensOneHostAndPort(t *testing.T) {
 	}
 }
 
+func TestAnAddressOfOneClientIsClosedToOthers(t *testing.T) {
+	t.Parallel()
+	address := hello(t)
+	owner, err := To("http://"+address+"/some/path", Deps{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(owner.Close)
+	other := newClient(t, Deps{})
+	for range 2 { // the second time, the owner has a connection at hand
+		if _, err := get(t, owner, "http://"+address+"/"); err != nil {
+			t.Fatalf("the owner: %v", err)
+		}
+		if _, err := get(t, other, "http://"+address+"/"); !errors.Is(err, ErrBlocked) {
+			t.Fatalf("another client: %v", err)
+		}
+	}
+	if _, err := get(t, owner, "http://"+hello(t)+"/"); !errors.Is(err, ErrBlocked) {
+		t.Fatalf("another address: %v", err)
+	}
+}
+
+func TestToKnowsThePortOfAScheme(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{"http://a.example": "a.example:80", "https://A.example/x": "a.example:443", "http://[::1]:4009": "[::1]:4009"} {
+		allow, err := single(address)
+		if err != nil || allow != want {
+			t.Errorf("%s: %s, %v", address, allow, err)
+		}
+	}
+	for _, address := range []string{"", "a.example:80", "ftp://a.example", "http://", "://"} {
+		if _, err := To(address, Deps{}); err == nil {
+			t.Errorf("%q is accepted", address)
+		}
+	}
+}
+
 func TestAllowListFaultsAreAllTold(t *testing.T) {
 	t.Parallel()
 	bad := []string{"localhost", "*:80", ":80", "h:0", "h:70000", "h:http", "http://h:80"}

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/coder/websocket"
@@ -29,7 +31,7 @@ const (
 	maxRedirects  = 3
 )
 
-// Config opens single addresses of the private network. There is no way to switch the guard off.
+// Config opens single addresses of the private network, to everybody who uses the client. There is no way to switch the guard off.
 type Config struct {
 	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list of private addresses or unusual ports that outgoing requests may reach"`
 }
@@ -67,6 +69,29 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	commit.Protocols = new(http.Protocols)
 	commit.Protocols.SetHTTP1(true)
 	return &Client{read: newTransport(g), commit: commit}, nil
+}
+
+// To makes a client that may also reach this one http or https address, which its owner alone is meant to call. It shares no connection with any other
+// client, so that nobody else comes by an open one.
+func To(address string, deps Deps) (*Client, error) {
+	allow, err := single(address)
+	if err != nil {
+		return nil, err
+	}
+	return New(Config{Allow: []string{allow}}, deps)
+}
+
+// single is the host:port of an address.
+func single(address string) (string, error) {
+	u, err := url.Parse(strings.ToLower(address))
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", errors.New("the address must begin with http:// or https:// and name a host")
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return net.JoinHostPort(u.Hostname(), port), nil
 }
 
 func newTransport(g *guard) *http.Transport {

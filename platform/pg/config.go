@@ -29,7 +29,7 @@ type Config struct {
 	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
 	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2 when not set."`
+	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set."`
 }
 
 // Direct is the address past any pooler.
@@ -48,6 +48,9 @@ func (c Config) roleName(r Role) string {
 	return c.RolePrefix + "_" + string(r)
 }
 
+// minConns is the smallest default with room in every pool (see share); few enough for six processes on Postgres' usual hundred.
+const minConns = 16
+
 var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 // checked fills in the defaults and refuses what cannot work.
@@ -56,7 +59,7 @@ func (c Config) checked() (Config, error) {
 		c.RolePrefix = "crier"
 	}
 	if c.MaxConns == 0 {
-		c.MaxConns = int32(max(len(roles), 2*runtime.GOMAXPROCS(0)+2))
+		c.MaxConns = int32(max(minConns, 2*runtime.GOMAXPROCS(0)+2))
 	}
 	switch {
 	case c.URL == "":

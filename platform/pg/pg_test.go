@@ -53,11 +53,17 @@ func both(t *testing.T, test func(t *testing.T, d *pg.DB)) {
 func blank(t *testing.T) string {
 	t.Helper()
 	url := dbtest.Blank(t)
+	wall(t, url)
+	return url
+}
+
+// wall makes the roles and the one table of these tests.
+func wall(t *testing.T, url string) {
+	t.Helper()
 	files := fstest.MapFS{"0001_note.sql": {Data: []byte(walled)}}
 	if err := schema.Migrate(t.Context(), schema.Config{URL: url, Files: files}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
-	return url
 }
 
 func open(t *testing.T, url, pooler string) *pg.DB {

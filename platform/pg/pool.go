@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,6 +20,7 @@ const (
 	applicationName = "crier"
 	idleInTx        = "5s"
 	connIdle        = 5 * time.Minute
+	connectLimit    = 5 * time.Second // a server that hangs takes connections and never answers
 )
 
 // lockTimeout is how long a statement of the role waits for a lock before it fails with 55P03.
@@ -31,8 +33,9 @@ func lockTimeout(r Role) string {
 
 // DB is the pools of one database, one per role. It is safe for concurrent use.
 type DB struct {
-	cfg   Config
-	pools map[Role]*pgxpool.Pool
+	cfg    Config
+	pools  map[Role]*pgxpool.Pool
+	closed atomic.Bool
 }
 
 // Open makes the pools; no connection is made before the first use (see Ping). A configuration that cannot work is fault.Invalid.
@@ -63,7 +66,8 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 		return nil, fault.Wrap(fault.Invalid, "pg.Open", "DATABASE_URL cannot be read.", err)
 	}
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, share(r, d.cfg.MaxConns)
-	pc.MaxConnIdleTime = connIdle
+	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
+	limitConnect(pc.ConnConfig)
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
 	if d.pooled() {
@@ -77,19 +81,31 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// share gives a sixth to each of the small roles and the rest to tenants, who do nearly all the work.
-func share(r Role, total int32) int32 {
-	small := max(1, total/6)
-	if r == Tenant {
-		return total - small*int32(len(roles)-1)
+// limitConnect bounds connecting, unless the address does so itself.
+func limitConnect(cc *pgx.ConnConfig) {
+	if cc.ConnectTimeout == 0 {
+		cc.ConnectTimeout = connectLimit
 	}
-	return small
+}
+
+// share gives a quarter to the clock, an eighth each to the gate and the sender, and the rest to tenants, who do nearly all the work.
+// With minConns that is 4, 2, 2 and 8: with a single connection, one slow sweep would hold up every claim and every
+// post's end behind it, and one slow look-up every sign-in.
+func share(r Role, total int32) int32 {
+	switch r {
+	case Clock:
+		return max(1, total/4)
+	case Gate, Sender:
+		return max(1, total/8)
+	}
+	return total - share(Clock, total) - share(Gate, total) - share(Sender, total)
 }
 
 func (d *DB) pooled() bool { return d.cfg.Pooler == PoolerTransaction }
 
 // Close waits for borrowed connections to come back and closes all.
 func (d *DB) Close() {
+	d.closed.Store(true)
 	for _, p := range d.pools {
 		p.Close()
 	}
@@ -109,7 +125,7 @@ func (d *DB) Ping(ctx context.Context) error {
 }
 
 // Pool is the role's pool, for what the methods of DB do not cover. Behind a transaction pooler its connections
-// have not entered the role: there, use Read, InOrg and InRole only.
+// have not entered the role: there, use Read, InOrg, InRole, WriteOrg and WriteRole only.
 func (d *DB) Pool(r Role) *pgxpool.Pool { return d.pools[r] }
 
 // Direct makes a connection of its own, past any pooler, for locks that live as long as a session and for LISTEN.
@@ -119,6 +135,7 @@ func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "pg.Direct", "DATABASE_DIRECT_URL cannot be read.", err)
 	}
+	limitConnect(cc)
 	cc.RuntimeParams["application_name"] = applicationName
 	if r != Login {
 		cc.RuntimeParams["role"] = d.cfg.roleName(r)

@@ -13,7 +13,11 @@ func TestSharesAddUpAndLeaveNobodyOut(t *testing.T) {
 		var sum int32
 		for _, r := range roles {
 			n := share(r, total)
-			if n < 1 {
+			least := int32(1)
+			if total >= minConns { // the default, on any machine
+				least = 2
+			}
+			if n < least {
 				t.Fatalf("%s has %d of %d", r, n, total)
 			}
 			sum += n
@@ -22,4 +26,15 @@ func TestSharesAddUpAndLeaveNobodyOut(t *testing.T) {
 			t.Fatalf("%d given out of %d", sum, total)
 		}
 	})
+}
+
+func TestTheDefaultHasRoomInEveryPool(t *testing.T) {
+	t.Parallel()
+	cfg, err := Config{URL: "postgres://someone@127.0.0.1:1/x"}.checked()
+	if err != nil || cfg.MaxConns < minConns {
+		t.Fatalf("%d connections, %v", cfg.MaxConns, err)
+	}
+	if n := share(Clock, cfg.MaxConns); n < 4 {
+		t.Errorf("the clock has %d of %d", n, cfg.MaxConns)
+	}
 }

@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -21,12 +22,35 @@ const (
 // time, with a new batch, when a migration changed a column's type under a cached plan: its callbacks must overwrite
 // what they fill. The first error of any member is returned. Nothing in the batch may be BEGIN or COMMIT.
 func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
-	return repeat(ctx, 2, []string{codePlanChanged}, func() error {
+	return d.batch(ctx, Tenant, org, 2, []string{codePlanChanged}, queue)
+}
+
+// WriteOrg runs a batch as one organization in one round trip and one implicit transaction, which Postgres commits when every member has
+// worked: the way for a write of one statement, or of several that do not look at each other's answers. It is repeated as InOrg is, so
+// queue's callbacks must overwrite what they fill. A callback's error is returned but undoes nothing: what must look before it
+// commits belongs into InOrg. Nothing in the batch may be BEGIN or COMMIT.
+func (d *DB) WriteOrg(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
+	return d.batch(ctx, Tenant, org, attempts, repeatable, queue)
+}
+
+// WriteRole is WriteOrg for the roles that see across organizations; it serves their reads of one statement as well.
+func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) error {
+	if d.pools[r] == nil {
+		return noPool("pg.WriteRole", r)
+	}
+	return d.batch(ctx, r, uuid.Nil, attempts, repeatable, queue)
+}
+
+// repeatable is what Postgres has rolled back whole and what may work the next time.
+var repeatable = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
+
+func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, times int, codes []string, queue func(b *pgx.Batch)) error {
+	return d.told(repeat(ctx, times, codes, func() error {
 		b := &pgx.Batch{}
-		d.enterBatch(b, org)
+		d.enterBatch(b, r, org)
 		queue(b)
-		return d.pools[Tenant].SendBatch(ctx, b).Close()
-	})
+		return d.pools[r].SendBatch(ctx, b).Close()
+	}))
 }
 
 // InOrg runs fn in a transaction of one organization and commits when it returns nil. The whole is repeated, up to three times, after a
@@ -39,15 +63,27 @@ func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error)
 // and is good for a ping only.
 func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error {
 	if d.pools[r] == nil {
-		return fault.New(fault.Internal, "pg.InRole", "There is no pool for the role "+string(r)+".")
+		return noPool("pg.InRole", r)
 	}
 	return d.inTx(ctx, r, d.begin(r), fn)
 }
 
+func noPool(op string, r Role) error {
+	return fault.New(fault.Internal, op, "There is no pool for the role "+string(r)+".")
+}
+
 func (d *DB) inTx(ctx context.Context, r Role, begin string, fn func(tx pgx.Tx) error) error {
-	return repeat(ctx, attempts, []string{codeDeadlock, codeSerialization, codeLockTimeout}, func() error {
+	return d.told(repeat(ctx, attempts, []string{codeDeadlock, codeSerialization, codeLockTimeout}, func() error {
 		return pgx.BeginTxFunc(ctx, d.pools[r], pgx.TxOptions{BeginQuery: begin}, fn)
-	})
+	}))
+}
+
+// told adds to an error that the pools are closed: theirs has no name.
+func (d *DB) told(err error) error {
+	if err != nil && d.closed.Load() {
+		return errors.Join(err, errClosed)
+	}
+	return err
 }
 
 // begin opens a transaction in the role; the connection is already in it unless a pooler sits between.
@@ -61,13 +97,18 @@ func (d *DB) begin(r Role) string {
 	}, "; ")
 }
 
-func (d *DB) enterBatch(b *pgx.Batch, org uuid.UUID) {
-	if !d.pooled() {
+// enterBatch begins the batch with what makes it the role's and the organization's (uuid.Nil = none), for this transaction only.
+// The connection is in the role already unless a pooler sits between, so a role alone costs nothing there.
+func (d *DB) enterBatch(b *pgx.Batch, r Role, org uuid.UUID) {
+	switch {
+	case d.pooled() && org != uuid.Nil:
+		b.Queue("select set_config('role', $1, true), set_config('app.org_id', $2, true), set_config('lock_timeout', $3, true)",
+			d.cfg.roleName(r), org.String(), lockTimeout(r))
+	case d.pooled():
+		b.Queue("select set_config('role', $1, true), set_config('lock_timeout', $2, true)", d.cfg.roleName(r), lockTimeout(r))
+	case org != uuid.Nil:
 		b.Queue("select set_config('app.org_id', $1, true)", org.String())
-		return
 	}
-	b.Queue("select set_config('role', $1, true), set_config('app.org_id', $2, true), set_config('lock_timeout', $3, true)",
-		d.cfg.roleName(Tenant), org.String(), lockTimeout(Tenant))
 }
 
 // repeat runs do up to times times while it fails with one of the codes.

@@ -84,6 +84,7 @@ create table post (
   creation_method text not null default 'API',
   not_before      timestamptz,                        -- written by the scheduler only
   attempt         integer not null default 0,
+  failing_since   timestamptz,                        -- the first of the passing failures that it backs off from
   phase           text check (phase in ('preparing', 'committing')),
   claim_token     uuid,
   claim_epoch     bigint,
@@ -234,8 +235,8 @@ create policy clock on channel_queue to crier_clock using (true) with check (tru
 grant select, update on channel_queue to crier_clock;
 create policy clock on post to crier_clock using (true) with check (true);
 grant select (org_id, id, group_id, channel_id, shard, seq, state, due, publish_date, after_post, delay_minutes, revision, republish, not_before, attempt, phase, claim_token,
-              claim_epoch, claim_holder, claim_until, committing_at, call_ended, looks, release_id, outcome_unknown, error_code, deleted_at) on post to crier_clock;
-grant update (state, due, publish_date, not_before, attempt, phase, claim_token, claim_epoch, claim_holder, claim_until, committing_at, call_ended, looks, release_id, release_url, published_at,
+              claim_epoch, claim_holder, claim_until, committing_at, call_ended, failing_since, looks, release_id, outcome_unknown, error_code, deleted_at) on post to crier_clock;
+grant update (state, due, publish_date, not_before, attempt, phase, claim_token, claim_epoch, claim_holder, claim_until, committing_at, call_ended, failing_since, looks, release_id, release_url, published_at,
               error, error_code, outcome_unknown, updated_at) on post to crier_clock;
 create policy clock on part for select to crier_clock using (true);
 grant select (org_id, id, post_id, position) on part to crier_clock;

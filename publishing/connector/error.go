@@ -21,7 +21,7 @@ const (
 	KindContent    Kind = "content"    // the platform refuses this post for good
 	KindTransient  Kind = "transient"  // surely nothing happened; try again after After
 	KindUnknown    Kind = "unknown"    // the platform may have acted
-	KindOperator   Kind = "operator"   // our own set-up is wrong; people cannot mend it
+	KindOperator   Kind = "operator"   // our own set-up is in the way: only who runs this instance can mend it
 )
 
 // Error is a failure of a platform call. Public is safe for people; Raw is for the log, short and without secrets.
@@ -56,9 +56,11 @@ func KindOf(err error, committing bool) Kind {
 }
 
 // FromSend classifies an error of an HTTP call that brought no answer. In a commit, only what provably wrote nothing is transient.
+// An address that the guard refuses is the operator's: a connected channel reached it once, so what changed is where its name leads or what
+// OUTBOUND_ALLOW opens; the post is not to blame. In a form it is one more refusal of what was typed.
 func FromSend(err error, committing bool) *Error {
 	if errors.Is(err, outbound.ErrBlocked) {
-		return &Error{Kind: KindContent, Public: "The platform's address is not allowed.", Err: err}
+		return &Error{Kind: KindOperator, Public: "This instance may not call the platform's address.", Err: err}
 	}
 	var sent *outbound.SendError
 	if committing && (!errors.As(err, &sent) || sent.Written) {

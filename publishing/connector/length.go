@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
+
+	"crier/publishing"
 )
 
 // Length counts text the way a platform does.
@@ -26,7 +28,7 @@ func Length(text string, unit Unit) int {
 	}
 }
 
-// Check applies the rules that a descriptor states as data: something to publish, media rules, length. maxLength overrides the descriptor's when not 0.
+// Check applies the rules that a descriptor states as data: something to see, media rules, length. maxLength overrides the descriptor's when not 0.
 // The order within a part is the order that people are told: empty, media, too long.
 func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 	if maxLength == 0 {
@@ -37,7 +39,7 @@ func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 		add := func(format string, args ...any) {
 			out = append(out, Problem{Part: i, Message: fmt.Sprintf(format, args...)})
 		}
-		if part.Text == "" && len(part.Media) == 0 {
+		if publishing.Blank(part.Text) && len(part.Media) == 0 {
 			add("This part is empty: write a text or add an image or video.")
 		}
 		checkMedia(d, part.Media, add)

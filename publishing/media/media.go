@@ -3,6 +3,7 @@ package media
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	_ "image/gif"  // so that image.DecodeConfig knows them
@@ -32,10 +33,13 @@ type Kind struct {
 	Height      int
 }
 
-// head is how much is looked at before anything is stored: enough for the sizes in all but very odd JPEG headers.
-const head = 256 << 10
+// MaxPixels is the most that an image may have, width by height: a few bytes can tell of a picture that fills the memory of everybody who opens it.
+const MaxPixels = 100_000_000
 
-// Sniff looks at the beginning of r and returns what it is, and a reader that yields the whole file and fails as TooLarge past its limit.
+const head = 3 << 10 // bytes that tell the type
+
+// Sniff looks at the beginning of r and returns what it is, and a reader that yields the whole file. That reader fails as TooLarge past the file's
+// limit, and as Invalid where an image ends before its own end mark; of a video only the type is looked at. It holds no more than an image's header.
 // A name whose extension says something else is refused; no extension, or a bare one, says nothing.
 func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	first, err := io.ReadAll(io.LimitReader(r, head))
@@ -43,31 +47,31 @@ func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 		return Kind{}, nil, err
 	}
 	if len(first) == 0 {
-		return Kind{}, nil, fault.New(fault.Invalid, "media.Sniff", "The file is empty.")
+		return Kind{}, nil, refuse("The file is empty.")
 	}
 	kind, ok := kindOf(first)
 	if !ok {
-		return Kind{}, nil, fault.New(fault.Invalid, "media.Sniff", "This type of file is not supported: send png, jpg, jpeg, gif or mp4.")
+		return Kind{}, nil, refuse("This type of file is not supported: send png, jpg, jpeg, gif or mp4.")
 	}
 	if told := Extension(name); told != "" && told != kind.Ext && !(told == "jpeg" && kind.Ext == "jpg") {
-		return Kind{}, nil, fault.New(fault.Invalid, "media.Sniff", fmt.Sprintf("The file is named .%s but is a %s.", told, kind.ContentType))
+		return Kind{}, nil, refuse("The file is named ." + told + ", but its content is " + kind.word() + ".")
 	}
-	limit, what := limits.Image, "image"
+	whole := io.MultiReader(bytes.NewReader(first), r)
 	if kind.Video {
-		limit, what = limits.Video, "video"
+		return kind, &capped{r: whole, left: limits.Video, limit: limits.Video, what: "video"}, nil
 	}
-	return kind, &capped{r: io.MultiReader(bytes.NewReader(first), r), left: limit, limit: limit, what: what}, nil
+	return measure(kind, &capped{r: whole, left: limits.Image, limit: limits.Image, what: "image"})
 }
 
 func kindOf(first []byte) (Kind, bool) {
 	detected := mimetype.Detect(first)
 	switch {
 	case detected.Is("image/png"):
-		return measured(Kind{Ext: "png", ContentType: "image/png"}, first), true
+		return Kind{Ext: "png", ContentType: "image/png"}, true
 	case detected.Is("image/jpeg"):
-		return measured(Kind{Ext: "jpg", ContentType: "image/jpeg"}, first), true
+		return Kind{Ext: "jpg", ContentType: "image/jpeg"}, true
 	case detected.Is("image/gif"):
-		return measured(Kind{Ext: "gif", ContentType: "image/gif"}, first), true
+		return Kind{Ext: "gif", ContentType: "image/gif"}, true
 	case detected.Is("video/mp4") || detected.Parent() != nil && detected.Parent().Is("video/mp4") && strings.HasPrefix(detected.String(), "video/"):
 		return Kind{Ext: "mp4", ContentType: "video/mp4", Video: true}, true
 	default:
@@ -75,11 +79,51 @@ func kindOf(first []byte) (Kind, bool) {
 	}
 }
 
-func measured(k Kind, first []byte) Kind {
-	if c, _, err := image.DecodeConfig(bytes.NewReader(first)); err == nil {
-		k.Width, k.Height = c.Width, c.Height
+// word is the type in a sentence, with its article.
+func (k Kind) word() string {
+	switch k.Ext {
+	case "mp4":
+		return "an MP4 video"
+	case "jpg":
+		return "a JPEG image"
+	default:
+		return "a " + strings.ToUpper(k.Ext) + " image"
 	}
-	return k
+}
+
+// measure reads an image's size from its header, which can lie far back behind a profile or a preview.
+func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
+	var seen bytes.Buffer
+	source := &remembering{r: io.TeeReader(r, &seen)}
+	c, _, err := image.DecodeConfig(source)
+	switch {
+	case source.err != nil:
+		return Kind{}, nil, source.err
+	case err != nil:
+		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff", "The file begins like "+k.word()+", but it cannot be read: it is broken or of an unusual kind.", err)
+	case c.Width <= 0 || c.Height <= 0:
+		return Kind{}, nil, refuse("The image has no pixels.")
+	case int64(c.Width)*int64(c.Height) > MaxPixels:
+		return Kind{}, nil, refuse(fmt.Sprintf("The image has too many pixels: %d x %d, at most %d million in all are allowed.", c.Width, c.Height, MaxPixels/1_000_000))
+	}
+	k.Width, k.Height = c.Width, c.Height
+	return k, &complete{r: io.MultiReader(&seen, r), walk: newWalk(k.Ext)}, nil
+}
+
+func refuse(words string) error { return fault.New(fault.Invalid, "media.Sniff", words) }
+
+// remembering keeps the reader's own failure, which decoders call a broken image.
+type remembering struct {
+	r   io.Reader
+	err error
+}
+
+func (m *remembering) Read(p []byte) (int, error) {
+	n, err := m.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		m.err = err
+	}
+	return n, err
 }
 
 // Extension is the known extension that a file name tells, in lower case, or "".

@@ -2,14 +2,19 @@ package media_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"hash/crc32"
 	"image"
+	"image/color/palette"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"crier/platform/fault"
 	"crier/publishing/media"
@@ -77,6 +82,130 @@ func TestSniff(t *testing.T) {
 			}
 		})
 	}
+}
+
+// reads tells how Sniff and the reading of all end.
+func reads(name string, r io.Reader) ([]byte, error) {
+	_, r, err := media.Sniff(name, r, limits)
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(r)
+}
+
+func TestAnImageMustBeWhole(t *testing.T) {
+	t.Parallel()
+	noisy := image.NewPaletted(image.Rect(0, 0, 40, 30), palette.WebSafe)
+	for i := range noisy.Pix {
+		noisy.Pix[i] = byte(i * i % len(palette.WebSafe))
+	}
+	encoded := func(encode func(io.Writer) error) []byte {
+		var b bytes.Buffer
+		if err := encode(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	asJPEG := encoded(func(w io.Writer) error { return jpeg.Encode(w, noisy, nil) })
+	preview := append([]byte{0xFF, 0xE1, byte((len(asJPEG) + 2) >> 8), byte(len(asJPEG) + 2)}, asJPEG...)
+	for name, whole := range map[string][]byte{
+		"png":  encoded(func(w io.Writer) error { return png.Encode(w, noisy) }),
+		"jpeg": asJPEG,
+		"jpeg with a preview that has an end of its own": slices.Concat(asJPEG[:2], preview, asJPEG[2:]),
+		"gif of two frames": encoded(func(w io.Writer) error {
+			return gif.EncodeAll(w, &gif.GIF{Image: []*image.Paletted{noisy, noisy}, Delay: []int{1, 1}})
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, r := range []io.Reader{bytes.NewReader(whole), iotest.OneByteReader(bytes.NewReader(whole)), iotest.DataErrReader(bytes.NewReader(whole))} {
+				if got, err := reads("", r); err != nil || !bytes.Equal(got, whole) {
+					t.Fatalf("%d bytes of %d: %v", len(got), len(whole), err)
+				}
+			}
+			if got, err := reads("", io.MultiReader(bytes.NewReader(whole), strings.NewReader("a film of the phone"))); err != nil || len(got) != len(whole)+19 {
+				t.Fatalf("with something behind its end: %v", err)
+			}
+			for n := 1; n < len(whole); n++ {
+				if _, err := reads("", bytes.NewReader(whole[:n])); !fault.Is(err, fault.Invalid) {
+					t.Fatalf("%d of %d bytes: %v", n, len(whole), err)
+				}
+			}
+		})
+	}
+}
+
+func TestAnImageMustMakeSense(t *testing.T) {
+	t.Parallel()
+	sized := func(w, h uint32) []byte {
+		b := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), make([]byte, 8)...)
+		binary.BigEndian.PutUint32(b[16:], w)
+		binary.BigEndian.PutUint32(b[20:], h)
+		b = append(b, 1, 0, 0, 0, 0) // one bit a pixel
+		b = binary.BigEndian.AppendUint32(b, crc32.ChecksumIEEE(b[12:]))
+		return append(b, "\x00\x00\x00\x00IEND\xaeB`\x82"...)
+	}
+	for name, c := range map[string]struct {
+		file  string
+		bytes []byte
+		want  string // words of the refusal, "" for none
+	}{
+		"as many pixels as allowed":   {"a.png", sized(10_000, 10_000), ""},
+		"a row more":                  {"a.png", sized(10_000, 10_001), "too many pixels: 10000 x 10001"},
+		"the most that a header says": {"a.png", sized(1<<31-1, 1<<31-1), "cannot be read"},
+		"no pixels":                   {"a.png", sized(0, 5), "cannot be read"},
+		"a gif without pixels":        {"a.gif", []byte("GIF89a\x00\x00\x00\x00\x00\x00\x00;"), "no pixels"},
+		"a png of nonsense":           {"a.png", append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
+		"a jpeg of nonsense":          {"a.jpg", append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
+		"a png named as a jpeg":       {"a.jpg", sized(1, 1), "The file is named .jpg, but its content is a PNG image."},
+		"a film named as a gif":       {"a.gif", film(), "The file is named .gif, but its content is an MP4 video."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := reads(c.file, bytes.NewReader(c.bytes))
+			if c.want == "" && err != nil || c.want != "" && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.want)) {
+				t.Fatalf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAHeaderMayLieFarBack(t *testing.T) {
+	t.Parallel()
+	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
+	profile := append([]byte{0xFF, 0xE2, 0xFF, 0xFF}, make([]byte, 0xFFFD)...)
+	whole := slices.Concat(plain[:2], bytes.Repeat(profile, 9), plain[2:]) // about 590 KB before the size
+	kind, r, err := media.Sniff("a.jpg", bytes.NewReader(whole), limits)
+	if err != nil || kind.Width != 7 || kind.Height != 5 {
+		t.Fatalf("%+v, %v", kind, err)
+	}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, whole) {
+		t.Fatalf("%d bytes of %d: %v", len(got), len(whole), err)
+	}
+	endless := io.MultiReader(bytes.NewReader(plain[:2]), bytes.NewReader(bytes.Repeat(profile, 40)))
+	if _, err := reads("a.jpg", endless); !fault.Is(err, fault.TooLarge) {
+		t.Fatalf("a header past the limit: %v", err)
+	}
+	broken := errors.New("line cut")
+	if _, err := reads("a.jpg", io.MultiReader(bytes.NewReader(whole[:100_000]), failing{broken})); !errors.Is(err, broken) {
+		t.Fatalf("a line cut within the header: %v", err)
+	}
+}
+
+func FuzzSniff(f *testing.F) {
+	for _, s := range []string{"", "\x89PNG\r\n\x1a\n", "GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;", "\xff\xd8\xff\xd9"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		at, err := reads("", bytes.NewReader(b))
+		slow, slowErr := reads("", iotest.OneByteReader(bytes.NewReader(b)))
+		if (err == nil) != (slowErr == nil) || err == nil && (!bytes.Equal(at, b) || !bytes.Equal(slow, b)) {
+			t.Fatalf("at once %v, byte by byte %v", err, slowErr)
+		}
+		if err != nil && fault.KindOf(err) == fault.Internal {
+			t.Fatalf("not the sender's fault: %v", err)
+		}
+	})
 }
 
 func TestSniffPassesAReadErrorOn(t *testing.T) {

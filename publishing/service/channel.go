@@ -5,7 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"net/http"
 	"time"
 
 	"crier/platform/fault"
@@ -49,7 +49,7 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	if _, ok := s.deps.Connectors.Get(cmd.Connector); !ok {
-		return "", fault.New(fault.Invalid, op, fmt.Sprintf("There is no platform %q on this instance.", cmd.Connector))
+		return "", fault.New(fault.Invalid, op, "There is no platform "+quoted(cmd.Connector)+" on this instance.")
 	}
 	st := publishingstore.ConnectState{Org: p.Org, Connector: cmd.Connector, Person: p.Person, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL, ExpiresAt: s.deps.Clock.Now().Add(stateLife)}
 	if cmd.Refresh != "" {
@@ -74,7 +74,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
 	if !ok {
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, fmt.Sprintf("There is no platform %q on this instance.", cmd.Connector))
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "There is no platform "+quoted(cmd.Connector)+" on this instance.")
 	}
 	st, err := s.store.State(ctx, secret.HashToken(cmd.State), cmd.Connector)
 	if pg.IsNoRows(err) {
@@ -91,6 +91,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	defer cancel()
 	connected, err := c.Connect(ctx, connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, fields)
 	if err != nil {
+		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
 		return publishing.ChannelConnected{}, connectFault(op, err)
 	}
 	return s.connected(ctx, st, cmd, connected)
@@ -158,14 +159,19 @@ func formFields(d connector.Descriptor, code string) (map[string]string, error) 
 	return fields, nil
 }
 
-// connectFault gives a platform's refusal its words. Whatever the platform said, the person can only try again.
+// connectFault gives a platform's failure its words. What was typed decides whom we call, so a platform that is down, is none or refuses is the form's
+// fault; only one that asks us to wait is not.
 func connectFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
 		return fault.Wrap(fault.Internal, op, "", err)
 	}
-	if e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown {
+	switch {
+	case e.After > 0 || e.Status == http.StatusTooManyRequests:
 		return &fault.Error{Kind: fault.Unavailable, Op: op, Message: e.Public, RetryAfter: e.After, Err: err}
+	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown:
+		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
+	default:
+		return fault.Wrap(fault.Invalid, op, e.Public, err)
 	}
-	return fault.Wrap(fault.Invalid, op, e.Public, err)
 }

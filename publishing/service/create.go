@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -39,6 +40,21 @@ type checkedPart struct {
 type attachedMedium struct {
 	publishing.Medium
 	alt string
+}
+
+// quoted is what a client sent, for a sentence: on one line and not too long, as people read it.
+func quoted(sent string) string {
+	const longest = 100
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, sent)
+	if runes := []rune(line); len(runes) > longest {
+		line = string(runes[:longest]) + "…"
+	}
+	return `"` + line + `"`
 }
 
 func contentFault(problems []fault.Channel) error {
@@ -122,7 +138,7 @@ func (s *Posts) keyOf(raw string) (string, bool) {
 func (s *Posts) entry(ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType) (checked, []fault.Channel) {
 	channel, ok := known.channels[strings.ToLower(e.Integration)]
 	if !ok {
-		return checked{}, []fault.Channel{{Integration: e.Integration, Message: fmt.Sprintf("There is no channel with the id %q.", e.Integration)}}
+		return checked{}, []fault.Channel{{Integration: e.Integration, Message: "There is no channel with the id " + quoted(e.Integration) + "."}}
 	}
 	out := checked{channel: channel, settings: e.Settings, group: trimmed(e.Group)}
 	var problems []fault.Channel
@@ -146,7 +162,7 @@ func (s *Posts) entry(ctx context.Context, known catalogue, e publishing.CreateE
 
 func (s *Posts) entryRules(ctx context.Context, e checked, t publishing.CreateType) []fault.Channel {
 	if t == publishing.CreateDraft {
-		if e.parts[0].content == "" && len(e.parts[0].media) == 0 {
+		if first := e.parts[0]; publishing.Blank(publishing.PlainText(first.content)) && len(first.media) == 0 {
 			return []fault.Channel{problemOf(e.channel, 0, 1, "The draft is empty: write a text or add an image or video.")}
 		}
 		return nil
@@ -158,17 +174,17 @@ func (s *Posts) medium(known catalogue, m publishing.CreateImage) (publishing.Me
 	if m.URL != "" {
 		key, ours := s.keyOf(m.URL)
 		if !ours {
-			return publishing.Medium{}, fmt.Sprintf("The file %q is not on this service: upload it first with /upload-from-url.", m.URL)
+			return publishing.Medium{}, "The file " + quoted(m.URL) + " is not on this service: upload it first with /upload-from-url."
 		}
 		if medium, ok := known.byKey[key]; ok {
 			return medium, ""
 		}
-		return publishing.Medium{}, fmt.Sprintf("There is no file at %q.", m.URL)
+		return publishing.Medium{}, "There is no file at " + quoted(m.URL) + "."
 	}
 	if medium, ok := known.byID[strings.ToLower(m.ID)]; ok {
 		return medium, ""
 	}
-	return publishing.Medium{}, fmt.Sprintf("There is no file with the id %q.", m.ID)
+	return publishing.Medium{}, "There is no file with the id " + quoted(m.ID) + "."
 }
 
 // check applies the channel's state and its platform's rules.

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync"
 	"time"
@@ -28,13 +27,24 @@ func NewPosts(cfg Config, deps Deps) *Posts {
 }
 
 func internal(op string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fault.Wrap(fault.Internal, op, "", err)
+	return pg.Fault(op, err)
 }
 
 func noPost(op string) error { return fault.New(fault.NotFound, op, "There is no such post.") }
+
+// inOrg runs fn in a transaction of the organization. Whatever waits behind a post that no longer holds its channel is looked at at once.
+func (s *Posts) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishingstore.Tx) error) error {
+	freed := false
+	err := s.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
+		err := fn(tx)
+		freed = tx.Freed()
+		return err
+	})
+	if err == nil && freed {
+		s.deps.Waker.Wake(ctx, org, time.Time{})
+	}
+	return err
+}
 
 // Delete removes the whole group of a post.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
@@ -43,7 +53,7 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	if !ok {
 		return noPost(op)
 	}
-	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		group, err := tx.GroupOf(ctx, parsed)
 		if err != nil {
 			return err
@@ -60,7 +70,7 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 	if !ok {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
-	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return s.deleteGroup(ctx, tx, parsed) })
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return s.deleteGroup(ctx, tx, parsed) })
 	if fault.Is(s.ended(op, err), fault.NotFound) {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
@@ -110,7 +120,7 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 		}
 	}
 	var due *time.Time
-	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		group, err := tx.GroupOf(ctx, parsed)
 		if err != nil {
 			return err
@@ -259,78 +269,6 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 	return out, nil
 }
 
-// answer is what an idempotency key remembers.
-type answer struct {
-	Post    publishing.PostID    `json:"postId"`
-	Channel publishing.ChannelID `json:"integration"`
-}
-
-// Create makes one post for each entry, or none at all.
-func (s *Posts) Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
-	if cmd.IdempotencyKey == "" {
-		return s.create(ctx, p, cmd)
-	}
-	release, err := s.enter(ctx, p.Org.String()+"/"+cmd.IdempotencyKey)
-	if err != nil {
-		return publishing.CreateResult{}, err
-	}
-	defer release()
-	if r, found, err := s.remembered(ctx, p, cmd); err != nil || found {
-		return r, err
-	}
-	return s.create(ctx, p, cmd)
-}
-
-const keyWait = 5 * time.Second
-
-func keyBusy() error {
-	return &fault.Error{Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second, Message: "A request with this Idempotency-Key is still running; ask again in a moment."}
-}
-
-// enter waits until no other request of this process works on the key.
-func (s *Posts) enter(ctx context.Context, key string) (release func(), err error) {
-	patience, cancel := context.WithTimeout(ctx, keyWait)
-	defer cancel()
-	for {
-		s.mu.Lock()
-		other, busy := s.running[key]
-		if !busy {
-			mine := make(chan struct{})
-			s.running[key] = mine
-			s.mu.Unlock()
-			return func() {
-				s.mu.Lock()
-				delete(s.running, key)
-				s.mu.Unlock()
-				close(mine)
-			}, nil
-		}
-		s.mu.Unlock()
-		select {
-		case <-other:
-		case <-patience.Done():
-			return nil, keyBusy()
-		}
-	}
-}
-
-func (s *Posts) remembered(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, bool, error) {
-	const op = "publishing.remembered"
-	r, found, err := s.store.Remembered(ctx, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
-	if err != nil || !found {
-		return publishing.CreateResult{}, false, internal(op, err)
-	}
-	var answers []answer
-	if err := json.Unmarshal(r.Body, &answers); err != nil {
-		return publishing.CreateResult{}, false, internal(op, err)
-	}
-	out := publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
-	for _, a := range answers {
-		out.Created = append(out.Created, publishing.Created{Post: a.Post, Channel: a.Channel})
-	}
-	return out, true, nil
-}
-
 // create checks everything before anything is written.
 func (s *Posts) create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
 	if err := cmd.Validate(); err != nil {
@@ -371,19 +309,6 @@ func (s *Posts) refused(ctx context.Context, p tenancy.Principal, cmd publishing
 		}
 	}
 	return publishing.CreateResult{}, s.ended("publishing.CreatePosts", cause)
-}
-
-const keyPoll = 100 * time.Millisecond
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // trimmed treats the empty strings that some clients send as absent.

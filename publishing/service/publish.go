@@ -3,9 +3,6 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"crier/publishing"
@@ -328,60 +325,4 @@ func (r *run) success(x publishingstore.Publication) Outcome {
 	out := r.outcome(x)
 	out.Result = publishingstore.ResultPublished
 	return out
-}
-
-// failure turns a connector's error into an outcome.
-func (r *run) failure(ctx context.Context, x publishingstore.Publication, err error) Outcome {
-	out := r.outcome(x)
-	var e *connector.Error
-	if !errors.As(err, &e) {
-		e = &connector.Error{Kind: connector.KindOf(err, x.Phase == "committing"), Public: "Something went wrong while publishing.", Err: err}
-	}
-	r.deps.Log.Warn("a post was not published", "org", r.w.Org, "post", r.w.Post, "part", x.Position, "phase", x.Phase, "attempt", r.w.Attempt, "error", e)
-	switch e.Kind {
-	case connector.KindUnknown:
-		out.Result, out.CallEnded = publishingstore.ResultUnknown, true
-	case connector.KindTransient:
-		out.Result, out.After, out.Error, out.Code = r.again(e)
-	case connector.KindReauth, connector.KindDisconnect:
-		out.Result, out.Error = r.park(ctx, e)
-	case connector.KindOperator:
-		out.Result, out.Error, out.Code = publishingstore.ResultError, e.Public, publishing.CodeRejected
-	default:
-		out.Result, out.Error, out.Code = publishingstore.ResultError, e.Public, publishing.CodeRejected
-	}
-	return out
-}
-
-// again plans the next try of something that surely did not happen, or gives up.
-func (s *run) again(e *connector.Error) (publishingstore.Result, time.Duration, string, string) {
-	if s.w.Attempt >= s.cfg.MaxTries {
-		return publishingstore.ResultError, 0, fmt.Sprintf("Given up after %d tries: %s", s.w.Attempt, e.Public), publishing.CodeRetriesUsedUp
-	}
-	return publishingstore.ResultRetry, max(e.After, Backoff(s.w.Attempt, rand.Float64())), "", ""
-}
-
-// The back-off between tries: it doubles from firstBackoff, with full jitter, up to longestBackoff.
-const (
-	firstBackoff   = time.Second
-	longestBackoff = 5 * time.Minute
-)
-
-// Backoff is the wait after the nth try; jitter is a number from 0 to 1. It is never less than 100 ms.
-func Backoff(attempt int, jitter float64) time.Duration {
-	top := longestBackoff
-	if attempt < 10 {
-		top = min(top, firstBackoff<<attempt)
-	}
-	return max(100*time.Millisecond, time.Duration(float64(top)*jitter))
-}
-
-// park keeps the channel's posts back until somebody reconnects it; the post itself waits with them.
-func (r *run) park(ctx context.Context, e *connector.Error) (publishingstore.Result, string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slack)
-	defer cancel()
-	if err := r.store.Park(ctx, r.w.Channel.ID); err != nil {
-		r.deps.Log.Error("a channel could not be parked", "channel", r.w.Channel.ID, "error", err)
-	}
-	return publishingstore.ResultRetry, e.Public
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"crier/publishing"
@@ -40,7 +41,7 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease) ([]Doubt, error) {
 func (s *Publisher) Reconcile(ctx context.Context, d Doubt) Outcome {
 	r, failed := s.open(d.Work)
 	if failed != nil {
-		return giveUp(*failed)
+		return giveUp(d.Work, *failed)
 	}
 	i := doubtful(d.Work)
 	if i < 0 {
@@ -50,7 +51,7 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) Outcome {
 	}
 	x := &r.w.Parts[i]
 	if !d.Channel.Grade.Askable() {
-		return giveUp(r.outcome(*x))
+		return giveUp(r.w, r.outcome(*x))
 	}
 	verdict := r.ask(ctx, i)
 	switch Decide(verdict.Outcome, d, s.cfg) {
@@ -71,7 +72,7 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) Outcome {
 		out.Result, out.After = publishingstore.ResultLater, NextLook(d, s.cfg)
 		return out
 	default:
-		return giveUp(r.outcome(*x))
+		return giveUp(r.w, r.outcome(*x))
 	}
 }
 
@@ -85,10 +86,24 @@ func doubtful(w Work) int {
 	return -1
 }
 
-func giveUp(out Outcome) Outcome {
+func giveUp(w Work, out Outcome) Outcome {
 	out.Result, out.Code = publishingstore.ResultError, publishing.CodeOutcomeUnknown
 	out.Error = "The platform never told whether it published this. It may be live: look there before publishing it again."
+	if i := doubtful(w); i >= 0 {
+		out.Error = partly(w, w.Parts[i], out.Error)
+	}
 	return out
+}
+
+// partly adds to why a part is not out which parts of its thread are.
+func partly(w Work, part publishingstore.Publication, why string) string {
+	var out []int
+	for _, x := range slices.Concat(w.Before, w.Parts) {
+		if x.Phase == "done" && !slices.Contains(out, x.Position) {
+			out = append(out, x.Position)
+		}
+	}
+	return publishing.Partly(out, part.Position, why)
 }
 
 // ask calls the connector's Reconcile, renewing the access once.

@@ -25,7 +25,7 @@ type Config struct {
 	RequestDeadline time.Duration `env:"REQUEST_DEADLINE, default=60s" doc:"Longest time that one call to a platform may take."`
 	MaxLate         time.Duration `env:"MAX_LATE, default=24h" doc:"A post that is later than this is given up as missed."`
 	LateGap         time.Duration `env:"LATE_GAP, default=30s" doc:"Pause between late posts of one channel."`
-	MaxTries        int           `env:"MAX_TRIES, default=9" doc:"How often a post is tried before a passing failure becomes final."`
+	BackoffFor      time.Duration `env:"BACKOFF_FOR, default=30m" doc:"How long a post is tried again after passing failures, and holds its channel meanwhile, before it is given up."`
 	UnknownFor      time.Duration `env:"UNKNOWN_FOR, default=12m" doc:"How long an unknown outcome is looked up before it is given up."`
 	SettleTime      time.Duration `env:"SETTLE_TIME, default=60s" doc:"After the request deadline, how much longer a call may still take effect on the platform."`
 }

@@ -16,7 +16,7 @@ import (
 
 // write stores everything in one transaction, the idempotency row first.
 func (s *Posts) write(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked) (out publishing.CreateResult, due *time.Time, err error) {
-	err = s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		out, due = publishing.CreateResult{}, nil
 		plans, err := s.plan(ctx, tx, p, cmd, entries)
 		if err != nil {

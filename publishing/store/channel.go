@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/pg"
 	"crier/publishing"
@@ -95,10 +96,11 @@ update channel set credential = $3, refresh_needed = false, updated_at = now() w
 
 // SwapCredential replaces a sealed credential, but only the one that was read: false means that somebody else was first.
 func (s *Store) SwapCredential(ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte) (swapped bool, err error) {
-	err = s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, credentialSwap, channel, old, fresh)
-		swapped = tag.RowsAffected() == 1
-		return err
+	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(credentialSwap, channel, old, fresh).Exec(func(tag pgconn.CommandTag) error {
+			swapped = tag.RowsAffected() == 1
+			return nil
+		})
 	})
 	return swapped, err
 }
@@ -109,10 +111,7 @@ update channel_queue q set parked = true from c where q.channel_id = c.id`
 
 // Park keeps a channel's posts back until it is reconnected.
 func (s *Store) Park(ctx context.Context, channel publishing.ChannelID) error {
-	return s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, channelPark, channel)
-		return err
-	})
+	return s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(channelPark, channel) })
 }
 
 // ConnectState is a connect under way.
@@ -134,12 +133,9 @@ delete from connect_state where expires_at < now()`
 
 // SaveState stores a connect state by its hash.
 func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
-	return s.db.InOrg(ctx, st.Org.UUID(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, statePrune); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Onboarding, st.ReturnURL, st.ExpiresAt)
-		return err
+	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(statePrune)
+		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Onboarding, st.ReturnURL, st.ExpiresAt)
 	})
 }
 
@@ -151,7 +147,10 @@ select connector, channel_id, person_id, onboarding, return_url, expires_at from
 
 // State finds a living connect state, or pgx.ErrNoRows.
 func (s *Store) State(ctx context.Context, hash []byte, connector string) (st ConnectState, err error) {
-	if err := s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error { return tx.QueryRow(ctx, stateOwner, hash).Scan(&st.Org) }); err != nil {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&st.Org) })
+	})
+	if err != nil {
 		return st, err
 	}
 	err = s.db.Read(ctx, st.Org.UUID(), func(b *pgx.Batch) {
@@ -167,8 +166,7 @@ delete from connect_state where hash = $1 and expires_at > now() returning conne
 
 // TakeState uses a connect state up; pgx.ErrNoRows means that somebody else did.
 func (s *Store) TakeState(ctx context.Context, org tenancy.OrgID, hash []byte) error {
-	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error {
-		var connector string
-		return tx.QueryRow(ctx, stateTake, hash).Scan(&connector)
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(stateTake, hash).QueryRow(func(row pgx.Row) error { return row.Scan(new(string)) })
 	})
 }

@@ -76,6 +76,7 @@ with o as (
     outcome_unknown = o.result = 'error' and o.code = 'outcome_unknown',
     phase = case when o.result in ('unknown', 'later') then 'committing' end,
     call_ended = p.call_ended or o.ended,
+    failing_since = case when o.result = 'retry' and o.after_ms > 0 then coalesce(p.failing_since, now()) when o.result <> 'resume' then p.failing_since end,
     claim_token = case when o.result in ('retry', 'resume') then null else p.claim_token end,
     claim_holder = case when o.result in ('unknown', 'later') then p.claim_holder end,
     claim_until = case when o.result in ('unknown', 'later') then now() + o.after_ms * interval '1 millisecond' end,
@@ -84,7 +85,7 @@ with o as (
   from o, locked
   where locked.id = p.id and p.id = o.post and p.claim_token = o.token
     and (p.state in ('PUBLISHING', 'UNKNOWN') or o.result = 'published' and p.state = 'ERROR' and p.error_code = 'outcome_unknown')
-  returning p.org_id, p.id, p.group_id, p.state, p.due, o.result, o.code
+  returning p.org_id, p.id, p.group_id, p.state, p.due, o.result, o.code, o.error as reason
 ), free as (
   update channel_queue q set busy_post = null, done_at = now(),
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
@@ -98,7 +99,7 @@ with o as (
     and (upd.state = 'PUBLISHED' and f.after_post = upd.id or upd.state = 'ERROR')
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, case result when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15, nullif(code, '') from upd
+  select org_id, id, case result when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15, coalesce(nullif(code, ''), reason) from upd
 )
 select org_id, id, state, coalesce(due, now()) from upd`
 
@@ -119,16 +120,14 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Dur
 			text[j][i] = nullable(v, j)
 		}
 	}
-	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7], lateGap.Milliseconds(), node)
-		if err != nil {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7], lateGap.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
+			done, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finished, err error) {
+				err = row.Scan(&f.Org, &f.Post, &f.State, &f.Due)
+				return f, err
+			})
 			return err
-		}
-		done, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finished, err error) {
-			err = row.Scan(&f.Org, &f.Post, &f.State, &f.Due)
-			return f, err
 		})
-		return err
 	})
 	return done, err
 }
@@ -159,16 +158,14 @@ type Unknown struct {
 
 // Look takes the unknown posts whose time has come; nobody else looks at them for as long as hold.
 func (s *Store) Look(ctx context.Context, l Lease, hold time.Duration) (out []Unknown, err error) {
-	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, look, l.Shards, l.Epochs, l.Holder, hold.Milliseconds())
-		if err != nil {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(look, l.Shards, l.Epochs, l.Holder, hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
+				err = row.Scan(&u.Post, &u.HolderGone, &u.Now)
+				return u, err
+			})
 			return err
-		}
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
-			err = row.Scan(&u.Post, &u.HolderGone, &u.Now)
-			return u, err
 		})
-		return err
 	})
 	return out, err
 }

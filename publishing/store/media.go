@@ -22,9 +22,8 @@ insert into media (org_id, id, key, name, ext, content_type, size, width, height
 
 // SaveMedium stores what is known of a file whose bytes are at rest already.
 func (s *Store) SaveMedium(ctx context.Context, m publishing.Medium) error {
-	return s.db.InOrg(ctx, m.Org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.OriginalName, m.CreatedAt)
-		return err
+	return s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.OriginalName, m.CreatedAt)
 	})
 }
 
@@ -33,8 +32,10 @@ select org_id, id, key, name, ext, content_type, size from media where key = $1 
 
 // MediumByKey finds a file by its unguessable key, whoever's it is, or pgx.ErrNoRows. Sizes in pixels are not told.
 func (s *Store) MediumByKey(ctx context.Context, key string) (m publishing.Medium, err error) {
-	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, mediaByKey, key).Scan(&m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size)
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size)
+		})
 	})
 	return m, err
 }

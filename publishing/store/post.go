@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/publishing"
 	"crier/tenancy"
@@ -50,13 +51,24 @@ func queueParts(b *pgx.Batch, p NewPost) {
 
 // Tx is one transaction of one organization.
 type Tx struct {
-	tx  pgx.Tx
-	org tenancy.OrgID
+	tx    pgx.Tx
+	org   tenancy.OrgID
+	freed bool
+}
+
+// Freed tells whether a channel was released, so that the next of its queue may be due.
+func (t *Tx) Freed() bool { return t.freed }
+
+func (t *Tx) release(b *pgx.Batch, posts []Standing, keep func(Standing) bool) {
+	b.Queue(holdRelease, uuids(idsOf(posts, keep))).Exec(func(tag pgconn.CommandTag) error {
+		t.freed = t.freed || tag.RowsAffected() > 0
+		return nil
+	})
 }
 
 // InOrg runs fn in one transaction of the organization; it may be repeated after a deadlock or a lock timeout.
 func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
-	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx, org}) })
+	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx: tx, org: org}) })
 }
 
 // Insert writes posts with their parts in one round trip.
@@ -122,12 +134,13 @@ update post set deleted_at = now(), updated_at = now() where id = any($1)`
 
 // Delete removes posts from the service. Claimed ones end their part in flight; the others release their channel.
 func (t *Tx) Delete(ctx context.Context, posts []Standing) error {
-	if _, err := t.tx.Exec(ctx, postDelete, uuids(idsOf(posts, func(Standing) bool { return true }))); err != nil {
-		return err
-	}
-	_, err := t.tx.Exec(ctx, holdRelease, uuids(idsOf(posts, func(s Standing) bool { return !s.State.Claimed() })))
-	return err
+	b := &pgx.Batch{}
+	b.Queue(postDelete, uuids(idsOf(posts, every)))
+	t.release(b, posts, func(s Standing) bool { return !s.State.Claimed() })
+	return t.tx.SendBatch(ctx, b).Close()
 }
+
+func every(Standing) bool { return true }
 
 func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID) {
 	for _, p := range posts {
@@ -143,15 +156,14 @@ const postMove = `-- publishing.PostMove
 update post set
   state = case when $2 = 'DRAFT' then 'DRAFT' when after_post is null then 'QUEUE' else 'WAITING' end,
   due = case when after_post is not null then null when $2 = 'DRAFT' then publish_date else greatest(publish_date, now()) end,
-  republish = republish + 1, attempt = 0, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
+  republish = republish + 1, attempt = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
   committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()
 where id = any($1) returning due`
 
 // Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due.
 func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, by string) (*time.Time, error) {
-	ids := idsOf(posts, func(Standing) bool { return true })
-	rows, err := t.tx.Query(ctx, postMove, uuids(ids), to)
+	rows, err := t.tx.Query(ctx, postMove, uuids(idsOf(posts, every)), to)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +172,7 @@ func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, by
 		return nil, err
 	}
 	b := &pgx.Batch{}
-	b.Queue(holdRelease, uuids(ids))
+	t.release(b, posts, every)
 	event := "scheduled"
 	if to == publishing.StateDraft {
 		event = "unscheduled"
@@ -182,7 +194,7 @@ func earliest(times []*time.Time) (first *time.Time) {
 
 const postRewrite = `-- publishing.PostRewrite
 update post set state = $2, due = case when $2 = 'DRAFT' then coalesce($3::timestamptz, now()) else greatest($3::timestamptz, now()) end, publish_date = coalesce($4, now()), settings = $5, creation_method = $6, revision = revision + 1,
-  republish = republish + 1, attempt = 0, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
+  republish = republish + 1, attempt = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
   committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()
 where id = $1`
@@ -197,7 +209,7 @@ delete from part where post_id in (select id from post where group_id = $1)`
 func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standing, posts []NewPost) error {
 	root := posts[0]
 	b := &pgx.Batch{}
-	b.Queue(holdRelease, uuids(idsOf(old, func(Standing) bool { return true })))
+	t.release(b, old, every)
 	b.Queue(followersDrop, group, root.ID)
 	b.Queue(partsMoveAway, group)
 	var date *time.Time

@@ -103,9 +103,8 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Dura
 	for i, w := range wants {
 		orgs[i], permits[i] = w.Org.UUID(), int32(w.Permits)
 	}
-	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		r = Round{Next: map[tenancy.OrgID]time.Time{}}
-		b := &pgx.Batch{}
 		b.Queue(claim, l.Shards, l.Epochs, l.Holder, orgs, permits, l.maxEpoch(), hold.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
 			r.Claimed, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
 				err = row.Scan(&c.Org, &c.Post, &c.Channel, &c.Token, &c.Attempt, &c.Due)
@@ -125,7 +124,6 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Dura
 			}
 			return rows.Err()
 		})
-		return tx.SendBatch(ctx, b).Close()
 	})
 	return r, err
 }
@@ -147,22 +145,20 @@ group by p.org_id`
 
 // Sweep finds every organization of the lease with something due within the horizon on a channel that is free.
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
-	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}
-		rows, err := tx.Query(ctx, sweep, l.Shards, l.Epochs, l.Holder, horizon.Milliseconds())
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var org tenancy.OrgID
-			var at time.Time
-			if err := rows.Scan(&org, &at, &now); err != nil {
-				return err
+		b.Queue(sweep, l.Shards, l.Epochs, l.Holder, horizon.Milliseconds()).Query(func(rows pgx.Rows) error {
+			defer rows.Close()
+			for rows.Next() {
+				var org tenancy.OrgID
+				var at time.Time
+				if err := rows.Scan(&org, &at, &now); err != nil {
+					return err
+				}
+				next[org] = at
 			}
-			next[org] = at
-		}
-		return rows.Err()
+			return rows.Err()
+		})
 	})
 	return next, now, err
 }
@@ -187,8 +183,8 @@ select count(*) from upd`
 
 // Expire gives up posts that are later than maxLate; it returns how many.
 func (s *Store) Expire(ctx context.Context, l Lease, maxLate time.Duration, node string) (n int, err error) {
-	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, expire, l.Shards, l.Epochs, l.Holder, maxLate.Milliseconds(), node).Scan(&n)
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(expire, l.Shards, l.Epochs, l.Holder, maxLate.Milliseconds(), node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
 	return n, err
 }
@@ -217,8 +213,8 @@ select count(*) from upd`
 
 // Reap ends the claims whose time is over or whose process is gone; it returns how many.
 func (s *Store) Reap(ctx context.Context, l Lease, node string) (n int, err error) {
-	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, reap, l.Shards, l.Epochs, l.Holder, node).Scan(&n)
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(reap, l.Shards, l.Epochs, l.Holder, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
 	return n, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/pg"
 	"crier/publishing"
@@ -43,6 +44,7 @@ type Work struct {
 	State      publishing.State
 	Token      uuid.UUID
 	Attempt    int
+	Failing    time.Duration // since the first of the passing failures in a row; zero at a first try
 	Due        time.Time
 	Settings   json.RawMessage
 	Channel    publishing.Channel
@@ -56,7 +58,7 @@ type Work struct {
 }
 
 const workPosts = `-- publishing.WorkPosts
-select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.attempt, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
+select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential
 from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id where p.id = any($1)`
 
@@ -75,16 +77,14 @@ where a.post_id = any($1) order by t.part_id, t.position`
 // Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
 func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
 	var order []*Work
-	err := s.db.InRole(ctx, pg.Sender, func(tx pgx.Tx) error {
+	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		order = nil
 		byID := map[publishing.PostID]*Work{}
 		media := map[publishing.PartID][]SentMedium{}
 		ids := uuids(posts)
-		b := &pgx.Batch{}
 		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) error { return scanWork(rows, byID, &order) })
 		b.Queue(workMedia, ids).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
 		b.Queue(workPublications, ids).Query(func(rows pgx.Rows) error { return scanPublications(rows, byID, media) })
-		return tx.SendBatch(ctx, b).Close()
 	})
 	out := make([]Work, len(order))
 	for i, w := range order {
@@ -98,15 +98,16 @@ func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) e
 	for rows.Next() {
 		w := &Work{}
 		var committing *time.Time
+		var failing int64
 		c := &w.Channel
-		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Attempt, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks,
+		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks,
 			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential); err != nil {
 			return err
 		}
 		if committing != nil {
 			w.Committing = *committing
 		}
-		c.Org = w.Org
+		c.Org, w.Failing = w.Org, time.Duration(failing)*time.Millisecond
 		byID[w.Post] = w
 		*order = append(*order, w)
 	}
@@ -177,10 +178,11 @@ func (s *Store) MarkCommitting(ctx context.Context, post publishing.PostID, toke
 }
 
 func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {
-	err = s.db.InRole(ctx, pg.Clock, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sql, args...)
-		changed = tag.RowsAffected() == 1
-		return err
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
+			changed = tag.RowsAffected() == 1
+			return nil
+		})
 	})
 	return changed, err
 }
@@ -192,7 +194,7 @@ with done as (
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'sent', $8, 'part ' || $9::int from post where id = $1
 )
-update post set phase = 'preparing', call_ended = false, claim_until = now() + $7 * interval '1 millisecond'
+update post set phase = 'preparing', call_ended = false, failing_since = null, claim_until = now() + $7 * interval '1 millisecond'
 where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null`
 
 // PartDone stores a published part that has successors; false means that no further part may be sent.

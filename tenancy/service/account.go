@@ -4,6 +4,7 @@ package service
 import (
 	"context"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
 
@@ -53,6 +54,9 @@ type NewOwner struct {
 // CreateOwner makes a person, who must be new, and an organization that they own. A taken address is Conflict.
 func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Principal, error) {
 	const op = "tenancy.CreateOwner"
+	if err := n.check(op); err != nil {
+		return tenancy.Principal{}, err
+	}
 	hash, err := a.hashPassword(ctx, n.Password)
 	if err != nil {
 		return tenancy.Principal{}, err
@@ -63,17 +67,29 @@ func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Princip
 		if pg.IsUnique(err, "person_email_key") {
 			return tenancy.Principal{}, fault.New(fault.Conflict, op, "This e-mail address is taken.")
 		}
-		return tenancy.Principal{}, fault.Wrap(fault.Internal, op, "", err)
+		return tenancy.Principal{}, pg.Fault(op, err)
 	}
 	return a.CreateOrganization(ctx, person.ID, n.Organization)
 }
+
+func (n NewOwner) check(op string) error {
+	for _, text := range []struct{ name, value string }{{"e-mail address", n.Email}, {"name", n.Name}, {"organization's name", n.Organization}} {
+		if !storable(text.value) {
+			return fault.New(fault.Invalid, op, "The "+text.name+" holds a character that cannot be stored, such as NUL (U+0000).")
+		}
+	}
+	return nil
+}
+
+// storable tells whether Postgres can hold the text: valid UTF-8 without NUL.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // CreateOrganization makes an organization owned by an existing person.
 func (a *Accounts) CreateOrganization(ctx context.Context, person tenancy.PersonID, name string) (tenancy.Principal, error) {
 	o := tenancy.Organization{ID: id.New[tenancy.OrgTag](), Name: name, Timezone: "UTC", CreatedAt: a.clock.Now()}
 	m := tenancy.Membership{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin}
 	if err := a.store.CreateOrganization(ctx, o, m); err != nil {
-		return tenancy.Principal{}, fault.Wrap(fault.Internal, "tenancy.CreateOrganization", "", err)
+		return tenancy.Principal{}, pg.Fault("tenancy.CreateOrganization", err)
 	}
 	return tenancy.Principal{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession}, nil
 }
@@ -81,10 +97,9 @@ func (a *Accounts) CreateOrganization(ctx context.Context, person tenancy.Person
 // Login answers a fresh session token for the right pair of address and password. Anything else is Invalid, with the same words and the same work.
 func (a *Accounts) Login(ctx context.Context, email, password string) (string, error) {
 	const op = "tenancy.Login"
-	person, err := a.store.PersonByEmail(ctx, normal(email))
-	known := err == nil
-	if err != nil && !pg.IsNoRows(err) {
-		return "", fault.Wrap(fault.Internal, op, "", err)
+	person, known, err := a.find(ctx, normal(email))
+	if err != nil {
+		return "", pg.Fault(op, err)
 	}
 	stored := person.PasswordHash
 	if !known || stored == "" {
@@ -103,6 +118,18 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (string, e
 	return a.startSession(ctx, person.ID)
 }
 
+// find is somebody by address. One that cannot be stored is nobody's, and is not looked up.
+func (a *Accounts) find(ctx context.Context, email string) (p tenancy.Person, known bool, err error) {
+	if !storable(email) {
+		return p, false, nil
+	}
+	p, err = a.store.PersonByEmail(ctx, email)
+	if pg.IsNoRows(err) {
+		return p, false, nil
+	}
+	return p, err == nil, err
+}
+
 func (a *Accounts) startSession(ctx context.Context, person tenancy.PersonID) (string, error) {
 	const op = "tenancy.startSession"
 	token, err := secret.Token("", 43) // 43 base62 characters hold 256 bits
@@ -111,39 +138,37 @@ func (a *Accounts) startSession(ctx context.Context, person tenancy.PersonID) (s
 	}
 	now := a.clock.Now()
 	if err := a.store.CreateSession(ctx, id.New[tenancy.SessionTag](), person, secret.HashToken(token), now, now.Add(tenancy.SessionAbsolute)); err != nil {
-		return "", fault.Wrap(fault.Internal, op, "", err)
+		return "", pg.Fault(op, err)
 	}
 	return token, nil
 }
 
-// Session finds whose live session a token is, in the chosen organization; "" is the person's first. Unauthenticated when it is none, or not a member there.
+// Session finds whose live session a token is, in the chosen organization. A choice that is none, or no longer the person's, means
+// their first organization, as "" does: the choice is a cookie that outlives memberships. Unauthenticated when there is no such
+// session, or the person is a member nowhere.
 func (a *Accounts) Session(ctx context.Context, token, organization string) (tenancy.Principal, error) {
 	const op = "tenancy.Session"
-	denied := fault.New(fault.Unauthenticated, op, "Sign in first.")
-	var org tenancy.OrgID
-	if organization != "" {
-		parsed, ok := id.Parse[tenancy.OrgTag](organization)
-		if !ok {
-			return tenancy.Principal{}, denied
-		}
-		org = parsed
+	chosen, ok := id.Parse[tenancy.OrgTag](organization)
+	if !ok {
+		chosen = tenancy.OrgID{}
 	}
-	session, m, err := a.store.SessionMembership(ctx, secret.HashToken(token), org, a.clock.Now())
+	hash, now := secret.HashToken(token), a.clock.Now()
+	session, m, err := a.store.SessionMembership(ctx, hash, chosen, now)
+	if pg.IsNoRows(err) && !chosen.IsZero() {
+		session, m, err = a.store.SessionMembership(ctx, hash, tenancy.OrgID{}, now)
+	}
 	if pg.IsNoRows(err) {
-		return tenancy.Principal{}, denied
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
 	}
 	if err != nil {
-		return tenancy.Principal{}, fault.Wrap(fault.Internal, op, "", err)
+		return tenancy.Principal{}, pg.Fault(op, err)
 	}
 	return tenancy.Principal{Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session}, nil
 }
 
 // Logout ends a session.
 func (a *Accounts) Logout(ctx context.Context, token string) error {
-	if err := a.store.DeleteSession(ctx, secret.HashToken(token)); err != nil {
-		return fault.Wrap(fault.Internal, "tenancy.Logout", "", err)
-	}
-	return nil
+	return pg.Fault("tenancy.Logout", a.store.DeleteSession(ctx, secret.HashToken(token)))
 }
 
 func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {

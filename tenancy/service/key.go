@@ -29,9 +29,12 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name stri
 	if err != nil {
 		return "", tenancy.APIKey{}, fault.Wrap(fault.Internal, op, "", err)
 	}
+	if !storable(name) {
+		return "", tenancy.APIKey{}, fault.New(fault.Invalid, op, "The name holds a character that cannot be stored, such as NUL (U+0000).")
+	}
 	k := tenancy.APIKey{ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: name, Prefix: full[:len(tenancy.KeyPrefix)+4], CreatedBy: p.Person, CreatedAt: a.clock.Now()}
 	if err := a.store.CreateKey(ctx, k, secret.HashToken(full)); err != nil {
-		return "", tenancy.APIKey{}, fault.Wrap(fault.Internal, op, "", err)
+		return "", tenancy.APIKey{}, pg.Fault(op, err)
 	}
 	return full, k, nil
 }
@@ -44,7 +47,7 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenan
 		return fault.New(fault.NotFound, op, "There is no such API key.")
 	}
 	if err != nil {
-		return fault.Wrap(fault.Internal, op, "", err)
+		return pg.Fault(op, err)
 	}
 	return a.keys.revoke(ctx, hash)
 }
@@ -65,7 +68,9 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 		return tenancy.Principal{}, denied
 	}
 	if err != nil {
-		return tenancy.Principal{}, fault.Wrap(fault.Unavailable, op, "The service cannot look up API keys right now.", err)
+		f := fault.Wrap(fault.Unavailable, op, "The service cannot look up API keys right now.", err)
+		f.RetryAfter = pg.RetryAfter
+		return tenancy.Principal{}, f
 	}
 	return tenancy.Principal{Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID}, nil
 }

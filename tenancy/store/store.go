@@ -40,9 +40,8 @@ insert into person (id, email, name, password_hash, activated, created_at) value
 
 // CreatePerson stores somebody; a taken address is the unique violation person_email_key.
 func (s *Store) CreatePerson(ctx context.Context, p tenancy.Person) error {
-	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, personInsert, p.ID, p.Email, p.Name, p.PasswordHash, p.Activated, p.CreatedAt)
-		return err
+	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(personInsert, p.ID, p.Email, p.Name, p.PasswordHash, p.Activated, p.CreatedAt)
 	})
 }
 
@@ -51,8 +50,10 @@ select id, email, name, password_hash, activated, created_at from person where e
 
 // PersonByEmail finds somebody by lower-case address, or pgx.ErrNoRows.
 func (s *Store) PersonByEmail(ctx context.Context, email string) (p tenancy.Person, err error) {
-	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, personByEmail, email).Scan(&p.ID, &p.Email, &p.Name, &p.PasswordHash, &p.Activated, &p.CreatedAt)
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(personByEmail, email).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&p.ID, &p.Email, &p.Name, &p.PasswordHash, &p.Activated, &p.CreatedAt)
+		})
 	})
 	return p, err
 }
@@ -62,10 +63,7 @@ update person set password_hash = $2 where id = $1`
 
 // SetPassword replaces the password's hash.
 func (s *Store) SetPassword(ctx context.Context, person tenancy.PersonID, hash string) error {
-	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, personPassword, person, hash)
-		return err
-	})
+	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(personPassword, person, hash) })
 }
 
 const keyInsert = `-- tenancy.KeyInsert
@@ -73,9 +71,8 @@ insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, exp
 
 // CreateKey stores an API key by its hash.
 func (s *Store) CreateKey(ctx context.Context, k tenancy.APIKey, hash []byte) error {
-	return s.db.InOrg(ctx, k.Org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, keyInsert, k.Org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt)
-		return err
+	return s.db.WriteOrg(ctx, k.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(keyInsert, k.Org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt)
 	})
 }
 
@@ -84,7 +81,9 @@ delete from api_key where id = $1 returning hash`
 
 // DeleteKey removes a key and returns its hash, or pgx.ErrNoRows.
 func (s *Store) DeleteKey(ctx context.Context, org tenancy.OrgID, key tenancy.KeyID) (hash []byte, err error) {
-	err = s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return tx.QueryRow(ctx, keyDelete, key).Scan(&hash) })
+	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(keyDelete, key).QueryRow(func(row pgx.Row) error { return row.Scan(&hash) })
+	})
 	return hash, err
 }
 
@@ -93,8 +92,8 @@ select org_id, id, created_by, expires_at from api_key where hash = $1`
 
 // KeyByHash finds whose key has this hash, or pgx.ErrNoRows.
 func (s *Store) KeyByHash(ctx context.Context, hash []byte) (k tenancy.APIKey, err error) {
-	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, keyByHash, hash).Scan(&k.Org, &k.ID, &k.CreatedBy, &k.ExpiresAt)
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(keyByHash, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&k.Org, &k.ID, &k.CreatedBy, &k.ExpiresAt) })
 	})
 	return k, err
 }
@@ -104,31 +103,28 @@ insert into session (id, person_id, hash, created_at, seen_at, expires_at) value
 
 // CreateSession stores a session by its token's hash.
 func (s *Store) CreateSession(ctx context.Context, session tenancy.SessionID, person tenancy.PersonID, hash []byte, now, expires time.Time) error {
-	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sessionInsert, session, person, hash, now, expires)
-		return err
-	})
+	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(sessionInsert, session, person, hash, now, expires) })
 }
 
 // The session's last use is written at most once a minute, so that reads stay reads.
-const sessionTouch = `-- tenancy.SessionTouch
-update session set seen_at = $2 where hash = $1 and expires_at > $2 and seen_at > $3 and seen_at < $2 - interval '1 minute'`
-
 const sessionMembership = `-- tenancy.SessionMembership
-select s.id, m.org_id, m.person_id, m.role
-from session s join member m on m.person_id = s.person_id and not m.disabled
-where s.hash = $1 and s.expires_at > $2 and s.seen_at > $3 and ($4::uuid is null or m.org_id = $4)
-order by m.created_at, m.org_id limit 1`
+with found as (
+  select s.id, m.org_id, m.person_id, m.role
+  from session s join member m on m.person_id = s.person_id and not m.disabled
+  where s.hash = $1 and s.expires_at > $2 and s.seen_at > $3 and ($4::uuid is null or m.org_id = $4)
+  order by m.created_at, m.org_id limit 1
+), touched as (
+  update session s set seen_at = $2 from found where s.id = found.id and s.seen_at < $2 - interval '1 minute'
+)
+select id, org_id, person_id, role from found`
 
 // SessionMembership finds the person of a live session and their place in the organization (zero = the first), or pgx.ErrNoRows.
 func (s *Store) SessionMembership(ctx context.Context, hash []byte, org tenancy.OrgID, now time.Time) (session tenancy.SessionID, m tenancy.Membership, err error) {
 	idle := now.Add(-tenancy.SessionIdle)
-	err = s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		if err := tx.QueryRow(ctx, sessionMembership, hash, now, idle, org).Scan(&session, &m.Org, &m.Person, &m.Role); err != nil {
-			return err
-		}
-		_, err := tx.Exec(ctx, sessionTouch, hash, now, idle)
-		return err
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(sessionMembership, hash, now, idle, org).QueryRow(func(row pgx.Row) error {
+			return row.Scan(&session, &m.Org, &m.Person, &m.Role)
+		})
 	})
 	return session, m, err
 }
@@ -138,8 +134,5 @@ delete from session where hash = $1`
 
 // DeleteSession ends a session; one that is gone is no error.
 func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
-	return s.db.InRole(ctx, pg.Gate, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, sessionDelete, hash)
-		return err
-	})
+	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(sessionDelete, hash) })
 }

@@ -14,7 +14,7 @@ func uploading() m { return m{"method": "POST", "path": "/api/media"} }
 func TestPlatformFaults(t *testing.T) {
 	t.Parallel()
 	// The pretend platform is told to fail, so errors in the log are the point here only where a test says so; none of these is one.
-	r := start(t, map[string]string{"SETTLE_TIME": "1s", "MAX_TRIES": "4"})
+	r := start(t, map[string]string{"SETTLE_TIME": "1s", "BACKOFF_FOR": "10s"})
 	once := func(t *testing.T, o org, c channel, id, text string) m {
 		t.Helper()
 		full := o.reaches(t, id, "PUBLISHED")
@@ -44,9 +44,31 @@ func TestPlatformFaults(t *testing.T) {
 		c := o.channel(t, "A")
 		r.fault(t, c, "rate_limit", posting(), m{"retryAfter": 0, "times": 100})
 		e := o.reaches(t, o.create(t, now(c.id, part("busy"))), "ERROR")["posts"].([]any)[0].(m)
-		if e["errorCode"] != "retries_used_up" || len(r.published(t, c)) != 0 || !strings.Contains(e["error"].(string), "4 tries") {
+		if e["errorCode"] != "retries_used_up" || len(r.published(t, c)) != 0 || !strings.Contains(e["error"].(string), " tries: ") {
 			t.Fatalf("%v", e)
 		}
+	})
+	t.Run("a platform that asks for more time than there is ends the post with its words", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c := o.channel(t, "A")
+		r.fault(t, c, "rate_limit", posting(), m{"retryAfter": 7200, "times": 1})
+		e := o.reaches(t, o.create(t, now(c.id, part("too long"))), "ERROR")["posts"].([]any)[0].(m)
+		if e["errorCode"] != "retries_used_up" || !strings.Contains(e["error"].(string), "one try: ") || !strings.Contains(e["error"].(string), "wait for 2h0m0s") {
+			t.Fatalf("%v", e)
+		}
+		once(t, o, c, o.create(t, now(c.id, part("the next"))), "the next")
+	})
+	t.Run("the next goes at once when the one that is backing off is deleted", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c := o.channel(t, "A")
+		r.fault(t, c, "rate_limit", posting(), m{"retryAfter": 9, "times": 1})
+		first := o.create(t, now(c.id, part("first")))
+		eventually(t, "a first try", func() bool { return slices.Contains(happened(o.get(t, "/posts/"+first).want(t, http.StatusOK).object(t)), "retried") }, func() any { return first })
+		second := o.create(t, now(c.id, part("second")))
+		o.do(t, http.MethodDelete, "/posts/"+first, nil).want(t, http.StatusOK)
+		once(t, o, c, second, "second")
 	})
 	t.Run("an access token that ends midway is renewed", func(t *testing.T) {
 		t.Parallel()

@@ -199,7 +199,7 @@ func TestAStrangerGetsNothing(t *testing.T) {
 		for i := range typ.NumMethod() {
 			m := typ.Method(i)
 			name := typ.Elem().Name() + "." + m.Name
-			takes := typ.Elem().Name() == "Tx"
+			takes := typ.Elem().Name() == "Tx" && m.Type.NumIn() > 1 // a method without arguments tells only what its own transaction did
 			for p := range m.Type.NumIn() {
 				takes = takes || m.Type.In(p) == reflect.TypeFor[tenancy.OrgID]()
 			}

@@ -20,11 +20,16 @@ type Store struct {
 // New makes a store; it connects when first used. It is not safe for concurrent use.
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
-func (s *Store) in(ctx context.Context, fn func(pgx.Tx) error) (err error) {
+func (s *Store) connect(ctx context.Context) (err error) {
 	if s.conn == nil || s.conn.IsClosed() {
-		if s.conn, err = s.db.Direct(ctx, pg.Clock); err != nil {
-			return err
-		}
+		s.conn, err = s.db.Direct(ctx, pg.Clock)
+	}
+	return err
+}
+
+func (s *Store) in(ctx context.Context, fn func(pgx.Tx) error) error {
+	if err := s.connect(ctx); err != nil {
+		return err
 	}
 	return pgx.BeginFunc(ctx, s.conn, fn)
 }
@@ -64,11 +69,10 @@ func (s *Store) Join(ctx context.Context, n Node, ttl time.Duration) error {
 }
 
 const nodeBeat = `-- cluster.NodeBeat
-with old as (select id, expires_at > now() as alive from node where id = $1 for no key update)
-update node set expires_at = now() + $2 * interval '1 millisecond' from old where node.id = old.id returning old.alive`
-
-const shardsRenew = `-- cluster.ShardsRenew
-update shard set epoch = epoch + 1 where owner = $1`
+with old as (select id, expires_at > now() as alive from node where id = $1 for no key update),
+beat as (update node set expires_at = now() + $2 * interval '1 millisecond' from old where node.id = old.id),
+renewed as (update shard set epoch = epoch + 1 from old where owner = $1 and not old.alive)
+select alive from old`
 
 const shardsTake = `-- cluster.ShardsTake
 update shard set owner = $1, epoch = epoch + 1
@@ -85,22 +89,17 @@ type Held struct {
 
 // Beat renews the process's row; false means that it was declared gone and must not go on. A row that had expired is renewed with new epochs: whatever was claimed under the old ones is not claimed any more.
 func (s *Store) Beat(ctx context.Context, node uuid.UUID, ttl time.Duration) (known, lapsed bool, err error) {
-	err = s.in(ctx, func(tx pgx.Tx) error {
-		var alive bool
-		err := tx.QueryRow(ctx, nodeBeat, node, ttl.Milliseconds()).Scan(&alive)
-		if pg.IsNoRows(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		known, lapsed = true, !alive
-		if lapsed {
-			_, err = tx.Exec(ctx, shardsRenew, node)
-		}
-		return err
-	})
-	return known, lapsed, err
+	if err := s.connect(ctx); err != nil {
+		return false, false, err
+	}
+	var alive bool
+	switch err := s.conn.QueryRow(ctx, nodeBeat, node, ttl.Milliseconds()).Scan(&alive); {
+	case pg.IsNoRows(err):
+		return false, false, nil
+	case err != nil:
+		return false, false, err
+	}
+	return true, !alive, nil
 }
 
 // Acquire takes every shard that no living process owns, and tells what is held now.

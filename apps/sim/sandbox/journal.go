@@ -34,19 +34,28 @@ var errClosed = errors.New("the sandbox is closed")
 func openJournal(path string, log *slog.Logger, apply func(record, span) error) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, "sandbox.openJournal", "cannot open "+path, err)
+		return nil, fault.Wrap(fault.Internal, "sandbox.openJournal", "The sandbox cannot open its file "+path+".", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Conflict, "sandbox.openJournal", path+" is in use by another process", err), file.Close())
+		return nil, errors.Join(lockFault(path, err), file.Close())
 	}
 	j := &journal{file: file}
 	if err := j.replay(log, apply); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.openJournal", "cannot read "+path, err), file.Close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.openJournal", "The sandbox cannot read its file "+path+".", err), file.Close())
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.openJournal", "cannot sync the folder of "+path, err), file.Close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.openJournal", "The sandbox cannot make the folder of "+path+" durable.", err), file.Close())
 	}
 	return j, nil
+}
+
+// lockFault leaves the cause out where the sentence is all that the system says.
+func lockFault(path string, err error) error {
+	const op = "sandbox.openJournal"
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fault.New(fault.Conflict, op, "Another process is using "+path+".")
+	}
+	return fault.Wrap(fault.Internal, op, "The sandbox cannot lock its file "+path+".", err)
 }
 
 func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -111,7 +112,8 @@ func TestFolderIsOpenedOnce(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
-	if p, err := Open(dir, Options{}); !fault.Is(err, fault.Conflict) && !strings.Contains(fmt.Sprint(err), "in use") {
+	var f *fault.Error
+	if p, err := Open(dir, Options{}); !errors.As(err, &f) || f.Kind != fault.Conflict || f.Message != "Another process is using "+filepath.Join(dir, "sandbox.log")+"." || f.Err != nil {
 		t.Errorf("opened twice: %v %v", p, err)
 	}
 	if err := r.p.Close(); err != nil {

@@ -99,7 +99,7 @@ func (s *state) attach(to *post, media []mediaInput) error {
 	for _, in := range media {
 		m := s.mediumOf(in.ID)
 		if m == nil || m.Account != to.Account {
-			return refuse(422, "media_not_found", "This account has no media %q.", in.ID)
+			return refuse(422, "media_not_found", "This account has no media \"%s\".", in.ID)
 		}
 		if m.status() != "ready" {
 			return refuse(422, "media_"+m.status(), "Media %s is not ready: %s.", m.ID, m.status())

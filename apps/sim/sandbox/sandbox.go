@@ -52,11 +52,11 @@ func Open(dir string, opts Options) (*Platform, error) {
 		opts.Log = slog.Default()
 	}
 	if err := prepare(dir); err != nil {
-		return nil, fault.Wrap(fault.Internal, "sandbox.Open", "cannot use the sandbox folder "+dir, err)
+		return nil, fault.Wrap(fault.Internal, "sandbox.Open", "The sandbox cannot use its folder "+dir+".", err)
 	}
 	page, err := parsePage()
 	if err != nil {
-		return nil, fault.Wrap(fault.Internal, "sandbox.Open", "the page template is broken", err)
+		return nil, fault.Wrap(fault.Internal, "sandbox.Open", "The sandbox's page is broken.", err)
 	}
 	st := newState()
 	j, err := openJournal(filepath.Join(dir, "sandbox.log"), opts.Log, st.apply)
@@ -66,7 +66,7 @@ func Open(dir string, opts Options) (*Platform, error) {
 	st.sweep(opts.Clock.Now())
 	p := &Platform{opts: opts, dir: dir, page: page, script: newScript(), stop: make(chan struct{}), journal: j, state: st}
 	if err := p.clearUploads(); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.Open", "cannot clear unfinished uploads", err), j.close())
+		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.Open", "The sandbox cannot remove unfinished uploads.", err), j.close())
 	}
 	p.handler = p.routes()
 	return p, nil
@@ -101,14 +101,14 @@ func (p *Platform) halt() { p.halted.Do(func() { close(p.stop) }) }
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, "sandbox.Listen", "the address must be host:port", err)
+		return nil, fault.Wrap(fault.Invalid, "sandbox.Listen", "The sandbox's address must be host:port.", err)
 	}
 	if !loopback(host) {
-		return nil, fault.New(fault.Invalid, "sandbox.Listen", "the sandbox listens on loopback only, not on "+addr)
+		return nil, fault.New(fault.Invalid, "sandbox.Listen", "The sandbox listens on loopback only, not on "+addr+".")
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "sandbox.Listen", "cannot listen on "+addr, err)
+		return nil, fault.Wrap(fault.Unavailable, "sandbox.Listen", "The sandbox cannot listen on "+addr+".", err)
 	}
 	return ln, nil
 }

@@ -92,7 +92,7 @@ func checkMembers(dec *json.Decoder, members []string) error {
 		top := len(stack) - 1
 		if name, ok := tok.(string); ok && top >= 0 && stack[top].name {
 			if !slices.Contains(members, name) || stack[top].seen[name] {
-				return refuse(http.StatusBadRequest, "bad_json", "Unknown or repeated member %q.", name)
+				return refuse(http.StatusBadRequest, "bad_json", "Unknown or repeated member \"%s\".", name)
 			}
 			stack[top].seen[name], stack[top].name = true, false
 			continue
@@ -121,7 +121,7 @@ func query(r *http.Request, known ...string) (url.Values, error) {
 	}
 	for name, v := range values {
 		if !slices.Contains(known, name) || len(v) > 1 || !utf8.ValidString(v[0]) {
-			return nil, refuse(http.StatusBadRequest, "bad_query", "Unknown, repeated or unreadable parameter %q.", name)
+			return nil, refuse(http.StatusBadRequest, "bad_query", "Unknown, repeated or unreadable parameter \"%s\".", strings.ToValidUTF8(name, "?"))
 		}
 	}
 	return values, nil

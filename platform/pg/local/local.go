@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -38,14 +40,19 @@ type Config struct {
 
 // Server is a running Postgres that accepts connections by password on loopback TCP only.
 type Server struct {
+	cfg           Config
+	bin           binaries
 	place         place
 	port          int
-	pid           int
 	superPassword string
 	ownerPassword string
-	proc          *process // nil when detached
-	lock          *os.File // nil when detached
+	proc          atomic.Pointer[process]
 	joined        bool
+
+	stopping chan struct{} // closed by the first Stop
+	once     sync.Once
+	work     sync.Mutex // held while it is brought up or ended
+	lock     *os.File   // nil when detached; guarded by work
 }
 
 // Start brings up the server in cfg.Dir and returns when it answers. What a killed run left behind is stopped or
@@ -93,7 +100,7 @@ func Stop(ctx context.Context, cfg Config) error {
 }
 
 func startLocked(ctx context.Context, cfg Config, pl place) (*Server, error) {
-	s := &Server{place: pl}
+	s := &Server{cfg: cfg, place: pl, stopping: make(chan struct{})}
 	var err error
 	if s.superPassword, err = pl.secret("super.password"); err != nil {
 		return nil, err
@@ -107,14 +114,13 @@ func startLocked(ctx context.Context, cfg Config, pl place) (*Server, error) {
 	if err := pl.stopLeftover(ctx, cfg.Log); err != nil {
 		return nil, err
 	}
-	bin, err := find(ctx, pl, cfg.Log)
-	if err != nil {
+	if s.bin, err = find(ctx, pl, cfg.Log); err != nil {
 		return nil, err
 	}
-	if err := pl.initialize(ctx, bin, cfg.Durable); err != nil {
+	if err := pl.initialize(ctx, s.bin, cfg.Durable); err != nil {
 		return nil, err
 	}
-	if err := s.run(ctx, cfg, bin); err != nil {
+	if err := s.run(ctx); err != nil {
 		return nil, err
 	}
 	if _, err := Own(ctx, s.SuperURL("postgres"), s.ownerPassword); err != nil {
@@ -130,75 +136,81 @@ func (s *Server) join(ctx context.Context) bool {
 	if pid == 0 || port == 0 {
 		return false
 	}
-	s.pid, s.port = pid, port
+	s.port = port
+	s.proc.Store(&process{pid: pid})
 	s.joined = connectable(ctx, s.SuperURL("postgres")) == nil
 	return s.joined
 }
 
-// run starts the postmaster on a free port and waits until it answers, as long as it lives and ctx allows.
-func (s *Server) run(ctx context.Context, cfg Config, bin binaries) error {
+// run brings the postmaster up on a free port.
+func (s *Server) run(ctx context.Context) error {
 	for try := 1; ; try++ {
 		port, err := freePort()
 		if err != nil {
 			return fault.Wrap(fault.Unavailable, "local.Start", "No free loopback port can be had for Postgres.", err)
 		}
 		s.port = port
-		if err := s.spawn(cfg, bin); err != nil {
-			return fault.Wrap(fault.Unavailable, "local.Start", "Postgres cannot be started from "+bin.dir+".", err)
-		}
-		err = s.ready(ctx)
-		if err == nil {
-			return nil
-		}
-		if s.alive() {
-			_ = s.Stop(context.WithoutCancel(ctx)) // the first error is the one to tell
-		}
-		why, portTaken := s.place.lastWords()
-		if !portTaken || try == portTries {
-			return fault.Wrap(fault.Unavailable, "local.Start", "Postgres in "+s.place.root+" did not start: "+why, err)
+		portTaken, err := s.attempt(ctx)
+		if err == nil || !portTaken || try == portTries {
+			return err
 		}
 	}
 }
 
-func (s *Server) spawn(cfg Config, bin binaries) error {
+// attempt starts the postmaster on the port and waits until it answers, as long as it lives and ctx allows.
+func (s *Server) attempt(ctx context.Context) (portTaken bool, err error) {
+	if err := s.spawn(); err != nil {
+		return false, fault.Wrap(fault.Unavailable, "local.Start", "Postgres cannot be started from "+s.bin.dir+".", err)
+	}
+	if err = s.ready(ctx); err == nil {
+		return false, nil
+	}
+	if s.alive() {
+		_ = s.end(context.WithoutCancel(ctx)) // the first error is the one to tell
+	}
+	why, portTaken := s.place.lastWords()
+	return portTaken, fault.Wrap(fault.Unavailable, "local.Start", "Postgres in "+s.place.root+" did not start: "+why, err)
+}
+
+func (s *Server) spawn() error {
 	logFile, err := os.Create(s.place.join("server.log"))
 	if err != nil {
 		return err
 	}
 	defer logFile.Close()
-	cmd := s.place.command(context.Background(), bin.path("postgres"), s.arguments(cfg, bin)...)
+	cmd := s.place.command(context.Background(), s.bin.path("postgres"), s.arguments()...)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
-	if cfg.Detached {
+	if s.cfg.Detached {
 		cmd.SysProcAttr.Setsid = true
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		s.pid = cmd.Process.Pid
+		s.proc.Store(&process{pid: cmd.Process.Pid})
 		return cmd.Process.Release()
 	}
 	// A group of its own: Ctrl-C in the terminal is for us, and we stop Postgres after its last user.
 	cmd.SysProcAttr.Setpgid = true
 	dieWithParent(cmd.SysProcAttr)
-	if s.proc, err = startProcess(cmd); err != nil {
-		return err
+	p, err := startProcess(cmd)
+	if err == nil {
+		s.proc.Store(p)
 	}
-	s.pid = cmd.Process.Pid
-	return nil
+	return err
 }
 
-func (s *Server) arguments(cfg Config, bin binaries) []string {
+func (s *Server) arguments() []string {
 	settings := []string{
 		"listen_addresses=" + loopback, "port=" + strconv.Itoa(s.port), "unix_socket_directories=",
 		"timezone=UTC", "log_timezone=UTC", "logging_collector=off", "log_destination=stderr",
 	}
-	if !cfg.Durable {
+	if !s.cfg.Durable {
 		settings = append(settings, "fsync=off", "full_page_writes=off")
 	}
-	if libs := bin.having(cfg.Preload); libs != "" {
+	if libs := s.bin.having(s.cfg.Preload); libs != "" {
 		settings = append(settings, "shared_preload_libraries="+libs)
 	}
 	args := []string{"-D", s.place.data()}
-	for _, v := range append(settings, cfg.Extra...) {
+	for _, v := range append(settings, s.cfg.Extra...) {
 		args = append(args, "-c", v)
 	}
 	return args
@@ -221,20 +233,28 @@ func (s *Server) ready(ctx context.Context) error {
 }
 
 func (s *Server) alive() bool {
-	if s.proc != nil {
-		return s.proc.running()
+	p := s.proc.Load()
+	if p.done != nil {
+		return p.running()
 	}
-	return isPostmaster(s.pid, s.place.data())
+	return isPostmaster(p.pid, s.place.data())
 }
 
 // Stop ends the server by a fast shutdown: sessions are cut, the data is written. When ctx ends first, an immediate
 // shutdown follows, which recovery repairs at the next start. Stopping twice is fine.
 func (s *Server) Stop(ctx context.Context) error {
+	s.once.Do(func() { close(s.stopping) })
+	s.work.Lock()
+	defer s.work.Unlock()
 	defer s.unlock()
+	return s.end(ctx)
+}
+
+func (s *Server) end(ctx context.Context) error {
 	if !s.alive() {
 		return nil
 	}
-	return stopPostmaster(ctx, s.pid, s.alive)
+	return stopPostmaster(ctx, s.PID(), s.alive)
 }
 
 func (s *Server) unlock() {
@@ -244,19 +264,15 @@ func (s *Server) unlock() {
 	}
 }
 
-// Done is closed when a server that was not detached has ended, by Stop or by itself. It is nil for a detached one.
-func (s *Server) Done() <-chan struct{} {
-	if s.proc == nil {
-		return nil
-	}
-	return s.proc.done
-}
+// Done is closed when a server that was not detached has ended, by Stop or by itself; one that Keep brought back has a new channel.
+// It is nil for a detached one.
+func (s *Server) Done() <-chan struct{} { return s.proc.Load().done }
 
 // Joined tells whether a detached server ran already.
 func (s *Server) Joined() bool { return s.joined }
 
 // PID is the postmaster's process id.
-func (s *Server) PID() int { return s.pid }
+func (s *Server) PID() int { return s.proc.Load().pid }
 
 // Dir is where the data really is: Config.Dir, or a folder under /var/lib when root runs us and Postgres' own user cannot reach Config.Dir.
 func (s *Server) Dir() string { return s.place.root }

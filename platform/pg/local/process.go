@@ -21,8 +21,11 @@ const (
 	immediateWait = 10 * time.Second
 )
 
-// process is a child that we wait for.
-type process struct{ done chan struct{} }
+// process is a postmaster.
+type process struct {
+	pid  int
+	done chan struct{} // closed when the child that we wait for has ended; nil when it is nobody's child
+}
 
 // startProcess starts cmd on a thread that lives as long as the child: the kernel's parent-death signal follows the thread that forked, not the process.
 func startProcess(cmd *exec.Cmd) (*process, error) {
@@ -31,6 +34,9 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
+		if err == nil {
+			p.pid = cmd.Process.Pid
+		}
 		started <- err
 		if err != nil {
 			return

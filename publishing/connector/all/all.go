@@ -8,11 +8,11 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-// Connectors makes every connector of this instance. The sandbox is among them only where its address is given.
-func Connectors(sandboxURL string) []connector.Connector {
+// New makes every connector of this instance. The sandbox is among them only where its address is given; way leads to that address and is the sandbox's alone.
+func New(sandboxURL string, way connector.HTTP) []connector.Connector {
 	out := []connector.Connector{bluesky.New(), nostr.New()}
 	if sandboxURL != "" {
-		out = append(out, sandbox.New(sandbox.Config{URL: sandboxURL}))
+		out = append(out, sandbox.New(sandbox.Config{URL: sandboxURL, HTTP: way}))
 	}
 	return out
 }

@@ -11,15 +11,17 @@ import (
 const (
 	sortable  = "234567abcdefghijklmnopqrstuvwxyz" // base 32 in the order of ASCII
 	keyLength = 13
-	hashBits  = 30 // 20 low bits of the microseconds, 10 of the clock identifier
+	clockBits = 10
+	within    = 1000 // microseconds: a publication's time has milliseconds
 )
 
-// recordKey is the publication's place in the repository: a TID whose time is the publication's to about a second. The thirty bits of a hash below
-// keep the parts of one thread apart, which share their time.
+// recordKey is the publication's place in the repository: a TID whose time is the publication's. Lists go by it, so that publications of different
+// milliseconds stand in their order; a hash chooses the microsecond within and the clock identifier, which keeps those of the same apart.
 func recordKey(publication publishing.PublicationID, createdAt time.Time) string {
 	sum := sha256.Sum256([]byte("crier record key " + publication.String()))
-	low := binary.BigEndian.Uint64(sum[:8]) & (1<<hashBits - 1)
-	tid := uint64(createdAt.UnixMicro())<<10&(1<<63-1)&^(1<<hashBits-1) | low
+	micros := uint64(createdAt.UnixMicro()) + binary.BigEndian.Uint64(sum[:8])%within
+	clock := binary.BigEndian.Uint64(sum[8:16]) & (1<<clockBits - 1)
+	tid := micros<<clockBits&(1<<63-1) | clock
 	key := make([]byte, keyLength)
 	for i := keyLength - 1; i >= 0; i-- {
 		key[i] = sortable[tid&31]

@@ -19,6 +19,9 @@ func (s Suite) validate(t *testing.T) {
 	}
 	s.counts(r, d.Media)
 	r.rule("an empty part", connector.DraftPart{}, true)
+	r.rule("a part of spaces", connector.DraftPart{Text: " \t\n\u00a0"}, true)
+	r.rule("a part that nobody can see", connector.DraftPart{Text: "\u200b\u2060\ufeff\u202e"}, true)
+	r.rule("emoji that are joined", connector.DraftPart{Text: "👩\u200d👩\u200d👧"}, false)
 	t.Run("every broken part is told, in order", func(t *testing.T) {
 		parts := []connector.DraftPart{{}, {Text: "fine"}, {Text: strings.Repeat("a", maxLength+1)}}
 		problems := r.c.Validate(connector.Draft{Account: r.s.Account, Settings: s.Settings, Parts: parts})

@@ -164,9 +164,6 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 		if whole := connector.Length(content(part.Text, part.Media), d.Unit); text <= maxLength && whole > maxLength {
 			problems = append(problems, connector.Problem{Message: "The text is too long together with the addresses of its images and videos."})
 		}
-		if part.Text != "" && strings.TrimSpace(part.Text) == "" && len(part.Media) == 0 {
-			problems = append(problems, connector.Problem{Message: "This part is blank: write a text or add an image or video."})
-		}
 		if unclear := unclearText(part.Text, part.Media); unclear != "" {
 			problems = append(problems, connector.Problem{Message: unclear})
 		}

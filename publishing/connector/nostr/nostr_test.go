@@ -10,6 +10,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
+	"crier/platform/outbound"
 	"crier/publishing/connector"
 	"crier/publishing/connector/conformance"
 	"crier/tests/relay"
@@ -365,6 +366,20 @@ func TestRefusals(t *testing.T) {
 		s := session(t, r)
 		r.Arm(relay.Fault{Store: true, Refuse: "duplicate: have it"})
 		commit(t, s, prepared(t, s, item("hello")))
+	})
+	t.Run("relays that may not be called are the operator's", func(t *testing.T) {
+		t.Parallel()
+		closed := unreached("wss://inner.example", outbound.ErrBlocked)
+		refused, dead := refusal("wss://a.example", "blocked: not you"), unreached("wss://b.example", errors.New("gone"))
+		for _, c := range []struct {
+			failures []failure
+			want     connector.Kind
+		}{
+			{[]failure{closed, closed}, connector.KindOperator}, {[]failure{closed, refused}, connector.KindContent}, {[]failure{refused, closed}, connector.KindContent},
+			{[]failure{dead, refused, closed}, connector.KindTransient}, {[]failure{closed, dead}, connector.KindTransient},
+		} {
+			wantKind(t, gather("None", c.failures), c.want)
+		}
 	})
 	t.Run("one refusal beside a dead relay is tried again", func(t *testing.T) {
 		t.Parallel()

@@ -162,7 +162,7 @@ func TestValidateSeesTheWholeNote(t *testing.T) {
 		part connector.DraftPart
 		want string
 	}{
-		"a blank text is told":                    {connector.DraftPart{Text: " \n"}, "blank"},
+		"a blank text is told":                    {connector.DraftPart{Text: " \n\u200b"}, "empty"},
 		"addresses that do not fit are told":      {connector.DraftPart{Text: strings.Repeat("x", maxLength), Media: []connector.Media{photo("")}}, "together"},
 		"a control character is told":             {connector.DraftPart{Text: "a\x01b"}, "control"},
 		"a control character in an alt is told":   {connector.DraftPart{Text: "a", Media: []connector.Media{photo("\x00")}}, "control"},

@@ -2,6 +2,7 @@ package nostr
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -110,7 +111,7 @@ type failure struct {
 func unreached(relay string, err error) failure {
 	e := connector.FromSend(err, false)
 	words := "cannot be reached"
-	if e.Kind == connector.KindContent {
+	if e.Kind == connector.KindOperator {
 		words = "is at an address that is not allowed"
 	}
 	return failure{host(relay), e.Kind, words, err}
@@ -148,13 +149,15 @@ func brief(message string) string {
 	return string(words)
 }
 
-// gather makes one error of all relays: unknown if any may have acted; else worth another try if any relay may change its mind; else final.
+// gather makes one error of all relays: unknown if any may have acted; else worth another try if any relay may change its mind; else final, and the
+// operator's only if no relay may be called.
 func gather(what string, failures []failure) error {
-	e := &connector.Error{Kind: connector.KindContent}
+	order := []connector.Kind{connector.KindOperator, connector.KindContent, connector.KindTransient, connector.KindUnknown}
+	e := &connector.Error{}
 	var words []string
 	for _, f := range failures {
 		words = append(words, f.relay+" "+f.words)
-		if f.kind == connector.KindUnknown || f.kind == connector.KindTransient && e.Kind == connector.KindContent {
+		if e.Kind == "" || slices.Index(order, f.kind) > slices.Index(order, e.Kind) {
 			e.Kind, e.Err = f.kind, f.err
 		}
 	}

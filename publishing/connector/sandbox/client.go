@@ -45,12 +45,12 @@ type client struct {
 	token string
 }
 
-func open(s *connector.Session) (client, credential, error) {
+func (c *Connector) open(s *connector.Session) (client, credential, error) {
 	var cred credential
 	if err := json.Unmarshal(s.Credential, &cred); err != nil || cred.Service == "" {
 		return client{}, cred, &connector.Error{Kind: connector.KindReauth, Public: "The stored access cannot be read; reconnect the channel."}
 	}
-	return client{s.HTTP, cred.Service, cred.AccessToken}, cred, nil
+	return client{c.way(cred.Service, s.HTTP), cred.Service, cred.AccessToken}, cred, nil
 }
 
 func (cl client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {

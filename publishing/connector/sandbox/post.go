@@ -43,7 +43,7 @@ func readHandle(raw json.RawMessage) (handle, error) {
 
 // Prepare uploads one medium a call, then asks until all of them are processed.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
-	cl, _, err := open(s)
+	cl, _, err := c.open(s)
 	if err != nil {
 		return connector.Step{}, err
 	}
@@ -147,7 +147,7 @@ type made struct {
 
 // Commit publishes. On grade A a repeat under the same publication answers the first post.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
-	cl, _, err := open(s)
+	cl, _, err := c.open(s)
 	if err != nil {
 		return connector.Ref{}, err
 	}
@@ -182,7 +182,7 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	if !s.Account.Grade.Askable() {
 		return connector.Verdict{Outcome: connector.CannotTell}, nil
 	}
-	cl, _, err := open(s)
+	cl, _, err := c.open(s)
 	if err != nil {
 		return connector.Verdict{}, err
 	}

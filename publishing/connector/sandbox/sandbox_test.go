@@ -3,6 +3,7 @@ package sandbox_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -13,9 +14,12 @@ import (
 	platform "crier/apps/sim/sandbox"
 	"crier/platform/clock"
 	"crier/platform/id"
+	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/connector/bluesky"
 	"crier/publishing/connector/conformance"
+	"crier/publishing/connector/nostr"
 	"crier/publishing/connector/sandbox"
 )
 
@@ -323,5 +327,48 @@ func TestReconcileOfACrowdedAccount(t *testing.T) {
 	v, err := w.connector().Reconcile(t.Context(), s, lost)
 	if err != nil || v.Outcome != connector.CannotTell {
 		t.Errorf("got %+v, %v", v, err)
+	}
+}
+
+func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
+	t.Parallel()
+	w := open(t)
+	guarded := connector.Env{HTTP: conformance.NewLine(t), Clock: clock.System{}}
+	own := sandbox.New(sandbox.Config{URL: w.url + "/", HTTP: conformance.NewLine(t, w.host)})
+	done, err := own.Connect(t.Context(), guarded, w.form(publishing.GradeA))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &connector.Session{Env: guarded, Account: done.Account, Credential: done.Credential}
+	if s.Credential, err = own.Refresh(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	item := connector.Item{Publication: id.New[publishing.PublicationTag](), CreatedAt: s.Clock.Now(), Text: "by its own way"}
+	if item, err = conformance.Prepare(t.Context(), own, s, item); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := own.Commit(t.Context(), s, item); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := own.Reconcile(t.Context(), s, item); err != nil || v.Outcome != connector.Published {
+		t.Fatalf("%+v, %v", v, err)
+	}
+	other := open(t) // the same platform on another loopback port
+	for name, try := range map[string]struct {
+		c      connector.Connector
+		fields map[string]string
+	}{
+		"the sandbox at another address": {own, other.form(publishing.GradeA)},
+		"a sandbox without its own way":  {w.connector(), w.form(publishing.GradeA)},
+		"bluesky":                        {bluesky.New(), map[string]string{"service": w.url, "identifier": "me.example", "password": "secret password"}},
+		"nostr":                          {nostr.New(), map[string]string{"key": strings.Repeat("1", 64), "relays": "ws://" + w.host + ", ws://" + other.host}},
+	} {
+		t.Run(name+" is refused", func(t *testing.T) {
+			t.Parallel()
+			_, err := try.c.Connect(t.Context(), guarded, try.fields)
+			if !errors.Is(err, outbound.ErrBlocked) || connector.KindOf(err, false) != connector.KindOperator {
+				t.Fatalf("%v", err)
+			}
+		})
 	}
 }

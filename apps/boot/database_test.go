@@ -1,0 +1,157 @@
+package boot_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"crier/apps/boot"
+)
+
+// screen is what a program has written, read while it writes.
+type screen struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.Write(b)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all.String()
+}
+
+// dev is `crier dev` in this process.
+type dev struct {
+	home, address string
+	out, errs     screen
+	code          chan int
+}
+
+func startDev(t *testing.T) *dev {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	d := &dev{home: filepath.Join(t.TempDir(), "home"), address: "http://127.0.0.1:" + port, code: make(chan int, 1)}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		d.code <- boot.Main(ctx, []string{"dev", "--env", "CRIER_HOME=" + d.home, "--env", "PORT=" + port}, &d.out, &d.errs)
+	}()
+	t.Cleanup(func() { cancel(); <-ended })
+	d.until(t, "dev is ready", func() bool { return strings.Contains(d.out.String(), "Ctrl-C stops everything.") })
+	return d
+}
+
+func (d *dev) until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	defer cancel()
+	tick := time.NewTicker(30 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never: %s; it says %s", what, d.errs.String())
+		case <-tick.C:
+		}
+	}
+}
+
+func (d *dev) postmaster(t *testing.T) (pid int) {
+	t.Helper()
+	d.until(t, "Postgres writes its process id", func() bool {
+		raw, err := os.ReadFile(filepath.Join(d.home, "postgres", "data", "postmaster.pid"))
+		if err != nil {
+			return false
+		}
+		pid, err = strconv.Atoi(strings.SplitN(string(raw), "\n", 2)[0])
+		return err == nil
+	})
+	return pid
+}
+
+func (d *dev) posts(t *testing.T) (status int, retryAfter string) {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(d.home, "dev.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var notes struct{ APIKey string }
+	if err := json.Unmarshal(raw, &notes); err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.address+"/public/v1/posts?page=0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", notes.APIKey)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode, resp.Header.Get("Retry-After")
+}
+
+func TestDevOutlivesItsPostgresAndSaysWhenItCannot(t *testing.T) {
+	t.Parallel()
+	d := startDev(t)
+	if status, _ := d.posts(t); status != http.StatusOK {
+		t.Fatalf("at first: %d", status)
+	}
+	first := d.postmaster(t)
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "posts are listed again", func() bool {
+		status, _ := d.posts(t)
+		return status == http.StatusOK && d.postmaster(t) != first
+	})
+
+	if err := os.Remove(filepath.Join(d.home, "postgres", "data", "global", "pg_control")); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(d.postmaster(t), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	d.until(t, "a request is told to come again", func() bool {
+		status, retryAfter := d.posts(t)
+		return status == http.StatusServiceUnavailable && retryAfter != ""
+	})
+	var code int
+	d.until(t, "dev ends", func() bool {
+		select {
+		case code = <-d.code:
+			return true
+		default:
+			return false
+		}
+	})
+	lines := strings.Split(strings.TrimSpace(d.errs.String()), "\n")
+	if last := lines[len(lines)-1]; code != 1 || !strings.HasPrefix(last, "crier: Postgres ended by itself and cannot be brought back") || !strings.Contains(last, "pg_control") {
+		t.Errorf("exit %d: %s", code, d.errs.String())
+	}
+}

@@ -1,0 +1,242 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crier/actors/cluster"
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// world is everything around a worker: one organization with posts to claim, a database that may be away, and the actor's account of what is under way.
+type world struct {
+	mu     sync.Mutex
+	due    []publishingservice.Claimed
+	hold   chan struct{}                           // sending waits for it, whatever its context says; nil = no wait
+	refuse func([]publishingservice.Outcome) error // what the database says to a finish
+	stored []publishing.PostID
+	busy   int
+	least  int
+	log    bytes.Buffer
+}
+
+func (w *world) Claim(context.Context, publishingservice.Lease, []publishingservice.Want) (publishingservice.Round, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := publishingservice.Round{Claimed: w.due, Next: map[tenancy.OrgID]time.Time{}}
+	w.due = nil
+	return r, nil
+}
+
+func (w *world) Load(_ context.Context, posts []publishing.PostID) (out []publishingservice.Work, err error) {
+	for _, p := range posts {
+		out = append(out, publishingservice.Work{Org: organization, Post: p, Token: token})
+	}
+	return out, nil
+}
+
+func (w *world) Send(_ context.Context, x publishingservice.Work, _ func(context.Context, time.Duration) error) publishingservice.Outcome {
+	if w.hold != nil {
+		<-w.hold
+	}
+	return publishingservice.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultPublished, ReleaseID: "release of " + x.Post.String()}
+}
+
+func (w *world) Finish(_ context.Context, outcomes []publishingservice.Outcome) (out []publishingservice.Finished, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.refuse != nil {
+		if err := w.refuse(outcomes); err != nil {
+			return nil, err
+		}
+	}
+	for _, o := range outcomes {
+		w.stored = append(w.stored, o.Post)
+		out = append(out, publishingservice.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublished})
+	}
+	return out, nil
+}
+
+func (w *world) Tend(context.Context, publishingservice.Lease) (expired, reaped int, err error) {
+	return 0, 0, nil
+}
+func (w *world) Doubts(context.Context, publishingservice.Lease) ([]publishingservice.Doubt, error) {
+	return nil, nil
+}
+func (w *world) Reconcile(context.Context, publishingservice.Doubt) publishingservice.Outcome {
+	return publishingservice.Outcome{}
+}
+func (w *world) Sweep(context.Context, publishingservice.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+	return nil, time.Time{}, nil
+}
+
+func (w *world) Granted(_ tenancy.OrgID, claimed int, _ *time.Time, _ time.Time) { w.count(claimed) }
+func (w *world) Refused(tenancy.OrgID, time.Duration)                            {}
+func (w *world) Done(_ tenancy.OrgID, posts int)                                 { w.count(-posts) }
+func (w *world) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
+func (w *world) SetNow(time.Time)                                                {}
+
+func (w *world) count(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.busy += n
+	w.least = min(w.least, w.busy)
+}
+
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+var _ io.Writer = (*world)(nil)
+
+const organizationText = "01890000-0000-7000-8000-000000000001"
+
+var (
+	organization, _ = id.Parse[tenancy.OrgTag](organizationText)
+	token           = uuid.MustParse(organizationText)
+)
+
+func (w *world) start(t *testing.T, posts int) (*Worker, []publishing.PostID) {
+	t.Helper()
+	var ids []publishing.PostID
+	for range posts {
+		p := id.New[publishing.PostTag]()
+		ids = append(ids, p)
+		w.due = append(w.due, publishingservice.Claimed{Org: organization, Post: p, Token: token})
+	}
+	k := New(Config{InFlight: 64, Sweep: time.Hour, Drain: 5 * time.Second}, Deps{
+		Publisher: w, Keeper: w, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Lease: func() cluster.Lease { return cluster.Lease{Shards: []int16{1}} },
+	})
+	k.Start(t.Context())
+	k.Offer(organization, 64)
+	return k, ids
+}
+
+func stop(t *testing.T, k *Worker, within time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if err := k.Stop(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func same(got, want []publishing.PostID) bool {
+	return len(got) == len(want) && !slices.ContainsFunc(want, func(p publishing.PostID) bool { return !slices.Contains(got, p) })
+}
+
+func TestOutcomesOutlastTheDatabase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		back := time.Now().Add(3 * time.Hour)
+		w := &world{refuse: func([]publishingservice.Outcome) error {
+			if time.Now().Before(back) {
+				return errors.New("connection refused")
+			}
+			return nil
+		}}
+		k, ids := w.start(t, 40)
+		time.Sleep(4 * time.Hour)
+		synctest.Wait()
+		if !same(w.stored, ids) || w.busy != 0 {
+			t.Fatalf("%d of %d outcomes stored, %d under way", len(w.stored), len(ids), w.busy)
+		}
+		stop(t, k, time.Minute)
+	})
+}
+
+func TestOneRefusedOutcomeSpoilsNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		var bad publishing.PostID
+		w.refuse = func(outcomes []publishingservice.Outcome) error {
+			if slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == bad }) {
+				return &pgconn.PgError{Code: "23514"}
+			}
+			return nil
+		}
+		w.hold = make(chan struct{})
+		k, ids := w.start(t, 20)
+		bad = ids[7]
+		close(w.hold)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(w.stored) != 19 || slices.Contains(w.stored, bad) || w.busy != 0 {
+			t.Fatalf("%d stored, %d under way", len(w.stored), w.busy)
+		}
+		if !strings.Contains(w.log.String(), "release of "+bad.String()) {
+			t.Fatalf("nobody was told what is out:\n%s", w.log.String())
+		}
+		stop(t, k, time.Minute)
+	})
+}
+
+func TestAStopTellsWhatItCouldNotStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{refuse: func([]publishingservice.Outcome) error { return errors.New("connection refused") }}
+		k, ids := w.start(t, 3)
+		time.Sleep(time.Second)
+		stop(t, k, 7*time.Second)
+		synctest.Wait()
+		for _, p := range ids {
+			if !strings.Contains(w.log.String(), "release of "+p.String()) {
+				t.Fatalf("no word of %s:\n%s", p, w.log.String())
+			}
+		}
+	})
+}
+
+func TestAStopDoesNotWaitForACallThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{hold: make(chan struct{})}
+		k, ids := w.start(t, 1)
+		synctest.Wait()
+		began := time.Now()
+		stop(t, k, 7*time.Second)
+		if took := time.Since(began); took > 7*time.Second {
+			t.Fatalf("took %v", took)
+		}
+		close(w.hold) // it ends after all, while the process is still there
+		synctest.Wait()
+		if !slices.Equal(w.stored, ids) {
+			t.Fatalf("stored %v", w.stored)
+		}
+	})
+}
+
+func TestAnEndIsNeverToldBeforeItsBeginning(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{}
+		k, _ := w.start(t, 60)
+		synctest.Wait()
+		if w.least < 0 || w.busy != 0 {
+			t.Fatalf("%d under way, %d at the least", w.busy, w.least)
+		}
+		stop(t, k, time.Minute)
+	})
+}

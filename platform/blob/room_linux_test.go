@@ -1,0 +1,78 @@
+package blob
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+
+	"crier/platform/fault"
+)
+
+// unprivileged runs do with the rights of nobody where the tests run as root, whom a folder's mode does not stop.
+func unprivileged(t *testing.T, do func()) {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		if err := syscall.Setfsuid(65534); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := syscall.Setfsuid(0); err != nil {
+				t.Fatal(err)
+			}
+		}()
+	}
+	do()
+}
+
+func TestAFolderThatIsClosedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	d, dir := newDisk(t)
+	if err := d.Check(t.Context()); err != nil {
+		t.Fatalf("an open folder: %v", err)
+	}
+	if keys, partials := names(t, dir); len(keys)+partials != 0 {
+		t.Fatalf("the check left %v and %d partial files", keys, partials)
+	}
+	if err := os.Chmod(filepath.Join(dir, partial), 0o500); err != nil {
+		t.Fatal(err)
+	}
+	var created, checked error
+	unprivileged(t, func() {
+		_, created = d.Create(t.Context(), "k", strings.NewReader("x"))
+		checked = d.Check(t.Context())
+	})
+	for what, err := range map[string]error{"Create": created, "Check": checked} {
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.HasPrefix(f.Message, "The server has no room for files now") || !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(dir, partial), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Check(t.Context()); err != nil {
+		t.Fatalf("opened again: %v", err)
+	}
+}
+
+func TestOnlyADiskWithoutRoomIsUnavailable(t *testing.T) {
+	t.Parallel()
+	for cause, want := range map[syscall.Errno]fault.Kind{
+		syscall.ENOSPC: fault.Unavailable, syscall.EDQUOT: fault.Unavailable, syscall.EROFS: fault.Unavailable, syscall.EPERM: fault.Unavailable, syscall.EACCES: fault.Unavailable,
+		syscall.EIO: fault.Internal, syscall.ENOENT: fault.Internal,
+	} {
+		if err := noRoom("op", &fs.PathError{Op: "write", Path: "p", Err: cause}); fault.KindOf(err) != want || !errors.Is(err, cause) {
+			t.Errorf("%v: %v", cause, err)
+		}
+	}
+	if err := noRoom("op", nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,204 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/platform/pg/local"
+)
+
+func TestIsAwayTellsTheDatabaseFromTheCaller(t *testing.T) {
+	t.Parallel()
+	sql := func(code string) error { return fmt.Errorf("x: %w", &pgconn.PgError{Code: code}) }
+	for name, c := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"nothing":                    {nil, false},
+		"refused":                    {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, true},
+		"reset":                      {fmt.Errorf("x: %w", syscall.ECONNRESET), true},
+		"cut off":                    {fmt.Errorf("x: %w", io.ErrUnexpectedEOF), true},
+		"no name":                    {&net.DNSError{Err: "no such host"}, true},
+		"out of time":                {fmt.Errorf("x: %w", context.DeadlineExceeded), true},
+		"cancelled by the caller":    {fmt.Errorf("x: %w", context.Canceled), false},
+		"cancelled while being read": {errors.Join(io.ErrUnexpectedEOF, context.Canceled), false},
+		"connection failure":         {sql("08006"), true},
+		"shut down":                  {sql("57P01"), true},
+		"crashed":                    {sql("57P02"), true},
+		"starting":                   {sql("57P03"), true},
+		"full":                       {sql("53300"), true},
+		"a statement cancelled":      {sql("57014"), false},
+		"a wrong password":           {sql("28P01"), false},
+		"a unique violation":         {sql("23505"), false},
+		"no row":                     {pgx.ErrNoRows, false},
+		"anything else":              {errors.New("x"), false},
+	} {
+		if got := pg.IsAway(c.err); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestFaultOfValuesThatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	d := open(t, blank(t), "")
+	for name, c := range map[string]struct {
+		sql  string
+		arg  any
+		want fault.Kind
+	}{
+		"NUL in a text":            {"select $1::text", "a\x00b", fault.Invalid},
+		"no UTF-8":                 {"select $1::text", "\xff\xfe", fault.Invalid},
+		"NUL in JSON":              {"select $1::jsonb ->> 'a'", `{"a":"\u0000"}`, fault.Invalid},
+		"a number out of range":    {"select $1::bigint::int", int64(1) << 40, fault.Invalid},
+		"a mistake of our own":     {"select $1::text from no_such_table", "a", fault.Internal},
+		"a violated constraint":    {"insert into note (org_id, id) values (null, $1)", 1, fault.Internal},
+		"a row that is not there":  {"select 1 where $1::text is null", "a", fault.Internal},
+		"nothing wrong whatsoever": {"select $1::text", "a", ""},
+	} {
+		err := d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) {
+			b.Queue(c.sql, c.arg).QueryRow(func(row pgx.Row) error { var v any; return row.Scan(&v) })
+		})
+		err = pg.Fault("test.Op", err)
+		var f *fault.Error
+		if fault.KindOf(err) != c.want || c.want == fault.Invalid && (!errors.As(err, &f) || f.Message == "") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// ownServer is a Postgres for one test to hurt, and the pools of its database.
+func ownServer(t *testing.T) (*local.Server, *pg.DB) {
+	t.Helper()
+	s, err := local.Start(t.Context(), local.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	wall(t, s.URL("crier"))
+	return s, open(t, s.URL("crier"), "")
+}
+
+// ways are all methods that ask the database.
+func ways(d *pg.DB) map[string]func(ctx context.Context) error {
+	org := uuid.New()
+	one := func(b *pgx.Batch) { b.Queue("select 1") }
+	exec := func(ctx context.Context) func(pgx.Tx) error {
+		return func(tx pgx.Tx) error { _, err := tx.Exec(ctx, "select 1"); return err }
+	}
+	return map[string]func(ctx context.Context) error{
+		"Read":      func(ctx context.Context) error { return d.Read(ctx, org, one) },
+		"WriteOrg":  func(ctx context.Context) error { return d.WriteOrg(ctx, org, one) },
+		"WriteRole": func(ctx context.Context) error { return d.WriteRole(ctx, pg.Clock, one) },
+		"InOrg":     func(ctx context.Context) error { return d.InOrg(ctx, org, exec(ctx)) },
+		"InRole":    func(ctx context.Context) error { return d.InRole(ctx, pg.Clock, exec(ctx)) },
+		"Direct": func(ctx context.Context) error {
+			c, err := d.Direct(ctx, pg.Clock)
+			if err != nil {
+				return err
+			}
+			return c.Close(ctx)
+		},
+	}
+}
+
+func away(t *testing.T, when, way string, err error) {
+	t.Helper()
+	var f *fault.Error
+	if !errors.As(pg.Fault("test.Op", err), &f) || f.Kind != fault.Unavailable || f.RetryAfter <= 0 || f.Message == "" {
+		t.Errorf("%s, %s: %v", when, way, err)
+	}
+}
+
+func TestAStoppedServerIsAway(t *testing.T) {
+	t.Parallel()
+	s, d := ownServer(t)
+	for name, way := range ways(d) {
+		if err := way(t.Context()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	// A transaction that is open at the stop learns of it in its middle.
+	err := d.InOrg(t.Context(), uuid.New(), func(tx pgx.Tx) error {
+		if err := s.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		_, err := tx.Exec(t.Context(), "select 1")
+		return err
+	})
+	away(t, "stopped in the middle", "InOrg", err)
+	for name, way := range ways(d) {
+		away(t, "stopped", name, way(t.Context()))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := way(ctx); err == nil || pg.IsAway(err) {
+			t.Errorf("cancelled, %s: %v", name, err)
+		}
+	}
+	d.Close()
+	away(t, "closed", "Read", ways(d)["Read"](t.Context()))
+	away(t, "closed", "InRole", ways(d)["InRole"](t.Context()))
+}
+
+func TestAServerThatHangsIsAway(t *testing.T) {
+	t.Parallel()
+	s, d := ownServer(t)
+	for name, way := range ways(d) {
+		if err := way(t.Context()); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	halt(t, s)
+	for name, way := range ways(d) {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		away(t, "halted", name, way(ctx))
+		cancel()
+	}
+	// Even with all the time in the world, a connection that cannot be made is given up.
+	_, err := d.Direct(t.Context(), pg.Clock)
+	away(t, "halted", "Direct without a deadline", err)
+}
+
+// halt freezes the postmaster and all its children until the test ends.
+func halt(t *testing.T, s *local.Server) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), s.SuperURL("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.WithoutCancel(t.Context()))
+	rows, err := c.Query(t.Context(), "select pid from pg_stat_activity where pid <> pg_backend_pid()")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range append(pids, s.PID()) {
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // it may have ended
+	}
+}

@@ -1,0 +1,142 @@
+package local_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/fault"
+	"crier/platform/pg/local"
+)
+
+// keep watches the server and tells how that ended.
+func keep(ctx context.Context, s *local.Server) <-chan error {
+	ended := make(chan error, 1)
+	go func() { ended <- s.Keep(ctx) }()
+	return ended
+}
+
+func kill(t *testing.T, s *local.Server) (pid int) {
+	t.Helper()
+	pid = s.PID()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+func TestKeepBringsAKilledServerBack(t *testing.T) {
+	t.Parallel()
+	s := start(t, local.Config{Dir: t.TempDir(), Durable: true})
+	makeTable(t, s.URL("crier"))
+	url, ended := s.URL("crier"), keep(t.Context(), s)
+	for range 3 {
+		// A session that is busy at the death holds the dead server's shared memory for a moment longer.
+		c, err := pgx.Connect(t.Context(), url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy := make(chan error, 1)
+		go func() { _, err := c.Exec(t.Context(), "select count(*) from generate_series(1, 3000000)"); busy <- err }()
+		pid := kill(t, s)
+		eventually(t, "it is back", func() bool {
+			got, err := query(t, url, "select n::text from kept")
+			return s.PID() != pid && err == nil && got == "1"
+		})
+		<-busy // it may have ended before the kill
+		_ = c.Close(t.Context())
+	}
+	if _, err := local.Start(t.Context(), local.Config{Dir: s.Dir()}); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a second run in the same folder: %v", err)
+	}
+	stop(t, s)
+	if err := <-ended; err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+	if !gone(s.PID()) {
+		t.Error("it lives")
+	}
+}
+
+func TestKeepEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := start(t, local.Config{Dir: t.TempDir()})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := keep(ctx, s)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	want(t, s.URL("crier"), "select ''", "")
+}
+
+// Stopping at any moment of a revival ends both, and leaves no Postgres behind.
+func TestStopWinsOverKeep(t *testing.T) {
+	t.Parallel()
+	for range 4 {
+		s := start(t, local.Config{Dir: t.TempDir()})
+		ended := keep(t.Context(), s)
+		kill(t, s)
+		<-s.Done()
+		stop(t, s)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+		if !gone(s.PID()) {
+			t.Fatal("it lives")
+		}
+	}
+}
+
+func TestKeepGivesUpWithASentence(t *testing.T) {
+	t.Parallel()
+	t.Run("when the data is broken", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, local.Config{Dir: t.TempDir()})
+		if err := os.Remove(filepath.Join(s.Dir(), "data", "global", "pg_control")); err != nil {
+			t.Fatal(err)
+		}
+		ended := keep(t.Context(), s)
+		kill(t, s)
+		givenUp(t, <-ended, "pg_control")
+		stop(t, s)
+		if _, err := local.Start(t.Context(), local.Config{Dir: s.Dir(), Log: slog.New(slog.DiscardHandler)}); fault.Is(err, fault.Conflict) {
+			t.Error("the folder is still held")
+		}
+	})
+	t.Run("when it dies again and again", func(t *testing.T) {
+		t.Parallel()
+		s := start(t, local.Config{Dir: t.TempDir()})
+		ended := keep(t.Context(), s)
+		for deaths := 0; ; deaths++ {
+			pid := kill(t, s)
+			var over bool
+			eventually(t, "it is back, or given up", func() bool {
+				select {
+				case err := <-ended:
+					givenUp(t, err, "again and again")
+					over = true
+				default:
+				}
+				_, err := query(t, s.URL("crier"), "select ''")
+				return over || s.PID() != pid && err == nil
+			})
+			if over && deaths > 0 {
+				return
+			}
+		}
+	})
+}
+
+func givenUp(t *testing.T, err error, word string) {
+	t.Helper()
+	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), word) {
+		t.Errorf("want a sentence with %q: %v", word, err)
+	}
+}

@@ -1,0 +1,194 @@
+package pg_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/tests/dbtest"
+)
+
+const noteInsert = "insert into note (org_id, id, due) values ($1, $2, $3)"
+
+// entered is what a transaction sees of the role, the organization and the lock timeout that it is in.
+const entered = "select current_user || '/' || coalesce(current_setting('app.org_id', true), '') || '/' || current_setting('lock_timeout')"
+
+func TestABatchIsOneTransactionInItsRole(t *testing.T) {
+	both(t, func(t *testing.T, d *pg.DB) {
+		ctx, org := t.Context(), uuid.New()
+		var first, last string
+		into := func(s *string) func(pgx.Row) error { return func(row pgx.Row) error { return row.Scan(s) } }
+		err := d.WriteOrg(ctx, org, func(b *pgx.Batch) {
+			b.Queue(entered).QueryRow(into(&first))
+			b.Queue(noteInsert, org, 1, 5)
+			b.Queue(noteInsert, org, 2, 5)
+			b.Queue(entered).QueryRow(into(&last))
+		})
+		if want := "crier_tenant/" + org.String() + "/2s"; err != nil || first != want || last != want {
+			t.Fatalf("%q at first, %q at last, want %q: %v", first, last, want, err)
+		}
+		err = d.WriteOrg(ctx, org, func(b *pgx.Batch) {
+			b.Queue(noteInsert, org, 3, 0)
+			b.Queue(noteInsert, org, 1, 0)
+			b.Queue(noteInsert, org, 4, 0)
+		})
+		if n, e := count(ctx, d, org); !pg.IsUnique(err, "note_key") || n != 2 || e != nil {
+			t.Errorf("a failing member: %v, and %d rows, %v", err, n, e)
+		}
+		n := -1
+		err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+			b.Queue("select count(id) from note").QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		})
+		if err != nil || n != 2 {
+			t.Errorf("the clock sees %d rows, %v", n, err)
+		}
+		if err := d.WriteRole(ctx, "nobody", func(*pgx.Batch) {}); !fault.Is(err, fault.Internal) {
+			t.Errorf("a role without a pool: %v", err)
+		}
+	})
+}
+
+func TestABatchCannotReachAnotherOrganization(t *testing.T) {
+	both(t, func(t *testing.T, d *pg.DB) {
+		ctx, mine, theirs := t.Context(), uuid.New(), uuid.New()
+		if err := d.WriteOrg(ctx, mine, func(b *pgx.Batch) { b.Queue(noteInsert, theirs, 1, 0) }); code(err) != "42501" {
+			t.Errorf("an insert for another organization: %v", err)
+		}
+		for _, sql := range []string{"insert into note (org_id, id) values (gen_random_uuid(), 1)", "select body from note"} {
+			if err := d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(sql) }); code(err) != "42501" {
+				t.Errorf("the clock runs %q: %v", sql, err)
+			}
+		}
+	})
+}
+
+// With one connection in the pool, whoever comes next gets the very one that the batch had.
+func TestABatchLeavesNothingOnTheConnection(t *testing.T) {
+	t.Parallel()
+	url := blank(t)
+	for name, sql := range map[string]string{
+		"that worked":               "select 1",
+		"that failed":               "select 1 / 0",
+		"that cannot be prepared":   "select no_such_column",
+		"that failed at its end":    "insert into later values (1, 1), (1, 2)",
+		"that was one too slow":     "select pg_sleep(0.01), 1 / 0",
+		"that wrote what it may":    "insert into later values (2, 1)",
+		"that wrote what it mayn't": "insert into note (org_id, id) values (gen_random_uuid(), 1)",
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := pg.Open(t.Context(), pg.Config{URL: url, DirectURL: url, Pooler: pg.PoolerTransaction, MaxConns: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer d.Close()
+			later(t, d)
+			bare := "select current_user || '/' || coalesce(nullif(current_setting('app.org_id', true), ''), 'none') || '/' || current_setting('lock_timeout')"
+			var before, after string
+			pid := func(s *string) (n int) {
+				if err := d.Pool(pg.Tenant).QueryRow(t.Context(), "select pg_backend_pid(), ("+bare+")").Scan(&n, s); err != nil {
+					t.Fatal(err)
+				}
+				return n
+			}
+			was := pid(&before)
+			_ = d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue(sql) }) // how it ends is not asked here
+			if is := pid(&after); is != was || after != before {
+				t.Errorf("connection %d was %q, connection %d is %q", was, before, is, after)
+			}
+		})
+	}
+}
+
+// later makes a table whose unique key is checked at the commit only.
+func later(t *testing.T, d *pg.DB) {
+	t.Helper()
+	c, err := d.Direct(t.Context(), pg.Login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.WithoutCancel(t.Context()))
+	if _, err := c.Exec(t.Context(), "create table if not exists later (id int unique deferrable initially deferred, n int); grant select, insert, delete on later to crier_tenant"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestACommitThatFailsIsTold(t *testing.T) {
+	both(t, func(t *testing.T, d *pg.DB) {
+		later(t, d)
+		err := d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) {
+			b.Queue("insert into later values (1, 1)")
+			b.Queue("insert into later values (1, 2)")
+		})
+		n := -1
+		e := d.Read(t.Context(), uuid.New(), func(b *pgx.Batch) {
+			b.Queue("select count(*) from later").QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		})
+		if code(err) != "23505" || n != 0 || e != nil {
+			t.Fatalf("%v, and %d rows, %v", err, n, e)
+		}
+	})
+}
+
+func TestBatchesRepeatWhatWasRolledBack(t *testing.T) {
+	t.Parallel()
+	d := open(t, blank(t), "")
+	for state, want := range map[string]int{"40P01": 3, "40001": 3, "55P03": 3, "23514": 1} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			runs, org := 0, uuid.New()
+			err := d.WriteOrg(t.Context(), org, func(b *pgx.Batch) {
+				runs++
+				b.Queue(noteInsert, org, 1, 0)
+				b.Queue("do $$ begin raise 'no' using errcode = '" + state + "'; end $$")
+			})
+			if n, e := count(t.Context(), d, org); code(err) != state || runs != want || n != 0 || e != nil {
+				t.Errorf("%d runs, want %d: %v, and %d rows, %v", runs, want, err, n, e)
+			}
+		})
+	}
+}
+
+func TestABatchCostsNoBeginAndNoCommit(t *testing.T) {
+	t.Parallel()
+	super, d, org := dbtest.Super(t), open(t, blank(t), ""), uuid.New()
+	const marked = "-- batches.Counted\ninsert into note (org_id, id, due) values ($1, $2, 1)"
+	for id := range 5 {
+		if err := d.WriteOrg(t.Context(), org, func(b *pgx.Batch) { b.Queue(marked, org, id) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var calls int
+	var others []string
+	err := super.QueryRow(t.Context(), `select
+		coalesce(sum(calls) filter (where query like '%batches.Counted%'), 0), coalesce(array_agg(distinct query) filter (where query ilike 'begin%' or query ilike 'commit%'), '{}')
+		from pg_stat_statements where dbid = (select oid from pg_database where datname = $1) and userid = (select oid from pg_roles where rolname = 'crier_tenant')`,
+		d.Pool(pg.Tenant).Config().ConnConfig.Database).Scan(&calls, &others)
+	if err != nil || calls != 5 || len(others) > 0 {
+		t.Fatalf("%d calls, besides %q, %v", calls, others, err)
+	}
+}
+
+func TestACallbacksErrorIsTold(t *testing.T) {
+	both(t, func(t *testing.T, d *pg.DB) {
+		org := uuid.New()
+		err := d.WriteOrg(t.Context(), org, func(b *pgx.Batch) {
+			b.Queue("delete from note where id = 9 returning id").QueryRow(func(row pgx.Row) error { var n int; return row.Scan(&n) })
+		})
+		if !pg.IsNoRows(err) {
+			t.Errorf("no row: %v", err)
+		}
+		mine := errors.New("mine")
+		err = d.WriteOrg(t.Context(), org, func(b *pgx.Batch) {
+			b.Queue(noteInsert, org, 1, 0).Exec(func(pgconn.CommandTag) error { return mine })
+		})
+		if n, e := count(t.Context(), d, org); !errors.Is(err, mine) || n != 1 || e != nil {
+			t.Errorf("an error after the fact: %v, and %d rows, %v", err, n, e)
+		}
+	})
+}

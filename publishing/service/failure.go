@@ -1,0 +1,79 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+)
+
+// failure turns a connector's error into an outcome.
+func (r *run) failure(ctx context.Context, x publishingstore.Publication, err error) Outcome {
+	out := r.outcome(x)
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		e = &connector.Error{Kind: connector.KindOf(err, x.Phase == "committing"), Public: "Something went wrong while publishing.", Err: err}
+	}
+	r.deps.Log.Warn("a post was not published", "org", r.w.Org, "post", r.w.Post, "part", x.Position, "phase", x.Phase, "attempt", r.w.Attempt, "error", e)
+	switch e.Kind {
+	case connector.KindUnknown:
+		out.Result, out.CallEnded = publishingstore.ResultUnknown, true
+	case connector.KindTransient:
+		out.Result, out.After, out.Error, out.Code = r.again(e)
+	case connector.KindReauth, connector.KindDisconnect:
+		out.Result, out.Error = r.park(ctx, e)
+	default:
+		out.Result, out.Error, out.Code = publishingstore.ResultError, e.Public, publishing.CodeRejected
+	}
+	if out.Result == publishingstore.ResultError {
+		out.Error = partly(r.w, x, out.Error)
+	}
+	return out
+}
+
+// again plans the next try of something that surely did not happen. It gives up rather than wait past the end of its time, since the channel waits with it.
+func (r *run) again(e *connector.Error) (publishingstore.Result, time.Duration, string, string) {
+	wait := max(e.After, Backoff(r.w.Attempt, rand.Float64()))
+	if r.w.Failing+wait <= r.cfg.BackoffFor {
+		return publishingstore.ResultRetry, wait, e.Public, ""
+	}
+	tries := "one try"
+	if r.w.Attempt > 1 {
+		tries = fmt.Sprintf("%d tries", r.w.Attempt)
+	}
+	said := fmt.Sprintf("Given up after %s: %s", tries, e.Public)
+	if e.After > r.cfg.BackoffFor {
+		said += fmt.Sprintf(" The platform asked to wait for %s.", e.After.Round(time.Second))
+	}
+	return publishingstore.ResultError, 0, said, publishing.CodeRetriesUsedUp
+}
+
+// The back-off between tries: it doubles from firstBackoff up to longestBackoff; half of it is jitter.
+const (
+	firstBackoff   = time.Second
+	longestBackoff = 5 * time.Minute
+)
+
+// Backoff is the wait after the nth try; jitter is a number from 0 to 1.
+func Backoff(attempt int, jitter float64) time.Duration {
+	top := longestBackoff
+	if attempt < 10 {
+		top = min(top, firstBackoff<<attempt)
+	}
+	return top/2 + time.Duration(float64(top/2)*jitter)
+}
+
+// park keeps the channel's posts back until somebody reconnects it; the post itself waits with them.
+func (r *run) park(ctx context.Context, e *connector.Error) (publishingstore.Result, string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slack)
+	defer cancel()
+	if err := r.store.Park(ctx, r.w.Channel.ID); err != nil {
+		r.deps.Log.Error("a channel could not be parked", "channel", r.w.Channel.ID, "error", err)
+	}
+	return publishingstore.ResultRetry, e.Public
+}

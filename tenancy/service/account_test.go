@@ -1,0 +1,211 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/platform/pg/local"
+	"crier/platform/schema"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/dbtest"
+)
+
+const password = "correct horse"
+
+func accounts(t *testing.T, db *pg.DB) *tenancyservice.Accounts {
+	t.Helper()
+	a, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func owner(t *testing.T, a *tenancyservice.Accounts, email string) tenancy.Principal {
+	t.Helper()
+	p, err := a.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "N", Password: password, Organization: "O"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func login(t *testing.T, a *tenancyservice.Accounts, email string) string {
+	t.Helper()
+	token, err := a.Login(t.Context(), email, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func TestTextsThatCannotBeStoredAreInvalid(t *testing.T) {
+	t.Parallel()
+	a := accounts(t, dbtest.Open(t))
+	p := owner(t, a, "a@example.com")
+	for name, bad := range map[string]string{"NUL": "a\x00b@example.com", "no UTF-8": "a\xff@example.com"} {
+		whole := tenancyservice.NewOwner{Email: "b@example.com", Name: "N", Password: password, Organization: "O"}
+		asEmail, asName, asOrganization := whole, whole, whole
+		asEmail.Email, asName.Name, asOrganization.Organization = bad, bad, bad
+		for what, n := range map[string]tenancyservice.NewOwner{"e-mail address": asEmail, "name": asName, "organization's name": asOrganization} {
+			_, err := a.CreateOwner(t.Context(), n)
+			var f *fault.Error
+			if !errors.As(err, &f) || f.Kind != fault.Invalid || !strings.Contains(f.Message, what) {
+				t.Errorf("an owner with %s in the %s: %v", name, what, err)
+			}
+		}
+		if _, err := a.CreateOrganization(t.Context(), p.Person, bad); !fault.Is(err, fault.Invalid) {
+			t.Errorf("an organization with %s: %v", name, err)
+		}
+		if _, _, err := a.CreateKey(t.Context(), p, bad); !fault.Is(err, fault.Invalid) {
+			t.Errorf("a key with %s: %v", name, err)
+		}
+		_, wrong := a.Login(t.Context(), "nobody@example.com", password)
+		if _, err := a.Login(t.Context(), bad, password); !fault.Is(err, fault.Invalid) || err.Error() != wrong.Error() {
+			t.Errorf("a log-in with %s: %v, a stranger's: %v", name, err, wrong)
+		}
+	}
+	owner(t, a, "b@example.com") // nothing of the refused ones was kept
+}
+
+func TestSessionFallsBackToTheFirstOrganization(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	a := accounts(t, db)
+	first, stranger := owner(t, a, "a@example.com"), owner(t, a, "b@example.com")
+	second, err := a.CreateOrganization(t.Context(), first.Person, "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	third, err := a.CreateOrganization(t.Context(), first.Person, "third")
+	if err != nil {
+		t.Fatal(err)
+	}
+	disable(t, db, third)
+	token := login(t, a, "a@example.com")
+	for name, c := range map[string]struct {
+		chosen string
+		want   tenancy.OrgID
+	}{
+		"no choice":                   {"", first.Org},
+		"the first":                   {first.Org.String(), first.Org},
+		"another of the person's":     {second.Org.String(), second.Org},
+		"one where they are disabled": {third.Org.String(), first.Org},
+		"somebody else's":             {stranger.Org.String(), first.Org},
+		"one that is gone":            {id.New[tenancy.OrgTag]().String(), first.Org},
+		"no id":                       {"undefined", first.Org},
+		"NUL":                         {"\x00", first.Org},
+	} {
+		if p, err := a.Session(t.Context(), token, c.chosen); err != nil || p.Org != c.want || p.Person != first.Person {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+	}
+	if _, err := a.Session(t.Context(), "no session", second.Org.String()); !fault.Is(err, fault.Unauthenticated) {
+		t.Errorf("an unknown session: %v", err)
+	}
+	disable(t, db, first)
+	if p, err := a.Session(t.Context(), token, first.Org.String()); err != nil || p.Org != second.Org {
+		t.Errorf("the first is disabled: %+v, %v", p, err)
+	}
+	disable(t, db, second)
+	if _, err := a.Session(t.Context(), token, second.Org.String()); !fault.Is(err, fault.Unauthenticated) {
+		t.Errorf("a member nowhere: %v", err)
+	}
+}
+
+func disable(t *testing.T, db *pg.DB, p tenancy.Principal) {
+	t.Helper()
+	err := db.WriteOrg(t.Context(), p.Org.UUID(), func(b *pgx.Batch) { b.Queue("update member set disabled = true where person_id = $1", p.Person) })
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSessionEndsWhenItIsNotUsed(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	a, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.Func(func() time.Time { return at })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := owner(t, a, "a@example.com")
+	token := login(t, a, "a@example.com")
+	for range 3 { // every use makes it live on
+		at = at.Add(tenancy.SessionIdle - time.Minute)
+		if got, err := a.Session(t.Context(), token, ""); err != nil || got.Org != p.Org {
+			t.Fatalf("%+v, %v", got, err)
+		}
+	}
+	at = at.Add(tenancy.SessionIdle + time.Minute)
+	if _, err := a.Session(t.Context(), token, ""); !fault.Is(err, fault.Unauthenticated) {
+		t.Fatalf("unused: %v", err)
+	}
+	token = login(t, a, "a@example.com")
+	if err := a.Logout(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Session(t.Context(), token, ""); !fault.Is(err, fault.Unauthenticated) {
+		t.Fatalf("logged out: %v", err)
+	}
+}
+
+func TestEverythingIsUnavailableWhilePostgresIsAway(t *testing.T) {
+	t.Parallel()
+	quiet := slog.New(slog.DiscardHandler)
+	s, err := local.Start(t.Context(), local.Config{Dir: t.TempDir(), Log: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 30*time.Second)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+	if err := schema.Migrate(t.Context(), schema.Config{URL: s.URL("crier")}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	a := accounts(t, dbtest.OpenURL(t, s.URL("crier")))
+	p := owner(t, a, "a@example.com")
+	token := login(t, a, "a@example.com")
+	_, key, err := a.CreateKey(t.Context(), p, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	for name, ask := range map[string]func() error{
+		"CreateOwner": func() error {
+			_, err := a.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: "b@example.com", Password: password})
+			return err
+		},
+		"CreateOrganization": func() error { _, err := a.CreateOrganization(t.Context(), p.Person, "x"); return err },
+		"Login":              func() error { _, err := a.Login(t.Context(), "a@example.com", password); return err },
+		"Session":            func() error { _, err := a.Session(t.Context(), token, ""); return err },
+		"Logout":             func() error { return a.Logout(t.Context(), token) },
+		"CreateKey":          func() error { _, _, err := a.CreateKey(t.Context(), p, "x"); return err },
+		"DeleteKey":          func() error { return a.DeleteKey(t.Context(), p, key.ID) },
+		"Authenticate": func() error {
+			_, err := a.Authenticate(t.Context(), tenancy.KeyPrefix+strings.Repeat("a", tenancy.KeyLength))
+			return err
+		},
+	} {
+		var f *fault.Error
+		if err := ask(); !errors.As(err, &f) || f.Kind != fault.Unavailable || f.RetryAfter <= 0 || f.Message == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
