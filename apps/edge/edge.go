@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,7 +54,7 @@ type Server struct {
 	sandbox  *sandbox
 
 	mu      sync.Mutex
-	ln      net.Listener
+	ln      *listener
 	stopped bool
 }
 
@@ -110,24 +111,25 @@ func (s *Server) build() {
 	s.app.Use(s.observe, s.recovering(), s.secureHeaders, s.cors())
 	s.table.Mount(s.app)
 	server := s.app.Server()
-	server.Handler = guardBodies(s.app.Handler(), s.refuseMethod)
+	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly)
 	server.HeaderReceived = s.patience
 	server.CloseOnShutdown = true
 }
 
 // Listen serves until Shutdown; it returns nil then, also when Shutdown came first.
 func (s *Server) Listen(ln net.Listener) error {
-	ln = &closeOnce{Listener: ln}
-	if !s.hold(ln) {
-		return ln.Close()
+	own := &listener{Listener: ln, open: map[*conn]struct{}{}}
+	if !s.hold(own) {
+		return own.Close()
 	}
-	if err := s.app.Listener(ln); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := s.app.Listener(own); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil
 }
 
-// Shutdown tells the health check, takes no new connections and waits for running requests until ctx ends.
+// Shutdown tells the health check, takes no new connections and waits for running requests until ctx ends. A request that is still being sent then, or an answer
+// that is still being read, has a moment to come to its end.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	s.mu.Lock()
@@ -137,29 +139,18 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if ln == nil {
 		return nil
 	}
+	patience := time.AfterFunc(shutdownPatience, ln.hurry)
+	defer patience.Stop()
 	// The server may not have begun to accept, and then knows nothing of the listener yet.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 
 // hold keeps the listener for Shutdown; false when Shutdown came first.
-func (s *Server) hold(ln net.Listener) bool {
+func (s *Server) hold(ln *listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ln = ln
 	return !s.stopped
-}
-
-// closeOnce is a listener that two may close.
-type closeOnce struct {
-	net.Listener
-	once sync.Once
-	err  error
-}
-
-// Close closes at the first call and answers the same to every other.
-func (l *closeOnce) Close() error {
-	l.once.Do(func() { l.err = l.Listener.Close() })
-	return l.err
 }
 
 // Drain makes the health check fail while everything else goes on, so that a balancer looks elsewhere before Shutdown.

@@ -49,6 +49,7 @@ type world struct {
 	err      error // what every call answers, when set
 	result   publishing.CreateResult
 	thread   publishing.Thread
+	began    atomic.Bool // an upload has reached its port
 	refused  atomic.Bool
 	sick     atomic.Bool
 	panics   atomic.Bool
@@ -136,6 +137,7 @@ func (c channels) Finish(_ context.Context, cmd publishing.FinishConnect) (publi
 type media struct{ *world }
 
 func (m media) Upload(_ context.Context, _ tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
+	m.began.Store(true)
 	n, err := io.Copy(io.Discard, r)
 	if err != nil {
 		return publishing.Medium{}, fault.Wrap(fault.Internal, "fake", "", err)

@@ -28,7 +28,7 @@ import (
 )
 
 // Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, secureHeaders, cors;
-// then what its route asks for: body, deadline, authentication (key or session), admission.
+// then what its route asks for: authentication (key or session) and admission before the body is read, and a deadline for the rest.
 
 const (
 	idleTimeout = time.Minute
@@ -36,24 +36,46 @@ const (
 )
 
 // guardBodies stands around everything, so that no answer, however early, leaves a part of a body to be taken for the next request.
-func guardBodies(next, unknownMethod fasthttp.RequestHandler) fasthttp.RequestHandler {
+func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error)) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		body := request.Start(ctx).Body
-		if slices.Contains(fiber.DefaultMethods, string(ctx.Method())) {
+		switch {
+		case ambiguous(ctx.Request.Header.RawHeaders()):
+			refuse(ctx, errAmbiguous)
+		case !slices.Contains(fiber.DefaultMethods, string(ctx.Method())):
+			refuse(ctx, fiber.ErrMethodNotAllowed)
+		default:
 			next(ctx)
-		} else {
-			unknownMethod(ctx)
 		}
 		body.Finish(ctx)
 	}
 }
 
-func (s *Server) refuseMethod(ctx *fasthttp.RequestCtx) {
+var errAmbiguous = fault.New(fault.Invalid, "edge.guardBodies", "The request says in more than one way where its body ends.")
+
+// ambiguous tells whether whoever stands before us may see the body end elsewhere than we do: more than one length or framing, or a framing besides a length.
+func ambiguous(headers []byte) bool {
+	lengths, framings := 0, 0
+	for line := range bytes.Lines(headers) {
+		name, _, _ := bytes.Cut(line, []byte(":"))
+		switch {
+		case bytes.EqualFold(name, []byte(fiber.HeaderContentLength)):
+			lengths++
+		case bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding)):
+			framings++
+		}
+	}
+	return lengths+framings > 1
+}
+
+// refuseEarly answers what no route may see, and lets nothing follow on the connection.
+func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	c := s.app.AcquireCtx(ctx)
 	defer s.app.ReleaseCtx(c)
-	if err := s.refuse(c, fiber.ErrMethodNotAllowed); err != nil {
-		ctx.SetStatusCode(http.StatusMethodNotAllowed)
+	if err := s.refuse(c, cause); err != nil {
+		ctx.SetStatusCode(http.StatusBadRequest)
 	}
+	ctx.SetConnectionClose()
 }
 
 // patience gives large bodies the time they need on the wire, and everything else little.
@@ -195,7 +217,9 @@ func (s *Server) key(c *fiber.Ctx) error {
 	if len(value) >= 7 && strings.EqualFold(value[:7], "Bearer ") {
 		return fault.New(fault.Unauthenticated, "edge.key", "Invalid API key: send it without Bearer.")
 	}
-	p, err := s.deps.Accounts.Authenticate(c.UserContext(), value)
+	ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
+	defer cancel()
+	p, err := s.deps.Accounts.Authenticate(ctx, value)
 	if err != nil {
 		return err
 	}

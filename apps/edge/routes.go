@@ -22,8 +22,8 @@ func (s *Server) routes() {
 	plain := s.table.With(s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout))
 
 	public := publicv1.Tables{
-		JSON:   plain.With(s.key, s.admit),
-		Create: s.table.With(s.body(s.cfg.PostLimit), s.deadline(s.cfg.Timeout), s.key, s.admit),
+		JSON:   s.table.With(s.key, s.admit, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout)),
+		Create: s.table.With(s.key, s.admit, s.body(s.cfg.PostLimit), s.deadline(s.cfg.Timeout)),
 		Stream: slow.With(s.key, s.admit),
 	}
 	api := s.publicAPI()

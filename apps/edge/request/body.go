@@ -88,7 +88,7 @@ func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) error {
 // so that nothing inside a body is ever taken for a request.
 func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	if b.err == nil && ctx.RequestBodyStream() != b.stream {
-		ctx.SetConnectionClose()
+		hangUp(ctx)
 		return
 	}
 	buf := make([]byte, 0)
@@ -100,7 +100,15 @@ func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 		left -= n
 	}
 	if !errors.Is(b.err, io.EOF) {
-		ctx.SetConnectionClose()
+		hangUp(ctx)
+	}
+}
+
+// hangUp closes the connection behind the answer, in a way that lets a client which is still sending read it.
+func hangUp(ctx *fasthttp.RequestCtx) {
+	ctx.SetConnectionClose()
+	if c, ok := ctx.Conn().(interface{ Linger() }); ok {
+		c.Linger()
 	}
 }
 
