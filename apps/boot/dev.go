@@ -174,8 +174,10 @@ func devAddress(lookup env.Lookup) string {
 	if v, ok := lookup("BASE_URL"); ok && v != "" {
 		return strings.TrimRight(v, "/")
 	}
-	if v, ok := lookup("PORT"); ok && v != "" {
-		return "http://localhost:" + v
+	if v, ok := lookup("PORT"); ok {
+		if port, err := strconv.ParseUint(v, 10, 16); err == nil { // a bad one is a fault of its own, and not of the address made of it
+			return "http://localhost:" + strconv.FormatUint(port, 10)
+		}
 	}
 	return "http://localhost:4000"
 }

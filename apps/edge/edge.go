@@ -108,7 +108,7 @@ func (s *Server) build() {
 		ErrorHandler: s.refuse, EnableTrustedProxyCheck: true,
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
-	s.app.Use(s.observe, s.recovering(), s.secureHeaders, s.cors())
+	s.app.Use(s.observe, s.recovering(), s.secureHeaders, s.cors(), s.storable)
 	s.table.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly)

@@ -31,7 +31,7 @@ func FuzzCreate(f *testing.F) {
 }
 
 func FuzzDate(f *testing.F) {
-	for _, seed := range []string{"2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05", "2026-01-02", "2026-01-02T03:04+05:30", "2026-01-02 03:04", "9999-12-31T23:59:59-23:59", "0000-01-01", "", "tomorrow", "2026-02-30"} {
+	for _, seed := range []string{"2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05", "2026-01-02", "2026-01-02T03:04+05:30", "2026-01-02 03:04", "9999-12-31T23:59:59-23:59", "2026-01-02T03:04:05 02:00", "2026-01-02 03:04:05 0200", "0000-01-01", "", "tomorrow", "2026-02-30"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -50,7 +50,7 @@ func FuzzDate(f *testing.F) {
 
 func FuzzList(f *testing.F) {
 	s := start(f, nil)
-	for _, seed := range []string{"page=0&limit=20", "page=&limit=", "startDate=2026-01-01&endDate=2026-01-02", "startDate=a", "page=-9223372036854775808", "page=1e3", "limit[]=1", "page=1&page=2", "%zz=1", "startDate=9999-12-31T23:59:59-23:59&endDate=9999-12-31", "customer=%00"} {
+	for _, seed := range []string{"page=0&limit=20", "page=&limit=", "startDate=2026-01-01&endDate=2026-01-02", "startDate=a", "page=-9223372036854775808", "page=1e3", "limit[]=1", "page=1&page=2", "%zz=1", "startDate=9999-12-31T23:59:59-23:59&endDate=9999-12-31", "customer=%00", "%00=1", "customer=%ff", "group=\u0000"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, query string) {

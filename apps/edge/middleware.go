@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"mime"
 	"net/http"
 	"net/netip"
 	"regexp"
@@ -25,9 +26,10 @@ import (
 	"crier/apps/edge/request"
 	"crier/platform/fault"
 	"crier/platform/telemetry"
+	"crier/publishing"
 )
 
-// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, secureHeaders, cors;
+// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, secureHeaders, cors, storable;
 // then what its route asks for: authentication (key or session) and admission before the body is read, and a deadline for the rest.
 
 const (
@@ -186,11 +188,27 @@ func (s *Server) cors() fiber.Handler {
 	})
 }
 
+// storable refuses addresses with characters that cannot be stored, so that none of them can name anything.
+func (s *Server) storable(c *fiber.Ctx) error {
+	if !publishing.Storable(string(c.Context().Path())) {
+		return fiber.ErrNotFound
+	}
+	for name, value := range c.Context().QueryArgs().All() {
+		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
+			return fault.New(fault.Invalid, "edge.storable", "The query holds a character that cannot be stored, such as NUL, or is not UTF-8.")
+		}
+	}
+	return c.Next()
+}
+
 // body reads a JSON body to its end before anything looks at the request.
 func (s *Server) body(limit int64) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
 			return c.Next()
+		}
+		if kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); c.Get(fiber.HeaderContentType) != "" && (err != nil || kind != fiber.MIMEApplicationJSON) {
+			return fault.New(fault.Invalid, "edge.body", "The body must be JSON: send it with Content-Type: application/json.")
 		}
 		if err := request.From(c.Context()).Body.Load(c.Context(), limit); err != nil {
 			return err

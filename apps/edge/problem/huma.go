@@ -58,7 +58,7 @@ func rule(d *huma.ErrorDetail) string {
 	}
 	words := d.Message
 	for _, swap := range [][2]string{
-		{"expected value to be one of", "must be one of"}, {"expected length", "must have a length"},
+		{"invalid integer", "must be an integer"}, {"invalid boolean", "must be true or false"}, {"expected value to be one of", "must be one of"}, {"expected length", "must have a length"},
 		{"expected ", "must be a "}, {"must be a integer", "must be an integer"}, {"must be a array", "must be an array"}, {"must be a object", "must be an object"},
 	} {
 		if rest, ok := strings.CutPrefix(words, swap[0]); ok {

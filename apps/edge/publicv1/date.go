@@ -1,9 +1,16 @@
 package publicv1
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // ParseDate reads ISO 8601 in the forms that clients send: with an offset, without one (then it is UTC), or the date alone (midnight UTC).
+// The plus of an offset may be a space, which is what an unescaped plus in a query becomes.
 func ParseDate(s string) (time.Time, bool) {
+	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
+		s = s[:i] + "+" + s[i+1:]
+	}
 	for _, layout := range []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
 		"2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04", time.DateOnly,

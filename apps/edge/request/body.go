@@ -80,6 +80,7 @@ func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) error {
 	if err != nil {
 		return err
 	}
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors begin a file with a byte order mark
 	ctx.Request.SetBodyStream(bytes.NewReader(data), len(data))
 	return nil
 }

@@ -59,16 +59,56 @@ func New(version, billing string) *Table {
 	cfg.DocsPath, cfg.SchemasPath, cfg.OpenAPIPath = "", "", ""
 	cfg.AllowAdditionalPropertiesByDefault = true
 	cfg.OnAddOperation = append(cfg.OnAddOperation, func(_ *huma.OpenAPI, op *huma.Operation) { describe(op) })
+	cfg.Components.Headers = headers()
 	t.api = humafiber.NewV2WithGroup(nil, collector{s: t.shared}, cfg)
 	return t
 }
 
-// describe moves huma's 422 to the 400 that is really answered.
+// describe says what huma does not know: its 422 is the 400 that is really answered, where there is anything to validate; the database may be away; and requests are counted.
 func describe(op *huma.Operation) {
 	if r, ok := op.Responses["422"]; ok {
 		delete(op.Responses, "422")
-		op.Responses["400"] = r
+		if slices.Contains(op.Errors, http.StatusBadRequest) {
+			op.Responses["400"] = r
+		}
 	}
+	if failed := op.Responses["500"]; failed != nil && op.Responses["503"] == nil {
+		away := *failed
+		away.Description = http.StatusText(http.StatusServiceUnavailable)
+		op.Responses["503"] = &away
+	}
+	counted := len(op.Security) > 0 && op.Security[0]["key"] != nil
+	for status, r := range op.Responses {
+		if counted && status != "401" {
+			header(r, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+		}
+		if status == "429" || status == "503" {
+			header(r, "Retry-After")
+		}
+	}
+}
+
+func header(r *huma.Response, names ...string) {
+	if r.Headers == nil {
+		r.Headers = map[string]*huma.Param{}
+	}
+	for _, name := range names {
+		r.Headers[name] = &huma.Param{Ref: "#/components/headers/" + name}
+	}
+}
+
+// headers are described once.
+func headers() map[string]*huma.Param {
+	out := map[string]*huma.Param{}
+	for name, doc := range map[string]string{
+		"X-RateLimit-Limit":     "Requests a minute that the organization may make.",
+		"X-RateLimit-Remaining": "Requests that are left of them.",
+		"X-RateLimit-Reset":     "When the count begins anew, in seconds since 1970.",
+		"Retry-After":           "Seconds to wait.",
+	} {
+		out[name] = &huma.Param{Description: doc, Schema: &huma.Schema{Type: huma.TypeInteger}}
+	}
+	return out
 }
 
 // collector is the router that huma sees.
