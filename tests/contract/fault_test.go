@@ -65,7 +65,9 @@ func TestPlatformFaults(t *testing.T) {
 		c := o.channel(t, "A")
 		r.fault(t, c, "rate_limit", posting(), m{"retryAfter": 9, "times": 1})
 		first := o.create(t, now(c.id, part("first")))
-		eventually(t, "a first try", func() bool { return slices.Contains(happened(o.get(t, "/posts/"+first).want(t, http.StatusOK).object(t)), "retried") }, func() any { return first })
+		eventually(t, "a first try", func() bool {
+			return slices.Contains(happened(o.get(t, "/posts/"+first).want(t, http.StatusOK).object(t)), "retried")
+		}, func() any { return first })
 		second := o.create(t, now(c.id, part("second")))
 		o.do(t, http.MethodDelete, "/posts/"+first, nil).want(t, http.StatusOK)
 		once(t, o, c, second, "second")
