@@ -4,9 +4,9 @@ package cluster
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -14,11 +14,11 @@ import (
 	"crier/platform/pg"
 )
 
-// Config of membership.
-type Config struct {
-	TTL  time.Duration `env:"LEASE, default=10s" doc:"How long a process that does not beat keeps its shards."`
-	Beat time.Duration `env:"BEAT, default=2s" doc:"How often a process renews its lease."`
-}
+// The roles of a process.
+const (
+	RoleEdge   = "edge"
+	RoleWorker = "worker"
+)
 
 // Lease is what this process may schedule now.
 type Lease struct {
@@ -27,27 +27,48 @@ type Lease struct {
 	Epochs []int64
 }
 
-// Member is this process in the cluster: it beats, and holds the shards that no living process owns.
+// Deps of a member. Changed is called when shards were gained, Lost when some were given away, before anybody else can have them; Refuses probes an address.
+type Deps struct {
+	DB      *pg.DB
+	Home    *Home
+	Log     *slog.Logger
+	Changed func()
+	Lost    func()
+	Refuses func(ctx context.Context, address string) bool
+}
+
+// Member is this process in the cluster: it beats, holds its share of the shards, and knows who holds the others.
 type Member struct {
 	ID      uuid.UUID
 	cfg     Config
+	deps    Deps
 	store   *clusterstore.Store
-	log     *slog.Logger
 	lease   atomic.Pointer[Lease]
-	changed func()
+	owners  atomic.Pointer[map[int16]owner]
+	seen    atomic.Int64
 	fenced  chan struct{}
 	stop    context.CancelFunc
 	done    sync.WaitGroup
+	leaving atomic.Bool
+	wake    chan struct{}
+	free    chan struct{} // closed when every shard was released
 }
 
-// Join makes this process a member and starts its beat. changed is called whenever shards were gained.
-func Join(ctx context.Context, cfg Config, db *pg.DB, home *Home, address string, roles []string, log *slog.Logger, changed func()) (*Member, error) {
-	m := &Member{ID: uuid.Must(uuid.NewV7()), cfg: cfg, store: clusterstore.New(db), log: log, changed: changed, fenced: make(chan struct{})}
+type owner struct {
+	id      uuid.UUID
+	address string
+}
+
+// Join makes this process a member and starts its beat. address is where its actors are reached, "" for nowhere.
+func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
+	id := uuid.Must(uuid.NewV7())
+	m := &Member{ID: id, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, id), fenced: make(chan struct{}), wake: make(chan struct{}, 1), free: make(chan struct{})}
 	m.lease.Store(&Lease{Holder: m.ID})
-	if err := m.store.Join(ctx, clusterstore.Node{ID: m.ID, Home: home.ID, Address: address, Roles: roles}, cfg.TTL); err != nil {
+	m.owners.Store(&map[int16]owner{})
+	if err := m.store.Join(ctx, clusterstore.Node{ID: m.ID, Home: deps.Home.ID, Address: address, Roles: cfg.Roles}, cfg.TTL); err != nil {
 		return nil, err
 	}
-	if err := m.acquire(ctx); err != nil {
+	if _, err := m.look(ctx); err != nil {
 		return nil, err
 	}
 	beat, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -59,63 +80,230 @@ func Join(ctx context.Context, cfg Config, db *pg.DB, home *Home, address string
 // Lease is what may be scheduled now; whether it still holds is decided by every claim itself.
 func (m *Member) Lease() Lease { return *m.lease.Load() }
 
+// Place tells who holds a shard: this process, or the address of another; neither when nobody does, or nobody who can be reached.
+func (m *Member) Place(shard int16) (address string, here bool) {
+	o := (*m.owners.Load())[shard]
+	return o.address, o.id == m.ID
+}
+
+// Seen is how many living processes there are.
+func (m *Member) Seen() int { return int(m.seen.Load()) }
+
 // Fenced is closed when the cluster has declared this process gone: it must end and start anew.
 func (m *Member) Fenced() <-chan struct{} { return m.fenced }
 
+// calm is how often the shards are looked at although nothing was told.
+const calm = 5
+
 func (m *Member) run(ctx context.Context) {
-	tick := time.NewTicker(m.cfg.Beat)
-	defer tick.Stop()
 	for beats := 1; ; beats++ {
-		select {
-		case <-ctx.Done():
+		told := m.rest(ctx)
+		if ctx.Err() != nil {
 			return
-		case <-tick.C:
 		}
-		if !m.beat(ctx, beats%3 == 0) {
+		if !m.beat(ctx, told || beats%calm == 0) {
 			close(m.fenced)
 			return
 		}
 	}
 }
 
-// beat renews the lease, and now and then looks for orphaned shards. Postgres being away is no reason to end: nothing can be claimed meanwhile.
+// rest waits until the next beat, or until something was told.
+func (m *Member) rest(ctx context.Context) bool {
+	wait, cancel := context.WithTimeout(ctx, m.cfg.Beat)
+	defer cancel()
+	woken := make(chan bool, 1)
+	go func() {
+		select {
+		case <-m.wake:
+			cancel()
+			woken <- true
+		case <-wait.Done():
+			woken <- false
+		}
+	}()
+	told := m.store.Wait(wait)
+	cancel()
+	return <-woken || told
+}
+
+// beat renews the lease, and looks at the shards when there is reason to. Postgres being away is no reason to end: nothing can be claimed meanwhile.
 func (m *Member) beat(ctx context.Context, look bool) bool {
 	call, cancel := context.WithTimeout(ctx, m.cfg.TTL)
 	defer cancel()
-	known, lapsed, err := m.store.Beat(call, m.ID, m.cfg.TTL)
+	found, err := m.store.Beat(call, m.cfg.TTL)
 	if err != nil {
 		if ctx.Err() == nil {
-			m.log.Warn("the lease could not be renewed", "error", err)
+			m.deps.Log.Warn("the lease could not be renewed", "error", err)
 		}
 		return true
 	}
-	if !known {
-		m.log.Error("this process was declared gone by the cluster")
+	if !found.Known {
+		m.deps.Log.Error("this process was declared gone by the cluster")
 		m.lease.Store(&Lease{Holder: m.ID})
 		return false
 	}
-	if lapsed {
-		m.log.Warn("the lease had lapsed; going on under new epochs")
+	if found.Lapsed {
+		m.deps.Log.Warn("the lease had lapsed; going on under new epochs")
 	}
-	if lapsed || look {
-		if err := m.acquire(call); err != nil {
-			m.log.Warn("shards could not be looked up", "error", err)
-		}
+	if !look && !found.Lapsed && !found.Fresh && !found.Orphans {
+		return true
+	}
+	if err := m.settle(call); err != nil && ctx.Err() == nil {
+		m.deps.Log.Warn("shards could not be looked up", "error", err)
 	}
 	return true
 }
 
-func (m *Member) acquire(ctx context.Context) error {
-	held, err := m.store.Acquire(ctx, m.ID)
+// settle looks, and looks again soon while shards are on their way.
+func (m *Member) settle(ctx context.Context) error {
+	if m.leaving.Load() && !closed(m.free) {
+		if err := m.store.Release(ctx); err != nil {
+			return err
+		}
+		m.hold(nil, nil)
+		close(m.free)
+	}
+	moving, err := m.look(ctx)
+	if moving {
+		m.nudge()
+	}
+	return err
+}
+
+func closed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+func (m *Member) nudge() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// look brings the shards nearer to how they should be shared, and learns who holds what.
+func (m *Member) look(ctx context.Context) (moving bool, err error) {
+	nodes, shards, err := m.store.View(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	before := len(m.Lease().Shards)
-	m.lease.Store(&Lease{Holder: m.ID, Shards: held.Shards, Epochs: held.Epochs})
-	if len(held.Shards) > before && m.changed != nil {
-		m.changed()
+	m.bury(ctx, nodes)
+	take, give := plan(m.ID, nodes, shards)
+	if len(give) > 0 {
+		m.hold(keep(shards, m.ID, give), nil)
+		if err := m.store.Give(ctx, give); err != nil {
+			return true, err
+		}
 	}
-	return nil
+	if len(take) > 0 {
+		if err := m.store.Take(ctx, take); err != nil {
+			return true, err
+		}
+	}
+	if len(take)+len(give) > 0 {
+		if nodes, shards, err = m.store.View(ctx); err != nil {
+			return true, err
+		}
+	}
+	m.hold(keep(shards, m.ID, nil), where(nodes, shards))
+	return len(give) > 0, nil
+}
+
+func keep(shards []clusterstore.Shard, me uuid.UUID, except []int16) (out []clusterstore.Shard) {
+	for _, s := range shards {
+		if s.Owner == me && !slices.Contains(except, s.Shard) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func where(nodes []clusterstore.Node, shards []clusterstore.Shard) *view {
+	known := map[uuid.UUID]string{}
+	for _, n := range nodes {
+		if n.Alive {
+			known[n.ID] = n.Address
+		}
+	}
+	v := view{alive: len(known), owners: map[int16]owner{}}
+	for _, s := range shards {
+		if address, ok := known[s.Owner]; ok {
+			v.owners[s.Shard] = owner{s.Owner, address}
+		}
+	}
+	return &v
+}
+
+type view struct {
+	alive  int
+	owners map[int16]owner
+}
+
+// hold makes shards the ones that this process schedules. A nil view keeps what is known of the others.
+func (m *Member) hold(mine []clusterstore.Shard, v *view) {
+	next := &Lease{Holder: m.ID}
+	now := map[int16]owner{}
+	for _, s := range mine {
+		next.Shards, next.Epochs = append(next.Shards, s.Shard), append(next.Epochs, s.Epoch)
+		now[s.Shard] = owner{id: m.ID}
+	}
+	others := *m.owners.Load()
+	if v != nil {
+		others = v.owners
+		m.seen.Store(int64(v.alive))
+	}
+	for shard, o := range others {
+		if o.id != m.ID {
+			now[shard] = o
+		}
+	}
+	before := m.Lease().Shards
+	m.lease.Store(next)
+	m.owners.Store(&now)
+	if lost := slices.ContainsFunc(before, func(s int16) bool { return !slices.Contains(next.Shards, s) }); lost && m.deps.Lost != nil {
+		m.deps.Lost()
+	}
+	if gained := slices.ContainsFunc(next.Shards, func(s int16) bool { return !slices.Contains(before, s) }); gained && m.deps.Changed != nil {
+		m.deps.Changed()
+	}
+}
+
+// bury forgets processes that are proved gone: their lease is over, nobody holds their lock, and nothing listens at their address any more.
+// A process that is only stopped still accepts; a lock alone may have gone with a restart of Postgres.
+func (m *Member) bury(ctx context.Context, nodes []clusterstore.Node) {
+	for _, n := range nodes {
+		if n.Alive || n.Address == "" || m.deps.Refuses == nil {
+			continue
+		}
+		if locked, err := m.store.Locked(ctx, n.ID); err != nil || locked || !m.deps.Refuses(ctx, n.Address) {
+			continue
+		}
+		if err := m.store.Bury(ctx, n.ID); err != nil {
+			m.deps.Log.Warn("a process that is gone could not be forgotten", "node", n.ID, "error", err)
+			continue
+		}
+		m.deps.Log.Info("a process is gone", "node", n.ID, "address", n.Address)
+	}
+}
+
+// Release gives every shard to the others, at once; the process stays a member for what it has under way.
+func (m *Member) Release(ctx context.Context) error {
+	m.leaving.Store(true)
+	m.nudge()
+	select {
+	case <-m.free:
+		return nil
+	case <-m.fenced:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Leave stops the beat and gives the shards back.
@@ -123,7 +311,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()
 	m.lease.Store(&Lease{Holder: m.ID})
-	if err := m.store.Leave(ctx, m.ID); err != nil {
+	if err := m.store.Leave(ctx); err != nil {
 		return err
 	}
 	return m.store.Close(ctx)

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-var quick = cluster.Config{TTL: 3 * time.Second, Beat: 50 * time.Millisecond}
+var quick = cluster.Config{TTL: 3 * time.Second, Beat: 50 * time.Millisecond, Roles: []string{cluster.RoleWorker}}
 
 func home(t *testing.T, dir string) *cluster.Home {
 	t.Helper()
@@ -34,7 +34,8 @@ func home(t *testing.T, dir string) *cluster.Home {
 
 func join(t *testing.T, cfg cluster.Config, db *pg.DB, h *cluster.Home) *cluster.Member {
 	t.Helper()
-	m, err := cluster.Join(t.Context(), cfg, db, h, "", []string{"worker"}, slog.New(slog.DiscardHandler), nil)
+	cfg.Roles = []string{cluster.RoleWorker}
+	m, err := cluster.Join(t.Context(), cfg, "", cluster.Deps{DB: db, Home: h, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,6 +87,7 @@ func TestASuccessorOnTheSameHomeTakesOverAtOnce(t *testing.T) {
 	h := home(t, dir)
 	slow := cluster.Config{TTL: time.Hour, Beat: time.Hour}
 	dead := join(t, slow, db, h)
+	epoch := dead.Lease().Epochs[0]
 	if err := h.Close(); err != nil { // as the kernel does for a killed process
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func TestASuccessorOnTheSameHomeTakesOverAtOnce(t *testing.T) {
 	if n := len(next.Lease().Shards); n != tenancy.Shards {
 		t.Fatalf("holds %d shards", n)
 	}
-	if next.Lease().Epochs[0] <= dead.Lease().Epochs[0] {
+	if next.Lease().Epochs[0] <= epoch {
 		t.Fatal("the epoch did not grow")
 	}
 	leave(t, dead)
@@ -147,5 +149,12 @@ func TestAHomeIsHeldByOneProcessOnly(t *testing.T) {
 	}
 	if again := home(t, dir); again.ID != first.ID {
 		t.Fatal("the home changed its id")
+	}
+}
+
+func query(t *testing.T, db *pg.DB, into any, sql string, args ...any) {
+	t.Helper()
+	if err := db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), sql, args...).Scan(into) }); err != nil {
+		t.Fatal(err)
 	}
 }

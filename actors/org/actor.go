@@ -7,6 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/asynkron/protoactor-go/cluster"
+	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"crier/actors/ratelimit"
 	"crier/platform/clock"
@@ -20,10 +22,8 @@ type Dispatcher interface {
 	Offer(org tenancy.OrgID, permits int)
 }
 
-// The messages. They carry ids, numbers and times, never content; any of them may be lost or come twice.
+// The messages within a process; wire.go has the others. They carry ids, numbers and times, never content; any of them may be lost or come twice.
 type (
-	admit  struct{}
-	nudge  struct{ due time.Time }
 	tick   struct{}
 	expire struct{}
 	// granted answers an offer: so many posts were claimed, and after wait there is more (negative = nothing more is known).
@@ -33,6 +33,8 @@ type (
 	}
 	// done says that claimed posts have ended.
 	done struct{ posts int }
+	// leave says that the organization's shard belongs to another process: whatever comes now is told so.
+	leave struct{}
 )
 
 const (
@@ -57,6 +59,7 @@ type organization struct {
 	offered bool
 	again   bool // something came up while an offer was out
 	idle    *time.Timer
+	left    bool
 }
 
 // Receive never blocks and never panics out: a fault in here must not stop an organization.
@@ -65,22 +68,31 @@ func (o *organization) Receive(ctx actor.Context) {
 		if r := recover(); r != nil {
 			o.log.Error("an organization's actor failed", "org", o.org, "panic", r)
 			if ctx.Sender() != nil {
-				ctx.Respond(Admission{Allowed: true, Limit: o.cfg.Limit, Remaining: 0, Reset: o.clock.Now().Add(ratelimit.Span)})
+				o.respond(ctx, Admission{Allowed: true, Limit: o.cfg.Limit, Remaining: 0, Reset: o.clock.Now().Add(ratelimit.Span)})
 			}
 		}
 	}()
+	if o.left {
+		if _, asked := ctx.Message().(*emptypb.Empty); asked {
+			ctx.Respond(moved())
+		}
+		return
+	}
 	switch m := ctx.Message().(type) {
 	case *cluster.ClusterInit:
 		o.org, _ = id.Parse[tenancy.OrgTag](m.Identity.Identity)
 		o.rest(ctx)
 	case *actor.Stopping:
 		o.stop()
-	case admit:
-		ctx.Respond(o.admit())
+	case *emptypb.Empty:
+		o.respond(ctx, o.admit())
 		o.rest(ctx)
-	case nudge:
-		o.arm(ctx, m.due.Sub(o.clock.Now().Add(o.skew())))
+	case *timestamppb.Timestamp:
+		o.arm(ctx, m.AsTime().Sub(o.clock.Now().Add(o.skew())))
 		o.rest(ctx)
+	case leave:
+		o.left = true
+		o.stop()
 	case tick:
 		o.armed = time.Time{}
 		o.offer()
@@ -94,6 +106,20 @@ func (o *organization) Receive(ctx actor.Context) {
 	case expire:
 		o.passivate(ctx)
 	}
+}
+
+// respond answers a caller of this process as it is, and one of another in what travels.
+func (o *organization) respond(ctx actor.Context, a Admission) {
+	if s := ctx.Sender(); s == nil || s.Address == ctx.ActorSystem().Address() {
+		ctx.Respond(a)
+		return
+	}
+	answer, err := toWire(a)
+	if err != nil {
+		o.log.Error("an admission cannot be sent", "org", o.org, "error", err)
+		return
+	}
+	ctx.Respond(answer)
 }
 
 func (o *organization) admit() Admission {

@@ -12,6 +12,7 @@ import (
 	"crier/actors/cluster"
 	"crier/actors/ratelimit"
 	"crier/platform/clock"
+	"crier/platform/id"
 	"crier/tenancy"
 )
 
@@ -31,24 +32,47 @@ type Client struct {
 	skew     atomic.Int64
 	mu       sync.Mutex
 	fallback map[tenancy.OrgID]*ratelimit.Window
+	moved    atomic.Int64
+	alone    atomic.Int64
 }
 
 // New makes the actor host and its client. dispatch is asked by the actors; it may be set up later than the first request.
-func New(cfg Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) *Client {
-	client := &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}}
-	client.host = cluster.NewHost("org", func() actor.Actor {
+func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) (client *Client, err error) {
+	client = &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}}
+	client.host, err = cluster.NewHost(net, cluster.Kind{Name: "org", Moved: leave{}, Shard: shard, Produce: func() actor.Actor {
 		return &organization{cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log}
-	}, log)
-	return client
+	}}, log)
+	return client, err
 }
+
+func shard(identity string) (int16, bool) {
+	organization, ok := id.Parse[tenancy.OrgTag](identity)
+	return int16(tenancy.Shard(organization)), ok
+}
+
+// Address is where other processes reach this one's organizations, "" when alone.
+func (c *Client) Address() string { return c.host.Address() }
+
+// Locate tells where organizations live; without it all of them are here.
+func (c *Client) Locate(place func(shard int16) (address string, here bool)) { c.host.Locate(place) }
+
+// Evict stops the actors of organizations that live elsewhere by now.
+func (c *Client) Evict() { c.host.Evict() }
 
 // Admit counts one request of the organization. When its actor cannot be reached within the budget, a window of this node decides, so that a dead node refuses nobody.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
-	answer, err := c.host.Request(organization.String(), admit{}, c.cfg.Budget)
-	if a, ok := answer.(Admission); ok && err == nil {
+	name := organization.String()
+	answer, err := c.host.Request(name, admit(), c.cfg.Budget)
+	if isMoved(answer) {
+		c.moved.Add(1)
+		c.host.Forget(name)
+		answer, err = c.host.Request(name, admit(), c.cfg.Budget)
+	}
+	if a, ok := fromWire(answer); ok && err == nil {
 		return a
 	}
-	c.host.Forget(organization.String())
+	c.host.Forget(name)
+	c.alone.Add(1)
 	c.log.Warn("an organization's actor did not answer; this node admits by itself", "org", organization, "error", err)
 	return c.admitHere(organization)
 }
@@ -74,7 +98,7 @@ func (c *Client) admitHere(organization tenancy.OrgID) Admission {
 // Wake tells the actor when something is due. What is far away is left to the sweep.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
-		c.host.Send(organization.String(), nudge{due})
+		c.host.Send(organization.String(), nudge(due))
 	}
 }
 
@@ -84,17 +108,17 @@ func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Tim
 	if next != nil {
 		wait = max(0, next.Sub(now))
 	}
-	c.host.Send(organization.String(), granted{claimed, wait})
+	c.host.SendHere(organization.String(), granted{claimed, wait})
 }
 
 // Refused answers an offer that could not be looked at: ask again after wait.
 func (c *Client) Refused(organization tenancy.OrgID, wait time.Duration) {
-	c.host.Send(organization.String(), granted{0, wait})
+	c.host.SendHere(organization.String(), granted{0, wait})
 }
 
 // Done says that posts of the organization have ended.
 func (c *Client) Done(organization tenancy.OrgID, posts int) {
-	c.host.Send(organization.String(), done{posts})
+	c.host.SendHere(organization.String(), done{posts})
 }
 
 // SetNow tells the database's time, just read.
@@ -105,6 +129,12 @@ func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
 // Close stops every actor.
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
+
+// Moved is how often an organization was found to live elsewhere by now.
+func (c *Client) Moved() int64 { return c.moved.Load() }
+
+// Alone is how often this process had to admit by itself.
+func (c *Client) Alone() int64 { return c.alone.Load() }
 
 // Awake is how many organizations have a living actor here.
 func (c *Client) Awake() int { return c.host.Len() }

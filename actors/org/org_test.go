@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"crier/actors/cluster"
 	"crier/actors/org"
 	"crier/platform/clock"
 	"crier/platform/id"
@@ -38,7 +39,10 @@ func start(t *testing.T, cfg org.Config) (*org.Client, *desk) {
 	if cfg.Budget == 0 {
 		cfg.Budget = 250 * time.Millisecond
 	}
-	c := org.New(cfg, clock.System{}, slog.New(slog.DiscardHandler), d)
+	c, err := org.New(cfg, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), d)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c, d
 }
 

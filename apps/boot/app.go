@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -68,18 +69,22 @@ func New(cfg Config, log *slog.Logger) *App {
 
 // Start brings every part up, in order; on an error, what was up is down again.
 func (a *App) Start(ctx context.Context) error {
-	err := a.group.Start(ctx,
-		lifecycle.Part{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
-		lifecycle.Part{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
-		lifecycle.Part{Name: "postgres", Start: a.openPostgres, Stop: func(context.Context) error { a.db.Close(); return nil }},
-		lifecycle.Part{Name: "redis", Start: a.openRedis, Stop: func(context.Context) error { return a.redis.Close() }},
-		lifecycle.Part{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
-		lifecycle.Part{Name: "services", Start: a.openServices, Stop: a.closeServices},
-		lifecycle.Part{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
-		lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second},
-		lifecycle.Part{Name: "edge", Start: a.serve, Stop: a.stopServing, Timeout: 10 * time.Second},
-	)
-	if err != nil {
+	parts := []lifecycle.Part{
+		{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
+		{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
+		{Name: "postgres", Start: a.openPostgres, Stop: func(context.Context) error { a.db.Close(); return nil }},
+		{Name: "redis", Start: a.openRedis, Stop: func(context.Context) error { return a.redis.Close() }},
+		{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
+		{Name: "services", Start: a.openServices, Stop: a.closeServices},
+		{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
+	}
+	if a.cfg.Cluster.Has(cluster.RoleWorker) {
+		parts = append(parts, lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second})
+	}
+	if a.cfg.Cluster.Has(cluster.RoleEdge) {
+		parts = append(parts, lifecycle.Part{Name: "edge", Start: a.serve, Stop: a.stopServing, Timeout: 10 * time.Second})
+	}
+	if err := a.group.Start(ctx, parts...); err != nil {
 		return errors.Join(err, a.Close())
 	}
 	a.health.SetReady(true)
@@ -91,13 +96,34 @@ func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
 // Close stops everything in the reverse order: no new posts and no new requests first, then posts under way, then what they stand on.
 func (a *App) Close() error {
-	a.health.SetReady(false)
-	if a.worker != nil {
-		a.worker.Quiesce()
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopWithin)
 	defer cancel()
+	if a.health.Ready() {
+		a.quit(ctx)
+	}
 	return a.group.Stop(ctx)
+}
+
+// releaseTime is what giving the organizations to the others may take: the others find out by themselves, only later.
+const releaseTime = 2 * time.Second
+
+// quit lets others take over: they get the organizations at once, and what goes between clients and processes has time to see that this one is going.
+func (a *App) quit(ctx context.Context) {
+	a.health.SetReady(false)
+	a.edge.Drain()
+	a.worker.Quiesce()
+	release, cancel := context.WithTimeout(ctx, releaseTime)
+	defer cancel()
+	if err := a.member.Release(release); err != nil {
+		a.log.Warn("the organizations could not be given away; others take them when the lease is over", "error", err)
+	}
+	delay := time.NewTimer(a.cfg.DrainDelay)
+	defer delay.Stop()
+	select {
+	case <-delay.C:
+	case <-a.member.Fenced():
+	case <-ctx.Done():
+	}
 }
 
 // Addr is where the service listens.
@@ -118,7 +144,7 @@ func (a *App) openHome(context.Context) (err error) {
 
 func (a *App) serveMetrics(ctx context.Context) (err error) {
 	if a.cfg.Telemetry.Listen != "" {
-		a.private, err = telemetry.Serve(ctx, a.cfg.Telemetry.Listen, a.registry, a.log)
+		a.private, err = telemetry.Serve(ctx, a.cfg.Telemetry.Listen, a.registry, a.health, a.log)
 	}
 	return err
 }
@@ -166,7 +192,7 @@ func (a *App) openRedis(ctx context.Context) (err error) {
 }
 
 func (a *App) openFiles(context.Context) (err error) {
-	a.blobs, err = blob.NewDisk(filepath.Join(a.cfg.Home, "files"))
+	a.blobs, err = blob.NewDisk(cmp.Or(a.cfg.Files, filepath.Join(a.cfg.Home, "files")))
 	if err == nil {
 		a.health.Add("files", a.blobs.Check)
 	}
@@ -207,7 +233,9 @@ func (a *App) openServices(ctx context.Context) error {
 	}
 	a.cfg.Publishing.BaseURL = a.cfg.Edge.BaseURL
 	dispatch := &dispatcher{}
-	a.actors = org.New(a.cfg.Actors, clock.System{}, a.log, dispatch)
+	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {
+		return err
+	}
 	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
 	publisher := publishingservice.NewPublisher(a.cfg.Publishing, deps)
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
@@ -239,13 +267,18 @@ func (a *App) closeServices(ctx context.Context) error {
 }
 
 func (a *App) join(ctx context.Context) (err error) {
-	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.db, a.home, "", []string{"edge", "worker"}, a.log, func() { a.worker.SweepNow() })
+	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.actors.Address(), cluster.Deps{
+		DB: a.db, Home: a.home, Log: a.log, Refuses: outbound.Refuses, Changed: a.worker.SweepNow, Lost: a.actors.Evict,
+	})
 	if err != nil {
 		return err
 	}
+	if a.actors.Address() != "" {
+		a.actors.Locate(a.member.Place)
+	}
 	a.health.Add("cluster", func(context.Context) error {
-		if len(a.member.Lease().Shards) == 0 {
-			return errors.New("no shards are held")
+		if a.member.Seen() == 0 {
+			return errors.New("no process is seen")
 		}
 		return nil
 	})

@@ -21,8 +21,10 @@ import (
 // Config is the sum of the packages' own.
 type Config struct {
 	Home       string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
+	Files      string        `env:"FILES_DIR" doc:"Folder for uploads; several processes need one that they share. CRIER_HOME/files when not set."`
 	RedisURL   string        `env:"REDIS_URL" doc:"Redis, shared by all nodes; in process when not set."`
 	SandboxURL string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox); the sandbox platform is offered only when set."`
+	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long requests are still answered after /health says that the process is stopping."`
 	StopWithin time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
 	Postgres   pg.Config
 	Edge       edge.Config
@@ -56,7 +58,7 @@ func (c Config) Validate() error {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
 		}
 	}
-	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime, "BACKOFF_FOR": c.Publishing.BackoffFor} {
+	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime, "BACKOFF_FOR": c.Publishing.BackoffFor, "DRAIN_DELAY": c.DrainDelay} {
 		if d < 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
 		}

@@ -111,7 +111,7 @@ func (s *Server) build() {
 	s.app.Use(s.observe, s.recovering(), s.secureHeaders, s.cors(), s.storable)
 	s.table.Mount(s.app)
 	server := s.app.Server()
-	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly)
+	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
 	server.HeaderReceived = s.patience
 	server.CloseOnShutdown = true
 }

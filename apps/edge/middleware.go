@@ -38,7 +38,7 @@ const (
 )
 
 // guardBodies stands around everything, so that no answer, however early, leaves a part of a body to be taken for the next request.
-func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error)) fasthttp.RequestHandler {
+func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error), draining func() bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		body := request.Start(ctx).Body
 		switch {
@@ -50,6 +50,9 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 			next(ctx)
 		}
 		body.Finish(ctx)
+		if draining() {
+			ctx.SetConnectionClose() // so that no client sends a request into a connection that is about to end
+		}
 	}
 }
 

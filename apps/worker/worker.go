@@ -3,6 +3,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -69,6 +70,7 @@ type Worker struct {
 	ready  chan struct{} // an offer or a permit came in
 	sweep  chan struct{}
 	finish chan ended
+	quiet  chan struct{} // closed when nothing more is claimed
 	over   chan struct{} // closed when the time for a clean stop is up
 
 	claims  sync.WaitGroup // the loops that start work
@@ -87,7 +89,7 @@ type ended struct {
 
 // New makes a worker. It is the Dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
-	return &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), over: make(chan struct{})}
+	return &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: make(chan struct{}), over: make(chan struct{})}
 }
 
 // Start begins to claim and to sweep; the first sweep is at once.
@@ -103,13 +105,15 @@ func (w *Worker) Start(ctx context.Context) {
 	w.ending.Go(w.finishLoop)
 }
 
-// Quiesce claims nothing more; posts under way go on. The time that Stop gives them begins here.
+// Quiesce claims nothing more. Calls under way go on, and the time that Stop gives them begins here; a post that only waits for its platform goes back, to be
+// taken up by another process.
 func (w *Worker) Quiesce() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stop != nil && w.stopped.IsZero() {
 		w.stopped = w.deps.Clock.Now()
 		w.stop()
+		close(w.quiet)
 	}
 }
 
@@ -291,6 +295,9 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 	w.release(1)
 }
 
+// ErrQuiet ends the waiting of a post when the process is about to stop.
+var ErrQuiet = errors.New("the worker is stopping")
+
 // yield waits without a permit.
 func (w *Worker) yield(ctx context.Context, d time.Duration) error {
 	w.release(1)
@@ -300,6 +307,8 @@ func (w *Worker) yield(ctx context.Context, d time.Duration) error {
 	select {
 	case <-t.C:
 		return nil
+	case <-w.quiet:
+		return ErrQuiet
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -5,6 +5,7 @@ create table node (
   home       uuid not null,                           -- the data folder, which one process holds at a time
   address    text not null,
   roles      text[] not null,
+  leaving    boolean not null default false,          -- it finishes what it has and takes nothing new
   started_at timestamptz not null default now(),
   expires_at timestamptz not null
 );

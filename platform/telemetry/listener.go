@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net"
@@ -21,7 +22,7 @@ func NewRegistry() *prometheus.Registry {
 	return reg
 }
 
-// Listener serves /metrics and /debug/pprof/ on an address of its own, never on the public one.
+// Listener serves /metrics, /health and /debug/pprof/ on an address of its own, never on the public one.
 type Listener struct {
 	ln     net.Listener
 	server *http.Server
@@ -29,13 +30,23 @@ type Listener struct {
 }
 
 // Serve listens on addr (host:port, port 0 picks one) and serves until Stop.
-func Serve(ctx context.Context, addr string, reg *prometheus.Registry, log *slog.Logger) (*Listener, error) {
+func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *Health, log *slog.Logger) (*Listener, error) {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
+		checks, healthy := health.Check(r.Context())
+		w.Header().Set("Content-Type", "application/json")
+		if !healthy {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		if err := json.NewEncoder(w).Encode(map[string]any{"checks": checks}); err != nil {
+			log.WarnContext(r.Context(), "a health answer could not be sent", "error", err)
+		}
+	})
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)

@@ -84,7 +84,7 @@ func TestListenerServesMetricsAndProfiles(t *testing.T) {
 	posts := prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_posts_total", Help: "Posts."})
 	reg.MustRegister(posts)
 	posts.Add(3)
-	l, err := Serve(t.Context(), "127.0.0.1:0", reg, slog.New(slog.DiscardHandler))
+	l, err := Serve(t.Context(), "127.0.0.1:0", reg, NewHealth(time.Second, nil), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func TestListenerServesMetricsAndProfiles(t *testing.T) {
 		}
 	}
 	client.CloseIdleConnections()
-	if _, err := Serve(t.Context(), l.Addr(), reg, slog.Default()); err == nil {
+	if _, err := Serve(t.Context(), l.Addr(), reg, NewHealth(time.Second, nil), slog.Default()); err == nil {
 		t.Error("a taken address is no error")
 	}
 	if err := l.Stop(t.Context()); err != nil {

@@ -85,9 +85,10 @@ with ` + leased + `, want as (
 select org_id, id, channel_id, claim_token, attempt, due from taken`
 
 const nextDue = `-- publishing.NextDue
+with ` + leased + `
 select q.org_id, min(greatest(h.due, h.not_before, q.not_before)), now()
-from channel_queue q ` + headOf + `
-where q.org_id = any($1) and not q.parked and not q.paused
+from channel_queue q join held on held.shard = q.shard ` + headOf + `
+where q.org_id = any($4) and not q.parked and not q.paused
 group by q.org_id`
 
 // Round is what a claim brought.
@@ -112,7 +113,7 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Dura
 			})
 			return err
 		})
-		b.Queue(nextDue, orgs).Query(func(rows pgx.Rows) error {
+		b.Queue(nextDue, l.Shards, l.Epochs, l.Holder, orgs).Query(func(rows pgx.Rows) error {
 			defer rows.Close()
 			for rows.Next() {
 				var org tenancy.OrgID

@@ -72,6 +72,8 @@ var vendors = []door{
 	{path: "github.com/modelcontextprotocol/go-sdk/", from: []string{"apps/edge/mcp"}},
 	{path: "github.com/alecthomas/kong", from: []string{"apps/boot"}},
 	{path: "github.com/asynkron/protoactor-go/", from: []string{"actors/org", "actors/cluster", "apps/worker", "apps/boot"}},
+	{path: "google.golang.org/protobuf/types/known/", from: []string{"actors/org", "actors/cluster"}},
+	{path: "google.golang.org/grpc", from: []string{"actors/cluster"}},
 	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/schema", "platform/jobs", "*/store", "actors/cluster/store"}},
 	{path: "github.com/pressly/goose/", from: []string{"platform/schema"}},
 	{path: "github.com/riverqueue/river", from: []string{"platform/jobs"}},

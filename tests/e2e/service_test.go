@@ -92,6 +92,12 @@ func (s *service) organize(t *testing.T) {
 
 func (s *service) login(t *testing.T) {
 	t.Helper()
+	s.loginAs(t, email)
+}
+
+func (s *service) loginAs(t *testing.T, email string) {
+	t.Helper()
+	s.session = ""
 	resp := s.do(t, s.request(t, http.MethodPost, "/auth/login", m{"provider": "LOCAL", "email": email, "password": password}))
 	for _, c := range resp.Cookies() {
 		if c.Name == "auth" {

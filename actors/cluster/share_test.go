@@ -1,0 +1,127 @@
+package cluster_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crier/actors/cluster"
+	"crier/tenancy"
+	"crier/tests/dbtest"
+)
+
+// apart tells whether the members hold every shard, and none of them twice.
+func apart(members ...*cluster.Member) bool {
+	seen := map[int16]int{}
+	for _, m := range members {
+		for _, s := range m.Lease().Shards {
+			seen[s]++
+		}
+	}
+	if len(seen) != tenancy.Shards {
+		return false
+	}
+	for _, n := range seen {
+		if n != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+func TestMembersShareTheShards(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	var members []*cluster.Member
+	for range 3 {
+		members = append(members, join(t, quick, db, home(t, t.TempDir())))
+	}
+	eventually(t, "every member holds a fair share", func() bool {
+		return apart(members...) && !slices.ContainsFunc(members, func(m *cluster.Member) bool { return len(m.Lease().Shards) < tenancy.Shards/6 })
+	})
+	for _, m := range members {
+		if m.Seen() != 3 {
+			t.Errorf("sees %d members", m.Seen())
+		}
+	}
+	if err := members[0].Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(members[0].Lease().Shards); n != 0 {
+		t.Fatalf("still holds %d shards", n)
+	}
+	eventually(t, "the others hold all", func() bool { return apart(members[1:]...) })
+	leave(t, members[0])
+	leave(t, members[1])
+	eventually(t, "the last holds all", func() bool { return apart(members[2]) })
+	leave(t, members[2])
+}
+
+func TestEveryMemberKnowsWhoHoldsAShard(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	joinAt := func(address string, roles ...string) *cluster.Member {
+		cfg := quick
+		cfg.Roles = roles
+		m, err := cluster.Join(t.Context(), cfg, address, cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = m.Leave(context.Background()) })
+		return m
+	}
+	front := joinAt("front:1", cluster.RoleEdge)
+	one, two := joinAt("one:1", cluster.RoleWorker), joinAt("two:1", cluster.RoleEdge, cluster.RoleWorker)
+	eventually(t, "all agree", func() bool {
+		if len(front.Lease().Shards) != 0 || !apart(one, two) {
+			return false
+		}
+		for s := range int16(tenancy.Shards) {
+			address, here := front.Place(s)
+			_, first := one.Place(s)
+			_, second := two.Place(s)
+			if here || first == second || address != map[bool]string{true: "one:1", false: "two:1"}[first] {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+func TestAProcessIsForgottenOnlyWhenItIsProvedGone(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	var refuses atomic.Bool
+	cfg := quick
+	cfg.TTL = time.Second
+	with := func(address string) *cluster.Member {
+		m, err := cluster.Join(t.Context(), cfg, address, cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler),
+			Refuses: func(_ context.Context, at string) bool { return at == "dead:1" && refuses.Load() }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	slow := cfg
+	slow.Beat = time.Hour
+	dead, err := cluster.Join(t.Context(), slow, "dead:1", cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	living := with("living:1")
+	defer leave(t, living)
+	eventually(t, "the shards are taken over", func() bool { return apart(living) })
+	refuses.Store(true) // nothing listens, but its connection still holds the lock
+	count := func() (n int) {
+		query(t, db, &n, `select count(*) from node where id = $1`, dead.ID)
+		return n
+	}
+	eventually(t, "some looks went by", func() bool { return living.Seen() == 1 })
+	if count() != 1 {
+		t.Fatal("a process that holds its lock was forgotten")
+	}
+	leave(t, dead) // gives the lock up
+}

@@ -1,0 +1,359 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	tenancyservice "crier/tenancy/service"
+)
+
+// group is several processes of one installation, behind a balancer.
+type group struct {
+	nodes    []*service
+	balancer *balancer
+}
+
+func startGroup(t *testing.T, a account, size int) *group {
+	t.Helper()
+	settings := maps.Clone(a.service())
+	maps.Copy(settings, map[string]string{"CLUSTER_LISTEN": "127.0.0.1:0", "FILES_DIR": t.TempDir(), "LEASE": "3s", "BEAT": "500ms", "DRAIN_DELAY": "1s", "REQUEST_DEADLINE": "10s"})
+	first := start(t, settings)
+	g := &group{nodes: []*service{first}}
+	for range size - 1 {
+		next := &service{database: first.database, log: &record{}, key: first.key, session: first.session, settings: maps.Clone(first.settings)}
+		next.settings["CRIER_HOME"] = t.TempDir()
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("the log of another:\n%s", next.log)
+			}
+		})
+		next.restart(t)
+		g.nodes = append(g.nodes, next)
+	}
+	g.balancer = balance(t, g.nodes)
+	return g
+}
+
+// tenant is one organization with a channel of its own.
+type tenant struct {
+	account
+	key, channel string
+	mu           sync.Mutex
+	booked       map[string]string // post id by text
+}
+
+// people makes organizations with a channel each.
+func (g *group) people(t *testing.T, sandbox string, n int) (all []*tenant) {
+	t.Helper()
+	first := g.nodes[0]
+	db, err := pg.Open(t.Context(), pg.Config{URL: first.database, MaxConns: 6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	accounts, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		s := *first
+		mail := fmt.Sprintf("owner-%d@crier.test", i)
+		owner, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: mail, Name: "Owner", Password: password, Organization: mail})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.key, _, err = accounts.CreateKey(t.Context(), owner, "tests"); err != nil {
+			t.Fatal(err)
+		}
+		s.loginAs(t, mail)
+		a := newSandbox(sandbox, "C")
+		connector, form := a.form()
+		all = append(all, &tenant{account: a, key: s.key, channel: s.connect(t, connector, form), booked: map[string]string{}})
+	}
+	return all
+}
+
+// book books a post through the balancer, once.
+func (o *tenant) book(b *balancer, client *http.Client, text string, due time.Time) error {
+	body := fmt.Sprintf(`{"type":"schedule","date":%q,"posts":[{"integration":{"id":%q},"value":[{"content":%q}]}]}`, due.UTC().Format(time.RFC3339Nano), o.channel, text)
+	status, answer, err := b.do(client, http.MethodPost, "/public/v1/posts", o.key, body)
+	if err != nil || status != http.StatusCreated {
+		return fmt.Errorf("book: %d %s %w", status, answer, err)
+	}
+	var made []struct{ PostID string }
+	if err := json.Unmarshal([]byte(answer), &made); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.booked[text] = made[0].PostID
+	return nil
+}
+
+// whole tells whether everything that was booked is out once; the texts that are not are returned.
+func (o *tenant) missing(t *testing.T) (missing []string) {
+	t.Helper()
+	out := map[string]int{}
+	for _, p := range o.posts(t) {
+		out[p.text]++
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for text := range o.booked {
+		switch out[text] {
+		case 0:
+			missing = append(missing, text)
+		case 1:
+		default:
+			t.Fatalf("%q is out %d times", text, out[text])
+		}
+	}
+	return missing
+}
+
+// load books and reads without pause, each request once, until it is stopped; it returns how many requests were answered and what went wrong.
+func load(b *balancer, people []*tenant) (stop func() (int, []error)) {
+	var answered atomic.Int64
+	var mu sync.Mutex
+	var wrong []error
+	note := func(err error) {
+		answered.Add(1)
+		if err != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			wrong = append(wrong, err)
+		}
+	}
+	done := make(chan struct{})
+	var running sync.WaitGroup
+	for i, o := range people {
+		running.Go(func() {
+			client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+			defer client.CloseIdleConnections()
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				case <-time.After(30 * time.Millisecond):
+				}
+				if n%5 == 0 {
+					note(o.book(b, client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n%3)*time.Second)))
+					continue
+				}
+				status, answer, err := b.do(client, http.MethodGet, "/public/v1/is-connected", o.key, "")
+				if err == nil && status != http.StatusOK {
+					err = fmt.Errorf("%d %s", status, answer)
+				}
+				note(err)
+			}
+		})
+	}
+	return func() (int, []error) {
+		close(done)
+		running.Wait()
+		return int(answered.Load()), wrong
+	}
+}
+
+func TestProcessesComeAndGoUnseen(t *testing.T) {
+	t.Parallel()
+	sandbox := openSandbox(t)
+	g := startGroup(t, newSandbox(sandbox, "C"), 3)
+	people := g.people(t, sandbox, 6)
+	stop := load(g.balancer, people)
+	for _, n := range g.nodes {
+		n.terminate(t)
+		g.balancer.replace(t, n)
+	}
+	answered, wrong := stop()
+	if len(wrong) > 0 || answered < 50 {
+		t.Errorf("%d of %d requests failed, the first: %v", len(wrong), answered, wrong)
+	}
+	allOut(t, people)
+	for _, o := range people {
+		for text, id := range o.booked {
+			if p := o.read(t, g, id); p.State != "PUBLISHED" {
+				t.Errorf("%s is %s", text, p)
+			}
+		}
+	}
+}
+
+func TestAProcessThatIsKilledIsReplaced(t *testing.T) {
+	t.Parallel()
+	sandbox := openSandbox(t)
+	g := startGroup(t, newSandbox(sandbox, "C"), 3)
+	people := g.people(t, sandbox, 6)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for i, o := range people {
+		for n := range 5 {
+			if err := o.book(g.balancer, client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n)*time.Second)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	g.nodes[0].kill()
+	stopped := g.nodes[1]
+	if err := syscall.Kill(-stopped.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(8*time.Second, func() { _ = syscall.Kill(-stopped.cmd.Process.Pid, syscall.SIGCONT) }) // longer than its lease
+	allOut(t, people)
+}
+
+func allOut(t *testing.T, people []*tenant) {
+	t.Helper()
+	for _, o := range people {
+		var missing []string
+		await(t, "every post", time.Now().Add(2*patience), func() bool { missing = o.missing(t); return len(missing) == 0 }, func() string { return fmt.Sprint("no ", missing) })
+	}
+}
+
+func (o *tenant) read(t *testing.T, g *group, id string) (p post) {
+	t.Helper()
+	s := *g.nodes[0]
+	s.key = o.key
+	return s.read(t, id)
+}
+
+// terminate is an orderly stop.
+func (p *process) terminate(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-p.exited
+	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("an orderly stop ends with %d", code)
+	}
+}
+
+// balancer is a TCP balancer that sends new connections to whoever is healthy.
+type balancer struct {
+	address string
+	mu      sync.Mutex
+	nodes   []*service
+	well    []string
+	next    int
+}
+
+func balance(t *testing.T, nodes []*service) *balancer {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &balancer{address: ln.Addr().String(), nodes: nodes}
+	b.look()
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() {
+		for ctx.Err() == nil {
+			b.look()
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go b.pass(c)
+		}
+	}()
+	t.Cleanup(func() { stop(); ln.Close(); running.Wait() })
+	return b
+}
+
+func (b *balancer) look() {
+	var well []string
+	for _, at := range b.addresses() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/health", nil)
+		if err == nil {
+			req.Close = true
+			if resp, err := http.DefaultClient.Do(req); err == nil {
+				resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					well = append(well, at)
+				}
+			}
+		}
+		cancel()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.well = well
+}
+
+func (b *balancer) addresses() (out []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range b.nodes {
+		if n.process != nil {
+			out = append(out, n.address)
+		}
+	}
+	return out
+}
+
+// replace puts another start of a process in the place of the old one.
+func (b *balancer) replace(t *testing.T, n *service) {
+	t.Helper()
+	fresh := launch(t, n.settings, n.log)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n.process = fresh
+}
+
+func (b *balancer) pass(c net.Conn) {
+	defer c.Close()
+	b.mu.Lock()
+	if len(b.well) == 0 {
+		b.mu.Unlock()
+		return
+	}
+	b.next++
+	to := b.well[b.next%len(b.well)]
+	b.mu.Unlock()
+	far, err := net.Dial("tcp", to)
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	go func() {
+		_, _ = io.Copy(far, c) // ends with either side
+		_ = far.(*net.TCPConn).CloseWrite()
+	}()
+	_, _ = io.Copy(c, far)
+}
+
+func (b *balancer) do(client *http.Client, method, path, key, body string) (int, string, error) {
+	req, err := http.NewRequest(method, "http://"+b.address+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
+	}
+	req.Header.Set("Authorization", key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, "", err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(raw), err
+}
