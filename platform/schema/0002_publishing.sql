@@ -352,14 +352,15 @@ end $$;
 create function series_next() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 declare
   before text := current_setting('app.org_id', true);
-  failed boolean := new.deleted_at is null and new.state = 'ERROR' and not (new.error_code is not distinct from 'missed'
-    and exists (select 1 from channel_queue q where q.channel_id = new.channel_id and q.paused));
+  failed boolean;
   s record;
   n integer;
   due_at timestamptz;
   standing text;
 begin
   perform set_config('app.org_id', new.org_id::text, true);
+  failed := new.deleted_at is null and new.state = 'ERROR' and not (new.error_code is not distinct from 'missed'
+    and exists (select 1 from channel_queue q where q.org_id = new.org_id and q.channel_id = new.channel_id and q.paused));
   update series x set
     failures = case when new.deleted_at is not null then x.failures when failed then x.failures + 1 when new.state = 'PUBLISHED' then 0 else x.failures end
   where x.org_id = new.org_id and x.id = new.series_id

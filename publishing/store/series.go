@@ -150,8 +150,8 @@ order by n.at limit $4`
 
 const occurrenceByID = `-- publishing.OccurrenceByID
 ` + occurrences + `cross join lateral (
-  select i as number, occurrence_at(s.anchor, s.timezone, s.days, i - s.base) as at
-  from (select (('x' || right($1::uuid::text, 8))::bit(32) # ('x' || right(s.id::text, 8))::bit(32))::bigint as i) k where k.i between 1 and $4 and k.i > greatest(s.number, s.base)) n
+  select k.i as number, occurrence_at(s.anchor, s.timezone, s.days, k.i - s.base) as at
+  from (select (('x' || right($1::uuid::text, 8))::bit(32) # ('x' || right(s.id::text, 8))::bit(32))::integer as i) k where k.i between 1 and $4 and k.i > greatest(s.number, s.base)) n
 where s.id between $2 and $3` + occurring
 
 func collectOccurrences(into *[]publishing.Post) func(pgx.Rows) error {
