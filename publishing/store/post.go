@@ -38,7 +38,9 @@ type NewPost struct {
 
 func queuePost(b *pgx.Batch, p NewPost) {
 	queueHidden(b, p)
-	b.Queue(eventInsert, p.Org, p.ID, "written", p.By, nil)
+	if p.After.IsZero() {
+		b.Queue(eventInsert, p.Org, p.ID, "written", p.By, nil)
+	}
 }
 
 // queueHidden writes a post that nobody wrote.
