@@ -233,3 +233,41 @@ func TestNoStateLastsForEver(t *testing.T) {
 		t.Fatal("a follower waits for ever")
 	}
 }
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	busy, held, quiet := r.channel(), r.channel(), r.channel()
+	r.post(busy, -40*time.Second)
+	r.post(busy, -time.Second) // waits for its turn
+	r.post(held, -time.Minute)
+	r.post(quiet, time.Hour)
+	r.pause(publishing.PauseChannel, held, true, time.Hour)
+	look := func(connector string) publishing.Figures {
+		f, err := r.store.Figures(t.Context(), connector)
+		r.ok(err)
+		return f
+	}
+	f := look("")
+	if f.Due != 2 || f.Overdue != 1 || f.Oldest < 40*time.Second || f.Oldest > time.Minute || f.Held != 1 || f.Publishing != 0 || f.Next == nil || f.Healthy() {
+		t.Fatalf("%+v", f)
+	}
+	if f := look("sandbox"); f.Overdue != 1 || f.Next != nil {
+		t.Fatalf("%+v", f)
+	}
+	if f := look("nostr"); f.Due != 0 || !f.Healthy() {
+		t.Fatalf("%+v", f)
+	}
+	got := r.claim(10)
+	if f := look(""); f.Publishing != 1 || f.Due != 0 || f.Overdue != 0 || !f.Healthy() {
+		t.Fatalf("%+v", f)
+	}
+	ok, err := r.store.MarkCommitting(t.Context(), got[0].Post, got[0].Token, r.publication(got[0].Post), time.Hour, "test")
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	r.finish(got[0], publishingstore.ResultUnknown, "")
+	if f := look(""); f.Publishing != 0 || f.Unknown != 1 {
+		t.Fatalf("%+v", f)
+	}
+}

@@ -27,8 +27,8 @@ insert into post_event (org_id, post_id, event, by, reason) values ($1, $2, $3, 
 
 const eventMoved = `-- publishing.EventMoved
 insert into post_event (org_id, post_id, event, by, reason)
-select $1, $2, 'moved', $3, 'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || ' to ' || to_char($5::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-where $4::timestamptz <> $5::timestamptz`
+select $1, $2, 'moved', $3, 'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+where $4::timestamptz <> coalesce($5::timestamptz, now())`
 
 // NewPost is a post to be written. A Due that is past or nil means the database's now, except for a follower, which waits; a zero PublishDate means now as well.
 type NewPost struct {
@@ -250,9 +250,7 @@ func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standi
 	b.Queue(postRewrite, root.ID, root.State, root.Due, date, root.Settings, root.CreationMethod)
 	queueParts(b, root)
 	b.Queue(eventInsert, t.org, root.ID, "edited", root.By, nil)
-	if date != nil {
-		b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), *date)
-	}
+	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), date)
 	for _, p := range posts[1:] {
 		queuePost(b, p)
 	}
