@@ -20,6 +20,11 @@ delete from pause where subject = $1`
 // Channels that a pause reaches: all of the organization, those of a customer, or one.
 const reached = `select c.id from channel c where c.deleted_at is null and ($1 = 'organization' or $1 = 'customer' and c.customer_id = $2 or $1 = 'channel' and c.id = $2)`
 
+const (
+	pausesOf     = `select 1 from pause u join channel c on c.org_id = u.org_id and c.id = `
+	pauseReaches = `u.subject in (c.org_id, c.customer_id, c.id)`
+)
+
 // A claim whose call has not begun is taken back: without its token nobody makes the call.
 const pauseRevoke = `-- publishing.PauseRevoke
 with held as (
@@ -36,14 +41,14 @@ const pauseApply = `-- publishing.PauseApply
 with r as (` + reached + `), q as (
   select q.channel_id from channel_queue q where q.channel_id in (select id from r) order by q.channel_id for no key update of q
 )
-update channel_queue x set paused = exists (select 1 from pause u join channel c on c.org_id = u.org_id and c.id = x.channel_id where u.subject in (c.org_id, c.customer_id, c.id))
+update channel_queue x set paused = exists (` + pausesOf + `x.channel_id where ` + pauseReaches + `)
 from q where x.channel_id = q.channel_id`
 
-// What waited for longer than a pause may hold it does not go out by itself.
+// What waited for longer than a pause may hold it does not go out by itself. This runs while the scheduler still knows the channel as paused: that a repeated post was missed so is no failure of its.
 const heldExpire = `-- publishing.HeldExpire
 with late as (
   select p.id from post p join channel_queue q on q.channel_id = p.channel_id
-  where p.channel_id in (` + reached + `) and not q.paused and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now() - $3 * interval '1 millisecond'
+  where p.channel_id in (` + reached + `) and q.paused and not exists (` + pausesOf + `p.channel_id where ` + pauseReaches + `) and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now() - $3 * interval '1 millisecond'
   order by p.id for no key update of p
 ), upd as (
   update post p set state = 'ERROR', error = 'Publishing was paused at the time of the post, and for too long after it, so it was not sent.', error_code = 'missed', updated_at = now()
@@ -82,11 +87,11 @@ func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any
 		b.Queue(pauseRevoke, scope, subject, by) // what was claimed between the two
 	} else {
 		b.Queue(pauseClear, subject)
-		b.Queue(pauseApply, scope, subject)
 		b.Queue(heldExpire, scope, subject, hold.Milliseconds(), by).Exec(func(tag pgconn.CommandTag) error {
 			out.Missed = int(tag.RowsAffected())
 			return nil
 		})
+		b.Queue(pauseApply, scope, subject)
 	}
 	b.Queue(heldCount, scope, subject).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Held, &out.InFlight) })
 	b.Queue(heldPosts, scope, subject, publishing.MaxHeldShown).Query(func(rows pgx.Rows) error { return scanHeld(rows, &out) })

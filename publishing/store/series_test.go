@@ -200,6 +200,13 @@ func TestRepeatingStops(t *testing.T) {
 				t.Fatalf("nothing follows number %d", n)
 			}
 		}
+		for n := 3; n < 6; n++ {
+			r.fast(publishing.Occurrence(first, n))
+			r.pause(publishing.PauseChannel, c, true, 0)
+			if out := r.pause(publishing.PauseChannel, c, false, 0); out.Missed != 1 || !r.exists(publishing.Occurrence(first, n+1)) {
+				t.Fatalf("%+v, and nothing follows number %d", out, n)
+			}
+		}
 	})
 }
 
