@@ -43,7 +43,7 @@ type CreatePosts struct {
 	Date           time.Time // UTC; ignored for now
 	Entries        []CreateEntry
 	Republish      bool
-	Interval       int // days; 0 = once
+	Repeat         Repeat
 	Method         CreationMethod
 	IdempotencyKey string // empty = none
 	RequestHash    []byte // SHA-256 of method, path and body, to tell a repeat from another request under the same key
@@ -86,9 +86,7 @@ func (c CreatePosts) Validate() error {
 	} else if y := c.Date.Year(); y < 2000 || y > 2200 {
 		add("date", "must lie between the years 2000 and 2200")
 	}
-	if c.Interval != 0 {
-		add("inter", "repeating posts are not available yet")
-	}
+	c.Repeat.validate(c.Date, add)
 	if len(c.Entries) == 0 || len(c.Entries) > MaxEntries {
 		add("posts", "must hold 1 to %d entries", MaxEntries)
 	}

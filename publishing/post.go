@@ -18,6 +18,7 @@ type (
 	MediaTag       struct{}
 	CustomerTag    struct{}
 	PublicationTag struct{}
+	SeriesTag      struct{}
 )
 
 // The ids of this domain.
@@ -29,6 +30,7 @@ type (
 	MediaID       = id.ID[MediaTag]
 	CustomerID    = id.ID[CustomerTag]
 	PublicationID = id.ID[PublicationTag]
+	SeriesID      = id.ID[SeriesTag]
 )
 
 // Post is one channel's share of what was asked: the parts that go out in one go. The root is the group's first post;
@@ -51,9 +53,19 @@ type Post struct {
 	Error          *string
 	ErrorCode      *string
 	OutcomeUnknown bool
+	Series         SeriesID // of a repeated post, zero for any other
+	Occurrence     int      // its number in the series
+	Interval       int      // days between occurrences
+	Coming         *Coming  // set on a later occurrence, which is not stored yet
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 	Parts          []Part // in order; positions count through the whole group
+}
+
+// Coming is what a later occurrence is made of.
+type Coming struct {
+	Template GroupID   // whose content it will have
+	Next     time.Time // when the next occurrence, the one that is stored, goes out
 }
 
 // Part is one piece of a post: the main text, a thread part or a comment.

@@ -31,17 +31,21 @@ type Thread struct {
 	Media     map[MediaID]Medium // of all parts
 }
 
-// Told is the post whose state and error the thread shows: the first one that failed, else the root.
+// Told is the post whose state and error the thread shows: the first one that failed, else the first that is not out yet, else the root.
 func (t Thread) Told() Post {
-	if t.Root.State == StateError {
+	if t.Root.State != StatePublished {
 		return t.Root
 	}
+	told := t.Root
 	for _, f := range t.Followers {
 		if f.State == StateError {
 			return f
 		}
+		if told.State == StatePublished {
+			told = f
+		}
 	}
-	return t.Root
+	return told
 }
 
 // ThreadPage is an answer to ListPosts.

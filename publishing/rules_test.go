@@ -69,7 +69,15 @@ func TestCreateValidate(t *testing.T) {
 		"a long alt text": {"posts.0.value.0.image.0.alt", func(c *publishing.CreatePosts) {
 			c.Entries[0].Value[0].Image = []publishing.CreateImage{{ID: "i", Alt: strings.Repeat("x", 2001)}}
 		}},
-		"a repeat": {"inter", func(c *publishing.CreatePosts) { c.Interval = 7 }},
+		"a negative interval":  {"inter", func(c *publishing.CreatePosts) { c.Repeat.Days = -1 }},
+		"a very long interval": {"inter", func(c *publishing.CreatePosts) { c.Repeat.Days = 366 }},
+		"a negative count":     {"interCount", func(c *publishing.CreatePosts) { c.Repeat = publishing.Repeat{Days: 1, Count: -1} }},
+		"a count alone":        {"interCount", func(c *publishing.CreatePosts) { c.Repeat.Count = 2 }},
+		"an end alone":         {"interUntil", func(c *publishing.CreatePosts) { c.Repeat.Until = &c.Date }},
+		"an end before its beginning": {"interUntil", func(c *publishing.CreatePosts) {
+			before := c.Date.Add(-time.Second)
+			c.Repeat = publishing.Repeat{Days: 1, Until: &before}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

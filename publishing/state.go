@@ -66,6 +66,7 @@ const (
 	CodeRetriesUsedUp   = "retries_used_up"
 	CodeChannelDisabled = "channel_disabled"
 	CodePredecessor     = "predecessor_failed"
+	CodeTooLong         = "took_too_long"
 )
 
 // Move tells what stands in the way of taking a post to DRAFT or QUEUE by hand: claimed posts never move, and posts that are out, or may be, move only with republish.

@@ -249,8 +249,9 @@ func (a *App) openServices(ctx context.Context) error {
 	})
 	dispatch.Worker = a.worker
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
+	posts := publishingservice.NewPosts(a.cfg.Publishing, deps)
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: publishingservice.NewPosts(a.cfg.Publishing, deps), Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Posts: posts, Queue: posts, Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
 		Limiter: a.actors, Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
 	return err

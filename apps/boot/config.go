@@ -52,13 +52,13 @@ func (c Config) Validate() error {
 	}
 	for name, d := range map[string]time.Duration{
 		"LEASE": c.Cluster.TTL, "BEAT": c.Cluster.Beat, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Publishing.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
-		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Publishing.MaxLate, "UNKNOWN_FOR": c.Publishing.UnknownFor,
+		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Publishing.MaxLate, "UNKNOWN_FOR": c.Publishing.UnknownFor, "SEND_FOR": c.Publishing.SendFor, "WAIT_FOR": c.Publishing.WaitFor,
 	} {
 		if d <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
 		}
 	}
-	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime, "BACKOFF_FOR": c.Publishing.BackoffFor, "DRAIN_DELAY": c.DrainDelay} {
+	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime, "BACKOFF_FOR": c.Publishing.BackoffFor, "DRAIN_DELAY": c.DrainDelay, "HELD_FOR": c.Publishing.HeldFor} {
 		if d < 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
 		}

@@ -345,3 +345,30 @@ func TestDocumentsAreServed(t *testing.T) {
 		t.Errorf("%s", policy)
 	}
 }
+
+func TestPauseAndQueue(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	signed := func(method, path, body string) answer {
+		return s.call(t, method, path, body, "auth", goodSession, "Content-Type", "application/json")
+	}
+	for path, scope := range map[string]string{"/integrations/c1/pause": "channel", "/customers/g1/pause": "customer"} {
+		want(t, signed("PUT", path, `{"paused":true}`), 200, `"paused":true,"held":3,"inFlight":1,"missed":0,"posts":[{"id":"`, `"date":"2026-01-02T03:04:05.000Z","content":"Hello","integration":{"id":"`, `"name":"News"}`)
+		s.mu.Lock()
+		if got := s.ids[len(s.ids)-2]; got != scope {
+			t.Errorf("%s pauses the %s", path, got)
+		}
+		s.mu.Unlock()
+		want(t, signed("PUT", path, `{"paused":false}`), 200, `"paused":false`)
+		want(t, signed("PUT", path, `{}`), 400, "paused")
+		want(t, s.call(t, "PUT", path, `{"paused":true}`, "Content-Type", "application/json"), 401)
+	}
+	want(t, signed("PUT", "/settings/pause", `{"paused":true}`), 403, "administrator") // the session is a plain member's
+	want(t, s.call(t, "GET", "/monitor/queue/publish", ""), 200, `"status":"success"`, `"due":2`, `"publishing":1`, `"next":"2026-01-02T03:04:05.000Z"`)
+	want(t, s.call(t, "GET", "/monitor/queue/nothing", ""), 404)
+	s.sick.Store(true)
+	want(t, s.call(t, "GET", "/monitor/queue/publish", ""), 503, `"status":"error"`, `"overdue":1`, `"oldestSeconds":90`)
+	public := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1/32"})
+	want(t, public.call(t, "GET", "/monitor/queue/publish", "", "X-Forwarded-For", "203.0.113.9"), 403)
+	want(t, public.call(t, "GET", "/monitor/queue/publish", "", "X-Forwarded-For", "10.1.2.3"), 200)
+}

@@ -27,6 +27,7 @@ type Route = route.Route
 // Deps are what the edge stands on.
 type Deps struct {
 	Posts      Posts
+	Queue      Queue
 	Channels   Channels
 	Media      Media
 	Accounts   Accounts
@@ -169,7 +170,7 @@ func (s *Server) appAPI() *appapi.API {
 	return appapi.New(appapi.Config{
 		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Version: s.deps.Version,
 	}, appapi.Deps{
-		Channels: s.deps.Channels, Accounts: s.deps.Accounts, Health: s.deps.Health,
+		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
 		Draining: s.draining.Load, ClientIP: s.clientIP, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }

@@ -107,6 +107,28 @@ func (p posts) ChangeStatus(_ context.Context, _ tenancy.Principal, id string, c
 	return publishing.StateWaiting, p.note(id)
 }
 
+type queue struct{ *world }
+
+func (q queue) Pause(_ context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error) {
+	if cmd.Scope == publishing.PauseOrganization && !p.Role.Manages() {
+		return publishing.PauseResult{}, fault.New(fault.Forbidden, "fake", "Only an administrator may.")
+	}
+	held := q.thread.Root
+	return publishing.PauseResult{Paused: cmd.Paused, Held: 3, InFlight: 1, Posts: []publishing.Post{held},
+		Channels: map[publishing.ChannelID]string{held.Channel: "News"}, Texts: map[publishing.PostID]string{held.ID: "Hello"}}, q.note(string(cmd.Scope), cmd.ID)
+}
+
+func (q queue) Figures(_ context.Context, name string) (publishing.Figures, error) {
+	if name != "publish" {
+		return publishing.Figures{}, fault.New(fault.NotFound, "fake", "There is no such queue.")
+	}
+	f := publishing.Figures{Due: 2, Publishing: 1, Next: &day}
+	if q.sick.Load() {
+		f.Overdue, f.Oldest = 1, 90*time.Second
+	}
+	return f, q.note(name)
+}
+
 type channels struct{ *world }
 
 func (c channels) Catalogue() []connector.Descriptor {
@@ -270,7 +292,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	w.result = publishing.CreateResult{Created: []publishing.Created{{Post: w.thread.Root.ID, Channel: w.thread.Channel.ID}}}
 	log := &lines{}
 	deps := edge.Deps{
-		Posts: posts{w}, Channels: channels{w}, Media: media{w}, Accounts: accounts{w}, Limiter: limiter{w}, Health: health{w},
+		Posts: posts{w}, Queue: queue{w}, Channels: channels{w}, Media: media{w}, Accounts: accounts{w}, Limiter: limiter{w}, Health: health{w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Clock: clock.System{}, Version: "test",
 	}
 	for _, c := range change {

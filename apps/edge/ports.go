@@ -22,6 +22,14 @@ type Posts interface {
 	ChangeStatus(ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus) (publishing.State, error)
 }
 
+// Queue is what the edge asks of publishing about the queue as a whole.
+type Queue interface {
+	// Pause keeps posts back or lets them go on; when it returns, no call that it keeps back begins any more.
+	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
+	// Figures are those of all organizations; NotFound when there is no queue of that name.
+	Figures(ctx context.Context, queue string) (publishing.Figures, error)
+}
+
 // Channels is what the edge asks of publishing about channels.
 type Channels interface {
 	// Catalogue is every connector of this instance.

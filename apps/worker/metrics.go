@@ -5,7 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"crier/publishing"
 	publishingservice "crier/publishing/service"
+	"crier/tenancy"
 )
 
 // Metrics is what an operator sees of publishing.
@@ -20,10 +22,8 @@ type Metrics struct {
 	missed   prometheus.Counter
 	stales   prometheus.Counter
 	losses   prometheus.Counter
+	oldest   prometheus.Gauge
 }
-
-// alarm is the lateness from which a post counts as overdue.
-const alarm = 30 * time.Second
 
 // NewMetrics registers the worker's metrics.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
@@ -39,14 +39,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		stales:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_stale_outcomes_total", Help: "Outcomes that came after their claim had ended."}),
 		losses:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_unstored_outcomes_total", Help: "Outcomes that the database never took."}),
 	}
-	reg.MustRegister(m.lateness, m.overdue, m.outcomes, m.looks, m.inFlight, m.waiting, m.reaped, m.missed, m.stales, m.losses)
+	m.oldest = prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_oldest_overdue_seconds", Help: "How long the oldest post that could be published has waited, at the last sweep; 0 = none."})
+	reg.MustRegister(m.oldest, m.lateness, m.overdue, m.outcomes, m.looks, m.inFlight, m.waiting, m.reaped, m.missed, m.stales, m.losses)
 	return m
 }
 
 func (m *Metrics) claimed(due, now time.Time) {
 	late := max(0, now.Sub(due))
 	m.lateness.Observe(late.Seconds())
-	if late > alarm {
+	if late > publishing.OverdueAfter {
 		m.overdue.Inc()
 	}
 }
@@ -68,6 +69,15 @@ func (m *Metrics) tended(expired, reaped int) {
 	m.reaped.Add(float64(reaped))
 }
 
-func (m *Metrics) queued(organizations int) { m.waiting.Set(float64(organizations)) }
-func (m *Metrics) stale()                   { m.stales.Inc() }
-func (m *Metrics) lost()                    { m.losses.Inc() }
+// queued takes what a sweep found: when each organization has something that a free channel may publish.
+func (m *Metrics) queued(next map[tenancy.OrgID]time.Time, now time.Time) {
+	m.waiting.Set(float64(len(next)))
+	oldest := time.Duration(0)
+	for _, at := range next {
+		oldest = max(oldest, now.Sub(at))
+	}
+	m.oldest.Set(oldest.Seconds())
+}
+
+func (m *Metrics) stale() { m.stales.Inc() }
+func (m *Metrics) lost()  { m.losses.Inc() }

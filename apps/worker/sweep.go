@@ -65,7 +65,7 @@ func (w *Worker) wake(ctx context.Context, lease publishingservice.Lease) error 
 	if !now.IsZero() {
 		w.deps.Actors.SetNow(now)
 	}
-	w.deps.Metrics.queued(len(next))
+	w.deps.Metrics.queued(next, now)
 	for org, at := range next {
 		w.deps.Actors.Wake(ctx, org, at)
 	}

@@ -63,6 +63,39 @@ create table media (
   constraint media_key_key unique (key)
 );
 
+-- What people paused: everything, a group of channels or one channel. channel_queue.paused is what follows of it, so that the scheduler looks in one place.
+create table pause (
+  org_id  uuid not null references organization (id) on delete cascade,
+  subject uuid not null,                              -- the organization, a customer or a channel
+  scope   text not null check (scope in ('organization', 'customer', 'channel')),
+  by      text not null,
+  at      timestamptz not null default now(),
+  primary key (org_id, subject)
+);
+
+-- A repeated post. Its occurrences are anchored to the schedule: the one with the number of the base is at the anchor's wall-clock time, one follows every so many days.
+-- Only the next one is a row of post, written by the statement that ends the one before; others become rows when they are edited or skipped.
+create table series (
+  org_id      uuid not null references organization (id) on delete cascade,
+  id          uuid not null,                          -- of occurrence 0; see occurrence_id
+  channel_id  uuid not null,
+  template    uuid not null,                          -- group of the hidden posts that occurrences are copied from
+  anchor      timestamp not null,                     -- wall-clock time in the zone
+  timezone    text not null,
+  days        integer not null check (days between 1 and 365),
+  base        integer not null default 0,
+  until_at    timestamptz,
+  times       integer check (times > 0),              -- occurrences in all, skipped ones too
+  number      integer not null default 0,             -- of the next occurrence
+  failures    integer not null default 0,             -- in a row
+  stopped_at  timestamptz,
+  stopped_for text check (stopped_for in ('ended', 'failed', 'deleted')),
+  created_at  timestamptz not null default now(),
+  primary key (org_id, id),
+  foreign key (org_id, channel_id) references channel (org_id, id),
+  constraint series_stopped check ((stopped_at is null) = (stopped_for is null))
+);
+
 create sequence post_seq;
 
 -- A post is one channel's share of what was asked: a root with the parts that go out with it, or a run of later parts that waits for its predecessor.
@@ -99,12 +132,17 @@ create table post (
   error           text,
   error_code      text,
   outcome_unknown boolean not null default false,
+  series_id       uuid,                               -- of the root of a repeated post
+  occurrence      integer,
+  interval_days   integer,
   created_at      timestamptz not null default now(),
   updated_at      timestamptz not null default now(),
   deleted_at      timestamptz,
   primary key (org_id, id),
   unique (id),
   foreign key (org_id, channel_id) references channel (org_id, id),
+  foreign key (org_id, series_id) references series (org_id, id),
+  constraint post_occurrence check ((series_id is null) = (occurrence is null) and (series_id is null) = (interval_days is null)),
   foreign key (org_id, after_post) references post (org_id, id),
   constraint post_due check ((due is null) = (state = 'WAITING') or state in ('ERROR', 'DRAFT')),
   constraint post_claim check ((state in ('PUBLISHING', 'UNKNOWN')) = (claim_token is not null and claim_until is not null and phase is not null and claim_holder is not null) or state in ('PUBLISHED', 'ERROR')),
@@ -115,9 +153,11 @@ create table post (
 );
 create index post_range on post (org_id, publish_date) where deleted_at is null;
 create index post_group on post (org_id, group_id);
+create index post_series on post (org_id, series_id, occurrence) where series_id is not null;
 create index post_after on post (org_id, after_post) where after_post is not null;
 create index post_head on post (channel_id, due, seq) where state = 'QUEUE' and deleted_at is null;
 create index post_due on post (shard, due) where state = 'QUEUE' and deleted_at is null;
+create index post_waiting on post (shard, updated_at) where state = 'WAITING' and deleted_at is null;
 create index post_claimed on post (shard, claim_until) where state in ('PUBLISHING', 'UNKNOWN');
 -- The backstop: a channel never has two posts on their way.
 create unique index post_one_per_channel on post (channel_id) where state in ('PUBLISHING', 'UNKNOWN');
@@ -213,7 +253,7 @@ create table connect_state (
 do $$
 declare t text;
 begin
-  foreach t in array array['customer', 'channel', 'channel_queue', 'media', 'post', 'part', 'attachment', 'publication', 'post_event', 'idempotency', 'connect_state'] loop
+  foreach t in array array['customer', 'channel', 'channel_queue', 'pause', 'media', 'series', 'post', 'part', 'attachment', 'publication', 'post_event', 'idempotency', 'connect_state'] loop
     execute format('alter table %I enable row level security', t);
     execute format('alter table %I force row level security', t);
     execute format($p$create policy tenant on %I to crier_tenant
@@ -235,7 +275,7 @@ create policy clock on channel_queue to crier_clock using (true) with check (tru
 grant select, update on channel_queue to crier_clock;
 create policy clock on post to crier_clock using (true) with check (true);
 grant select (org_id, id, group_id, channel_id, shard, seq, state, due, publish_date, after_post, delay_minutes, revision, republish, not_before, attempt, phase, claim_token,
-              claim_epoch, claim_holder, claim_until, committing_at, call_ended, failing_since, looks, release_id, outcome_unknown, error_code, deleted_at) on post to crier_clock;
+              claim_epoch, claim_holder, claim_until, committing_at, call_ended, failing_since, looks, release_id, outcome_unknown, error_code, updated_at, deleted_at) on post to crier_clock;
 grant update (state, due, publish_date, not_before, attempt, phase, claim_token, claim_epoch, claim_holder, claim_until, committing_at, call_ended, failing_since, looks, release_id, release_url, published_at,
               error, error_code, outcome_unknown, updated_at) on post to crier_clock;
 create policy clock on part for select to crier_clock using (true);
@@ -245,7 +285,7 @@ grant select, insert, update on publication to crier_clock;
 create policy clock on post_event for insert to crier_clock with check (true);
 grant insert on post_event to crier_clock;
 create policy clock on channel to crier_clock using (true) with check (true);
-grant select (org_id, id, grade, disabled, refresh_needed, deleted_at) on channel to crier_clock;
+grant select (org_id, id, connector, grade, disabled, refresh_needed, deleted_at) on channel to crier_clock;
 grant update (refresh_needed, updated_at) on channel to crier_clock;
 create policy clock on organization for select to crier_clock using (true);
 grant select (id) on organization to crier_clock;
@@ -269,3 +309,94 @@ grant select on channel to crier_sender;
 create policy sender on media for select to crier_sender
   using (exists (select 1 from attachment a where a.org_id = media.org_id and a.media_id = media.id));
 grant select on media to crier_sender;
+
+-- The id of an occurrence, or of what belongs to it, is the first one's with the number in its last four bytes: a later occurrence has its id before it is a row.
+create function occurrence_id(first uuid, number integer) returns uuid language sql immutable strict as
+$$ select (left(first::text, 28) || lpad(to_hex((('x' || right(first::text, 8))::bit(32) # number::bit(32))::bigint), 8, '0'))::uuid $$;
+
+-- The same wall-clock time on every day; a time that the clocks skip is as much later as they jump.
+create function occurrence_at(anchor timestamp, zone text, days integer, nth integer) returns timestamptz language sql stable strict as
+$$ select (anchor + nth * days * interval '1 day') at time zone zone $$;
+
+-- Whether a series has an occurrence at a time.
+create function occurs(until_at timestamptz, times integer, nth integer, at timestamptz) returns boolean language sql immutable as
+$$ select (until_at is null or at <= until_at) and (times is null or nth < times) and at < '2201-01-01Z'::timestamptz $$;
+
+create function write_occurrence(org uuid, series uuid, nth integer) returns timestamptz language plpgsql as $$
+declare
+  s record;
+  due_at timestamptz;
+begin
+  select x.id, x.template, x.days, occurrence_at(x.anchor, x.timezone, x.days, nth - x.base) as due_at into strict s from series x where x.org_id = org and x.id = series;
+  due_at := s.due_at;
+  insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes, settings, creation_method, series_id, occurrence, interval_days)
+  select p.org_id, case when p.after_post is null then occurrence_id(s.id, nth) else occurrence_id(p.id, nth) end, occurrence_id(p.group_id, nth), p.channel_id, p.shard,
+    case when p.after_post is null then 'QUEUE' else 'WAITING' end, case when p.after_post is null then due_at end, due_at,
+    case when p.after_post is null then null when r.after_post is null then occurrence_id(s.id, nth) else occurrence_id(p.after_post, nth) end, p.delay_minutes, p.settings, p.creation_method,
+    case when p.after_post is null then s.id end, case when p.after_post is null then nth end, case when p.after_post is null then s.days end
+  from post p left join post r on r.org_id = p.org_id and r.id = p.after_post
+  where p.org_id = org and p.group_id = s.template;
+  insert into part (org_id, id, post_id, position, content)
+  select a.org_id, case when a.id = p.id and p.after_post is null then occurrence_id(s.id, nth) else occurrence_id(a.id, nth) end,
+    case when p.after_post is null then occurrence_id(s.id, nth) else occurrence_id(p.id, nth) end, a.position, a.content
+  from post p join part a on a.org_id = p.org_id and a.post_id = p.id where p.org_id = org and p.group_id = s.template;
+  insert into attachment (org_id, part_id, position, media_id, alt)
+  select a.org_id, case when a.id = p.id and p.after_post is null then occurrence_id(s.id, nth) else occurrence_id(a.id, nth) end, t.position, t.media_id, t.alt
+  from post p join part a on a.org_id = p.org_id and a.post_id = p.id join attachment t on t.org_id = a.org_id and t.part_id = a.id where p.org_id = org and p.group_id = s.template;
+  insert into post_event (org_id, post_id, event, reason) values (org, occurrence_id(s.id, nth), 'written', 'repeated every ' || s.days || ' days');
+  return due_at;
+end $$;
+
+-- Whatever ends an occurrence writes the next one, in the same statement: a publication, an error, a deletion. Occurrences whose time is past by then are left out.
+-- The scheduler may not read what it copies, so this runs as the tenant, in the organization of the post and no other.
+create function series_next() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+  before text := current_setting('app.org_id', true);
+  failed boolean;
+  s record;
+  n integer;
+  due_at timestamptz;
+  standing text;
+begin
+  perform set_config('app.org_id', new.org_id::text, true);
+  failed := new.deleted_at is null and new.state = 'ERROR' and not (new.error_code is not distinct from 'missed'
+    and exists (select 1 from channel_queue q where q.org_id = new.org_id and q.channel_id = new.channel_id and q.paused));
+  update series x set
+    failures = case when new.deleted_at is not null then x.failures when failed then x.failures + 1 when new.state = 'PUBLISHED' then 0 else x.failures end
+  where x.org_id = new.org_id and x.id = new.series_id
+  returning x.id, x.anchor, x.timezone, x.days, x.base, x.until_at, x.times, x.number, x.failures, x.stopped_at,
+    exists (select 1 from channel c where c.org_id = x.org_id and c.id = x.channel_id and c.deleted_at is null) as connected into s;
+  if s.stopped_at is null and s.number = new.occurrence then
+    n := greatest(s.number, s.base);
+    loop
+      n := n + 1;
+      due_at := occurrence_at(s.anchor, s.timezone, s.days, n - s.base);
+      if failed and s.failures >= 2 then
+        update series x set stopped_at = now(), stopped_for = 'failed' where x.org_id = new.org_id and x.id = s.id;
+        insert into post_event (org_id, post_id, event, reason) values (new.org_id, new.id, 'stopped', 'two failures in a row: it is not repeated any more');
+        exit;
+      elsif not s.connected or not occurs(s.until_at, s.times, n - s.base, due_at) then
+        update series x set stopped_at = now(), stopped_for = 'ended' where x.org_id = new.org_id and x.id = s.id;
+        exit;
+      end if;
+      select case when p.deleted_at is not null then 'DELETED' else p.state end into standing from post p where p.org_id = new.org_id and p.id = occurrence_id(s.id, n);
+      if not found and due_at > now() then
+        perform write_occurrence(new.org_id, s.id, n);
+        standing := 'QUEUE';
+      end if;
+      if standing not in ('DELETED', 'PUBLISHED', 'ERROR') then
+        update series x set number = n where x.org_id = new.org_id and x.id = s.id;
+        exit;
+      end if;
+    end loop;
+  end if;
+  perform set_config('app.org_id', coalesce(before, ''), true);
+  return null;
+end $$;
+grant create on schema public to crier_tenant;
+alter function series_next() owner to crier_tenant;
+revoke create on schema public from crier_tenant;
+
+create trigger post_series after update of state, deleted_at on post for each row
+  when (new.series_id is not null and (new.deleted_at is not null and old.deleted_at is null or new.deleted_at is null and new.state in ('PUBLISHED', 'ERROR') and old.state <> new.state))
+  execute function series_next();

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -46,7 +47,16 @@ func (s *Posts) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishin
 	return err
 }
 
-// Delete removes the whole group of a post.
+// groupOf finds the group of a post; a later occurrence is stored now, to be skipped or changed by itself.
+func groupOf(ctx context.Context, tx *publishingstore.Tx, post publishing.PostID) (publishing.GroupID, error) {
+	group, err := tx.GroupOf(ctx, post)
+	if pg.IsNoRows(err) {
+		group, _, err = tx.Materialize(ctx, post.UUID(), false)
+	}
+	return group, err
+}
+
+// Delete removes the whole group of a post. Of a repeated post it skips this occurrence: the next one is written in the same transaction.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
 	const op = "publishing.DeletePost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -54,7 +64,7 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 		return noPost(op)
 	}
 	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		group, err := tx.GroupOf(ctx, parsed)
+		group, err := groupOf(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
@@ -63,14 +73,14 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	return s.ended(op, err)
 }
 
-// DeleteGroup removes every post of a group.
+// DeleteGroup removes every post of a group. A repeated post ends with it: what is pending goes too, and nothing follows.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)
 	if !ok {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
-	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return s.deleteGroup(ctx, tx, parsed) })
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return s.deleteSeries(ctx, tx, parsed) })
 	if fault.Is(s.ended(op, err), fault.NotFound) {
 		return fault.New(fault.NotFound, op, "There is no such group of posts.")
 	}
@@ -86,6 +96,41 @@ func (s *Posts) deleteGroup(ctx context.Context, tx *publishingstore.Tx, group p
 		return noPost("publishing.deleteGroup")
 	}
 	return tx.Delete(ctx, posts)
+}
+
+func (s *Posts) deleteSeries(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) error {
+	posts, err := tx.LockGroup(ctx, group)
+	if err == nil && len(posts) == 0 {
+		if _, _, err = tx.Materialize(ctx, group.UUID(), true); err == nil {
+			posts, err = tx.LockGroup(ctx, group)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range posts {
+		if p.Series.IsZero() {
+			continue
+		}
+		if err := tx.EndSeries(ctx, p.Series); err != nil {
+			return err
+		}
+		if err := s.deletePending(ctx, tx, p); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(ctx, posts)
+}
+
+// deletePending removes the occurrences of a post's series that are booked beside it.
+func (s *Posts) deletePending(ctx context.Context, tx *publishingstore.Tx, of publishingstore.Standing) error {
+	groups, err := tx.Pending(ctx, of.Series, of.Occurrence)
+	for _, g := range groups {
+		if err == nil {
+			err = s.deleteGroup(ctx, tx, g)
+		}
+	}
+	return err
 }
 
 // ended gives an error of a transaction its public form.
@@ -121,7 +166,7 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 	}
 	var due *time.Time
 	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		group, err := tx.GroupOf(ctx, parsed)
+		group, err := groupOf(ctx, tx, parsed)
 		if err != nil {
 			return err
 		}
@@ -213,6 +258,9 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 		return publishing.PostDetail{}, noPost(op)
 	}
 	roots, err := s.store.Root(ctx, p.Org, parsed)
+	if err == nil && len(roots) == 0 {
+		roots, err = s.store.Coming(ctx, p.Org, parsed)
+	}
 	if err != nil {
 		return publishing.PostDetail{}, internal(op, err)
 	}
@@ -264,9 +312,24 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 	out := make([]publishing.Thread, len(roots))
 	for i, r := range roots {
 		r.Parts = whole.Parts[r.Group]
+		if r.Coming != nil {
+			r.Parts = coming(r, whole.Parts[r.Coming.Template])
+		}
 		out[i] = publishing.Thread{Root: r, Followers: whole.Followers[r.Group], Channel: whole.Channels[r.Channel], Media: whole.Media}
 	}
 	return out, nil
+}
+
+// coming are the parts that a later occurrence will have.
+func coming(root publishing.Post, template []publishing.Part) []publishing.Part {
+	out := slices.Clone(template)
+	for i := range out {
+		out[i].ID = publishing.Occurrence(out[i].ID, root.Occurrence)
+		if i == 0 {
+			out[i].ID = id.FromUUID[publishing.PartTag](root.ID.UUID())
+		}
+	}
+	return out
 }
 
 // create checks everything before anything is written.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"time"
 
 	"crier/publishing"
@@ -11,10 +12,13 @@ import (
 )
 
 // Publisher is the act of publishing: it claims, sends and finishes posts, and finds out what became of doubtful sends. It decides nothing about order or time.
-type Publisher struct{ core }
+type Publisher struct {
+	core
+	aged atomic.Int64 // when the age of states was last looked at, Unix nanoseconds
+}
 
 // NewPublisher makes the service.
-func NewPublisher(cfg Config, deps Deps) *Publisher { return &Publisher{newCore(cfg, deps)} }
+func NewPublisher(cfg Config, deps Deps) *Publisher { return &Publisher{core: newCore(cfg, deps)} }
 
 // The words of the store that the worker passes on.
 type (
@@ -182,7 +186,7 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			return connector.Ref{}, err
 		}
 		x := &r.w.Parts[i]
-		marked, err := r.store.MarkCommitting(ctx, r.w.Post, r.w.Token, x.ID, r.hold())
+		marked, err := r.store.MarkCommitting(ctx, r.w.Post, r.w.Token, x.ID, r.hold(), r.deps.Node)
 		if err != nil || !marked {
 			return connector.Ref{}, lost(err)
 		}

@@ -156,13 +156,27 @@ func NextLook(d Doubt, cfg Config) time.Duration {
 	return wait
 }
 
-// Tend does the engine's housekeeping for the shards of a lease: it gives up what is too late and ends the claims of dead workers. It returns what it changed.
+// Tend does the engine's housekeeping for the shards of a lease: it gives up what is too late or stands in a state for too long, and ends the claims of dead workers. It returns what it changed.
 func (s *Publisher) Tend(ctx context.Context, l Lease) (expired, reaped int, err error) {
 	if reaped, err = s.store.Reap(ctx, l, s.deps.Node); err != nil {
 		return 0, 0, err
 	}
-	expired, err = s.store.Expire(ctx, l, s.cfg.MaxLate, s.deps.Node)
-	return expired, reaped, err
+	if expired, err = s.store.Expire(ctx, l, s.cfg.MaxLate, s.deps.Node); err != nil {
+		return 0, reaped, err
+	}
+	if !s.ageing(s.deps.Clock.Now()) {
+		return expired, reaped, nil
+	}
+	aged, err := s.store.Age(ctx, l, s.cfg.SendFor, s.cfg.WaitFor, s.deps.Node)
+	return expired + aged, reaped, err
+}
+
+// ageEvery is how often the age of states is looked at: the limits are hours, and every waiting part is read.
+const ageEvery = time.Minute
+
+func (s *Publisher) ageing(now time.Time) bool {
+	last := s.aged.Load()
+	return now.UnixNano()-last >= int64(ageEvery) && s.aged.CompareAndSwap(last, now.UnixNano())
 }
 
 // Sweep finds every organization of the lease with something due within the horizon.

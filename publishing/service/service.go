@@ -27,6 +27,9 @@ type Config struct {
 	LateGap         time.Duration `env:"LATE_GAP, default=30s" doc:"Pause between late posts of one channel."`
 	BackoffFor      time.Duration `env:"BACKOFF_FOR, default=30m" doc:"How long a post is tried again after passing failures, and holds its channel meanwhile, before it is given up."`
 	UnknownFor      time.Duration `env:"UNKNOWN_FOR, default=12m" doc:"How long an unknown outcome is looked up before it is given up."`
+	SendFor         time.Duration `env:"SEND_FOR, default=6h" doc:"How long the preparing of one post for its platform may take, however often its claim is renewed, before it is given up."`
+	WaitFor         time.Duration `env:"WAIT_FOR, default=1h" doc:"How long a delayed part may be left waiting after its predecessor has ended, before it is given up."`
+	HeldFor         time.Duration `env:"HELD_FOR, default=24h" doc:"When publishing is resumed after a pause: what was due for longer than this is given up as missed, the rest goes out one by one with LATE_GAP between. 0s: nothing that fell due meanwhile goes out by itself."`
 	SettleTime      time.Duration `env:"SETTLE_TIME, default=60s" doc:"After the request deadline, how much longer a call may still take effect on the platform."`
 }
 

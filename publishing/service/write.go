@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"crier/platform/fault"
@@ -41,12 +42,56 @@ func (s *Posts) write(ctx context.Context, p tenancy.Principal, cmd publishing.C
 			}
 		}
 		due = wakeAt(s, plans)
-		if len(fresh) == 0 {
-			return nil
+		if len(fresh) > 0 {
+			if err := tx.Insert(ctx, fresh); err != nil {
+				return err
+			}
 		}
-		return tx.Insert(ctx, fresh)
+		return s.repeat(ctx, tx, p, cmd, entries, plans)
 	})
 	return out, due, err
+}
+
+// repeat makes what was just written repeat, when that was asked for. The template is written beside each post, since one occurrence may be changed alone.
+func (s *Posts) repeat(ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked, plans []plan) error {
+	if cmd.Repeat.Days == 0 {
+		return nil
+	}
+	for i, pl := range plans {
+		e := entries[i]
+		if err := s.repeatable(ctx, tx, e, pl); err != nil {
+			return err
+		}
+		e.parts = slices.Clone(e.parts)
+		for j := range e.parts {
+			e.parts[j].id = ""
+		}
+		template := s.build(p, cmd, e, id.New[publishing.PostTag](), id.New[publishing.GroupTag](), publishing.StateDraft)
+		if err := tx.Repeat(ctx, pl.posts[0].ID, cmd.Repeat, e.channel.Timezone, template); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repeatable: the whole series changes with its next occurrence only, and what was booked beside it goes.
+func (s *Posts) repeatable(ctx context.Context, tx *publishingstore.Tx, e checked, pl plan) error {
+	for _, old := range pl.old {
+		if old.Series.IsZero() {
+			continue
+		}
+		next, over, err := tx.NextOf(ctx, old.Series)
+		if err != nil {
+			return err
+		}
+		if !over && next != old.Occurrence {
+			return contentFault([]fault.Channel{problemOf(e.channel, 0, 1, "This is not the next occurrence of a repeated post: leave inter out to change this one alone, or change the next one to change all that follow.")})
+		}
+		if err := s.deletePending(ctx, tx, old); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func remember(ctx context.Context, tx *publishingstore.Tx, cmd publishing.CreatePosts, answers []answer) error {
@@ -173,6 +218,9 @@ func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group pub
 		}
 		posts, err := tx.LockGroup(ctx, parsed)
 		if err == nil && len(posts) == 0 {
+			_, _, err = tx.Materialize(ctx, parsed.UUID(), true)
+		}
+		if pg.IsNoRows(err) {
 			err = unknown
 		}
 		if err != nil {
@@ -189,6 +237,9 @@ func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group pub
 			return group, false, unknown
 		}
 		of, err := tx.GroupOfPart(ctx, parsed)
+		if pg.IsNoRows(err) {
+			of, _, err = tx.Materialize(ctx, parsed.UUID(), false)
+		}
 		if pg.IsNoRows(err) || err == nil && !group.IsZero() && of != group {
 			return group, false, unknown
 		}
@@ -220,7 +271,7 @@ func (s *Posts) build(p tenancy.Principal, cmd publishing.CreatePosts, e checked
 		}
 		last := &out[len(out)-1]
 		written := publishing.Part{ID: id.New[publishing.PartTag](), Position: i, Content: part.content}
-		if kept, ok := keptID(part, i, root); ok && len(out) == 1 && !used[kept] {
+		if kept, ok := keptID(part, i, root); ok && !used[kept] {
 			written.ID = kept
 		}
 		used[written.ID] = true
@@ -232,7 +283,7 @@ func (s *Posts) build(p tenancy.Principal, cmd publishing.CreatePosts, e checked
 	return out
 }
 
-// keptID is the id that a part of the root keeps: the first part has its post's, others the one that was sent again. Followers are new posts, whose parts have sent nothing yet.
+// keptID is the id that a part keeps: the first part has its post's, others the one that was sent again.
 func keptID(part checkedPart, index int, root publishing.PostID) (publishing.PartID, bool) {
 	if index == 0 {
 		return id.FromUUID[publishing.PartTag](root.UUID()), true

@@ -67,7 +67,7 @@ on conflict (org_id, connector, account_id) where deleted_at is null do update s
 returning id, name, customer_id, disabled, created_at`
 
 const queueInsert = `-- publishing.QueueInsert
-insert into channel_queue (channel_id, org_id, shard) values ($1, $2, $3)
+insert into channel_queue (channel_id, org_id, shard, paused) values ($1, $2, $3, exists (select 1 from pause where subject = $2))
 on conflict (channel_id) do update set parked = false`
 
 const queueNext = `-- publishing.QueueNext

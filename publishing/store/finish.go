@@ -58,7 +58,7 @@ with o as (
   select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
     as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url)
 ), locked as (
-  select p.id from post p join o on o.post = p.id order by p.id for no key update of p
+  select p.id, p.state as was from post p join o on o.post = p.id order by p.id for no key update of p
 ), pub as (
   update publication x set
     phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
@@ -66,6 +66,7 @@ with o as (
     ref = case when o.result in ('published', 'resume') then o.ref::jsonb end, done_at = case when o.result in ('published', 'resume') then now() end
   from o where x.id = o.pub and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
     select 1 from post p where p.id = o.post and p.claim_token = o.token and p.state in ('PUBLISHING', 'UNKNOWN')))
+  returning x.id, x.position
 ), upd as (
   update post p set
     state = case when o.result = 'published' then 'PUBLISHED' when o.result in ('unknown', 'later') then 'UNKNOWN' when o.result = 'error' or p.deleted_at is not null then 'ERROR' else 'QUEUE' end,
@@ -85,7 +86,7 @@ with o as (
   from o, locked
   where locked.id = p.id and p.id = o.post and p.claim_token = o.token
     and (p.state in ('PUBLISHING', 'UNKNOWN') or o.result = 'published' and p.state = 'ERROR' and p.error_code = 'outcome_unknown')
-  returning p.org_id, p.id, p.group_id, p.state, p.due, o.result, o.code, o.error as reason
+  returning p.org_id, p.id, p.group_id, p.state, p.due, o.result, o.code, o.error as reason, o.pub, locked.was
 ), free as (
   update channel_queue q set busy_post = null, done_at = now(),
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
@@ -99,7 +100,10 @@ with o as (
     and (upd.state = 'PUBLISHED' and f.after_post = upd.id or upd.state = 'ERROR')
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, case result when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15, coalesce(nullif(code, ''), reason) from upd
+  select org_id, upd.id, e.event, $15, coalesce(nullif(code, ''), reason, 'part ' || pub.position + 1) from upd left join pub on pub.id = upd.pub cross join lateral unnest(
+    case result when 'published' then case when was = 'PUBLISHING' then array['sent', 'confirmed'] else array['confirmed'] end
+      when 'error' then array['failed'] when 'retry' then array['retried'] when 'resume' then array['sent'] when 'later' then array['looked'] else array[result] end) with ordinality e(event, nth)
+  order by e.nth
 )
 select org_id, id, state, coalesce(due, now()) from upd`
 

@@ -1,7 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,7 +15,7 @@ import (
 )
 
 const rootColumns = `p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, p.publish_date, p.after_post, p.delay_minutes, p.revision, p.settings, p.creation_method,
-  p.release_id, p.release_url, p.error, p.error_code, p.outcome_unknown, p.created_at, p.updated_at`
+  p.release_id, p.release_url, p.error, p.error_code, p.outcome_unknown, p.series_id, coalesce(p.occurrence, 0), coalesce(p.interval_days, 0), p.created_at, p.updated_at`
 
 func scanPost(row pgx.CollectableRow) (p publishing.Post, err error) {
 	var delay int
@@ -23,7 +26,7 @@ func scanPost(row pgx.CollectableRow) (p publishing.Post, err error) {
 
 func postFields(p *publishing.Post, delay *int) []any {
 	return []any{&p.Org, &p.ID, &p.Group, &p.Channel, &p.State, &p.Due, &p.PublishDate, &p.After, delay, &p.Revision, &p.Settings, &p.CreationMethod,
-		&p.ReleaseID, &p.ReleaseURL, &p.Error, &p.ErrorCode, &p.OutcomeUnknown, &p.CreatedAt, &p.UpdatedAt}
+		&p.ReleaseID, &p.ReleaseURL, &p.Error, &p.ErrorCode, &p.OutcomeUnknown, &p.Series, &p.Occurrence, &p.Interval, &p.CreatedAt, &p.UpdatedAt}
 }
 
 const rootsInRange = `-- publishing.RootsInRange
@@ -44,12 +47,21 @@ const rootByID = `-- publishing.RootByID
 select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_at is null
   and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
 
-// Roots lists the roots of a range, at most limit.
-func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int) (out []publishing.Post, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(collectPosts(&out))
+// Roots lists the roots of a range, at most limit, with the later occurrences of repeated posts among them.
+func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int) ([]publishing.Post, error) {
+	var rows, later []publishing.Post
+	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(collectPosts(&rows))
+		b.Queue(occurrencesInRange, q.Start, q.End, customer, limit).Query(collectOccurrences(&later))
 	})
-	return out, err
+	if err != nil || len(later) == 0 {
+		return rows, err
+	}
+	rows = append(rows, later...)
+	slices.SortFunc(rows, func(a, b publishing.Post) int {
+		return cmp.Or(a.PublishDate.Compare(b.PublishDate), strings.Compare(a.ID.String(), b.ID.String()))
+	})
+	return rows[:min(limit, len(rows))], nil
 }
 
 // RootPage lists one page of all roots, and how many there are.
@@ -81,14 +93,14 @@ const partsOf = `-- publishing.PartsOf
 select p.group_id, a.id, a.position, a.content, p.id, p.delay_minutes, x.release_id, x.release_url
 from post p join part a on a.org_id = p.org_id and a.post_id = p.id
 left join publication x on x.part_id = a.id and x.number = p.republish
-where p.deleted_at is null and p.group_id = any($1) order by a.position`
+where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2)) order by a.position`
 
 const attachmentsOf = `-- publishing.AttachmentsOf
 select t.part_id, t.alt, ` + mediaColumns + `
 from post p join part a on a.org_id = p.org_id and a.post_id = p.id
 join attachment t on t.org_id = a.org_id and t.part_id = a.id
 join media m on m.org_id = t.org_id and m.id = t.media_id
-where p.deleted_at is null and p.group_id = any($1) order by t.part_id, t.position`
+where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2)) order by t.part_id, t.position`
 
 const eventsOf = `-- publishing.EventsOf
 select e.at, e.event, e.node, e.by, e.reason from post_event e
@@ -107,19 +119,25 @@ const channelsOf = `-- publishing.ChannelsOf
 select ` + channelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id where c.id = any($1)`
 
-// Whole reads what hangs on these roots, in one round trip.
+// Whole reads what hangs on these roots, in one round trip. Parts of later occurrences come under their template's group.
 func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) (w Whole, err error) {
-	groups, channels := make([]uuid.UUID, len(roots)), map[uuid.UUID]bool{}
-	for i, r := range roots {
-		groups[i] = r.Group.UUID()
+	groups, templates, channels := make([]uuid.UUID, 0, len(roots)), map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
+	for _, r := range roots {
 		channels[r.Channel.UUID()] = true
+		if r.Coming != nil {
+			templates[r.Coming.Template.UUID()] = true
+			continue
+		}
+		groups = append(groups, r.Group.UUID())
 	}
+	hidden := keysOf(templates)
+	groups = append(groups, hidden...)
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		w = Whole{map[publishing.GroupID][]publishing.Post{}, map[publishing.GroupID][]publishing.Part{}, map[publishing.MediaID]publishing.Medium{},
 			map[publishing.ChannelID]publishing.Channel{}, map[publishing.PartID][]publishing.Attachment{}}
 		b.Queue(channelsOf, keysOf(channels)).Query(w.collectChannels)
-		b.Queue(attachmentsOf, groups).Query(w.collectAttachments)
-		b.Queue(partsOf, groups).Query(w.collectParts)
+		b.Queue(attachmentsOf, groups, hidden).Query(w.collectAttachments)
+		b.Queue(partsOf, groups, hidden).Query(w.collectParts)
 		b.Queue(followersOf, groups).Query(w.collectFollowers)
 	})
 	return w, err

@@ -12,8 +12,9 @@ import (
 )
 
 const postInsert = `-- publishing.PostInsert
-insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes, settings, creation_method)
-values ($1, $2, $3, $4, $5, $6, case when $6 = 'WAITING' then null when $6 = 'DRAFT' then coalesce($7::timestamptz, now()) else greatest($7::timestamptz, now()) end, coalesce($8, now()), $9, $10, $11, $12)`
+insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes, settings, creation_method, republish)
+values ($1, $2, $3, $4, $5, $6, case when $6 = 'WAITING' then null when $6 = 'DRAFT' then coalesce($7::timestamptz, now()) else greatest($7::timestamptz, now()) end, coalesce($8, now()), $9, $10, $11, $12,
+  coalesce((select r.republish from post r where r.org_id = $1 and r.id = $9), 1))`
 
 const partInsert = `-- publishing.PartInsert
 insert into part (org_id, id, post_id, position, content) values ($1, $2, $3, $4, $5)`
@@ -24,6 +25,11 @@ insert into attachment (org_id, part_id, position, media_id, alt) values ($1, $2
 const eventInsert = `-- publishing.EventInsert
 insert into post_event (org_id, post_id, event, by, reason) values ($1, $2, $3, $4, $5)`
 
+const eventMoved = `-- publishing.EventMoved
+insert into post_event (org_id, post_id, event, by, reason)
+select $1, $2, 'moved', $3, 'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+where $4::timestamptz <> coalesce($5::timestamptz, now())`
+
 // NewPost is a post to be written. A Due that is past or nil means the database's now, except for a follower, which waits; a zero PublishDate means now as well.
 type NewPost struct {
 	publishing.Post
@@ -31,13 +37,20 @@ type NewPost struct {
 }
 
 func queuePost(b *pgx.Batch, p NewPost) {
+	queueHidden(b, p)
+	if p.After.IsZero() {
+		b.Queue(eventInsert, p.Org, p.ID, "written", p.By, nil)
+	}
+}
+
+// queueHidden writes a post that nobody wrote.
+func queueHidden(b *pgx.Batch, p NewPost) {
 	var date *time.Time
 	if !p.PublishDate.IsZero() {
 		date = &p.PublishDate
 	}
 	b.Queue(postInsert, p.Org, p.ID, p.Group, p.Channel, tenancy.Shard(p.Org), p.State, p.Due, date, p.After, int(p.Delay.Minutes()), p.Settings, p.CreationMethod)
 	queueParts(b, p)
-	b.Queue(eventInsert, p.Org, p.ID, "written", p.By, nil)
 }
 
 func queueParts(b *pgx.Batch, p NewPost) {
@@ -89,24 +102,33 @@ type Standing struct {
 	Published      bool // a part of the current round is out
 	After          publishing.PostID
 	PublishDate    time.Time
+	Series         publishing.SeriesID
+	Occurrence     int
 }
 
 const groupLock = `-- publishing.GroupLock
-select p.id, p.channel_id, p.state, p.outcome_unknown,
-       exists (select 1 from publication x where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish and x.phase = 'done'),
-       p.after_post, p.publish_date
-from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
+select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
+
+// A statement of its own, since what the lock waited for may have sent a part: only a later snapshot sees it. A call that began and was never answered counts as unknown.
+const groupStanding = `-- publishing.GroupStanding
+select p.id, p.channel_id, p.state, p.outcome_unknown or coalesce(x.begun, false), coalesce(x.out, false), p.after_post, p.publish_date, p.series_id, coalesce(p.occurrence, 0)
+from post p left join lateral (
+  select bool_or(x.phase = 'done') as out, bool_or(x.phase = 'committing') as begun from publication x where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
+where p.group_id = $1 and p.deleted_at is null order by p.id`
 
 // LockGroup locks the living posts of a group by id and tells how they stand; none means that there is no such group.
 func (t *Tx) LockGroup(ctx context.Context, group publishing.GroupID) ([]Standing, error) {
-	rows, err := t.tx.Query(ctx, groupLock, group)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Standing, err error) {
-		err = row.Scan(&st.ID, &st.Channel, &st.State, &st.OutcomeUnknown, &st.Published, &st.After, &st.PublishDate)
-		return st, err
+	var out []Standing
+	b := &pgx.Batch{}
+	b.Queue(groupLock, group)
+	b.Queue(groupStanding, group).Query(func(rows pgx.Rows) (err error) {
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Standing, err error) {
+			err = row.Scan(&st.ID, &st.Channel, &st.State, &st.OutcomeUnknown, &st.Published, &st.After, &st.PublishDate, &st.Series, &st.Occurrence)
+			return st, err
+		})
+		return err
 	})
+	return out, t.tx.SendBatch(ctx, b).Close()
 }
 
 const groupOfPost = `-- publishing.GroupOfPost
@@ -141,6 +163,15 @@ func (t *Tx) Delete(ctx context.Context, posts []Standing) error {
 }
 
 func every(Standing) bool { return true }
+
+func dateOf(posts []Standing, post publishing.PostID) (at time.Time) {
+	for _, p := range posts {
+		if p.ID == post {
+			at = p.PublishDate
+		}
+	}
+	return at
+}
 
 func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID) {
 	for _, p := range posts {
@@ -219,6 +250,7 @@ func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standi
 	b.Queue(postRewrite, root.ID, root.State, root.Due, date, root.Settings, root.CreationMethod)
 	queueParts(b, root)
 	b.Queue(eventInsert, t.org, root.ID, "edited", root.By, nil)
+	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), date)
 	for _, p := range posts[1:] {
 		queuePost(b, p)
 	}

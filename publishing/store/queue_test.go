@@ -199,7 +199,7 @@ func TestADeletedPostNeverComesBack(t *testing.T) {
 		}
 		return tx.Delete(t.Context(), posts)
 	}))
-	if ok, err := r.store.MarkCommitting(t.Context(), post, got[0].Token, r.publication(post), time.Minute); ok || err != nil {
+	if ok, err := r.store.MarkCommitting(t.Context(), post, got[0].Token, r.publication(post), time.Minute, "test"); ok || err != nil {
 		t.Fatalf("a deleted post may be sent: %v %v", ok, err)
 	}
 	if more := r.claim(10); len(more) != 0 {
@@ -219,7 +219,7 @@ func TestReapByPhase(t *testing.T) {
 	early, late, alive := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
 	for _, c := range r.claim(10) {
 		if c.Post != early {
-			ok, err := r.store.MarkCommitting(t.Context(), c.Post, c.Token, r.publication(c.Post), time.Hour)
+			ok, err := r.store.MarkCommitting(t.Context(), c.Post, c.Token, r.publication(c.Post), time.Hour, "test")
 			if !ok || err != nil {
 				t.Fatal(ok, err)
 			}

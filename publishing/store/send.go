@@ -66,7 +66,7 @@ const workPublications = `-- publishing.WorkPublications
 select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
 from post p join publication x on x.org_id = p.org_id and x.group_id = p.group_id
 left join part a on a.org_id = x.org_id and a.id = x.part_id and x.post_id = p.id
-where p.id = any($1) and (x.post_id = p.id and x.number = p.republish or x.post_id <> p.id and x.phase = 'done' and x.position < (select min(y.position) from part y where y.org_id = p.org_id and y.post_id = p.id))
+where p.id = any($1) and x.number = p.republish and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.org_id = p.org_id and y.post_id = p.id))
 order by p.id, x.position, x.number`
 
 const workMedia = `-- publishing.WorkMedia
@@ -168,13 +168,15 @@ with mine as (
   where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.deleted_at is null
     and exists (select 1 from publication x where x.id = $3 and x.post_id = p.id and x.phase = 'preparing')
     and not exists (select 1 from channel_queue q where q.channel_id = p.channel_id and q.paused)
-  returning p.id
+  returning p.org_id, p.id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $5, 'part ' || x.position + 1 from mine m join publication x on x.id = $3
 )
 update publication x set phase = 'committing' from mine where x.id = $3 and x.post_id = mine.id`
 
 // MarkCommitting writes down that the irreversible call comes next; false means that it must not be made.
-func (s *Store) MarkCommitting(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration) (bool, error) {
-	return s.clockRow(ctx, commitMark, post, token, pub, hold.Milliseconds())
+func (s *Store) MarkCommitting(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration, node string) (bool, error) {
+	return s.clockRow(ctx, commitMark, post, token, pub, hold.Milliseconds(), node)
 }
 
 func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {

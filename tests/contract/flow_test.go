@@ -55,7 +55,7 @@ func TestPosts(t *testing.T) {
 		if full["releaseId"] != out[0]["id"] || !strings.Contains(full["releaseURL"].(string), out[0]["id"].(string)) || full["content"] != "<p>Hello <strong>you</strong></p>" {
 			t.Fatalf("%v", full)
 		}
-		if got := happened(full); !slices.Equal(got, []string{"written", "claimed", "published"}) {
+		if got := happened(full); !slices.Equal(got, []string{"written", "claimed", "prepared", "sent", "confirmed"}) {
 			t.Fatalf("timeline %v", got)
 		}
 	})
@@ -258,7 +258,11 @@ func TestPosts(t *testing.T) {
 		c := o.channel(t, "A")
 		id := o.create(t, now(c.id, part("at once"), part("with it"), m{"content": "in an hour", "delay": 60}))
 		eventually(t, "the first run", func() bool { return len(r.published(t, c)) == 2 }, func() any { return r.texts(t, c) })
-		full := o.reaches(t, id, "PUBLISHED")
+		eventually(t, "the end of the first run", func() bool { return slices.Contains(happened(o.get(t, "/posts/"+id).object(t)), "confirmed") }, func() any { return r.texts(t, c) })
+		full := o.get(t, "/posts/"+id).object(t)
+		if full["state"] != "QUEUE" || full["status"] != "scheduled" || full["releaseId"] == nil {
+			t.Fatalf("a part waits, and the thread is told as %v", full)
+		}
 		if v := values(full); len(v) != 3 || v[0]["delay"] != 0.0 || v[1]["delay"] != 0.0 || v[2]["delay"] != 60.0 {
 			t.Fatalf("%v", full)
 		}

@@ -32,6 +32,10 @@ type estate struct {
 	standing publishingstore.Standing
 }
 
+func (e estate) series() publishing.SeriesID {
+	return id.FromUUID[publishing.SeriesTag](e.post.ID.UUID())
+}
+
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func must(t *testing.T, err error) {
@@ -57,11 +61,17 @@ func newEstate(t *testing.T, db *pg.DB) estate {
 	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID, State: publishing.StateQueue, Due: &now, PublishDate: now, Settings: []byte(`{}`), CreationMethod: "API",
 		Parts: []publishing.Part{{ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: "secret words", Media: []publishing.Attachment{{Media: e.medium.ID}}}}}
 	e.standing = publishingstore.Standing{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
+	template := e.post
+	template.ID, template.Group, template.State = id.New[publishing.PostTag](), id.New[publishing.GroupTag](), publishing.StateDraft
+	template.Parts = []publishing.Part{{ID: id.FromUUID[publishing.PartTag](template.ID.UUID()), Content: "secret words"}}
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
 		if busy, taken, err := tx.Remember(t.Context(), "key", []byte("hash"), 201, []byte(`[]`)); err != nil || busy || taken {
 			t.Fatal(busy, taken, err)
 		}
-		return tx.Insert(t.Context(), []publishingstore.NewPost{{Post: e.post, By: "test"}})
+		if err := tx.Insert(t.Context(), []publishingstore.NewPost{{Post: e.post, By: "test"}}); err != nil {
+			return err
+		}
+		return tx.Repeat(t.Context(), e.post.ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{{Post: template}})
 	}))
 	e.state = secret.HashToken(e.org.String())
 	must(t, things.SaveState(t.Context(), e.state, publishingstore.ConnectState{Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour)}))
@@ -162,6 +172,35 @@ func questions(db *pg.DB) map[string]question {
 		}),
 		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
 			return false, tx.Rewrite(t.Context(), th.post.Group, []publishingstore.Standing{th.standing}, []publishingstore.NewPost{{Post: th.post}})
+		}),
+		"Store.Coming": func(t *testing.T, m, th estate) bool {
+			out, err := s.Coming(t.Context(), m.org, publishing.Occurrence(th.post.ID, 20_000))
+			mine, own := s.Coming(t.Context(), m.org, publishing.Occurrence(m.post.ID, 20_000))
+			return err == nil && len(out) == 0 && own == nil && len(mine) == 1
+		},
+		"Tx.Materialize": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			_, _, err := tx.Materialize(t.Context(), publishing.Occurrence(th.post.ID, 20_000).UUID(), false)
+			return false, err
+		}),
+		"Tx.Repeat": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			template := th.post
+			template.ID, template.Group = id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
+			return false, tx.Repeat(t.Context(), th.post.ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{{Post: template}})
+		}),
+		"Tx.NextOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			_, _, err := tx.NextOf(t.Context(), th.series())
+			return false, err
+		}),
+		"Tx.Pending": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			out, err := tx.Pending(t.Context(), th.series(), -1)
+			return len(out) == 0, err
+		}),
+		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			return true, tx.EndSeries(t.Context(), th.series())
+		}),
+		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
+			return !known, err
 		}),
 		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
 			busy, taken, err := tx.Remember(t.Context(), "key of "+th.org.String(), []byte("hash"), 201, []byte(`[]`))

@@ -22,6 +22,12 @@ type Channels interface {
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 
+// Queue is what the application API asks of publishing about the queue.
+type Queue interface {
+	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
+	Figures(ctx context.Context, queue string) (publishing.Figures, error)
+}
+
 // Accounts is what the application API asks of tenancy.
 type Accounts interface {
 	Session(ctx context.Context, token, organization string) (tenancy.Principal, error)
@@ -45,6 +51,7 @@ type Config struct {
 // Deps are the ports. ClientIP tells whose address a request comes from; Draining whether the server is about to stop.
 type Deps struct {
 	Channels Channels
+	Queue    Queue
 	Accounts Accounts
 	Health   Health
 	Draining func() bool
@@ -78,6 +85,7 @@ func (a *API) Mount(t *route.Table) {
 	a.mountRoot(t)
 	a.mountAuth(t, user)
 	a.mountChannels(t, user)
+	a.mountQueue(t, user)
 	for _, r := range missingOpen() {
 		t.Missing(r.Method, r.Path)
 	}

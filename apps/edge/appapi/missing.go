@@ -24,7 +24,6 @@ func missingOpen() []route.Route {
 		{Method: "GET", Path: "/public/posts/shared/{shareToken}/comments"},
 		{Method: "POST", Path: "/public/t"},
 		{Method: "GET", Path: "/public/stream"},
-		{Method: "GET", Path: "/monitor/queue/{name}"},
 		{Method: "POST", Path: "/enterprise/create-user"},
 		{Method: "POST", Path: "/enterprise/url"},
 		{Method: "POST", Path: "/enterprise/delete-channel"},

@@ -20,7 +20,7 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	}
 	cmd := publishing.CreatePosts{
 		Type: publishing.CreateType(n.get("type").text()), Republish: n.get("republish").flag(),
-		Interval: n.get("inter").number(), Method: method(n.get("creationMethod")),
+		Repeat: repeat(n), Method: method(n.get("creationMethod")),
 	}
 	if s, ok := n.get("date").value.(string); ok {
 		cmd.Date, _ = ParseDate(s)
@@ -51,6 +51,19 @@ func together(fields []fault.Field, cmd publishing.CreatePosts) error {
 		}
 	}
 	return &fault.Error{Kind: fault.Invalid, Op: opCreate, Message: "The post is not valid.", Fields: fields}
+}
+
+func repeat(n node) publishing.Repeat {
+	r := publishing.Repeat{Days: n.get("inter").number(), Count: n.get("interCount").number()}
+	until := n.get("interUntil")
+	if s := until.text(); s != "" {
+		at, ok := ParseDate(s)
+		if !ok {
+			until.fault("must be an ISO 8601 date, for example 2026-01-02T15:04:05Z")
+		}
+		r.Until = &at
+	}
+	return r
 }
 
 func method(n node) publishing.CreationMethod {

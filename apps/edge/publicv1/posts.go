@@ -170,7 +170,7 @@ type envelopedOutput struct {
 }
 
 func (m mount) list() {
-	op := m.operation("list-posts", http.MethodGet, "/posts", "List the posts of a date range, or a page of all posts", 400)
+	op := m.operation("list-posts", http.MethodGet, "/posts", "List the posts of a date range, with every occurrence of repeated posts, or a page of all stored posts", 400)
 	if !m.enveloped {
 		route.JSON(m.t.JSON, op, m.listed)
 		return
@@ -228,7 +228,7 @@ type Named struct {
 type namedOutput struct{ Body Named }
 
 func (m mount) remove() {
-	op := m.operation("delete-post", http.MethodDelete, "/posts/{id}", "Delete a post with its whole group; what is published stays on the platform", 404)
+	op := m.operation("delete-post", http.MethodDelete, "/posts/{id}", "Delete a post with its whole group; what is published stays on the platform. Of a repeated post this skips one occurrence", 404)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *idInput) (*namedOutput, error) {
 		if err := m.deps.Posts.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
 			return nil, err
@@ -242,7 +242,7 @@ type groupInput struct {
 }
 
 func (m mount) removeGroup() {
-	op := m.operation("delete-group", http.MethodDelete, "/posts/group/{group}", "Delete a whole group of posts", 404)
+	op := m.operation("delete-group", http.MethodDelete, "/posts/group/{group}", "Delete a whole group of posts; a repeated post ends with it", 404)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *groupInput) (*namedOutput, error) {
 		if err := m.deps.Posts.DeleteGroup(ctx, request.Principal(ctx), in.Group); err != nil {
 			return nil, err

@@ -107,6 +107,7 @@ type core struct {
 	CreationMethod string         `json:"creationMethod"`
 	Settings       map[string]any `json:"settings"`
 	Tags           []tag          `json:"tags"`
+	ActualDate     string         `json:"actualDate,omitempty" format:"date-time" doc:"Only on a later occurrence of a repeated post: when the next one, which alone is stored, goes out."`
 }
 
 type shortChannel struct {
@@ -208,6 +209,12 @@ func coreOf(t publishing.Thread) core {
 	}
 	if len(t.Root.Parts) > 0 {
 		out.Content = t.Root.Parts[0].Content
+	}
+	if t.Root.Interval > 0 {
+		out.IntervalInDays = &t.Root.Interval
+	}
+	if t.Root.Coming != nil {
+		out.ActualDate = wire(t.Root.Coming.Next)
 	}
 	var settings map[string]any
 	if json.Unmarshal(t.Root.Settings, &settings) == nil && settings != nil {

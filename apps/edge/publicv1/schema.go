@@ -9,7 +9,9 @@ type CreateRequest struct {
 	ShortLink      bool          `json:"shortLink,omitempty" default:"false" doc:"Shorten the links of the content."`
 	Tags           []CreateTag   `json:"tags,omitempty"`
 	Order          string        `json:"order,omitempty" doc:"Accepted, unused."`
-	Inter          int           `json:"inter,omitempty" doc:"Repeat every so many days."`
+	Inter          int           `json:"inter,omitempty" minimum:"0" maximum:"365" doc:"Repeat every so many days, at the same wall-clock time in the channel's time zone. On an existing post it changes this and all later occurrences; without it an edit changes one occurrence alone."`
+	InterUntil     string        `json:"interUntil,omitempty" doc:"ISO 8601; no occurrence is later. Needs inter."`
+	InterCount     int           `json:"interCount,omitempty" minimum:"1" maximum:"10000" doc:"How many occurrences there are in all, the first and skipped ones included. Needs inter."`
 	Republish      bool          `json:"republish,omitempty" doc:"Must be true for a post that is, or may be, published."`
 	CreationMethod string        `json:"creationMethod,omitempty" doc:"API or CLI; anything else counts as API."`
 	Posts          []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`

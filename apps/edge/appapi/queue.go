@@ -1,0 +1,125 @@
+package appapi
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/apps/edge/route"
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+func (a *API) mountQueue(t, user *route.Table) {
+	channel := signedIn(operation("pause-channel", http.MethodPut, "/integrations/{id}/pause", "Channels", "Pause the publishing of a channel, or resume it", 400, 404, 413))
+	route.JSON(user.With(jsonOnly), channel, func(ctx context.Context, in *pauseOneInput) (*pauseOutput, error) {
+		return a.pause(ctx, publishing.PauseChannel, in.ID, in.Body.Paused)
+	})
+	customer := signedIn(operation("pause-customer", http.MethodPut, "/customers/{id}/pause", "Channels", "Pause the publishing of a group of channels, or resume it", 400, 404, 413))
+	route.JSON(user.With(jsonOnly), customer, func(ctx context.Context, in *pauseOneInput) (*pauseOutput, error) {
+		return a.pause(ctx, publishing.PauseCustomer, in.ID, in.Body.Paused)
+	})
+	all := signedIn(operation("pause-organization", http.MethodPut, "/settings/pause", "Settings", "Pause the publishing of the whole organization, or resume it; administrators only", 400, 413))
+	route.JSON(user.With(jsonOnly), all, func(ctx context.Context, in *pauseAllInput) (*pauseOutput, error) {
+		return a.pause(ctx, publishing.PauseOrganization, "", in.Body.Paused)
+	})
+
+	queue := operation("queue", http.MethodGet, "/monitor/queue/{name}", "Service", "Tell how a queue stands: publish, or a platform. Only for the operator: from this machine or a private network", 403, 404)
+	queue.Parameters = []*huma.Param{{Name: "name", In: "path", Required: true, Description: "publish for everything, or a platform's identifier.", Schema: &huma.Schema{Type: huma.TypeString}}}
+	queue = route.Answer[QueueAnswer](t, queue, http.StatusOK, "Nothing is overdue.")
+	queue = route.Answer[QueueAnswer](t, queue, http.StatusServiceUnavailable, "Posts wait that should be out.")
+	t.Raw(queue, a.queue)
+}
+
+// PauseRequest says what publishing shall do.
+type PauseRequest struct {
+	Paused bool `json:"paused" doc:"true keeps every post back, false lets them go on."`
+}
+
+type pauseOneInput struct {
+	ID   string `path:"id"`
+	Body PauseRequest
+}
+
+type pauseAllInput struct{ Body PauseRequest }
+
+// HeldPost is one of the posts that wait.
+type HeldPost struct {
+	ID          string      `json:"id"`
+	Date        string      `json:"date" format:"date-time"`
+	Content     string      `json:"content"`
+	Integration HeldChannel `json:"integration"`
+}
+
+// HeldChannel is where it would go.
+type HeldChannel struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// PauseAnswer tells what is held back. A channel publishes while neither it nor its group nor the organization is paused.
+type PauseAnswer struct {
+	Paused   bool       `json:"paused"`
+	Held     int        `json:"held" doc:"Posts that are due already and wait."`
+	InFlight int        `json:"inFlight" doc:"Posts whose call to the platform had begun: they end."`
+	Missed   int        `json:"missed" doc:"Of a resume: posts that were held for too long and are given up."`
+	Posts    []HeldPost `json:"posts" doc:"The first twenty that are booked, by date."`
+}
+
+type pauseOutput struct{ Body PauseAnswer }
+
+func (a *API) pause(ctx context.Context, scope publishing.PauseScope, id string, paused bool) (*pauseOutput, error) {
+	res, err := a.deps.Queue.Pause(ctx, request.Principal(ctx), publishing.SetPause{Scope: scope, ID: id, Paused: paused})
+	if err != nil {
+		return nil, err
+	}
+	out := PauseAnswer{Paused: res.Paused, Held: res.Held, InFlight: res.InFlight, Missed: res.Missed, Posts: make([]HeldPost, 0, len(res.Posts))}
+	for _, p := range res.Posts {
+		out.Posts = append(out.Posts, HeldPost{p.ID.String(), wire(p.PublishDate), res.Texts[p.ID], HeldChannel{p.Channel.String(), res.Channels[p.Channel]}})
+	}
+	return &pauseOutput{out}, nil
+}
+
+func wire(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// QueueAnswer tells how a queue stands.
+type QueueAnswer struct {
+	Status        string  `json:"status" enum:"success,error"`
+	Message       string  `json:"message"`
+	Due           int     `json:"due" doc:"Posts that could be published now."`
+	Overdue       int     `json:"overdue" doc:"Of those, for more than 30 seconds."`
+	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest of them has waited."`
+	Held          int     `json:"held" doc:"Due posts that a pause or a channel that must be connected again keeps back."`
+	Publishing    int     `json:"publishing"`
+	Unknown       int     `json:"unknown" doc:"Posts whose outcome is looked up."`
+	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due; only for publish."`
+}
+
+func (a *API) queue(c *fiber.Ctx) error {
+	if ip := net.ParseIP(a.deps.ClientIP(c)); ip == nil || !ip.IsLoopback() && !ip.IsPrivate() {
+		return fault.New(fault.Forbidden, "appapi.queue", "Only the operator may ask for this, from the service's own network.")
+	}
+	name := c.Params("name")
+	f, err := a.deps.Queue.Figures(c.UserContext(), name)
+	if err != nil {
+		return err
+	}
+	out := QueueAnswer{Status: "success", Due: f.Due, Overdue: f.Overdue, OldestSeconds: f.Oldest.Seconds(), Held: f.Held, Publishing: f.Publishing, Unknown: f.Unknown}
+	out.Message = fmt.Sprintf("Queue %s is healthy: %d due, %d publishing, %d unknown, %d held.", name, f.Due, f.Publishing, f.Unknown, f.Held)
+	if f.Next != nil {
+		next := wire(*f.Next)
+		out.Next = &next
+	}
+	if f.Healthy() {
+		return c.JSON(out)
+	}
+	out.Status = "error"
+	out.Message = fmt.Sprintf("Queue %s has %d posts that should be out; the oldest waits for %s.", name, f.Overdue, f.Oldest.Round(time.Second))
+	return c.Status(http.StatusServiceUnavailable).JSON(out)
+}

@@ -1,0 +1,56 @@
+package publishing_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"crier/platform/id"
+	"crier/publishing"
+)
+
+func TestOccurrenceIDs(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		first := id.New[publishing.PostTag]()
+		n, m := rapid.IntRange(0, 1<<20).Draw(t, "n"), rapid.IntRange(0, 1<<20).Draw(t, "m")
+		if publishing.Occurrence(first, 0) != first {
+			t.Fatal("the first occurrence has another id than the series")
+		}
+		if (publishing.Occurrence(first, n) == publishing.Occurrence(first, m)) != (n == m) {
+			t.Fatal("two numbers and one id, or the other way round")
+		}
+		if publishing.Occurrence(publishing.Occurrence(first, n), n) != first {
+			t.Fatal("the number cannot be read back")
+		}
+	})
+}
+
+func TestTold(t *testing.T) {
+	t.Parallel()
+	at := func(states ...publishing.State) publishing.Thread {
+		th := publishing.Thread{Root: publishing.Post{State: states[0]}}
+		for _, s := range states[1:] {
+			th.Followers = append(th.Followers, publishing.Post{State: s})
+		}
+		return th
+	}
+	const out, waits, queued, failed, draft = publishing.StatePublished, publishing.StateWaiting, publishing.StateQueue, publishing.StateError, publishing.StateDraft
+	for name, c := range map[string]struct {
+		thread publishing.Thread
+		want   string
+	}{
+		"all is out":                        {at(out, out, out), "PUBLISHED"},
+		"a part waits":                      {at(out, waits), "QUEUE"},
+		"a part is due, another waits":      {at(out, out, queued, waits), "QUEUE"},
+		"a part has failed":                 {at(out, out, failed), "ERROR"},
+		"one has failed, one before it not": {at(out, queued, failed), "ERROR"},
+		"the root is booked":                {at(queued, waits), "QUEUE"},
+		"the root has failed":               {at(failed, failed), "ERROR"},
+		"the root is a draft":               {at(draft, waits), "DRAFT"},
+	} {
+		if got := c.thread.Told().State.Wire(); got != c.want {
+			t.Errorf("%s: %s, not %s", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/pg"
+	"crier/publishing"
+)
+
+const pauseSet = `-- publishing.PauseSet
+insert into pause (org_id, subject, scope, by) values ($1, $2, $3, $4) on conflict do nothing`
+
+const pauseClear = `-- publishing.PauseClear
+delete from pause where subject = $1`
+
+// Channels that a pause reaches: all of the organization, those of a customer, or one.
+const reached = `select c.id from channel c where c.deleted_at is null and ($1 = 'organization' or $1 = 'customer' and c.customer_id = $2 or $1 = 'channel' and c.id = $2)`
+
+const (
+	pausesOf     = `select 1 from pause u join channel c on c.org_id = u.org_id and c.id = `
+	pauseReaches = `u.subject in (c.org_id, c.customer_id, c.id)`
+)
+
+// A claim whose call has not begun is taken back: without its token nobody makes the call.
+const pauseRevoke = `-- publishing.PauseRevoke
+with held as (
+  select p.id from post p where p.channel_id in (` + reached + `) and p.state = 'PUBLISHING' and p.phase = 'preparing' and p.deleted_at is null
+  order by p.id for no key update of p
+), back as (
+  update post p set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, updated_at = now() from held where p.id = held.id
+  returning p.org_id, p.id
+)
+insert into post_event (org_id, post_id, event, by, reason) select org_id, id, 'returned', $3, 'publishing is paused' from back`
+
+// The scheduler's flag is what all pauses of a channel come to.
+const pauseApply = `-- publishing.PauseApply
+with r as (` + reached + `), q as (
+  select q.channel_id from channel_queue q where q.channel_id in (select id from r) order by q.channel_id for no key update of q
+)
+update channel_queue x set paused = exists (` + pausesOf + `x.channel_id where ` + pauseReaches + `)
+from q where x.channel_id = q.channel_id`
+
+// What waited for longer than a pause may hold it does not go out by itself. This runs while the scheduler still knows the channel as paused: that a repeated post was missed so is no failure of its.
+const heldExpire = `-- publishing.HeldExpire
+with late as (
+  select p.id from post p join channel_queue q on q.channel_id = p.channel_id
+  where p.channel_id in (` + reached + `) and q.paused and not exists (` + pausesOf + `p.channel_id where ` + pauseReaches + `) and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now() - $3 * interval '1 millisecond'
+  order by p.id for no key update of p
+), upd as (
+  update post p set state = 'ERROR', error = 'Publishing was paused at the time of the post, and for too long after it, so it was not sent.', error_code = 'missed', updated_at = now()
+  from late where p.id = late.id returning p.org_id, p.id, p.group_id
+), free as (
+  update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
+), heirs as (
+  update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
+  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and f.state = 'WAITING' and f.deleted_at is null
+)
+insert into post_event (org_id, post_id, event, by, reason) select org_id, id, 'failed', $4, 'missed' from upd`
+
+const heldCount = `-- publishing.HeldCount
+select count(*) filter (where p.state = 'QUEUE' and p.due <= now()), count(*) filter (where p.state in ('PUBLISHING', 'UNKNOWN'))
+from post p where p.channel_id in (` + reached + `) and p.deleted_at is null and (p.state = 'QUEUE' and p.due <= now() or p.state in ('PUBLISHING', 'UNKNOWN'))`
+
+const heldPosts = `-- publishing.HeldPosts
+select p.id, p.channel_id, p.publish_date, c.name, coalesce(a.content, '')
+from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id left join part a on a.org_id = p.org_id and a.id = p.id
+where p.channel_id in (` + reached + `) and p.state = 'QUEUE' and p.deleted_at is null order by p.due, p.seq limit $3`
+
+const subjectKnown = `-- publishing.SubjectKnown
+select $1 = 'organization' or exists (select 1 from customer where $1 = 'customer' and id = $2) or exists (select 1 from channel where $1 = 'channel' and id = $2 and deleted_at is null)`
+
+// Pause sets or clears one pause and makes the scheduler's flags follow; false means that there is no such thing to pause. When it returns, nothing that it reaches begins a call any more.
+// On clearing, what was due for longer than hold is given up.
+func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration) (out publishing.PauseResult, known bool, err error) {
+	if err := t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known); err != nil || !known {
+		return out, known, err
+	}
+	b := &pgx.Batch{}
+	if paused {
+		b.Queue(pauseSet, t.org, subject, scope, by)
+		b.Queue(pauseRevoke, scope, subject, by)
+		b.Queue(pauseApply, scope, subject)
+		b.Queue(pauseRevoke, scope, subject, by) // what was claimed between the two
+	} else {
+		b.Queue(pauseClear, subject)
+		b.Queue(heldExpire, scope, subject, hold.Milliseconds(), by).Exec(func(tag pgconn.CommandTag) error {
+			out.Missed = int(tag.RowsAffected())
+			return nil
+		})
+		b.Queue(pauseApply, scope, subject)
+	}
+	b.Queue(heldCount, scope, subject).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Held, &out.InFlight) })
+	b.Queue(heldPosts, scope, subject, publishing.MaxHeldShown).Query(func(rows pgx.Rows) error { return scanHeld(rows, &out) })
+	out.Paused, t.freed = paused, t.freed || !paused
+	return out, true, t.tx.SendBatch(ctx, b).Close()
+}
+
+func scanHeld(rows pgx.Rows, out *publishing.PauseResult) error {
+	defer rows.Close()
+	out.Channels, out.Texts = map[publishing.ChannelID]string{}, map[publishing.PostID]string{}
+	for rows.Next() {
+		var p publishing.Post
+		var name, text string
+		if err := rows.Scan(&p.ID, &p.Channel, &p.PublishDate, &name, &text); err != nil {
+			return err
+		}
+		p.State = publishing.StateQueue
+		out.Posts, out.Channels[p.Channel], out.Texts[p.ID] = append(out.Posts, p), name, text
+	}
+	return rows.Err()
+}
+
+// Heads that could be claimed now, by the claim's own tests; what is due behind a busy channel waits for its turn and is no lateness of ours.
+const figures = `-- publishing.Figures
+select count(*) filter (where ripe), count(*) filter (where ripe and at < now() - $2 * interval '1 millisecond'), coalesce(extract(epoch from now() - min(at) filter (where ripe)) * 1000, 0)::bigint,
+  count(*) filter (where held)
+from (
+  select greatest(p.due, p.not_before, q.not_before) as at, q.parked or q.paused as held,
+    not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id) and greatest(p.due, p.not_before, q.not_before) <= now() as ripe
+  from generate_series(0, 255) s(shard) join post p on p.shard = s.shard and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now()
+  join channel_queue q on q.channel_id = p.channel_id join channel c on c.org_id = p.org_id and c.id = p.channel_id
+  where $1 = '' or c.connector = $1) d`
+
+const figuresClaimed = `-- publishing.FiguresClaimed
+select count(*) filter (where p.state = 'PUBLISHING'), count(*) filter (where p.state = 'UNKNOWN')
+from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id where p.state in ('PUBLISHING', 'UNKNOWN') and ($1 = '' or c.connector = $1)`
+
+const figuresNext = `-- publishing.FiguresNext
+select min(f.due) from generate_series(0, 255) s(shard) cross join lateral (
+  select p.due from post p where p.state = 'QUEUE' and p.deleted_at is null and p.shard = s.shard and p.due > now() order by p.due limit 1) f`
+
+// Figures tells how the queue stands over all organizations, of one connector unless it is empty; only for all of them does it tell when the next post is due.
+func (s *Store) Figures(ctx context.Context, connector string) (f publishing.Figures, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(figures, connector, publishing.OverdueAfter.Milliseconds()).QueryRow(func(row pgx.Row) error {
+			var oldest int64
+			err := row.Scan(&f.Due, &f.Overdue, &oldest, &f.Held)
+			f.Oldest = time.Duration(oldest) * time.Millisecond
+			return err
+		})
+		b.Queue(figuresClaimed, connector).QueryRow(func(row pgx.Row) error { return row.Scan(&f.Publishing, &f.Unknown) })
+		if connector == "" {
+			b.Queue(figuresNext).QueryRow(func(row pgx.Row) error { return row.Scan(&f.Next) })
+		}
+	})
+	return f, err
+}

@@ -1,0 +1,273 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+)
+
+func (r *rig) pause(scope publishing.PauseScope, subject any, paused bool, hold time.Duration) publishing.PauseResult {
+	r.Helper()
+	var out publishing.PauseResult
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		result, known, err := tx.Pause(r.Context(), scope, subject, paused, "test", hold)
+		if err == nil && !known {
+			r.Fatal("there is nothing to pause")
+		}
+		out = result
+		return err
+	}))
+	return out
+}
+
+// customer puts channels into a new group.
+func (r *rig) customer(channels ...publishing.ChannelID) publishing.CustomerID {
+	r.Helper()
+	c := id.New[publishing.CustomerTag]()
+	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(r.Context(), `insert into customer (org_id, id, name) values ($1, $2, 'Acme')`, r.org, c); err != nil {
+			return err
+		}
+		for _, ch := range channels {
+			if _, err := tx.Exec(r.Context(), `update channel set customer_id = $2 where id = $1`, ch, c); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return c
+}
+
+func TestAChannelPublishesWhileNothingAboveItIsPaused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	mine, grouped := r.channel(), r.channel()
+	acme := r.customer(grouped)
+	r.post(mine, -time.Second)
+	r.post(grouped, -time.Second)
+	for _, c := range []struct {
+		scope   publishing.PauseScope
+		subject any
+		paused  bool
+		free    int
+	}{
+		{publishing.PauseChannel, grouped, true, 1},
+		{publishing.PauseCustomer, acme, true, 1},
+		{publishing.PauseChannel, grouped, false, 1}, // its group still is
+		{publishing.PauseOrganization, r.org, true, 0},
+		{publishing.PauseCustomer, acme, false, 0},
+		{publishing.PauseOrganization, r.org, true, 0}, // twice is once
+		{publishing.PauseOrganization, r.org, false, 2},
+	} {
+		r.pause(c.scope, c.subject, c.paused, 24*time.Hour)
+		got := r.claim(10)
+		if len(got) != c.free {
+			t.Fatalf("%+v: %d claimed", c, len(got))
+		}
+		for _, x := range got {
+			if _, err := r.store.Finish(t.Context(), []publishingstore.Outcome{{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultRetry}}, time.Second, "test"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
+	r.post(r.channel(), -time.Second)
+	if got := r.claim(10); len(got) != 0 {
+		t.Fatalf("a channel that is connected during a pause publishes: %+v", got)
+	}
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		if _, known, err := tx.Pause(t.Context(), publishing.PauseChannel, id.New[publishing.ChannelTag](), true, "test", time.Hour); known || err != nil {
+			t.Fatal(known, err)
+		}
+		return nil
+	}))
+}
+
+func TestAPauseTakesBackWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	early, begun := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
+	tokens := map[publishing.PostID]publishingstore.Claimed{}
+	for _, c := range r.claim(10) {
+		tokens[c.Post] = c
+	}
+	mark := func(post publishing.PostID) bool {
+		ok, err := r.store.MarkCommitting(t.Context(), post, tokens[post].Token, r.publication(post), time.Hour, "test")
+		r.ok(err)
+		return ok
+	}
+	if !mark(begun) {
+		t.Fatal("the call may not begin")
+	}
+	held := r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
+	if held.Held != 1 || held.InFlight != 1 || len(held.Posts) != 1 || held.Posts[0].ID != early || held.Texts[early] != "part 0" || held.Channels[held.Posts[0].Channel] != "Channel" {
+		t.Fatalf("%+v", held)
+	}
+	if mark(early) {
+		t.Fatal("a call begins during a pause")
+	}
+	r.expect(early, publishing.StateQueue)
+	if done := r.finish(tokens[begun], publishingstore.ResultPublished, ""); len(done) != 1 {
+		t.Fatal("what had begun cannot end")
+	}
+	r.pause(publishing.PauseOrganization, r.org, false, time.Hour)
+	if got := r.claim(10); len(got) != 1 || got[0].Post != early {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestHeldPostsDoNotBurst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	r.pause(publishing.PauseChannel, c, true, time.Hour)
+	stale, late := r.post(c, -3*time.Hour), r.post(c, -10*time.Minute)
+	later := r.post(c, -5*time.Minute)
+	if res := r.pause(publishing.PauseChannel, c, false, time.Hour); res.Missed != 1 || res.Held != 2 {
+		t.Fatalf("%+v", res)
+	}
+	if p := r.root(stale); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
+		t.Fatalf("%+v", p)
+	}
+	r.end(late, publishingstore.ResultPublished, "")
+	if got := r.claim(10); len(got) != 0 {
+		t.Fatalf("there is no gap: %+v", got)
+	}
+	r.clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
+	r.end(later, publishingstore.ResultPublished, "")
+	r.pause(publishing.PauseChannel, c, true, 0)
+	never := r.post(c, -time.Second)
+	r.pause(publishing.PauseChannel, c, false, 0)
+	r.expect(never, publishing.StateError)
+}
+
+// TestNoCallBeginsAfterAPause races claims and marks against pauses: a mark that comes after the pause is known finds its way barred.
+func TestNoCallBeginsAfterAPause(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range 30 {
+		c := r.channel()
+		post := r.post(c, -time.Second)
+		var race sync.WaitGroup
+		var marked, after bool
+		var res publishing.PauseResult
+		race.Go(func() {
+			for _, x := range r.claim(1) {
+				ok, err := r.store.MarkCommitting(t.Context(), x.Post, x.Token, r.publication(x.Post), time.Hour, "test")
+				if err != nil {
+					t.Error(err)
+				}
+				marked = ok
+			}
+		})
+		race.Go(func() { res = r.pause(publishing.PauseChannel, c, true, time.Hour) })
+		race.Wait()
+		if marked != (res.InFlight == 1) {
+			t.Fatalf("marked: %v, and the pause says %+v", marked, res)
+		}
+		for _, x := range r.claim(1) {
+			after = after || x.Post == post
+		}
+		if after {
+			t.Fatal("claimed during a pause")
+		}
+	}
+}
+
+func TestNoStateLastsForEver(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	posts := fixture.Post(r.org, c, time.Now(), 0, time.Hour)
+	r.insert(posts...)
+	r.clock(`update post set due = now() - interval '1 second' where id = $1`, posts[0].ID)
+	got := r.claim(1)
+	age := func() int {
+		n, err := r.store.Age(t.Context(), r.lease, 6*time.Hour, time.Hour, "test")
+		r.ok(err)
+		return n
+	}
+	// Every step renews the claim, for hours.
+	if ok, err := r.store.SaveHandle(t.Context(), posts[0].ID, got[0].Token, r.publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
+		t.Fatal(ok, err)
+	}
+	r.clock(`update post set updated_at = now() - interval '7 hours' where id = $1`, posts[0].ID)
+	if age() != 1 {
+		t.Fatal("a claim is renewed for ever")
+	}
+	if p := r.root(posts[0].ID); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeTooLong {
+		t.Fatalf("%+v", p)
+	}
+	if ok, err := r.store.MarkCommitting(t.Context(), posts[0].ID, got[0].Token, r.publication(posts[0].ID), time.Hour, "test"); ok || err != nil {
+		t.Fatalf("it may still be sent: %v %v", ok, err)
+	}
+	state := func(post publishing.PostID) (s publishing.State) {
+		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `select state from post where id = $1`, post).Scan(&s)
+		}))
+		return s
+	}
+	if state(posts[1].ID) != publishing.StateError {
+		t.Fatal("its follower waits on")
+	}
+	if again := r.post(c, -time.Second); len(r.claim(1)) != 1 {
+		t.Fatalf("the channel is not free for %s", again)
+	}
+	// A follower that was left behind.
+	lost := fixture.Post(r.org, r.channel(), time.Now().Add(time.Hour), time.Hour)
+	r.insert(lost...)
+	r.clock(`update post set updated_at = now() - interval '2 hours' where id = any($1)`, []string{lost[0].ID.String(), lost[1].ID.String()})
+	if age() != 0 {
+		t.Fatal("a predecessor that is still to come counts as over")
+	}
+	r.clock(`update post set state = 'ERROR', error = 'x', due = now(), updated_at = now() - interval '2 hours' where id = $1`, lost[0].ID)
+	if age() != 1 || state(lost[1].ID) != publishing.StateError {
+		t.Fatal("a follower waits for ever")
+	}
+}
+
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	busy, held, quiet := r.channel(), r.channel(), r.channel()
+	r.post(busy, -40*time.Second)
+	r.post(busy, -time.Second) // waits for its turn
+	r.post(held, -time.Minute)
+	r.post(quiet, time.Hour)
+	r.pause(publishing.PauseChannel, held, true, time.Hour)
+	look := func(connector string) publishing.Figures {
+		f, err := r.store.Figures(t.Context(), connector)
+		r.ok(err)
+		return f
+	}
+	f := look("")
+	if f.Due != 2 || f.Overdue != 1 || f.Oldest < 40*time.Second || f.Oldest > time.Minute || f.Held != 1 || f.Publishing != 0 || f.Next == nil || f.Healthy() {
+		t.Fatalf("%+v", f)
+	}
+	if f := look("sandbox"); f.Overdue != 1 || f.Next != nil {
+		t.Fatalf("%+v", f)
+	}
+	if f := look("nostr"); f.Due != 0 || !f.Healthy() {
+		t.Fatalf("%+v", f)
+	}
+	got := r.claim(10)
+	if f := look(""); f.Publishing != 1 || f.Due != 0 || f.Overdue != 0 || !f.Healthy() {
+		t.Fatalf("%+v", f)
+	}
+	ok, err := r.store.MarkCommitting(t.Context(), got[0].Post, got[0].Token, r.publication(got[0].Post), time.Hour, "test")
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	r.finish(got[0], publishingstore.ResultUnknown, "")
+	if f := look(""); f.Publishing != 0 || f.Unknown != 1 {
+		t.Fatalf("%+v", f)
+	}
+}

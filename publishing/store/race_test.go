@@ -1,0 +1,173 @@
+package store_test
+
+import (
+	"encoding/json"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+)
+
+// edit rewrites a post as a person would: it is refused when the post is claimed or out.
+func (r *rig) edit(post publishing.PostID, text string) error {
+	return r.inOrg(func(tx *publishingstore.Tx) error {
+		group, err := tx.GroupOf(r.Context(), post)
+		if err != nil {
+			return err
+		}
+		old, err := tx.LockGroup(r.Context(), group)
+		if err != nil {
+			return err
+		}
+		for _, p := range old {
+			if err := publishing.Move(p.State, p.OutcomeUnknown, p.Published, false); err != nil {
+				return err
+			}
+		}
+		posts := fixture.Post(r.org, old[0].Channel, time.Now(), 0)
+		posts[0].ID, posts[0].Group = post, group
+		for i := range posts[0].Parts {
+			posts[0].Parts[i].Content = text
+		}
+		return tx.Rewrite(r.Context(), group, old, written(posts))
+	})
+}
+
+func (r *rig) sending(post publishing.PostID) publishingstore.Work {
+	r.Helper()
+	works, err := r.store.Load(r.Context(), []publishing.PostID{post})
+	r.ok(err)
+	if len(works) != 1 {
+		r.Fatalf("%d works", len(works))
+	}
+	return works[0]
+}
+
+// TestAnEditNeverMeetsASend races edits and deletions against a claim with its mark: what was allowed to change is not sent as it was.
+func TestAnEditNeverMeetsASend(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for n := range 60 {
+		c := r.channel()
+		post := r.post(c, -time.Second, 0)
+		var race sync.WaitGroup
+		var sent string
+		var edited error
+		race.Go(func() {
+			for _, x := range r.claim(1) {
+				w := r.sending(x.Post)
+				ok, err := r.store.MarkCommitting(t.Context(), x.Post, x.Token, w.Parts[0].ID, time.Hour, "test")
+				if err != nil {
+					t.Error(err)
+				}
+				if ok {
+					sent = w.Parts[0].Content
+				}
+			}
+		})
+		race.Go(func() {
+			time.Sleep(time.Duration(n%12) * 500 * time.Microsecond)
+			edited = r.edit(post, "new")
+		})
+		race.Wait()
+		switch {
+		case edited == nil && sent == "part 0":
+			t.Fatal("the old text is sent after an edit was accepted")
+		case edited != nil && (!fault.Is(edited, fault.Conflict) || sent != "part 0"):
+			t.Fatalf("the edit was refused (%v), and %q is sent", edited, sent)
+		}
+	}
+}
+
+// TestAnEditSeesThePartThatWentOutWhileItWaited: its lock waits for the statement that stores the part, and what it then reads must not be older.
+func TestAnEditSeesThePartThatWentOutWhileItWaited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, 0)
+	got := r.claim(1)
+	w := r.sending(post)
+	ref := "out"
+	w.Parts[0].ReleaseID, w.Parts[0].URL, w.Parts[0].Ref = &ref, &ref, json.RawMessage(`{}`)
+	var waiting sync.WaitGroup
+	var edited error
+	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `update publication set phase = 'done', release_id = 'out', done_at = now() where id = $1`, w.Parts[0].ID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `update post set state = 'QUEUE', claim_token = null, claim_holder = null, claim_until = null, phase = null where id = $1`, got[0].Post); err != nil {
+			return err
+		}
+		waiting.Go(func() { edited = r.edit(post, "new") })
+		return r.blocked(tx)
+	}))
+	waiting.Wait()
+	if !fault.Is(edited, fault.Conflict) {
+		t.Fatalf("a thread whose first part is out may be edited: %v", edited)
+	}
+}
+
+// blocked waits until somebody waits for a lock of this transaction.
+func (r *rig) blocked(tx pgx.Tx) error {
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		var n int
+		if err := tx.QueryRow(r.Context(), `select count(*) from pg_locks where not granted and pg_backend_pid() = any(pg_blocking_pids(pid))`).Scan(&n); err != nil || n > 0 {
+			return err
+		}
+	}
+	r.Error("nobody waits")
+	return nil
+}
+
+// TestPartIDsOutliveAnEdit: a delayed part that keeps its id is another publication after the edit, under the round of its root.
+func TestPartIDsOutliveAnEdit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	posts := fixture.Post(r.org, c, time.Now(), time.Hour)
+	r.insert(posts...)
+	out := func() {
+		r.Helper()
+		for range 2 {
+			for _, x := range r.claim(1) {
+				w := r.sending(x.Post)
+				if len(w.Parts) != 1 || len(w.Before) != w.Parts[0].Position {
+					t.Fatalf("%+v", w)
+				}
+				o := publishingstore.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
+				if done, err := r.store.Finish(t.Context(), []publishingstore.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
+					t.Fatal(done, err)
+				}
+				r.clock(`update post set due = now() where group_id = $1 and state = 'QUEUE'`, posts[0].Group)
+			}
+		}
+	}
+	out()
+	for range 2 { // every edit publishes both parts again, under the same part ids
+		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+			old, err := tx.LockGroup(t.Context(), posts[0].Group)
+			if err != nil {
+				return err
+			}
+			again := fixture.Post(r.org, c, time.Now(), time.Hour)
+			again[0].ID, again[0].Parts[0].ID, again[1].After, again[1].Parts[0].ID = posts[0].ID, posts[0].Parts[0].ID, posts[0].ID, posts[1].Parts[0].ID
+			again[0].Group, again[1].Group = posts[0].Group, posts[0].Group
+			return tx.Rewrite(t.Context(), posts[0].Group, old, written(again))
+		}))
+		out()
+		r.expect(posts[0].ID, publishing.StatePublished)
+	}
+	var rounds int
+	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `select count(*) from publication where part_id = $1 and phase = 'done'`, posts[1].Parts[0].ID).Scan(&rounds)
+	}))
+	if rounds != 3 {
+		t.Fatalf("the delayed part went out %d times", rounds)
+	}
+}

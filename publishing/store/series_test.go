@@ -1,0 +1,311 @@
+package store_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tests/dbtest"
+	"crier/tests/fixture"
+)
+
+// repeated books a post of some parts that repeats, overdue by a second, and returns it.
+func (r *rig) repeated(channel publishing.ChannelID, rule publishing.Repeat, zone string, delays ...time.Duration) publishing.PostID {
+	r.Helper()
+	due := time.Now().Add(-time.Second).UTC().Truncate(time.Second)
+	posts := fixture.Post(r.org, channel, due, delays...)
+	template := fixture.Post(r.org, channel, due, delays...)
+	template[0].State = publishing.StateDraft
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		if err := tx.Insert(r.Context(), written(posts)); err != nil {
+			return err
+		}
+		return tx.Repeat(r.Context(), posts[0].ID, rule, zone, written(template))
+	}))
+	return posts[0].ID
+}
+
+// end claims what is due on a channel and ends it.
+func (r *rig) end(post publishing.PostID, result publishingstore.Result, code string) {
+	r.Helper()
+	for _, c := range r.claim(10) {
+		if c.Post == post {
+			r.finish(c, result, code)
+			return
+		}
+	}
+	r.Fatalf("%s is not claimed", post)
+}
+
+// fast makes an occurrence due now.
+func (r *rig) fast(post publishing.PostID) {
+	r.Helper()
+	r.clock(`update post set due = now() - interval '1 second' where id = $1`, post)
+}
+
+func (r *rig) within(from, to time.Time) []publishing.Post {
+	r.Helper()
+	out, err := r.store.Roots(r.Context(), r.org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 1000)
+	r.ok(err)
+	return out
+}
+
+func (r *rig) exists(post publishing.PostID) bool {
+	r.Helper()
+	roots, err := r.store.Root(r.Context(), r.org, post)
+	r.ok(err)
+	return len(roots) == 1
+}
+
+func (r *rig) remove(post publishing.PostID) {
+	r.Helper()
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		group, err := tx.GroupOf(r.Context(), post)
+		if pg.IsNoRows(err) {
+			group, _, err = tx.Materialize(r.Context(), post.UUID(), false)
+		}
+		if err != nil {
+			return err
+		}
+		posts, err := tx.LockGroup(r.Context(), group)
+		if err != nil {
+			return err
+		}
+		return tx.Delete(r.Context(), posts)
+	}))
+}
+
+func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 7}, "Europe/Berlin", 0, time.Hour)
+	second := publishing.Occurrence(first, 1)
+	if r.exists(second) {
+		t.Fatal("the second is written before the first has ended")
+	}
+	began := r.root(first)
+	r.end(first, publishingstore.ResultPublished, "")
+	next := r.root(second)
+	if next.State != publishing.StateQueue || next.Interval != 7 || next.Occurrence != 1 {
+		t.Fatalf("%+v", next)
+	}
+	zone, err := time.LoadLocation("Europe/Berlin")
+	r.ok(err)
+	a, b := began.PublishDate.In(zone), next.PublishDate.In(zone)
+	if a.AddDate(0, 0, 7).Format(time.DateTime) != b.Format(time.DateTime) {
+		t.Fatalf("%v is followed by %v", a, b)
+	}
+	whole, err := r.store.Whole(t.Context(), r.org, []publishing.Post{next})
+	r.ok(err)
+	parts := whole.Parts[next.Group]
+	if len(parts) != 3 || parts[0].Content != "part 0" || parts[2].Content != "part 2" || parts[2].Delay != time.Hour || len(whole.Followers[next.Group]) != 1 || whole.Followers[next.Group][0].State != publishing.StateWaiting {
+		t.Fatalf("%+v", whole)
+	}
+	if parts[0].ID != id.FromUUID[publishing.PartTag](second.UUID()) {
+		t.Fatal("the first part has not its post's id")
+	}
+	r.fast(second)
+	r.end(second, publishingstore.ResultPublished, "")
+	r.expect(publishing.Occurrence(first, 2), publishing.StateQueue)
+}
+
+func TestOneNextOccurrenceHoweverOftenTheEndIsTold(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	got := r.claim(1)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() { r.finish(got[0], publishingstore.ResultPublished, "") })
+	}
+	all.Wait()
+	now := time.Now()
+	if rows := r.within(now.Add(-time.Hour), now.Add(25*time.Hour)); len(rows) != 2 || rows[1].ID != publishing.Occurrence(first, 1) || rows[1].Coming != nil {
+		t.Fatalf("%+v", rows)
+	}
+}
+
+func TestARollbackOfTheEndTakesTheNextBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	err := r.inOrg(func(tx *publishingstore.Tx) error {
+		group, err := tx.GroupOf(t.Context(), first)
+		r.ok(err)
+		posts, err := tx.LockGroup(t.Context(), group)
+		r.ok(err)
+		r.ok(tx.Delete(t.Context(), posts))
+		return fmt.Errorf("the process dies here")
+	})
+	if err == nil || r.exists(publishing.Occurrence(first, 1)) || !r.exists(first) {
+		t.Fatalf("%v", err)
+	}
+}
+
+func TestRepeatingStops(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	t.Run("after its count", func(t *testing.T) {
+		first := r.repeated(r.channel(), publishing.Repeat{Days: 1, Count: 2}, "UTC")
+		r.end(first, publishingstore.ResultPublished, "")
+		r.fast(publishing.Occurrence(first, 1))
+		r.end(publishing.Occurrence(first, 1), publishingstore.ResultPublished, "")
+		if r.exists(publishing.Occurrence(first, 2)) {
+			t.Error("there is a third")
+		}
+	})
+	t.Run("at its end", func(t *testing.T) {
+		until := time.Now().Add(25 * time.Hour)
+		first := r.repeated(r.channel(), publishing.Repeat{Days: 1, Until: &until}, "UTC")
+		r.end(first, publishingstore.ResultPublished, "")
+		r.fast(publishing.Occurrence(first, 1))
+		r.end(publishing.Occurrence(first, 1), publishingstore.ResultPublished, "")
+		if r.exists(publishing.Occurrence(first, 2)) {
+			t.Error("there is one after the end")
+		}
+	})
+	t.Run("after two failures in a row", func(t *testing.T) {
+		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+		for n, result := range []publishingstore.Result{publishingstore.ResultError, publishingstore.ResultPublished, publishingstore.ResultError, publishingstore.ResultError} {
+			r.fast(publishing.Occurrence(first, n))
+			r.end(publishing.Occurrence(first, n), result, "rejected")
+			if got := r.exists(publishing.Occurrence(first, n+1)); got != (n < 3) {
+				t.Fatalf("after %d ends: the next exists: %v", n+1, got)
+			}
+		}
+		group := r.root(publishing.Occurrence(first, 3)).Group
+		events, err := r.store.Events(t.Context(), r.org, group)
+		r.ok(err)
+		if last := events[len(events)-1].Event; last != "stopped" && events[len(events)-2].Event != "stopped" {
+			t.Errorf("%+v", events)
+		}
+	})
+	t.Run("but not because a pause made it miss", func(t *testing.T) {
+		c := r.channel()
+		first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
+		r.clock(`update channel_queue set paused = true where channel_id = $1`, c)
+		for n := range 3 {
+			r.clock(`update post set due = now() - interval '25 hours' where id = $1`, publishing.Occurrence(first, n))
+			_, err := r.store.Expire(t.Context(), r.lease, 24*time.Hour, "test")
+			r.ok(err)
+			if !r.exists(publishing.Occurrence(first, n+1)) {
+				t.Fatalf("nothing follows number %d", n)
+			}
+		}
+		for n := 3; n < 6; n++ {
+			r.fast(publishing.Occurrence(first, n))
+			r.pause(publishing.PauseChannel, c, true, 0)
+			if out := r.pause(publishing.PauseChannel, c, false, 0); out.Missed != 1 || !r.exists(publishing.Occurrence(first, n+1)) {
+				t.Fatalf("%+v, and nothing follows number %d", out, n)
+			}
+		}
+	})
+}
+
+func TestOccurrencesAreListedSkippedAndTakenOneByOne(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 2}, "UTC")
+	at := r.root(first).PublishDate
+	list := func() (numbers []int) {
+		for _, p := range r.within(at.Add(-time.Hour), at.Add(9*24*time.Hour)) {
+			if p.ID != publishing.Occurrence(first, p.Occurrence) || p.PublishDate != at.Add(time.Duration(p.Occurrence)*48*time.Hour) || (p.Coming != nil) == r.exists(p.ID) {
+				t.Errorf("%+v", p)
+			}
+			numbers = append(numbers, p.Occurrence)
+		}
+		return numbers
+	}
+	if got := fmt.Sprint(list()); got != "[0 1 2 3 4]" {
+		t.Fatal(got)
+	}
+	r.remove(publishing.Occurrence(first, 2)) // a later one
+	if got := fmt.Sprint(list()); got != "[0 1 3 4]" {
+		t.Fatal(got)
+	}
+	r.remove(first) // the next one
+	if got := fmt.Sprint(list()); got != "[1 3 4]" || !r.exists(publishing.Occurrence(first, 1)) {
+		t.Fatal(got)
+	}
+	r.fast(publishing.Occurrence(first, 1))
+	r.end(publishing.Occurrence(first, 1), publishingstore.ResultPublished, "")
+	if !r.exists(publishing.Occurrence(first, 3)) || r.exists(publishing.Occurrence(first, 2)) || r.exists(publishing.Occurrence(first, 4)) {
+		t.Fatal("the next one is not the third")
+	}
+	if out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, 7)); err != nil || len(out) != 1 || out[0].Coming.Next != at.Add(6*24*time.Hour) {
+		t.Fatalf("%+v %v", out, err)
+	}
+	for _, n := range []int{0, 2, 3, 1 << 21} {
+		if out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, n)); err != nil || len(out) != 0 {
+			t.Fatalf("%d: %+v %v", n, out, err)
+		}
+	}
+}
+
+func TestNothingFollowsAnEndedSeries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		return tx.EndSeries(t.Context(), id.FromUUID[publishing.SeriesTag](first.UUID()))
+	}))
+	r.end(first, publishingstore.ResultPublished, "")
+	now := time.Now()
+	if rows := r.within(now.Add(-time.Hour), now.Add(90*time.Hour)); len(rows) != 1 {
+		t.Fatalf("%+v", rows)
+	}
+}
+
+// TestRecurrence compares the database's arithmetic with the clock on the wall, over zones that change their clocks and dates around it.
+func TestRecurrence(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	zones := []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia", "Africa/Casablanca"}
+	const many = 400
+	rapid.Check(t, func(t *rapid.T) {
+		name, days := rapid.SampledFrom(zones).Draw(t, "zone"), rapid.IntRange(1, 365).Draw(t, "days")
+		zone, err := time.LoadLocation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Any minute of two years, so that anchors fall on month ends, leap days and the nights when the clocks change.
+		anchor := time.Date(2024, 1, 1, 0, rapid.IntRange(0, 2*366*24*60).Draw(t, "minute"), 0, 0, time.UTC)
+		var got []time.Time
+		err = db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+			rows, err := tx.Query(t.Context(), `select occurrence_at($1::timestamp, $2, $3, n) from generate_series(0, $4) n order by n`, anchor, name, days, many)
+			if err == nil {
+				got, err = pgx.CollectRows(rows, pgx.RowTo[time.Time])
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n, at := range got {
+			want := anchor.AddDate(0, 0, n*days)
+			wall := at.In(zone)
+			if n > 0 && !at.After(got[n-1]) {
+				t.Fatalf("number %d is not after the one before", n)
+			}
+			if wall.Format(time.DateTime) == want.Format(time.DateTime) {
+				continue
+			}
+			// Only a time that the clocks skip may differ, and then by what they jump.
+			asked := time.Date(want.Year(), want.Month(), want.Day(), want.Hour(), want.Minute(), 0, 0, zone)
+			if asked.Format(time.DateTime) == want.Format(time.DateTime) {
+				t.Fatalf("%s: number %d of %v is at %v", name, n, anchor, wall)
+			}
+			if off := wall.Sub(time.Date(want.Year(), want.Month(), want.Day(), want.Hour(), want.Minute(), 0, 0, wall.Location())).Abs(); off > 25*time.Hour {
+				t.Fatalf("%s: number %d of %v is at %v, %v off", name, n, anchor, wall, off)
+			}
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// dashboard is the organization as its owner's browser sees it.
+func (o org) dashboard(t *testing.T) (signedIn func(method, path string, body any) answer) {
+	t.Helper()
+	token, err := o.app.Accounts.Login(t.Context(), o.email, password)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.prefix, o.key = "", ""
+	return func(method, path string, body any) answer {
+		t.Helper()
+		return o.do(t, method, path, body, "auth", token, "showorg", o.who.Org.String())
+	}
+}
+
+func TestPause(t *testing.T) {
+	t.Parallel()
+	r := start(t, map[string]string{"LATE_GAP": "1s"})
+
+	t.Run("held posts wait, and go on one by one", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c, free := o.channel(t, "A"), o.channel(t, "A")
+		ask := o.dashboard(t)
+		if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, 200).object(t); got["paused"] != true || got["held"] != 0.0 || got["inFlight"] != 0.0 || len(got["posts"].([]any)) != 0 {
+			t.Fatalf("%v", got)
+		}
+		var ids []string
+		for i := range 3 {
+			ids = append(ids, o.create(t, now(c.id, part(fmt.Sprint("held ", i)))))
+		}
+		o.reaches(t, o.create(t, now(free.id, part("not held"))), "PUBLISHED")
+		// As if they had been held for a while.
+		r.clock(t, `update post set due = due - interval '10 minutes' where channel_id = $1`, c.id)
+		for _, id := range ids {
+			if v := o.get(t, "/posts/"+id).object(t); v["state"] != "QUEUE" {
+				t.Fatalf("%v", v)
+			}
+		}
+		held := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, 200).object(t)
+		if posts := held["posts"].([]any); held["held"] != 3.0 || len(posts) != 3 || posts[0].(m)["id"] != ids[0] || posts[0].(m)["content"] != "held 0" || posts[0].(m)["integration"].(m)["id"] != c.id {
+			t.Fatalf("%v", held)
+		}
+		if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": false}).want(t, 200).object(t); got["paused"] != false || got["held"] != 3.0 || got["missed"] != 0.0 {
+			t.Fatalf("%v", got)
+		}
+		for _, id := range ids {
+			o.reaches(t, id, "PUBLISHED")
+		}
+		out := r.published(t, c)
+		if r.texts(t, c) != "held 0 | held 1 | held 2" {
+			t.Fatal(r.texts(t, c))
+		}
+		for i := 1; i < len(out); i++ {
+			a, err := time.Parse(time.RFC3339Nano, out[i-1]["at"].(string))
+			b, err2 := time.Parse(time.RFC3339Nano, out[i]["at"].(string))
+			if err != nil || err2 != nil || b.Sub(a) < 900*time.Millisecond {
+				t.Errorf("a burst: %v, then %v", a, b)
+			}
+		}
+	})
+	t.Run("the organization, a group and a channel", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c := o.channel(t, "A")
+		const acme = "11111111-1111-4111-8111-111111111111"
+		o.tenant(t, `with c as (insert into customer (org_id, id, name) values ($1, $2, 'Acme')) update channel set customer_id = $2 where false`, o.who.Org.String(), acme)
+		o.tenant(t, `update channel set customer_id = $1`, acme)
+		ask := o.dashboard(t)
+		paths := []string{"/integrations/" + c.id + "/pause", "/customers/" + acme + "/pause", "/settings/pause"}
+		for _, path := range paths {
+			ask("PUT", path, m{"paused": true}).want(t, 200)
+		}
+		id := o.create(t, now(c.id, part("patience")))
+		for _, path := range paths {
+			if v := o.get(t, "/posts/"+id).object(t); v["state"] != "QUEUE" || len(r.published(t, c)) != 0 {
+				t.Fatalf("before %s: %v", path, v)
+			}
+			ask("PUT", path, m{"paused": false}).want(t, 200)
+		}
+		o.reaches(t, id, "PUBLISHED")
+	})
+	t.Run("bad requests", func(t *testing.T) {
+		t.Parallel()
+		o, other := r.organization(t), r.organization(t)
+		theirs := other.channel(t, "A")
+		ask := o.dashboard(t)
+		for _, path := range []string{"/integrations/" + theirs.id + "/pause", "/integrations/x/pause", "/customers/" + theirs.id + "/pause", "/customers/x/pause"} {
+			ask("PUT", path, m{"paused": true}).refusal(t, 404)
+		}
+		for _, body := range []any{m{}, m{"paused": "yes"}, m{"paused": nil}, "[]", "{"} {
+			ask("PUT", "/settings/pause", body).refusal(t, 400)
+		}
+		o.prefix, o.key = "", ""
+		for _, path := range []string{"/integrations/" + theirs.id + "/pause", "/customers/x/pause", "/settings/pause"} {
+			o.do(t, http.MethodPut, path, m{"paused": true}).refusal(t, 401)
+		}
+		other.reaches(t, other.create(t, now(theirs.id, part("untouched"))), "PUBLISHED")
+	})
+	t.Run("the operator sees the queue", func(t *testing.T) {
+		t.Parallel()
+		r := start(t, map[string]string{"SWEEP": "1h"}) // nobody looks, so what becomes due stays
+		o := r.organization(t)
+		c, held := o.channel(t, "A"), o.channel(t, "A")
+		o.create(t, later(c.id, part("next")))
+		kept := o.create(t, later(held.id, part("kept")))
+		o.dashboard(t)("PUT", "/integrations/"+held.id+"/pause", m{"paused": true}).want(t, 200)
+		look := o
+		look.prefix, look.key = "", ""
+		for _, name := range []string{"publish", "post", "sandbox"} {
+			got := look.get(t, "/monitor/queue/"+name).want(t, 200).object(t)
+			if got["status"] != "success" || got["message"] == "" || got["due"] != 0.0 || (got["next"] != nil) != (name != "sandbox") {
+				t.Fatalf("%v", got)
+			}
+		}
+		r.clock(t, `update post set due = now() where id = $1`, kept)
+		if got := look.get(t, "/monitor/queue/publish").want(t, 200).object(t); got["due"] != 0.0 || got["held"] != 1.0 {
+			t.Fatalf("%v", got)
+		}
+		if got := look.get(t, "/monitor/queue/nostr").want(t, 200).object(t); got["due"] != 0.0 {
+			t.Fatalf("%v", got)
+		}
+		look.get(t, "/monitor/queue/nothing").refusal(t, 404)
+	})
+}

@@ -1,0 +1,98 @@
+package contract
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestChangesAtTheTimeOfAPost: whatever is asked of a post around the moment when it goes out, the answer is true.
+func TestChangesAtTheTimeOfAPost(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	ask := o.dashboard(t)
+	var still sync.Map // channel -> what it had published when nothing more was to come
+	changes := []func(t *testing.T, c channel, id, old string, body func(string) m){
+		func(t *testing.T, c channel, id, old string, body func(string) m) {
+			b := body("edited")
+			b["posts"].([]m)[0]["value"].([]m)[0]["id"] = id
+			a := o.do(t, http.MethodPost, "/posts", b)
+			o.reaches(t, id, "PUBLISHED")
+			if want := map[int]string{201: "edited", 409: old}[a.status]; want == "" || r.texts(t, c) != want {
+				t.Errorf("the edit answered %v, and %q went out", a, r.texts(t, c))
+			}
+		},
+		func(t *testing.T, c channel, id, old string, _ func(string) m) {
+			a := o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "draft"})
+			if a.status == http.StatusOK {
+				still.Store(c, "")
+				return
+			}
+			a.refusal(t, http.StatusConflict)
+			o.reaches(t, id, "PUBLISHED")
+		},
+		func(t *testing.T, c channel, id, _ string, body func(string) m) {
+			b := body("moved")
+			b["date"], b["posts"].([]m)[0]["value"].([]m)[0]["id"] = tomorrow().UTC().Format(time.RFC3339), id
+			if a := o.do(t, http.MethodPost, "/posts", b); a.status == http.StatusCreated {
+				still.Store(c, "")
+			} else {
+				a.refusal(t, http.StatusConflict)
+			}
+		},
+		func(t *testing.T, c channel, id, _ string, _ func(string) m) {
+			o.do(t, http.MethodDelete, "/posts/"+id, nil).want(t, http.StatusOK)
+			o.get(t, "/posts/"+id).refusal(t, http.StatusNotFound)
+		},
+		func(t *testing.T, c channel, id, _ string, _ func(string) m) {
+			got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, http.StatusOK).object(t)
+			if got["inFlight"] == 0.0 {
+				still.Store(c, r.texts(t, c))
+			}
+		},
+	}
+	t.Run("all", func(t *testing.T) {
+		for n := range 10 * len(changes) {
+			t.Run(fmt.Sprint(n), func(t *testing.T) {
+				t.Parallel()
+				c := o.channel(t, []string{"A", "C"}[n%2])
+				due := time.Now().Add(400 * time.Millisecond)
+				body := func(text string) m {
+					b := request("schedule", due, entry(c.id, part(text)))
+					b["date"] = due.UTC().Format(time.RFC3339Nano)
+					return b
+				}
+				id := o.create(t, body("old"))
+				time.Sleep(time.Until(due.Add(time.Duration(rand.IntN(160)-60) * time.Millisecond))) // the race is the point
+				changes[n%len(changes)](t, c, id, "old", body)
+			})
+		}
+	})
+	// Whoever comes after them proves that nothing was late.
+	o.reaches(t, o.create(t, now(o.channel(t, "A").id, part("the last"))), "PUBLISHED")
+	still.Range(func(c, had any) bool {
+		if got := r.texts(t, c.(channel)); got != had {
+			t.Errorf("%q went out, and %q before it was stopped", got, had)
+		}
+		return true
+	})
+}
+
+// TestNowNeedsNoSweep: a post for now is claimed because its commit is told, not because somebody looks.
+func TestNowNeedsNoSweep(t *testing.T) {
+	t.Parallel()
+	r := start(t, map[string]string{"SWEEP": "1h"})
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	o.reaches(t, o.create(t, now(c.id, part("at once"))), "PUBLISHED")
+	late := o.create(t, later(c.id, part("moved to now")))
+	o.create(t, request("now", time.Now(), entry(c.id, m{"id": late, "content": "moved to now"})))
+	o.reaches(t, late, "PUBLISHED")
+	if full := o.get(t, "/posts/"+late).object(t); happened(full)[1] != "edited" || happened(full)[2] != "moved" {
+		t.Fatalf("%v", full["timeline"])
+	}
+}
