@@ -64,7 +64,7 @@ with o as (
     phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
     release_id = case when o.result in ('published', 'resume') then o.release_id end, release_url = case when o.result in ('published', 'resume') then o.release_url end,
     ref = case when o.result in ('published', 'resume') then o.ref::jsonb end, done_at = case when o.result in ('published', 'resume') then now() end
-  from o where x.id = o.pub and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
+  from o where x.id = o.pub and x.post_id = o.post and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
     select 1 from post p where p.id = o.post and p.claim_token = o.token and p.state in ('PUBLISHING', 'UNKNOWN')))
 ), upd as (
   update post p set
@@ -159,7 +159,7 @@ type Unknown struct {
 // Look takes the unknown posts whose time has come; nobody else looks at them for as long as hold.
 func (s *Store) Look(ctx context.Context, l Lease, hold time.Duration) (out []Unknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(look, l.Shards, l.Epochs, l.Holder, hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(look, l.Shards, l.epochs(), l.Holder, hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
 				err = row.Scan(&u.Post, &u.HolderGone, &u.Now)
 				return u, err

@@ -35,25 +35,28 @@ type Claimed struct {
 	Due     time.Time
 }
 
-// The head of a channel: the post that holds it, or else the first of its queue.
+// The head of a channel: the post that holds it, or else the first of its queue. A busy channel's queue is not looked through.
 const headOf = `cross join lateral (
-  select p.id, p.due, p.not_before, p.attempt from post p
-  where p.channel_id = q.channel_id and p.state = 'QUEUE' and p.deleted_at is null and (q.busy_post is null or p.id = q.busy_post)
-  order by p.due, p.seq limit 1) h`
+  (select p.id, p.due, p.not_before from post p
+   where q.busy_post is null and p.channel_id = q.channel_id and p.state = 'QUEUE' and p.deleted_at is null
+   order by p.due, p.seq limit 1)
+  union all
+  select p.id, p.due, p.not_before from post p where p.id = q.busy_post and p.state = 'QUEUE' and p.deleted_at is null) h`
 
-const leased = `held as (
-  select g.shard from unnest($1::smallint[], $2::bigint[]) g(shard, epoch)
-  join shard s on s.shard = g.shard and s.epoch = g.epoch and s.owner = $3
-  join node n on n.id = s.owner and n.expires_at > clock_timestamp())`
+// The gate: a shard under the epoch in which it was got ($2 holds one for each shard, by its number), of a process ($3) that is still a member.
+const (
+	gate  = `s.shard = any($1::smallint[]) and s.owner = $3 and s.epoch = ($2::bigint[])[s.shard + 1] and ` + alive
+	alive = `exists (select from node n where n.id = $3 and n.expires_at > clock_timestamp())`
+
+	leased = `held as (select s.shard from shard s where ` + gate + `)`
+)
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
 // The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
 const claim = `-- publishing.Claim
-with ` + leased + `, want as (
-  select w.org, w.permits from unnest($4::uuid[], $5::int[]) w(org, permits)
-), head as materialized (
-  select x.* from want w cross join lateral (
-    select q.channel_id, h.id as post_id, h.due from channel_queue q join held on held.shard = q.shard ` + headOf + `
+with head as materialized (
+  select x.* from unnest($4::uuid[], $5::int[]) w(org, permits) cross join lateral (
+    select q.channel_id, h.id as post_id, h.due from channel_queue q join shard s on s.shard = q.shard and ` + gate + ` ` + headOf + `
     where q.org_id = w.org and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
       and h.due <= now() and (h.not_before is null or h.not_before <= now())
     order by h.due, q.channel_id limit w.permits) x
@@ -105,7 +108,7 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Dura
 	}
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		r = Round{Next: map[tenancy.OrgID]time.Time{}}
-		b.Queue(claim, l.Shards, l.Epochs, l.Holder, orgs, permits, l.maxEpoch(), hold.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, l.maxEpoch(), hold.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
 			r.Claimed, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
 				err = row.Scan(&c.Org, &c.Post, &c.Channel, &c.Token, &c.Attempt, &c.Due)
 				return c, err
@@ -128,6 +131,18 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Dura
 	return r, err
 }
 
+// epochs has one for each shard, by its number; none is negative but that of a shard not held.
+func (l Lease) epochs() []int64 {
+	out := make([]int64, tenancy.Shards)
+	for i := range out {
+		out[i] = -1
+	}
+	for i, shard := range l.Shards {
+		out[shard] = l.Epochs[i]
+	}
+	return out
+}
+
 func (l Lease) maxEpoch() (top int64) {
 	for _, e := range l.Epochs {
 		top = max(top, e)
@@ -147,7 +162,7 @@ group by p.org_id`
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}
-		b.Queue(sweep, l.Shards, l.Epochs, l.Holder, horizon.Milliseconds()).Query(func(rows pgx.Rows) error {
+		b.Queue(sweep, l.Shards, l.epochs(), l.Holder, horizon.Milliseconds()).Query(func(rows pgx.Rows) error {
 			defer rows.Close()
 			for rows.Next() {
 				var org tenancy.OrgID
@@ -184,7 +199,7 @@ select count(*) from upd`
 // Expire gives up posts that are later than maxLate; it returns how many.
 func (s *Store) Expire(ctx context.Context, l Lease, maxLate time.Duration, node string) (n int, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(expire, l.Shards, l.Epochs, l.Holder, maxLate.Milliseconds(), node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		b.Queue(expire, l.Shards, l.epochs(), l.Holder, maxLate.Milliseconds(), node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
 	return n, err
 }
@@ -214,7 +229,7 @@ select count(*) from upd`
 // Reap ends the claims whose time is over or whose process is gone; it returns how many.
 func (s *Store) Reap(ctx context.Context, l Lease, node string) (n int, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(reap, l.Shards, l.Epochs, l.Holder, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		b.Queue(reap, l.Shards, l.epochs(), l.Holder, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
 	return n, err
 }

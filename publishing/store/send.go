@@ -190,7 +190,7 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 // That a part is out is stored whoever tells it and whatever became of the claim; the claim only decides whether the next part may go.
 const partDone = `-- publishing.PartDone
 with done as (
-  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now() where id = $3 and phase <> 'done'
+  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now() where id = $3 and post_id = $1 and phase <> 'done'
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'sent', $8, 'part ' || $9::int from post where id = $1
 )

@@ -156,14 +156,6 @@ func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
 	}
 }
 
-// profiled writes profiles of a burst when asked for.
-func (b *base) profiled(ctx context.Context, n *node) func() error {
-	if b.opts.profile == "" {
-		return func() error { return nil }
-	}
-	return n.profile(ctx, 10*time.Second, b.opts.profile)
-}
-
 // line is what every burst tells.
 func (x burst) line(name string, out result) map[string]any {
 	return map[string]any{
