@@ -119,6 +119,18 @@ func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Roun
 	return round
 }
 
+// mark asks for the calls of claims that last a minute.
+func (r *rig) mark(claims ...publishingstore.Claimed) []bool {
+	r.Helper()
+	marks := make([]publishingstore.Mark, len(claims))
+	for i, c := range claims {
+		marks[i] = publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)}
+	}
+	may, err := r.store.MarkCommitting(r.Context(), marks, time.Minute, 15*time.Second)
+	r.ok(err)
+	return may
+}
+
 func (r *rig) finish(c publishingstore.Claimed, result publishingstore.Result, code string) []publishingstore.Finished {
 	r.Helper()
 	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release", After: time.Hour}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -162,19 +163,49 @@ func (s *Store) SaveHandle(ctx context.Context, post publishing.PostID, token uu
 }
 
 // The fence of every send: a post that was deleted, moved, paused or taken over is not sent.
+// A claim that still has nearly all its time is not renewed: that would write every index of the post once more.
 const commitMark = `-- publishing.CommitMark
-with mine as (
-  update post p set phase = 'committing', committing_at = now(), call_ended = false, claim_until = now() + $4 * interval '1 millisecond'
-  where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.deleted_at is null
-    and exists (select 1 from publication x where x.id = $3 and x.post_id = p.id and x.phase = 'preparing')
+with m as (
+  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) as m(post, token, pub)
+), locked as (
+  select p.id from post p join m on m.post = p.id where p.claim_token = m.token and p.state = 'PUBLISHING' order by p.id for no key update of p
+), mine as (
+  update post p set phase = 'committing', committing_at = now(), call_ended = false,
+    claim_until = case when p.claim_until < now() + ($4::bigint - $5::bigint) * interval '1 millisecond' then now() + $4::bigint * interval '1 millisecond' else p.claim_until end
+  from m, locked
+  where locked.id = p.id and m.post = locked.id and p.claim_token = m.token and p.state = 'PUBLISHING' and p.deleted_at is null
+    and exists (select 1 from publication x where x.id = m.pub and x.post_id = p.id and x.phase = 'preparing')
     and not exists (select 1 from channel_queue q where q.channel_id = p.channel_id and q.paused)
-  returning p.id
+  returning p.id, m.pub, m.token
 )
-update publication x set phase = 'committing' from mine where x.id = $3 and x.post_id = mine.id`
+update publication x set phase = 'committing' from mine where x.id = mine.pub and x.post_id = mine.id and x.phase = 'preparing' returning mine.token`
 
-// MarkCommitting writes down that the irreversible call comes next; false means that it must not be made.
-func (s *Store) MarkCommitting(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration) (bool, error) {
-	return s.clockRow(ctx, commitMark, post, token, pub, hold.Milliseconds())
+// Mark names the call that a claim is about to make.
+type Mark struct {
+	Post        publishing.PostID
+	Token       uuid.UUID
+	Publication publishing.PublicationID
+}
+
+// MarkCommitting writes down that the irreversible calls come next, in one statement; may tells of each mark whether its call may be made.
+// The claims last for hold from now, or as much as spare less.
+func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration) (may []bool, err error) {
+	posts, tokens, pubs := make([]uuid.UUID, len(marks)), make([]uuid.UUID, len(marks)), make([]uuid.UUID, len(marks))
+	for i, m := range marks {
+		posts[i], tokens[i], pubs[i] = m.Post.UUID(), m.Token, m.Publication.UUID()
+	}
+	var written []uuid.UUID
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
+			written, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			return err
+		})
+	})
+	may = make([]bool, len(marks))
+	for i, m := range marks {
+		may[i] = err == nil && slices.Contains(written, m.Token)
+	}
+	return may, err
 }
 
 func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {

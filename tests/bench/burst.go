@@ -138,7 +138,7 @@ func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, e
 
 // published waits until every post is, as Postgres says. It asks only when the platform has seen them all.
 func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
-	patience, cancel := context.WithTimeout(ctx, 10*time.Minute)
+	patience, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for {
 		if b.platform.count() >= x.posts {
