@@ -58,7 +58,7 @@ with o as (
   select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
     as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url)
 ), locked as (
-  select p.id from post p join o on o.post = p.id order by p.id for no key update of p
+  select o.* from o join post p on p.id = o.post where p.claim_token = o.token order by p.id for no key update of p
 ), pub as (
   update publication x set
     phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
@@ -82,14 +82,14 @@ with o as (
     claim_until = case when o.result in ('unknown', 'later') then now() + o.after_ms * interval '1 millisecond' end,
     not_before = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' end,
     updated_at = now()
-  from o, locked
-  where locked.id = p.id and p.id = o.post and p.claim_token = o.token
+  from locked o
+  where p.id = o.post and p.claim_token = o.token
     and (p.state in ('PUBLISHING', 'UNKNOWN') or o.result = 'published' and p.state = 'ERROR' and p.error_code = 'outcome_unknown')
-  returning p.org_id, p.id, p.group_id, p.state, p.due, o.result, o.code, o.error as reason
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, o.result, o.code, o.error as reason
 ), free as (
   update channel_queue q set busy_post = null, done_at = now(),
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
-  from upd where q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
+  from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
 ), heirs as (
   update post f set state = case when upd.state = 'PUBLISHED' then 'QUEUE' else 'ERROR' end,
     due = case when upd.state = 'PUBLISHED' then now() + f.delay_minutes * interval '1 minute' end,

@@ -168,12 +168,12 @@ const commitMark = `-- publishing.CommitMark
 with m as (
   select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) as m(post, token, pub)
 ), locked as (
-  select p.id from post p join m on m.post = p.id where p.claim_token = m.token and p.state = 'PUBLISHING' order by p.id for no key update of p
+  select m.* from m join post p on p.id = m.post where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by p.id for no key update of p
 ), mine as (
   update post p set phase = 'committing', committing_at = now(), call_ended = false,
     claim_until = case when p.claim_until < now() + ($4::bigint - $5::bigint) * interval '1 millisecond' then now() + $4::bigint * interval '1 millisecond' else p.claim_until end
-  from m, locked
-  where locked.id = p.id and m.post = locked.id and p.claim_token = m.token and p.state = 'PUBLISHING' and p.deleted_at is null
+  from locked m
+  where p.id = m.post and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null
     and exists (select 1 from publication x where x.id = m.pub and x.post_id = p.id and x.phase = 'preparing')
     and not exists (select 1 from channel_queue q where q.channel_id = p.channel_id and q.paused)
   returning p.id, m.pub, m.token
