@@ -180,15 +180,26 @@ func (w *Worker) acquire() {
 const width = 256
 
 func (w *Worker) claimLoop(ctx, sending context.Context) {
+	turn := w.newPace()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.ready:
 		}
+		turn.wait(ctx, w.waiting() >= width)
 		for ctx.Err() == nil && w.claim(ctx, sending) {
+			turn.done()
+			turn.wait(ctx, w.waiting() >= width)
 		}
 	}
+}
+
+// waiting is how many organizations could be served now.
+func (w *Worker) waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return min(w.turns.Len(), max(0, w.free))
 }
 
 // claim serves the next turns; false when nobody waits or nothing is free.

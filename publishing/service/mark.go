@@ -11,6 +11,7 @@ import (
 
 const (
 	marksAtOnce = 512
+	markGather  = 3 * time.Millisecond // how long the first of a statement waits for others
 	markTimeout = 10 * time.Second
 	markSpare   = 15 * time.Second // of slack: a claim so young is not renewed by its mark
 )
@@ -47,6 +48,7 @@ func (m *marker) mark(x publishingstore.Mark) (bool, error) {
 
 func (m *marker) run() {
 	for {
+		time.Sleep(markGather)
 		m.mu.Lock()
 		n := min(len(m.waiting), marksAtOnce)
 		batch := m.waiting[:n:n]
