@@ -106,7 +106,7 @@ select org_id, id, state, coalesce(due, now()) from upd`
 // Finish stores outcomes by their tokens, in one statement. What is not among the answers had lost its claim; that a part is out is stored all the same.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
 	n := len(outcomes)
-	posts, tokens, pubs := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	text := [8][]*string{}
 	for i := range text {
 		text[i] = make([]*string, n)

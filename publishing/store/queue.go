@@ -102,7 +102,7 @@ type Round struct {
 
 // Claim takes due posts, at most one a channel, and tells when each organization has more. A stale lease takes nothing.
 func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Duration, node string) (r Round, err error) {
-	orgs, permits := make([]uuid.UUID, len(wants)), make([]int32, len(wants))
+	orgs, permits := make([][16]byte, len(wants)), make([]int32, len(wants))
 	for i, w := range wants {
 		orgs[i], permits[i] = w.Org.UUID(), int32(w.Permits)
 	}

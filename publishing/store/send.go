@@ -190,7 +190,7 @@ type Mark struct {
 // MarkCommitting writes down that the irreversible calls come next, in one statement; may tells of each mark whether its call may be made.
 // The claims last for hold from now, or as much as spare less.
 func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration) (may []bool, err error) {
-	posts, tokens, pubs := make([]uuid.UUID, len(marks)), make([]uuid.UUID, len(marks)), make([]uuid.UUID, len(marks))
+	posts, tokens, pubs := make([][16]byte, len(marks)), make([][16]byte, len(marks)), make([][16]byte, len(marks))
 	for i, m := range marks {
 		posts[i], tokens[i], pubs[i] = m.Post.UUID(), m.Token, m.Publication.UUID()
 	}

@@ -81,7 +81,7 @@ func run(ctx context.Context, opts options, names []string) (err error) {
 			continue
 		}
 		if err := b.run(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w", b.name, err)
+			return fmt.Errorf("%s: %w\n%s", b.name, err, r.lastWords())
 		}
 	}
 	return nil

@@ -72,6 +72,15 @@ func (r *rig) close() error {
 	return errors.Join(append(errs, os.RemoveAll(r.dir))...)
 }
 
+// lastWords is the end of the service's log.
+func (r *rig) lastWords() string {
+	b, err := os.ReadFile(r.path("crier.log"))
+	if err != nil || len(b) == 0 {
+		return "The service left no log."
+	}
+	return "The service's last words:\n" + string(b[max(0, len(b)-2000):])
+}
+
 // base is one migrated database.
 type base struct {
 	*rig
@@ -153,7 +162,12 @@ func (b *base) serve(ctx context.Context, settings ...string) (*node, error) {
 	n.cmd = exec.CommandContext(ctx, b.path("crier"), "serve")
 	n.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+b.server.URL(b.name), "CRIER_HOME="+b.path("home"), "ENCRYPTION_KEYS="+b.keyText, "PORT="+port,
 		"LOG_LEVEL=warn", "SANDBOX_URL="+b.platform.address, "METRICS_LISTEN="+n.private), settings...)
-	n.cmd.Stderr = os.Stderr
+	log, err := os.OpenFile(b.path("crier.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the service has its own
+	n.cmd.Stderr = log
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}
