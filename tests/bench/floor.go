@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
@@ -48,12 +47,7 @@ func (x burst) floor(ctx context.Context, r *rig) (rate float64, connections int
 }
 
 func (b *base) loop(ctx context.Context, ids []uuid.UUID, connections int) (rate float64, err error) {
-	cfg, err := pgxpool.ParseConfig(b.server.SuperURL(b.name))
-	if err != nil {
-		return 0, err
-	}
-	cfg.MaxConns, cfg.MinConns = int32(connections), int32(connections)
-	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	pool, err := b.pool(ctx, connections)
 	if err != nil {
 		return 0, err
 	}
