@@ -11,16 +11,19 @@ import (
 )
 
 // batch is how many outcomes go into one statement.
-const batch = 100
+const batch = 512
 
 // finishLoop stores outcomes, as many at once as have come in meanwhile. No outcome is dropped before it is stored.
 func (w *Worker) finishLoop() {
+	turn := w.newPace()
 	for first := range w.finish {
+		turn.wait(w.over, len(w.finish) >= batch)
 		outcomes := []ended{first}
 		for len(outcomes) < batch && len(w.finish) > 0 {
 			outcomes = append(outcomes, <-w.finish)
 		}
 		w.store(outcomes)
+		turn.done()
 	}
 }
 

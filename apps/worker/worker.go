@@ -18,7 +18,7 @@ import (
 
 // Config of a worker.
 type Config struct {
-	InFlight int           `env:"MAX_IN_FLIGHT, default=512" doc:"Posts that one process sends at the same time."`
+	InFlight int           `env:"MAX_IN_FLIGHT, default=2048" doc:"Posts that one process sends at the same time."`
 	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
 	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
 }
@@ -181,18 +181,29 @@ func (w *Worker) acquire() {
 }
 
 // width is how many organizations one claim looks at.
-const width = 256
+const width = 512
 
 func (w *Worker) claimLoop(ctx, sending context.Context) {
+	turn := w.newPace()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.ready:
 		}
+		turn.wait(ctx.Done(), w.waiting() >= width)
 		for ctx.Err() == nil && w.claim(ctx, sending) {
+			turn.done()
+			turn.wait(ctx.Done(), w.waiting() >= width)
 		}
 	}
+}
+
+// waiting is how many organizations could be served now.
+func (w *Worker) waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return min(w.turns.Len(), max(0, w.free))
 }
 
 // claim serves the next turns; false when nobody waits or nothing is free.

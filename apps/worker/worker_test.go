@@ -233,6 +233,7 @@ func TestAnEndIsNeverToldBeforeItsBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{}
 		k, _ := w.start(t, 60)
+		time.Sleep(time.Second)
 		synctest.Wait()
 		if w.least < 0 || w.busy != 0 {
 			t.Fatalf("%d under way, %d at the least", w.busy, w.least)

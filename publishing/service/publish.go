@@ -14,11 +14,18 @@ import (
 // Publisher is the act of publishing: it claims, sends and finishes posts, and finds out what became of doubtful sends. It decides nothing about order or time.
 type Publisher struct {
 	core
-	aged atomic.Int64 // when the age of states was last looked at, Unix nanoseconds
+	aged  atomic.Int64 // when the age of states was last looked at, Unix nanoseconds
+	marks marker
 }
 
 // NewPublisher makes the service.
-func NewPublisher(cfg Config, deps Deps) *Publisher { return &Publisher{core: newCore(cfg, deps)} }
+func NewPublisher(cfg Config, deps Deps) *Publisher {
+	s := &Publisher{core: newCore(cfg, deps)}
+	s.marks.write = func(ctx context.Context, marks []publishingstore.Mark) ([]bool, error) {
+		return s.store.MarkCommitting(ctx, marks, s.hold(), markSpare, s.deps.Node)
+	}
+	return s
+}
 
 // The words of the store that the worker passes on.
 type (
@@ -186,7 +193,7 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			return connector.Ref{}, err
 		}
 		x := &r.w.Parts[i]
-		marked, err := r.store.MarkCommitting(ctx, r.w.Post, r.w.Token, x.ID, r.hold(), r.deps.Node)
+		marked, err := r.marks.mark(publishingstore.Mark{Post: r.w.Post, Token: r.w.Token, Publication: x.ID})
 		if err != nil || !marked {
 			return connector.Ref{}, lost(err)
 		}

@@ -58,13 +58,13 @@ with o as (
   select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
     as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url)
 ), locked as (
-  select p.id, p.state as was from post p join o on o.post = p.id order by p.id for no key update of p
+  select o.*, p.state as was from o join post p on p.id = o.post where p.claim_token = o.token order by p.id for no key update of p
 ), pub as (
   update publication x set
     phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
     release_id = case when o.result in ('published', 'resume') then o.release_id end, release_url = case when o.result in ('published', 'resume') then o.release_url end,
     ref = case when o.result in ('published', 'resume') then o.ref::jsonb end, done_at = case when o.result in ('published', 'resume') then now() end
-  from o where x.id = o.pub and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
+  from o where x.id = o.pub and x.post_id = o.post and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
     select 1 from post p where p.id = o.post and p.claim_token = o.token and p.state in ('PUBLISHING', 'UNKNOWN')))
   returning x.id, x.position
 ), upd as (
@@ -83,14 +83,14 @@ with o as (
     claim_until = case when o.result in ('unknown', 'later') then now() + o.after_ms * interval '1 millisecond' end,
     not_before = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' end,
     updated_at = now()
-  from o, locked
-  where locked.id = p.id and p.id = o.post and p.claim_token = o.token
+  from locked o
+  where p.id = o.post and p.claim_token = o.token
     and (p.state in ('PUBLISHING', 'UNKNOWN') or o.result = 'published' and p.state = 'ERROR' and p.error_code = 'outcome_unknown')
-  returning p.org_id, p.id, p.group_id, p.state, p.due, o.result, o.code, o.error as reason, o.pub, locked.was
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, o.result, o.code, o.error as reason, o.pub, o.was
 ), free as (
   update channel_queue q set busy_post = null, done_at = now(),
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
-  from upd where q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
+  from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
 ), heirs as (
   update post f set state = case when upd.state = 'PUBLISHED' then 'QUEUE' else 'ERROR' end,
     due = case when upd.state = 'PUBLISHED' then now() + f.delay_minutes * interval '1 minute' end,
@@ -110,7 +110,7 @@ select org_id, id, state, coalesce(due, now()) from upd`
 // Finish stores outcomes by their tokens, in one statement. What is not among the answers had lost its claim; that a part is out is stored all the same.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
 	n := len(outcomes)
-	posts, tokens, pubs := make([]uuid.UUID, n), make([]uuid.UUID, n), make([]uuid.UUID, n)
+	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	text := [8][]*string{}
 	for i := range text {
 		text[i] = make([]*string, n)
@@ -163,7 +163,7 @@ type Unknown struct {
 // Look takes the unknown posts whose time has come; nobody else looks at them for as long as hold.
 func (s *Store) Look(ctx context.Context, l Lease, hold time.Duration) (out []Unknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(look, l.Shards, l.Epochs, l.Holder, hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(look, l.Shards, l.epochs(), l.Holder, hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
 				err = row.Scan(&u.Post, &u.HolderGone, &u.Now)
 				return u, err

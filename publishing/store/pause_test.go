@@ -100,7 +100,7 @@ func TestAPauseTakesBackWhatHasNotBegun(t *testing.T) {
 		tokens[c.Post] = c
 	}
 	mark := func(post publishing.PostID) bool {
-		ok, err := r.store.MarkCommitting(t.Context(), post, tokens[post].Token, r.publication(post), time.Hour, "test")
+		ok, err := r.may(post, tokens[post].Token, r.publication(post))
 		r.ok(err)
 		return ok
 	}
@@ -161,7 +161,7 @@ func TestNoCallBeginsAfterAPause(t *testing.T) {
 		var res publishing.PauseResult
 		race.Go(func() {
 			for _, x := range r.claim(1) {
-				ok, err := r.store.MarkCommitting(t.Context(), x.Post, x.Token, r.publication(x.Post), time.Hour, "test")
+				ok, err := r.may(x.Post, x.Token, r.publication(x.Post))
 				if err != nil {
 					t.Error(err)
 				}
@@ -206,7 +206,7 @@ func TestNoStateLastsForEver(t *testing.T) {
 	if p := r.root(posts[0].ID); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeTooLong {
 		t.Fatalf("%+v", p)
 	}
-	if ok, err := r.store.MarkCommitting(t.Context(), posts[0].ID, got[0].Token, r.publication(posts[0].ID), time.Hour, "test"); ok || err != nil {
+	if ok, err := r.may(posts[0].ID, got[0].Token, r.publication(posts[0].ID)); ok || err != nil {
 		t.Fatalf("it may still be sent: %v %v", ok, err)
 	}
 	state := func(post publishing.PostID) (s publishing.State) {
@@ -262,7 +262,7 @@ func TestFigures(t *testing.T) {
 	if f := look(""); f.Publishing != 1 || f.Due != 0 || f.Overdue != 0 || !f.Healthy() {
 		t.Fatalf("%+v", f)
 	}
-	ok, err := r.store.MarkCommitting(t.Context(), got[0].Post, got[0].Token, r.publication(got[0].Post), time.Hour, "test")
+	ok, err := r.may(got[0].Post, got[0].Token, r.publication(got[0].Post))
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}

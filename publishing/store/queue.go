@@ -35,35 +35,38 @@ type Claimed struct {
 	Due     time.Time
 }
 
-// The head of a channel: the post that holds it, or else the first of its queue.
+// The head of a channel: the post that holds it, or else the first of its queue. A busy channel's queue is not looked through.
 const headOf = `cross join lateral (
-  select p.id, p.due, p.not_before, p.attempt from post p
-  where p.channel_id = q.channel_id and p.state = 'QUEUE' and p.deleted_at is null and (q.busy_post is null or p.id = q.busy_post)
-  order by p.due, p.seq limit 1) h`
+  (select p.id, p.due, p.not_before from post p
+   where q.busy_post is null and p.channel_id = q.channel_id and p.state = 'QUEUE' and p.deleted_at is null
+   order by p.due, p.seq limit 1)
+  union all
+  select p.id, p.due, p.not_before from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h`
 
-const leased = `held as (
-  select g.shard from unnest($1::smallint[], $2::bigint[]) g(shard, epoch)
-  join shard s on s.shard = g.shard and s.epoch = g.epoch and s.owner = $3
-  join node n on n.id = s.owner and n.expires_at > clock_timestamp())`
+// The gate: the shards under the epochs in which they were got ($2 holds one for each shard, by its number), of a process ($3) that is still a member.
+const held = `select s.shard from shard s
+  where cardinality($1::smallint[]) > 0 and s.owner = $3 and s.epoch = ($2::bigint[])[s.shard + 1] and exists (select from node n where n.id = $3 and n.expires_at > clock_timestamp())`
+
+const leased = `held as (` + held + `)`
+
+// In what looks a post up by its id, "(state = ...) is true" keeps the planner off the small indexes over states, which it would otherwise read whole for each.
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
 // The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
 const claim = `-- publishing.Claim
-with ` + leased + `, want as (
-  select w.org, w.permits from unnest($4::uuid[], $5::int[]) w(org, permits)
-), head as materialized (
-  select x.* from want w cross join lateral (
-    select q.channel_id, h.id as post_id, h.due from channel_queue q join held on held.shard = q.shard ` + headOf + `
-    where q.org_id = w.org and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
+with head as materialized (
+  select x.* from unnest($4::uuid[], $5::int[]) w(org, permits) cross join lateral (
+    select q.channel_id, h.id as post_id, h.due from channel_queue q ` + headOf + `
+    where q.org_id = w.org and q.shard = any(array(` + held + `)) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
       and h.due <= now() and (h.not_before is null or h.not_before <= now())
     order by h.due, q.channel_id limit w.permits) x
 ), queue as (
-  select q.channel_id, q.held_until, q.done_at from channel_queue q join head h using (channel_id)
+  select h.post_id from head h join channel_queue q using (channel_id)
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
   order by q.channel_id for no key update of q skip locked
 ), locked as (
-  select p.id from post p join head h on h.post_id = p.id join queue q on q.channel_id = p.channel_id
-  where p.state = 'QUEUE' and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
+  select p.id from queue q join post p on p.id = q.post_id
+  where (p.state = 'QUEUE') is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
   order by p.id for no key update of p skip locked
 ), taken as (
   update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
@@ -100,13 +103,13 @@ type Round struct {
 
 // Claim takes due posts, at most one a channel, and tells when each organization has more. A stale lease takes nothing.
 func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Duration, node string) (r Round, err error) {
-	orgs, permits := make([]uuid.UUID, len(wants)), make([]int32, len(wants))
+	orgs, permits := make([][16]byte, len(wants)), make([]int32, len(wants))
 	for i, w := range wants {
 		orgs[i], permits[i] = w.Org.UUID(), int32(w.Permits)
 	}
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		r = Round{Next: map[tenancy.OrgID]time.Time{}}
-		b.Queue(claim, l.Shards, l.Epochs, l.Holder, orgs, permits, l.maxEpoch(), hold.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, l.maxEpoch(), hold.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
 			r.Claimed, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
 				err = row.Scan(&c.Org, &c.Post, &c.Channel, &c.Token, &c.Attempt, &c.Due)
 				return c, err
@@ -129,6 +132,18 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Dura
 	return r, err
 }
 
+// epochs has one for each shard, by its number; none is negative but that of a shard not held.
+func (l Lease) epochs() []int64 {
+	out := make([]int64, tenancy.Shards)
+	for i := range out {
+		out[i] = -1
+	}
+	for i, shard := range l.Shards {
+		out[shard] = l.Epochs[i]
+	}
+	return out
+}
+
 func (l Lease) maxEpoch() (top int64) {
 	for _, e := range l.Epochs {
 		top = max(top, e)
@@ -148,7 +163,7 @@ group by p.org_id`
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}
-		b.Queue(sweep, l.Shards, l.Epochs, l.Holder, horizon.Milliseconds()).Query(func(rows pgx.Rows) error {
+		b.Queue(sweep, l.Shards, l.epochs(), l.Holder, horizon.Milliseconds()).Query(func(rows pgx.Rows) error {
 			defer rows.Close()
 			for rows.Next() {
 				var org tenancy.OrgID
@@ -171,9 +186,9 @@ with ` + leased + `, late as (
   order by p.id limit 1000 for no key update of p skip locked
 ), upd as (
   update post p set state = 'ERROR', error = 'The post could not be published within ' || ($4::bigint / 3600000) || ' hours of its time, so it was not sent.', error_code = 'missed', updated_at = now()
-  from late where p.id = late.id returning p.org_id, p.id, p.group_id
+  from late where p.id = late.id returning p.org_id, p.id, p.group_id, p.channel_id
 ), free as (
-  update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
+  update channel_queue q set busy_post = null from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id
 ), heirs as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
   from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and f.state = 'WAITING' and f.deleted_at is null
@@ -185,7 +200,7 @@ select count(*) from upd`
 // Expire gives up posts that are later than maxLate; it returns how many.
 func (s *Store) Expire(ctx context.Context, l Lease, maxLate time.Duration, node string) (n int, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(expire, l.Shards, l.Epochs, l.Holder, maxLate.Milliseconds(), node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		b.Queue(expire, l.Shards, l.epochs(), l.Holder, maxLate.Milliseconds(), node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
 	return n, err
 }
@@ -204,9 +219,9 @@ with ` + leased + `, dead as (
     claim_until = case when p.phase = 'committing' then now() end,
     claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end,
     phase = case when p.phase = 'committing' then p.phase end, updated_at = now()
-  from dead where p.id = dead.id returning p.org_id, p.id, p.state
+  from dead where p.id = dead.id returning p.org_id, p.id, p.state, p.channel_id
 ), free as (
-  update channel_queue q set busy_post = null from upd where q.busy_post = upd.id and upd.state = 'ERROR'
+  update channel_queue q set busy_post = null from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id and upd.state = 'ERROR'
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, case when state = 'UNKNOWN' then 'unknown' else 'returned' end, $4, 'its worker is gone' from upd
 )
@@ -215,7 +230,7 @@ select count(*) from upd`
 // Reap ends the claims whose time is over or whose process is gone; it returns how many.
 func (s *Store) Reap(ctx context.Context, l Lease, node string) (n int, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(reap, l.Shards, l.Epochs, l.Holder, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+		b.Queue(reap, l.Shards, l.epochs(), l.Holder, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 	})
 	return n, err
 }

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
@@ -199,8 +201,8 @@ func TestADeletedPostNeverComesBack(t *testing.T) {
 		}
 		return tx.Delete(t.Context(), posts)
 	}))
-	if ok, err := r.store.MarkCommitting(t.Context(), post, got[0].Token, r.publication(post), time.Minute, "test"); ok || err != nil {
-		t.Fatalf("a deleted post may be sent: %v %v", ok, err)
+	if r.mark(got[0])[0] {
+		t.Fatal("a deleted post may be sent")
 	}
 	if more := r.claim(10); len(more) != 0 {
 		t.Fatalf("its channel was given away: %+v", more)
@@ -213,15 +215,58 @@ func TestADeletedPostNeverComesBack(t *testing.T) {
 	}
 }
 
+func TestOneMarkOfManyIsNotAnothers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range 6 {
+		r.post(r.channel(), -time.Second)
+	}
+	got := r.claim(10)
+	got[1].Token = uuid.New()
+	r.clock(`update channel_queue set paused = true where channel_id = $1`, got[2].Channel)
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		posts, err := tx.LockGroup(t.Context(), r.rootAnyway(got[3].Post))
+		if err != nil {
+			return err
+		}
+		return tx.Delete(t.Context(), posts)
+	}))
+	stale := got[4]
+	stale.Token = uuid.New()
+	if may := r.mark(append(got, stale)...); !slices.Equal(may, []bool{true, false, false, false, true, true, false}) {
+		t.Fatal(may)
+	}
+	if again := r.mark(got...); slices.Contains(again, true) {
+		t.Fatalf("marked twice: %v", again)
+	}
+}
+
+func TestAMarkRenewsAClaimThatIsNotFresh(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	left := func(p publishing.PostID) (d time.Duration) {
+		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `select claim_until - now() from post where id = $1`, p).Scan(&d)
+		}))
+		return d
+	}
+	fresh, old := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
+	got := r.claim(10) // for a minute
+	r.clock(`update post set claim_until = now() + interval '40 seconds' where id = $1`, old)
+	r.mark(got...)
+	if left(fresh) > time.Minute || left(old) < 45*time.Second {
+		t.Fatalf("%v and %v are left", left(fresh), left(old))
+	}
+}
+
 func TestReapByPhase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	early, late, alive := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
 	for _, c := range r.claim(10) {
 		if c.Post != early {
-			ok, err := r.store.MarkCommitting(t.Context(), c.Post, c.Token, r.publication(c.Post), time.Hour, "test")
-			if !ok || err != nil {
-				t.Fatal(ok, err)
+			if !r.mark(c)[0] {
+				t.Fatal("a claimed post may not be sent")
 			}
 		}
 	}

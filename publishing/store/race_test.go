@@ -63,7 +63,7 @@ func TestAnEditNeverMeetsASend(t *testing.T) {
 		race.Go(func() {
 			for _, x := range r.claim(1) {
 				w := r.sending(x.Post)
-				ok, err := r.store.MarkCommitting(t.Context(), x.Post, x.Token, w.Parts[0].ID, time.Hour, "test")
+				ok, err := r.may(x.Post, x.Token, w.Parts[0].ID)
 				if err != nil {
 					t.Error(err)
 				}

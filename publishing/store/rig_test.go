@@ -119,6 +119,18 @@ func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Roun
 	return round
 }
 
+// mark asks for the calls of claims that last a minute.
+func (r *rig) mark(claims ...publishingstore.Claimed) []bool {
+	r.Helper()
+	marks := make([]publishingstore.Mark, len(claims))
+	for i, c := range claims {
+		marks[i] = publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)}
+	}
+	may, err := r.store.MarkCommitting(r.Context(), marks, time.Minute, 15*time.Second, "test")
+	r.ok(err)
+	return may
+}
+
 func (r *rig) finish(c publishingstore.Claimed, result publishingstore.Result, code string) []publishingstore.Finished {
 	r.Helper()
 	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release", After: time.Hour}
@@ -161,4 +173,10 @@ func (r *rig) publication(post publishing.PostID) (pub publishing.PublicationID)
 		return tx.QueryRow(r.Context(), `select id from publication where post_id = $1 order by position limit 1`, post).Scan(&pub)
 	}))
 	return pub
+}
+
+// may marks one call, and tells whether it may be made.
+func (r *rig) may(post publishing.PostID, token uuid.UUID, pub publishing.PublicationID) (bool, error) {
+	may, err := r.store.MarkCommitting(r.Context(), []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute, "test")
+	return len(may) == 1 && may[0], err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -162,21 +163,51 @@ func (s *Store) SaveHandle(ctx context.Context, post publishing.PostID, token uu
 }
 
 // The fence of every send: a post that was deleted, moved, paused or taken over is not sent.
+// A claim that still has nearly all its time is not renewed: that would write every index of the post once more.
 const commitMark = `-- publishing.CommitMark
-with mine as (
-  update post p set phase = 'committing', committing_at = now(), call_ended = false, claim_until = now() + $4 * interval '1 millisecond'
-  where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.deleted_at is null
-    and exists (select 1 from publication x where x.id = $3 and x.post_id = p.id and x.phase = 'preparing')
+with m as (
+  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) as m(post, token, pub)
+), locked as (
+  select m.* from m join post p on p.id = m.post where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by p.id for no key update of p
+), mine as (
+  update post p set phase = 'committing', committing_at = now(), call_ended = false,
+    claim_until = case when p.claim_until < now() + ($4::bigint - $5::bigint) * interval '1 millisecond' then now() + $4::bigint * interval '1 millisecond' else p.claim_until end
+  from locked m
+  where p.id = m.post and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null
+    and exists (select 1 from publication x where x.id = m.pub and x.post_id = p.id and x.phase = 'preparing')
     and not exists (select 1 from channel_queue q where q.channel_id = p.channel_id and q.paused)
-  returning p.org_id, p.id
+  returning p.org_id, p.id, m.pub, m.token
 ), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $5, 'part ' || x.position + 1 from mine m join publication x on x.id = $3
+  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = m.id
 )
-update publication x set phase = 'committing' from mine where x.id = $3 and x.post_id = mine.id`
+update publication x set phase = 'committing' from mine where x.id = mine.pub and x.post_id = mine.id and x.phase = 'preparing' returning mine.token`
 
-// MarkCommitting writes down that the irreversible call comes next; false means that it must not be made.
-func (s *Store) MarkCommitting(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration, node string) (bool, error) {
-	return s.clockRow(ctx, commitMark, post, token, pub, hold.Milliseconds(), node)
+// Mark names the call that a claim is about to make.
+type Mark struct {
+	Post        publishing.PostID
+	Token       uuid.UUID
+	Publication publishing.PublicationID
+}
+
+// MarkCommitting writes down that the irreversible calls come next, in one statement; may tells of each mark whether its call may be made.
+// The claims last for hold from now, or as much as spare less.
+func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration, node string) (may []bool, err error) {
+	posts, tokens, pubs := make([][16]byte, len(marks)), make([][16]byte, len(marks)), make([][16]byte, len(marks))
+	for i, m := range marks {
+		posts[i], tokens[i], pubs[i] = m.Post.UUID(), m.Token, m.Publication.UUID()
+	}
+	var written []uuid.UUID
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
+			written, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+			return err
+		})
+	})
+	may = make([]bool, len(marks))
+	for i, m := range marks {
+		may[i] = err == nil && slices.Contains(written, m.Token)
+	}
+	return may, err
 }
 
 func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {
@@ -192,7 +223,7 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 // That a part is out is stored whoever tells it and whatever became of the claim; the claim only decides whether the next part may go.
 const partDone = `-- publishing.PartDone
 with done as (
-  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now() where id = $3 and phase <> 'done'
+  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now() where id = $3 and post_id = $1 and phase <> 'done'
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'sent', $8, 'part ' || $9::int from post where id = $1
 )

@@ -2,8 +2,6 @@
 package store
 
 import (
-	"github.com/google/uuid"
-
 	"crier/platform/id"
 	"crier/platform/pg"
 )
@@ -15,8 +13,8 @@ type Store struct{ db *pg.DB }
 func New(db *pg.DB) *Store { return &Store{db} }
 
 // uuids is a list of ids as Postgres takes it.
-func uuids[T any](ids []id.ID[T]) []uuid.UUID {
-	out := make([]uuid.UUID, len(ids))
+func uuids[T any](ids []id.ID[T]) [][16]byte {
+	out := make([][16]byte, len(ids))
 	for i, v := range ids {
 		out[i] = v.UUID()
 	}

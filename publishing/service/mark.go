@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"crier/platform/pg"
+	publishingstore "crier/publishing/store"
+)
+
+const (
+	marksAtOnce = 512
+	markGather  = 3 * time.Millisecond // how long the first of a statement waits for others
+	markTimeout = 10 * time.Second
+	markSpare   = 15 * time.Second // of slack: a claim so young is not renewed by its mark
+)
+
+// marker writes the marks of many sends in one statement: those that come in while one is written go into the next.
+type marker struct {
+	write   func(ctx context.Context, marks []publishingstore.Mark) ([]bool, error)
+	mu      sync.Mutex
+	waiting []*marking
+	writing bool
+}
+
+// marking is a send that waits for its mark.
+type marking struct {
+	publishingstore.Mark
+	may  bool
+	err  error
+	done chan struct{}
+}
+
+// mark returns when the mark is stored; false means that the call must not be made. After an error nobody knows, and it must not be made either.
+func (m *marker) mark(x publishingstore.Mark) (bool, error) {
+	w := &marking{Mark: x, done: make(chan struct{})}
+	m.mu.Lock()
+	m.waiting = append(m.waiting, w)
+	if !m.writing {
+		m.writing = true
+		go m.run()
+	}
+	m.mu.Unlock()
+	<-w.done
+	return w.may, w.err
+}
+
+func (m *marker) run() {
+	for {
+		time.Sleep(markGather)
+		m.mu.Lock()
+		n := min(len(m.waiting), marksAtOnce)
+		batch := m.waiting[:n:n]
+		m.waiting = m.waiting[n:]
+		m.writing = n > 0
+		m.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		m.store(batch)
+	}
+}
+
+// store answers a batch. One that Postgres refuses, as when a single post stays locked, is tried one by one.
+func (m *marker) store(batch []*marking) {
+	marks := make([]publishingstore.Mark, len(batch))
+	for i, w := range batch {
+		marks[i] = w.Mark
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), markTimeout)
+	defer cancel()
+	may, err := m.write(ctx, marks)
+	if err != nil && ctx.Err() == nil && !pg.IsAway(err) && len(batch) > 1 {
+		for i := range batch {
+			m.store(batch[i : i+1])
+		}
+		return
+	}
+	for i, w := range batch {
+		w.may, w.err = err == nil && may[i], err
+		close(w.done)
+	}
+}

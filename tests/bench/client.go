@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// client calls the API as so many users at once would, each with a connection that it keeps.
+type client struct {
+	http    *http.Client
+	address string
+}
+
+func newClient(n *node, users int) *client {
+	return &client{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}, Timeout: time.Minute}, "http://" + n.address + "/public/v1"}
+}
+
+func (c *client) call(ctx context.Context, key, method, path string, body any, want int) error {
+	var in io.Reader = http.NoBody
+	if body != nil {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		in = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.address+path, in)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Authorization", key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	said, err := io.ReadAll(resp.Body)
+	err = errors.Join(err, resp.Body.Close())
+	if resp.StatusCode != want {
+		err = errors.Join(err, fmt.Errorf("%s %s answers %s: %.300s", method, path, resp.Status, said))
+	}
+	return err
+}
+
+// m is a JSON object.
+type m = map[string]any
+
+func (c *client) book(ctx context.Context, t tenant, channel int, due time.Time, text string) error {
+	return c.call(ctx, t.key, http.MethodPost, "/posts", m{
+		"type": "schedule", "date": due.UTC().Format("2006-01-02T15:04:05.000Z"), "shortLink": false, "tags": []any{},
+		"posts": []m{{"integration": m{"id": t.channels[channel].String()}, "value": []m{{"content": text, "image": []any{}}}}},
+	}, http.StatusCreated)
+}
+
+// load is what came of many calls.
+type load struct {
+	rate     float64 // a second
+	p50, p99 time.Duration
+	calls    int
+}
+
+// drive makes calls from so many users at once, until enough says so. The first error ends it.
+func drive(users int, enough func(i int) bool, call func(i int) error) (load, error) {
+	var next, failed atomic.Int64
+	var mu sync.Mutex
+	var took []time.Duration
+	var first error
+	began := now()
+	var group sync.WaitGroup
+	for range users {
+		group.Go(func() {
+			var mine []time.Duration
+			for failed.Load() == 0 {
+				i := int(next.Add(1)) - 1
+				if enough(i) {
+					break
+				}
+				start := now()
+				if err := call(i); err != nil {
+					failed.Add(1)
+					mu.Lock()
+					first = errors.Join(first, err)
+					mu.Unlock()
+					break
+				}
+				mine = append(mine, now().Sub(start))
+			}
+			mu.Lock()
+			took = append(took, mine...)
+			mu.Unlock()
+		})
+	}
+	group.Wait()
+	span := now().Sub(began)
+	slices.Sort(took)
+	return load{float64(len(took)) / span.Seconds(), quantile(took, .5), quantile(took, .99), len(took)}, first
+}
+
+// lasting ends a drive after a span.
+func lasting(span time.Duration) func(int) bool {
+	end := now().Add(span)
+	return func(int) bool { return now().After(end) }
+}

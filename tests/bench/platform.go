@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// platform speaks as much of the sandbox's API as publishing needs, and only counts. A post's text says which channel's and which of it it is: "<channel> <number> <due in Unix µs>".
+type platform struct {
+	address string
+	ln      net.Listener
+	latency atomic.Int64
+	mu      sync.Mutex
+	seen    *seen
+}
+
+// seen is what came in during one measurement.
+type seen struct {
+	late       []time.Duration
+	last       map[string]int // number of a channel's last post
+	keys       map[string]bool
+	twice      int
+	outOfOrder int
+	first, end time.Time
+}
+
+func listen(ctx context.Context) (*platform, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &platform{address: "http://" + ln.Addr().String(), ln: ln}
+	p.begin(0)
+	go p.accept()
+	return p, nil
+}
+
+func (p *platform) close() error { return p.ln.Close() }
+
+// begin forgets what was seen; every post takes latency from now on.
+func (p *platform) begin(latency time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latency.Store(int64(latency))
+	p.seen = &seen{last: map[string]int{}, keys: map[string]bool{}}
+}
+
+func (p *platform) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.seen.late)
+}
+
+// end gives what was seen; what comes later goes unseen.
+func (p *platform) end() *seen {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.seen
+	p.seen = &seen{last: map[string]int{}, keys: map[string]bool{}}
+	return s
+}
+
+func (p *platform) accept() {
+	for {
+		c, err := p.ln.Accept()
+		if err != nil {
+			return // closed
+		}
+		go p.talk(c)
+	}
+}
+
+// talk answers one connection. It is spare, since the platform shares the machine with what is measured.
+func (p *platform) talk(c net.Conn) {
+	defer c.Close()
+	r := bufio.NewReaderSize(c, 2048)
+	for {
+		req, err := http.ReadRequest(r)
+		if err != nil {
+			return // the client has gone
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return
+		}
+		status, out := p.answer(req, body)
+		if _, err := fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), len(out), out); err != nil || req.Close {
+			return
+		}
+	}
+}
+
+func (p *platform) answer(req *http.Request, body []byte) (status int, out string) {
+	var in struct{ Text, Key, Marker string }
+	if req.Method != http.MethodPost || req.URL.Path != "/api/posts" {
+		return http.StatusNotFound, `{"error":{"code":"not_found","message":"only posts are taken here"}}`
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return http.StatusBadRequest, `{"error":{"code":"bad_json","message":"not JSON"}}`
+	}
+	n, err := p.note(in.Text, in.Key+in.Marker)
+	if err != nil {
+		return http.StatusUnprocessableEntity, `{"error":{"code":"bad_text","message":"not a text of this benchmark"}}`
+	}
+	if d := time.Duration(p.latency.Load()); d > 0 {
+		time.Sleep(d)
+	}
+	return http.StatusCreated, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":"2026-01-01T00:00:00Z"}`, n, p.address, n)
+}
+
+func (p *platform) note(text, key string) (int, error) {
+	channel, rest, _ := strings.Cut(text, " ")
+	digits, micros, _ := strings.Cut(rest, " ")
+	number, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0, err
+	}
+	due, err := strconv.ParseInt(micros, 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	at := now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.seen
+	if s.keys[key] {
+		s.twice++
+	}
+	if number != s.last[channel]+1 {
+		s.outOfOrder++
+	}
+	s.keys[key], s.last[channel] = true, number
+	if len(s.late) == 0 {
+		s.first = at
+	}
+	s.end = at
+	s.late = append(s.late, at.Sub(time.UnixMicro(due)))
+	return len(s.late), nil
+}

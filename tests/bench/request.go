@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"crier/actors/cluster"
+	"crier/actors/org"
+	"crier/actors/ratelimit"
+	"crier/platform/clock"
+	"crier/tenancy"
+)
+
+// unlimited lets one organization make as many requests as it can.
+const unlimited = "API_LIMIT=1000000000"
+
+// pool is a superuser's connections, for floors.
+func (b *base) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(b.server.SuperURL(b.name))
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns, cfg.MinConns = int32(connections), int32(connections)
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+// serving runs do beside the running service and 100 organizations of two channels each.
+func (r *rig) serving(ctx context.Context, do func(b *base, n *node, all []tenant) error) error {
+	return r.with(ctx, func(b *base) (err error) {
+		n, err := b.serve(ctx, append(r.opts.settings, unlimited)...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, n.stop()) }()
+		all, err := b.people(ctx, 100, 2)
+		if err == nil {
+			err = b.settle(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		return do(b, n, all)
+	})
+}
+
+// creating measures POST /posts; the floor is the same inserts in one transaction, by as many connections.
+func creating(ctx context.Context, r *rig) error {
+	return r.serving(ctx, func(b *base, n *node, all []tenant) error {
+		span := time.Duration(r.opts.seconds) * time.Second / 6
+		due := now().Add(30 * 24 * time.Hour)
+		for _, users := range []int{1, 8, 32} {
+			c := newClient(n, users)
+			before, err := b.cost(ctx, n)
+			if err != nil {
+				return err
+			}
+			ours, err := drive(users, lasting(span), func(i int) error { return c.book(ctx, all[i%len(all)], i%2, due, content(i, 1, due)) })
+			if err != nil {
+				return err
+			}
+			after, err := b.cost(ctx, n)
+			if err != nil {
+				return err
+			}
+			floor, err := b.inserting(ctx, users, span, all, due)
+			if err != nil {
+				return err
+			}
+			used := after.since(before)
+			if err := r.emit(m{
+				"bench": "create", "clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99), "floorP50Ms": ms(floor.p50), "floorP99Ms": ms(floor.p99),
+				"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *base) inserting(ctx context.Context, users int, span time.Duration, all []tenant, due time.Time) (load, error) {
+	pool, err := b.pool(ctx, users)
+	if err != nil {
+		return load{}, err
+	}
+	defer pool.Close()
+	return drive(users, lasting(span), func(i int) error {
+		t, id := all[i%len(all)], uuid.Must(uuid.NewV7())
+		batch := &pgx.Batch{}
+		batch.Queue(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date) values ($1, $2, $2, $3, $4, 'QUEUE', $5, $5)`, t.org.UUID(), id, t.channels[i%2], tenancy.Shard(t.org), due)
+		batch.Queue(`insert into part (org_id, id, post_id, position, content) values ($1, $2, $2, 0, $3)`, t.org.UUID(), id, content(i, 1, due))
+		batch.Queue(`insert into post_event (org_id, post_id, event, by) values ($1, $2, 'written', 'bench')`, t.org.UUID(), id)
+		return pool.SendBatch(ctx, batch).Close()
+	})
+}
+
+// monthPosts is how many posts a busy month has.
+const monthPosts = 2000
+
+// reading measures the calendar and the list of channels; the floors are bare queries for the same rows.
+func reading(ctx context.Context, r *rig) error {
+	return r.serving(ctx, func(b *base, n *node, all []tenant) error {
+		from := now().Truncate(24 * time.Hour)
+		mine := all[:1]
+		if _, err := b.book(ctx, monthPosts, func(i int) booking {
+			return spread(mine, from.Add(time.Hour+time.Duration(i)*20*time.Minute))(i)
+		}); err != nil {
+			return err
+		}
+		if err := b.settle(ctx); err != nil {
+			return err
+		}
+		month := url.Values{"startDate": {from.Format(time.RFC3339)}, "endDate": {from.Add(31 * 24 * time.Hour).Format(time.RFC3339)}}
+		for _, x := range []struct{ name, path, sql string }{
+			{"posts", "/posts?" + month.Encode(), `select p.id, p.group_id, p.state, p.publish_date, p.release_id, p.release_url, a.content, c.id, c.name, c.picture, c.connector from post p
+				join part a on a.org_id = p.org_id and a.post_id = p.id join channel c on c.org_id = p.org_id and c.id = p.channel_id
+				where p.org_id = $1 and p.deleted_at is null and p.publish_date between now() - interval '1 day' and now() + interval '31 days' order by p.publish_date`},
+			{"integrations", "/integrations", `select id, name, connector, picture, disabled, profile from channel where org_id = $1 and deleted_at is null`},
+		} {
+			if err := b.reading(ctx, n, mine[0], x.name, x.path, x.sql); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (b *base) reading(ctx context.Context, n *node, t tenant, name, path, sql string) error {
+	const users = 8
+	span := time.Duration(b.opts.seconds) * time.Second / 6
+	c := newClient(n, users)
+	before, err := b.cost(ctx, n)
+	if err != nil {
+		return err
+	}
+	ours, err := drive(users, lasting(span), func(int) error { return c.call(ctx, t.key, http.MethodGet, path, nil, http.StatusOK) })
+	if err != nil {
+		return err
+	}
+	after, err := b.cost(ctx, n)
+	if err != nil {
+		return err
+	}
+	pool, err := b.pool(ctx, users)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	floor, err := drive(users, lasting(span), func(int) error {
+		rows, err := pool.Query(ctx, sql, t.org.UUID())
+		if err != nil {
+			return err
+		}
+		_, err = pgx.CollectRows(rows, pgx.RowToMap)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	used := after.since(before)
+	return b.emit(m{
+		"bench": "read", "what": name, "clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99),
+		"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
+	})
+}
+
+// idler is a dispatcher that nobody offers anything to.
+type idler struct{}
+
+func (idler) Offer(tenancy.OrgID, int) {}
+
+// admitting measures the rate limiter through its actor; the floor is the same window behind a mutex.
+func admitting(ctx context.Context, r *rig) error {
+	span := time.Duration(r.opts.seconds) * time.Second / 12
+	const limit = 1 << 40
+	c, err := org.New(org.Config{Limit: limit, InFlight: 1, Budget: time.Second}, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), idler{})
+	if err != nil {
+		return err
+	}
+	all := make([]tenancy.OrgID, 64)
+	for i := range all {
+		all[i] = tenancy.OrgID{}
+		if err := all[i].UnmarshalText([]byte(uuid.NewString())); err != nil {
+			return err
+		}
+	}
+	for _, users := range []int{1, 64} {
+		ours, err := drive(users, lasting(span), func(i int) error {
+			if a := c.Admit(ctx, all[i%len(all)]); !a.Allowed {
+				return fmt.Errorf("refused: %+v", a)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		var mu sync.Mutex
+		windows := make([]ratelimit.Window, len(all))
+		floor, err := drive(users, lasting(span), func(i int) error {
+			mu.Lock()
+			defer mu.Unlock()
+			windows[i%len(all)].Take(now(), limit)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.emit(m{"bench": "admit", "where": "local", "callers": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Us": float64(ours.p50.Nanoseconds()) / 1000, "p99Us": float64(ours.p99.Nanoseconds()) / 1000}); err != nil {
+			return err
+		}
+	}
+	return c.Close(ctx)
+}

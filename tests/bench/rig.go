@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/pg/local"
+	"crier/platform/schema"
+	"crier/platform/secret"
+)
+
+// rig is the built service and a Postgres of its own, as careful with its data as in production.
+type rig struct {
+	opts     options
+	dir      string
+	server   *local.Server
+	platform *platform
+	keyText  string
+	keyring  *secret.Keyring
+	bases    int // databases made
+}
+
+func newRig(ctx context.Context, opts options) (r *rig, err error) {
+	r = &rig{opts: opts}
+	if r.dir, err = os.MkdirTemp("", "crier-bench-"); err != nil {
+		return nil, err
+	}
+	for _, pkg := range []string{"./apps/crier", "./tests/bench/empty"} {
+		if out, err := exec.CommandContext(ctx, "go", "build", "-o", r.path(filepath.Base(pkg)), pkg).CombinedOutput(); err != nil {
+			return r, fmt.Errorf("%s: %w: %s", pkg, err, out)
+		}
+	}
+	if r.keyText, err = secret.GenerateKey(); err != nil {
+		return r, err
+	}
+	if r.keyring, err = secret.NewKeyring([]string{r.keyText}); err != nil {
+		return r, err
+	}
+	if r.platform, err = listen(ctx); err != nil {
+		return r, err
+	}
+	r.server, err = local.Start(ctx, local.Config{
+		Dir: r.path("postgres"), Log: slog.New(slog.DiscardHandler), Durable: true, Preload: []string{"pg_stat_statements"},
+		Extra: []string{"fsync=on", "synchronous_commit=on", "max_connections=300", "shared_buffers=1GB", "max_wal_size=8GB", "pg_stat_statements.track=top"},
+	})
+	return r, err
+}
+
+func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
+
+func (r *rig) close() error {
+	var errs []error
+	if r.platform != nil {
+		errs = append(errs, r.platform.close())
+	}
+	if r.server != nil {
+		errs = append(errs, r.server.Stop(context.Background()))
+	}
+	return errors.Join(append(errs, os.RemoveAll(r.dir))...)
+}
+
+// lastWords is the end of the service's log.
+func (r *rig) lastWords() string {
+	b, err := os.ReadFile(r.path("crier.log"))
+	if err != nil || len(b) == 0 {
+		return "The service left no log."
+	}
+	return "The service's last words:\n" + string(b[max(0, len(b)-2000):])
+}
+
+// base is one migrated database.
+type base struct {
+	*rig
+	name  string
+	super *pgx.Conn // past the tenant wall; its statements are not counted
+}
+
+// with runs do on a fresh database, which is dropped afterwards.
+func (r *rig) with(ctx context.Context, do func(b *base) error) (err error) {
+	r.bases++
+	b := &base{rig: r, name: fmt.Sprintf("bench%d", r.bases)}
+	admin, err := pgx.Connect(ctx, r.server.SuperURL("postgres"))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, admin.Close(context.WithoutCancel(ctx))) }()
+	if _, err := admin.Exec(ctx, "create database "+b.name+" owner crier"); err != nil {
+		return err
+	}
+	defer func() {
+		_, e := admin.Exec(context.WithoutCancel(ctx), "drop database "+b.name+" with (force)")
+		err = errors.Join(err, e)
+	}()
+	if err := schema.Migrate(ctx, schema.Config{URL: r.server.URL(b.name), RolePrefix: "crier"}, slog.New(slog.DiscardHandler)); err != nil {
+		return err
+	}
+	if b.super, err = pgx.Connect(ctx, r.server.SuperURL(b.name)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.super.Close(context.WithoutCancel(ctx))) }()
+	if _, err := b.super.Exec(ctx, "create extension pg_stat_statements"); err != nil {
+		return fmt.Errorf("statements cannot be counted (postgresql-contrib): %w", err)
+	}
+	return do(b)
+}
+
+// statements is how many statements all roles but the superuser's have made here so far.
+func (b *base) statements(ctx context.Context) (n int64, err error) {
+	return n, b.super.QueryRow(ctx, `select coalesce(sum(calls), 0)::bigint from pg_stat_statements(false)
+		where dbid = (select oid from pg_database where datname = current_database()) and userid <> (select oid from pg_roles where rolname = current_user)`).Scan(&n)
+}
+
+// settle makes a freshly filled database look like one that has been running: statistics known, nothing left to write.
+func (b *base) settle(ctx context.Context) error {
+	for _, sql := range []string{"vacuum analyze", "checkpoint"} {
+		if _, err := b.super.Exec(ctx, sql); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node is one run of the service.
+type node struct {
+	cmd     *exec.Cmd
+	address string // host:port
+	private string // host:port of /debug/pprof
+}
+
+// serve starts the service on the database and waits until it is ready.
+func (b *base) serve(ctx context.Context, settings ...string) (*node, error) {
+	n := &node{}
+	var ports [2]string
+	for i := range ports {
+		ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		ports[i] = ln.Addr().String()
+		if err := ln.Close(); err != nil {
+			return nil, err
+		}
+	}
+	n.address, n.private = ports[0], ports[1]
+	_, port, err := net.SplitHostPort(n.address)
+	if err != nil {
+		return nil, err
+	}
+	n.cmd = exec.CommandContext(ctx, b.path("crier"), "serve")
+	n.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+b.server.URL(b.name), "CRIER_HOME="+b.path("home"), "ENCRYPTION_KEYS="+b.keyText, "PORT="+port,
+		"LOG_LEVEL=warn", "SANDBOX_URL="+b.platform.address, "METRICS_LISTEN="+n.private), settings...)
+	log, err := os.OpenFile(b.path("crier.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }() // the service has its own
+	n.cmd.Stderr = log
+	if err := n.cmd.Start(); err != nil {
+		return nil, err
+	}
+	for range 600 {
+		if n.get(ctx, "http://"+n.address+"/health", io.Discard) == nil {
+			return n, nil
+		}
+		if err := wait(ctx, 50*time.Millisecond); err != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errors.New("the service does not become ready"), n.stop())
+}
+
+func (n *node) get(ctx context.Context, address string, into io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return err
+	}
+	c := http.Client{}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		err = errors.New(resp.Status)
+	}
+	_, e := io.Copy(into, resp.Body)
+	return errors.Join(err, e, resp.Body.Close())
+}
+
+// profile writes a CPU profile of the next span into a file, in the background; done returns when it is written.
+func (n *node) profile(ctx context.Context, span time.Duration, path string) (done func() error) {
+	end := make(chan error, 1)
+	go func() {
+		f, err := os.Create(path)
+		if err == nil {
+			err = errors.Join(n.get(ctx, "http://"+n.private+"/debug/pprof/profile?seconds="+strconv.Itoa(int(span.Seconds())), f), f.Close())
+		}
+		end <- err
+	}()
+	return func() error { return <-end }
+}
+
+func (n *node) stop() error {
+	if err := n.cmd.Process.Signal(os.Interrupt); err != nil {
+		return err
+	}
+	return n.cmd.Wait()
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func until(ctx context.Context, at time.Time) error { return wait(ctx, at.Sub(now())) }
+
+func now() time.Time { return clock.System{}.Now() }

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/id"
+	"crier/platform/secret"
+	"crier/tenancy"
+)
+
+// tenant is one organization of a benchmark.
+type tenant struct {
+	org      tenancy.OrgID
+	channels []uuid.UUID
+	first    int // running number of its first channel
+	key      string
+}
+
+const grade = "A"
+
+// people fills in organizations, each with an API key and channels of the benchmark's platform.
+func (b *base) people(ctx context.Context, organizations, channels int) ([]tenant, error) {
+	all := make([]tenant, organizations)
+	var orgs, keys, rows, queues [][]any
+	for i := range all {
+		t := tenant{org: id.New[tenancy.OrgTag](), first: i * channels}
+		full, err := secret.Token(tenancy.KeyPrefix, tenancy.KeyLength)
+		if err != nil {
+			return nil, err
+		}
+		credential, err := json.Marshal(map[string]string{"service": b.platform.address, "name": "bench", "password": "bench", "accessToken": "access", "refreshToken": "refresh"})
+		if err != nil {
+			return nil, err
+		}
+		sealed, err := b.keyring.Seal(credential, t.org.String())
+		if err != nil {
+			return nil, err
+		}
+		t.key = full
+		orgs = append(orgs, []any{t.org.UUID(), fmt.Sprintf("Organization %d", i)})
+		keys = append(keys, []any{t.org.UUID(), uuid.New(), "bench", full[:8], secret.HashToken(full)})
+		for j := range channels {
+			c := uuid.New()
+			t.channels = append(t.channels, c)
+			rows = append(rows, []any{t.org.UUID(), c, "sandbox", fmt.Sprintf("Channel %d", t.first+j), c.String(), json.RawMessage(`{"maxLength":500}`), grade, sealed})
+			queues = append(queues, []any{c, t.org.UUID(), int16(tenancy.Shard(t.org))})
+		}
+		all[i] = t
+	}
+	for _, x := range []struct {
+		table   string
+		columns []string
+		rows    [][]any
+	}{
+		{"organization", []string{"id", "name"}, orgs},
+		{"api_key", []string{"org_id", "id", "name", "prefix", "hash"}, keys},
+		{"channel", []string{"org_id", "id", "connector", "name", "account_id", "account", "grade", "credential"}, rows},
+		{"channel_queue", []string{"channel_id", "org_id", "shard"}, queues},
+	} {
+		if _, err := b.super.CopyFrom(ctx, pgx.Identifier{x.table}, x.columns, pgx.CopyFromRows(x.rows)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// booking is one post to be filled in.
+type booking struct {
+	tenant  *tenant
+	channel int // index in the tenant
+	number  int // of the channel, from 1; part of the text
+	due     time.Time
+	done    bool // long published
+}
+
+var (
+	postColumns = []string{"org_id", "id", "group_id", "channel_id", "shard", "state", "due", "publish_date", "seq", "release_id", "published_at"}
+	partColumns = []string{"org_id", "id", "post_id", "position", "content"}
+)
+
+// book copies posts of one part each, in their order, into the tables.
+func (b *base) book(ctx context.Context, n int, nth func(i int) booking) ([]uuid.UUID, error) {
+	ids := make([]uuid.UUID, n)
+	var start int64
+	if err := b.super.QueryRow(ctx, "select setval('post_seq', nextval('post_seq') + $1) - $1", n).Scan(&start); err != nil {
+		return nil, err
+	}
+	posts := pgx.CopyFromSlice(n, func(i int) ([]any, error) {
+		x := nth(i)
+		ids[i] = uuid.Must(uuid.NewV7())
+		state, release, at := "QUEUE", any(nil), any(nil)
+		if x.done {
+			state, release, at = "PUBLISHED", "r"+ids[i].String(), x.due
+		}
+		return []any{x.tenant.org.UUID(), ids[i], ids[i], x.tenant.channels[x.channel], int16(tenancy.Shard(x.tenant.org)), state, x.due, x.due, start + int64(i), release, at}, nil
+	})
+	if _, err := b.super.CopyFrom(ctx, pgx.Identifier{"post"}, postColumns, posts); err != nil {
+		return nil, err
+	}
+	parts := pgx.CopyFromSlice(n, func(i int) ([]any, error) {
+		x := nth(i)
+		return []any{x.tenant.org.UUID(), ids[i], ids[i], 0, content(x.tenant.first+x.channel, x.number, x.due)}, nil
+	})
+	_, err := b.super.CopyFrom(ctx, pgx.Identifier{"part"}, partColumns, parts)
+	return ids, err
+}
+
+// content is what the platform reads; see platform.
+func content(channel, number int, due time.Time) string {
+	return fmt.Sprintf("%d %d %d", channel, number, due.UnixMicro())
+}
+
+// spread books the nth of posts that go round over all channels of all tenants.
+func spread(all []tenant, due time.Time) func(i int) booking {
+	width := len(all[0].channels)
+	return func(i int) booking {
+		c := i % (len(all) * width)
+		return booking{tenant: &all[c/width], channel: c % width, number: i/(len(all)*width) + 1, due: due}
+	}
+}

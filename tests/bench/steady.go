@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	steadyRate = 500             // posts a second
+	booked     = 3 * time.Minute // from the last booking to the first post, at least
+	bookers    = 16
+)
+
+// steady is an even stream of posts: booked by the API ahead of time, kept over a restart of the service, which also puts every actor to sleep.
+// Its floor is a loop of timers that makes the same calls to the same platform afterwards.
+func steady(ctx context.Context, r *rig) error {
+	count := steadyRate * r.opts.seconds
+	return r.with(ctx, func(b *base) error {
+		n, err := b.serve(ctx, append(r.opts.settings, unlimited)...)
+		if err != nil {
+			return err
+		}
+		all, err := b.people(ctx, 1000, 1)
+		if err != nil {
+			return errors.Join(err, n.stop())
+		}
+		due := now().Add(booked + time.Duration(count/150)*time.Second).Truncate(time.Second)
+		at := func(i int) time.Time {
+			return due.Add(time.Duration(i) * time.Second / steadyRate).Truncate(time.Millisecond)
+		}
+		c := newClient(n, bookers)
+		_, err = drive(bookers, func(i int) bool { return i >= count }, func(i int) error {
+			t := all[i%len(all)]
+			return c.book(ctx, t, 0, at(i), content(t.first, i/len(all)+1, at(i)))
+		})
+		ahead := due.Sub(now())
+		if err = errors.Join(err, n.stop()); err != nil {
+			return err
+		}
+		ours, err := b.streaming(ctx, due, count)
+		if err != nil {
+			return err
+		}
+		floor, err := r.timers(ctx, count)
+		if err != nil {
+			return err
+		}
+		ratio := ms(quantile(ours.late, .99)) / ms(quantile(floor.late, .99))
+		return r.emit(m{
+			"bench": "steady", "unit": "ms lateness p99", "postsPerSecond": steadyRate, "seconds": r.opts.seconds, "posts": count, "bookedAheadSeconds": ahead.Seconds(), "restarts": 1,
+			"ours": ms(quantile(ours.late, .99)), "floor": ms(quantile(floor.late, .99)), "ratio": ratio, "latenessP50Ms": ms(quantile(ours.late, .5)), "latenessMaxMs": ms(quantile(ours.late, 1)),
+			"floorP50Ms": ms(quantile(floor.late, .5)), "seen": len(ours.late), "twice": ours.twice, "outOfOrder": ours.outOfOrder,
+		})
+	})
+}
+
+// streaming restarts the service and watches the stream to its end.
+func (b *base) streaming(ctx context.Context, due time.Time, count int) (s *seen, err error) {
+	b.platform.begin(0)
+	n, err := b.serve(ctx, b.opts.settings...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, n.stop()) }()
+	if err := until(ctx, due); err != nil {
+		return nil, err
+	}
+	profiled := b.profiled(ctx, n)
+	_, err = burst{posts: count}.published(ctx, b)
+	s = b.platform.end()
+	slices.Sort(s.late)
+	return s, errors.Join(err, profiled())
+}
+
+// timers makes the calls by timers alone.
+func (r *rig) timers(ctx context.Context, count int) (*seen, error) {
+	r.platform.begin(0)
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // as the service: a connection for each irreversible call
+	due := now().Add(2 * time.Second)
+	var group sync.WaitGroup
+	errs := make(chan error, count)
+	for i := range count {
+		at := due.Add(time.Duration(i) * time.Second / steadyRate)
+		group.Add(1)
+		time.AfterFunc(at.Sub(now()), func() {
+			defer group.Done()
+			errs <- r.send(ctx, &c, i, at)
+		})
+	}
+	group.Wait()
+	for range count {
+		if err := <-errs; err != nil {
+			return nil, err
+		}
+	}
+	s := r.platform.end()
+	slices.Sort(s.late)
+	return s, nil
+}
+
+func (r *rig) send(ctx context.Context, c *http.Client, i int, at time.Time) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.platform.address+"/api/posts", strings.NewReader(`{"text":"`+content(i, 1, at)+`","key":"`+content(i, 1, at)+`"}`))
+	if err != nil {
+		return err
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return errors.Join(err, resp.Body.Close())
+}

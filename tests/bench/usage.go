@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cost is what the service and its Postgres have used so far, or in a span. Redis runs in the service's process.
+type cost struct {
+	at         time.Time
+	crier      time.Duration // processor time
+	postgres   time.Duration
+	statements int64
+}
+
+// cost reads the counters.
+func (b *base) cost(ctx context.Context, n *node) (c cost, err error) {
+	c.at = now()
+	c.crier = usageOf(n.cmd.Process.Pid).cpu
+	c.postgres = treeOf(b.server.PID())
+	c.statements, err = b.statements(ctx)
+	return c, err
+}
+
+// since is what was used between two readings.
+func (c cost) since(before cost) cost {
+	return cost{c.at, c.crier - before.crier, c.postgres - before.postgres, c.statements - before.statements}
+}
+
+// less takes off what an idle span of length idleSpan used, stretched to span.
+func (c cost) less(idle cost, span, idleSpan time.Duration) cost {
+	f := span.Seconds() / idleSpan.Seconds()
+	c.crier -= time.Duration(f * float64(idle.crier))
+	c.postgres -= time.Duration(f * float64(idle.postgres))
+	c.statements -= int64(f * float64(idle.statements))
+	return c
+}
+
+func (c cost) cpu() time.Duration { return c.crier + c.postgres }
+
+// usage is what a process has used so far.
+type usage struct {
+	rss float64 // MB
+	cpu time.Duration
+}
+
+// usageOf reads /proc; all zero when the process is gone.
+func usageOf(pid int) (u usage) {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat") // the pattern is well formed
+	for _, path := range threads {
+		if b, err := os.ReadFile(path); err == nil { // else the thread has ended
+			on, _, _ := strings.Cut(string(b), " ")
+			ns, _ := strconv.ParseInt(on, 10, 64) // the kernel writes numbers
+			u.cpu += time.Duration(ns)
+		}
+	}
+	if f := statOf(pid); f != nil {
+		u.rss = float64(f.number(21)) * float64(os.Getpagesize()) / (1 << 20)
+	}
+	return u
+}
+
+const tick = 10 * time.Millisecond // of /proc/<pid>/stat
+
+// treeOf is the processor time of a process, its children, and those of its children that have ended.
+func treeOf(pid int) time.Duration {
+	sum := usageOf(pid).cpu
+	if f := statOf(pid); f != nil {
+		sum += time.Duration(f.number(13)+f.number(14)) * tick
+	}
+	children, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children") // the pattern is well formed
+	for _, path := range children {
+		list, err := os.ReadFile(path)
+		if err != nil {
+			continue // a thread that has ended
+		}
+		for _, child := range strings.Fields(string(list)) {
+			if c, err := strconv.Atoi(child); err == nil {
+				sum += usageOf(c).cpu
+			}
+		}
+	}
+	return sum
+}
+
+// stat is /proc/<pid>/stat from the state on.
+type stat []string
+
+func statOf(pid int) stat {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+}
+
+func (s stat) number(i int) int64 {
+	n, _ := strconv.ParseInt(s[i], 10, 64) // the kernel writes numbers
+	return n
+}
