@@ -11,7 +11,9 @@ type lower struct{ slog.Handler }
 func down(l slog.Level) slog.Level { return l - 4 }
 
 // Enabled asks for the lowered level.
-func (h lower) Enabled(ctx context.Context, l slog.Level) bool { return h.Handler.Enabled(ctx, down(l)) }
+func (h lower) Enabled(ctx context.Context, l slog.Level) bool {
+	return h.Handler.Enabled(ctx, down(l))
+}
 
 // Handle writes at the lowered level.
 func (h lower) Handle(ctx context.Context, r slog.Record) error {

@@ -191,11 +191,8 @@ func (s *Server) cors() fiber.Handler {
 	})
 }
 
-// storable refuses addresses with characters that cannot be stored, so that none of them can name anything.
+// storable refuses queries with characters that cannot be stored. In a path they name nothing, which every route says in its own words.
 func (s *Server) storable(c *fiber.Ctx) error {
-	if !publishing.Storable(string(c.Context().Path())) {
-		return fiber.ErrNotFound
-	}
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
 			return fault.New(fault.Invalid, "edge.storable", "The query holds a character that cannot be stored, such as NUL, or is not UTF-8.")

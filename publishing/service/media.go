@@ -82,7 +82,7 @@ func uploadFault(op string, err error) error {
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	none := fault.New(fault.NotFound, op, "There is no such file.")
-	if len(key) != keyLength {
+	if len(key) != keyLength || !publishing.Storable(key) {
 		return publishing.Medium{}, nil, none
 	}
 	m, err := s.store.MediumByKey(ctx, key)
