@@ -53,7 +53,7 @@ type core struct {
 }
 
 func newCore(cfg Config, deps Deps) core {
-	return core{cfg, deps, publishingstore.New(deps.DB)}
+	return core{cfg, deps, publishingstore.New(deps.DB).At(deps.Node)}
 }
 
 // url is the public address of a file.

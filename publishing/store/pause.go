@@ -34,7 +34,7 @@ with held as (
   update post p set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, updated_at = now() from held where p.id = held.id
   returning p.org_id, p.id
 )
-insert into post_event (org_id, post_id, event, by, reason) select org_id, id, 'returned', $3, 'publishing is paused' from back`
+insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'returned', $3, nullif($4, ''), 'publishing is paused' from back`
 
 // The scheduler's flag is what all pauses of a channel come to.
 const pauseApply = `-- publishing.PauseApply
@@ -59,7 +59,7 @@ with late as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
   from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and f.state = 'WAITING' and f.deleted_at is null
 )
-insert into post_event (org_id, post_id, event, by, reason) select org_id, id, 'failed', $4, 'missed' from upd`
+insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), 'missed' from upd`
 
 const heldCount = `-- publishing.HeldCount
 select count(*) filter (where p.state = 'QUEUE' and p.due <= now()), count(*) filter (where p.state in ('PUBLISHING', 'UNKNOWN'))
@@ -82,12 +82,12 @@ func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any
 	b := &pgx.Batch{}
 	if paused {
 		b.Queue(pauseSet, t.org, subject, scope, by)
-		b.Queue(pauseRevoke, scope, subject, by)
+		b.Queue(pauseRevoke, scope, subject, by, t.node)
 		b.Queue(pauseApply, scope, subject)
-		b.Queue(pauseRevoke, scope, subject, by) // what was claimed between the two
+		b.Queue(pauseRevoke, scope, subject, by, t.node) // what was claimed between the two
 	} else {
 		b.Queue(pauseClear, subject)
-		b.Queue(heldExpire, scope, subject, hold.Milliseconds(), by).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue(heldExpire, scope, subject, hold.Milliseconds(), by, t.node).Exec(func(tag pgconn.CommandTag) error {
 			out.Missed = int(tag.RowsAffected())
 			return nil
 		})

@@ -23,11 +23,11 @@ const attachmentInsert = `-- publishing.AttachmentInsert
 insert into attachment (org_id, part_id, position, media_id, alt) values ($1, $2, $3, $4, $5)`
 
 const eventInsert = `-- publishing.EventInsert
-insert into post_event (org_id, post_id, event, by, reason) values ($1, $2, $3, $4, $5)`
+insert into post_event (org_id, post_id, event, by, node) values ($1, $2, $3, $4, nullif($5, ''))`
 
 const eventMoved = `-- publishing.EventMoved
-insert into post_event (org_id, post_id, event, by, reason)
-select $1, $2, 'moved', $3, 'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+insert into post_event (org_id, post_id, event, by, node, reason)
+select $1, $2, 'moved', $3, nullif($6, ''), 'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
 where $4::timestamptz <> coalesce($5::timestamptz, now())`
 
 // NewPost is a post to be written. A Due that is past or nil means the database's now, except for a follower, which waits; a zero PublishDate means now as well.
@@ -36,10 +36,10 @@ type NewPost struct {
 	By string // who wrote it, for the timeline
 }
 
-func queuePost(b *pgx.Batch, p NewPost) {
+func (t *Tx) queuePost(b *pgx.Batch, p NewPost) {
 	queueHidden(b, p)
 	if p.After.IsZero() {
-		b.Queue(eventInsert, p.Org, p.ID, "written", p.By, nil)
+		b.Queue(eventInsert, p.Org, p.ID, "written", p.By, t.node)
 	}
 }
 
@@ -66,6 +66,7 @@ func queueParts(b *pgx.Batch, p NewPost) {
 type Tx struct {
 	tx    pgx.Tx
 	org   tenancy.OrgID
+	node  string
 	freed bool
 }
 
@@ -81,14 +82,14 @@ func (t *Tx) release(b *pgx.Batch, posts []Standing, keep func(Standing) bool) {
 
 // InOrg runs fn in one transaction of the organization; it may be repeated after a deadlock or a lock timeout.
 func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
-	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx: tx, org: org}) })
+	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx: tx, org: org, node: s.node}) })
 }
 
 // Insert writes posts with their parts in one round trip.
 func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
 	b := &pgx.Batch{}
 	for _, p := range posts {
-		queuePost(b, p)
+		t.queuePost(b, p)
 	}
 	return t.tx.SendBatch(ctx, b).Close()
 }
@@ -209,7 +210,9 @@ func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, by
 		event = "unscheduled"
 	}
 	for _, p := range posts {
-		b.Queue(eventInsert, t.org, p.ID, event, by, nil)
+		if p.After.IsZero() {
+			b.Queue(eventInsert, t.org, p.ID, event, by, t.node)
+		}
 	}
 	return earliest(dues), t.tx.SendBatch(ctx, b).Close()
 }
@@ -249,10 +252,10 @@ func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standi
 	}
 	b.Queue(postRewrite, root.ID, root.State, root.Due, date, root.Settings, root.CreationMethod)
 	queueParts(b, root)
-	b.Queue(eventInsert, t.org, root.ID, "edited", root.By, nil)
-	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), date)
+	b.Queue(eventInsert, t.org, root.ID, "edited", root.By, t.node)
+	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), date, t.node)
 	for _, p := range posts[1:] {
-		queuePost(b, p)
+		t.queuePost(b, p)
 	}
 	return t.tx.SendBatch(ctx, b).Close()
 }

@@ -7,10 +7,16 @@ import (
 )
 
 // Store reads and writes everything that is published.
-type Store struct{ db *pg.DB }
+type Store struct {
+	db   *pg.DB
+	node string
+}
 
 // New makes a store.
-func New(db *pg.DB) *Store { return &Store{db} }
+func New(db *pg.DB) *Store { return &Store{db: db} }
+
+// At is the same store for a process of that name: timelines tell where a post was written, changed or paused.
+func (s *Store) At(node string) *Store { return &Store{s.db, node} }
 
 // uuids is a list of ids as Postgres takes it.
 func uuids[T any](ids []id.ID[T]) [][16]byte {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -92,7 +93,14 @@ func TestNowNeedsNoSweep(t *testing.T) {
 	late := o.create(t, later(c.id, part("moved to now")))
 	o.create(t, request("now", time.Now(), entry(c.id, m{"id": late, "content": "moved to now"})))
 	o.reaches(t, late, "PUBLISHED")
-	if full := o.get(t, "/posts/"+late).object(t); happened(full)[1] != "edited" || happened(full)[2] != "moved" {
-		t.Fatalf("%v", full["timeline"])
+	full := o.get(t, "/posts/"+late).object(t)
+	if got := happened(full); !slices.Equal(got, []string{"written", "edited", "moved", "claimed", "prepared", "sent", "confirmed"}) {
+		t.Fatalf("%v", got)
+	}
+	for i, e := range full["timeline"].([]any) {
+		e := e.(m)
+		if e["node"] == nil || (e["by"] == nil) != (i > 2) || i > 2 && i != 3 && e["reason"] != "part 1" {
+			t.Errorf("%v", e)
+		}
 	}
 }

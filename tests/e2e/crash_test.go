@@ -254,6 +254,10 @@ func (s *service) killStoring(t *testing.T, id string, last bool, call grip) {
 		return waiting
 	}, func() string { return "no such statement that waits" })
 	s.kill()
+	// The server would carry out what its dead client had sent; a machine that dies takes its connections along.
+	if _, err := watcher.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like $1", statement); err != nil {
+		t.Fatal(err)
+	}
 	if err := tx.Rollback(t.Context()); err != nil {
 		t.Fatal(err)
 	}
