@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"crier/platform/halt"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
@@ -27,9 +28,6 @@ type (
 	Finished = publishingstore.Finished
 	Result   = publishingstore.Result
 )
-
-// slack is added to a request's deadline before its claim counts as lost.
-const slack = 30 * time.Second
 
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
 
@@ -182,12 +180,15 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			return connector.Ref{}, err
 		}
 		x := &r.w.Parts[i]
+		halt.At(halt.Prepared)
 		marked, err := r.store.MarkCommitting(ctx, r.w.Post, r.w.Token, x.ID, r.hold())
 		if err != nil || !marked {
 			return connector.Ref{}, lost(err)
 		}
 		x.Phase = "committing"
+		halt.At(halt.Committing)
 		ref, err := r.commit(ctx, i)
+		halt.At(halt.Answered)
 		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.renewed {
 			// A refusal of our access proves that nothing was published: the mark is taken back before the one repeat.
 			if e := r.refresh(ctx); e != nil {
