@@ -23,6 +23,6 @@ func At(point string) {
 		return // nobody asks, or another goroutine was first
 	}
 	if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
-		panic(err) // a test that believes in a stop that did not come proves nothing
+		os.Exit(3) // a test that believes in a stop that did not come proves nothing
 	}
 }
