@@ -180,15 +180,15 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			return connector.Ref{}, err
 		}
 		x := &r.w.Parts[i]
-		halt.At(halt.Prepared)
+		halt.At(halt.Prepared, r.w.Post.String())
 		marked, err := r.store.MarkCommitting(ctx, r.w.Post, r.w.Token, x.ID, r.hold())
 		if err != nil || !marked {
 			return connector.Ref{}, lost(err)
 		}
 		x.Phase = "committing"
-		halt.At(halt.Committing)
+		halt.At(halt.Committing, r.w.Post.String())
 		ref, err := r.commit(ctx, i)
-		halt.At(halt.Answered)
+		halt.At(halt.Answered, r.w.Post.String())
 		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.renewed {
 			// A refusal of our access proves that nothing was published: the mark is taken back before the one repeat.
 			if e := r.refresh(ctx); e != nil {

@@ -64,7 +64,9 @@ func (c *client) call(ctx context.Context, method, path, auth string, header map
 }
 
 // certain tells whether an answer says what became of the request.
-func certain(status int) bool { return status >= 200 && status < 500 && status != http.StatusTooManyRequests }
+func certain(status int) bool {
+	return status >= 200 && status < 500 && status != http.StatusTooManyRequests
+}
 
 const answerLimit = 3 * time.Minute
 

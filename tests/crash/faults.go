@@ -23,24 +23,26 @@ type tally struct {
 
 // strikeAll lets the faults happen, one after the other.
 func (w *world) strikeAll(ctx context.Context, all []strike) (t tally, err error) {
+	began := time.Now()
 	for i, s := range all {
-		if err := w.ledger.write(line{Do: doFault, Note: fmt.Sprintf("%d: %+v", i+1, s)}); err != nil {
-			return t, err
-		}
-		if err := w.strike(ctx, s, &t); err != nil {
-			return t, fmt.Errorf("fault %d (%s): %w", i+1, s.Kind, err)
-		}
-		if (i+1)%20 == 0 {
-			w.say("%d faults, %d calls in flight at them, %d stops inside a call", i+1, t.inFlight, t.stops)
-		}
-		pause(ctx, s.Rest)
-		if ctx.Err() != nil {
-			return t, ctx.Err()
-		}
+		pause(ctx, time.Until(began.Add(s.At)))
 		if err := w.revive(ctx); err != nil {
 			return t, err
 		}
+		if err := w.ledger.write(line{Do: doFault, Note: fmt.Sprintf("%d: %+v", i+1, s)}); err != nil {
+			return t, err
+		}
+		if err := errors.Join(w.trouble(ctx, i), w.strike(ctx, s, &t)); err != nil {
+			return t, fmt.Errorf("fault %d (%s): %w", i+1, s.Kind, err)
+		}
+		if (i+1)%20 == 0 {
+			w.say("%d faults, %d calls in flight at them, %d stops inside a call, %d posts in two hands", i+1, t.inFlight, t.stops, w.twice)
+		}
+		if ctx.Err() != nil {
+			return t, ctx.Err()
+		}
 	}
+	pause(ctx, time.Until(began.Add(time.Duration(len(all))*w.s.Pace)))
 	return t, w.ledger.write(line{Do: doFaultsOver})
 }
 
@@ -53,35 +55,85 @@ func (w *world) strike(ctx context.Context, s strike, t *tally) error {
 	case stopped:
 		n.current().signal(syscall.SIGSTOP)
 		return w.resume(ctx, n, s, t)
-	case haltKill, haltGo, haltOutlas:
+	case haltKill, haltGo, haltLong:
 		return w.halt(ctx, n, s, t)
+	case haltTwice:
+		return w.haltTwice(ctx, s, t)
 	default:
 		return w.restartPostgres(ctx, map[string]syscall.Signal{pgFast: syscall.SIGINT, pgNow: syscall.SIGQUIT, pgKill: syscall.SIGKILL}[s.Kind], t)
 	}
 }
 
-// haltWait is how long a node may take to come to the point; a node without shards never does.
+// haltWait is how long the nodes may take to come to a point.
 const haltWait = 2500 * time.Millisecond
 
+// await asks the nodes to stop at a point and waits for the first that does; nil when none did. No other node stays stopped.
+func (w *world) await(ctx context.Context, nodes []*node, point string, patience time.Duration) (first *node, post string, err error) {
+	for _, n := range nodes {
+		err = errors.Join(err, n.ask(point))
+	}
+	for end := time.Now().Add(patience); first == nil && time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
+		for _, n := range nodes {
+			if post = n.hit(); post != "" {
+				first = n
+				break
+			}
+		}
+	}
+	for _, n := range nodes {
+		err = errors.Join(err, n.forget())
+		if n != first {
+			pause(ctx, 10*time.Millisecond) // it may be at the point just now
+			n.current().signal(syscall.SIGCONT)
+			err = errors.Join(err, n.forget())
+		}
+	}
+	return first, post, err
+}
+
 func (w *world) halt(ctx context.Context, n *node, s strike, t *tally) error {
-	if err := n.ask(s.Point); err != nil {
+	hit, _, err := w.await(ctx, w.nodes, s.Point, haltWait)
+	if err != nil {
 		return err
 	}
-	for end := time.Now().Add(haltWait); !n.hit() && time.Now().Before(end); {
-		pause(ctx, 5*time.Millisecond)
-	}
-	if n.hit() && s.Point != halt.Prepared {
-		t.stops++
+	if hit != nil {
+		if n = hit; s.Point != halt.Prepared {
+			t.stops++
+		}
 	}
 	if s.Kind == haltKill {
 		pause(ctx, s.Hold)
 		n.current().kill()
 		return w.again(ctx, n, s, t)
 	}
-	if !n.hit() { // it was not there: stop it wherever it is
-		n.current().signal(syscall.SIGSTOP)
-	}
+	n.current().signal(syscall.SIGSTOP) // also when it was not at the point
 	return w.resume(ctx, n, s, t)
+}
+
+// haltTwice lets a post be claimed by two nodes in turn, and the first wake up while the second has it out but not written.
+func (w *world) haltTwice(ctx context.Context, s strike, t *tally) error {
+	first, post, err := w.await(ctx, w.nodes, halt.Prepared, haltWait)
+	if err != nil || first == nil {
+		return err
+	}
+	var others []*node
+	for _, n := range w.nodes {
+		if n != first {
+			others = append(others, n)
+		}
+	}
+	second, _, err := w.await(ctx, others, halt.Answered+" "+post, 3*(deadline+lease))
+	if second != nil {
+		t.stops++
+		err = errors.Join(err, w.count(ctx, second, t))
+		w.twice++
+	}
+	first.current().signal(syscall.SIGCONT)
+	pause(ctx, time.Second) // the first learns that its claim is gone
+	if second != nil {
+		second.current().signal(syscall.SIGCONT)
+	}
+	return err
 }
 
 // again starts a killed node, with another clock.

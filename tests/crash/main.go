@@ -16,6 +16,7 @@ import (
 type settings struct {
 	Faults, Posts, Nodes int
 	Seed                 int64
+	Pace                 time.Duration // from one fault to the next, when the one is over by then
 	Ahead                time.Duration // from the last booking to the first due time
 	Keep                 bool          // the folder with the logs stays
 	Mutant               string        // a known fault that is built in; "" = none
@@ -29,6 +30,7 @@ func main() {
 	flag.IntVar(&s.Nodes, "nodes", 1, "how many nodes")
 	flag.Int64Var(&s.Seed, "seed", 1, "of the schedule; the same seed makes the same one")
 	flag.DurationVar(&s.Ahead, "ahead", 3*time.Minute, "how long before the first due time the posts are booked")
+	flag.DurationVar(&s.Pace, "pace", 3500*time.Millisecond, "from one fault to the next")
 	flag.BoolVar(&s.Keep, "keep", false, "keep the folder of the run")
 	flag.StringVar(&s.Mutant, "mutant", "", "build this known fault in: "+mutantNames())
 	all := flag.Bool("mutants", false, "run every known fault and show that the checker tells it")

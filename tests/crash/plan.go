@@ -8,14 +8,15 @@ import (
 
 // The kinds of faults.
 const (
-	killed     = "kill"     // SIGKILL, then a new start
-	stopped    = "stop"     // SIGSTOP for longer than the lease
-	haltKill   = "haltKill" // stops itself at a point, then SIGKILL
-	haltGo     = "haltGo"   // stops itself at a point for longer than the lease, then goes on
-	haltOutlas = "haltLong" // the same for longer than its claims
-	pgFast     = "pgFast"   // Postgres is stopped by SIGINT
-	pgNow      = "pgNow"    // by SIGQUIT
-	pgKill     = "pgKill"   // by SIGKILL
+	killed    = "kill"      // SIGKILL, then a new start
+	stopped   = "stop"      // SIGSTOP for longer than the lease
+	haltKill  = "haltKill"  // stops itself at a point, then SIGKILL
+	haltGo    = "haltGo"    // stops itself at a point for longer than the lease, then goes on
+	haltLong  = "haltLong"  // the same for longer than its claims
+	haltTwice = "haltTwice" // stops itself before the mark until another node has its post out, and that one stops before it writes so
+	pgFast    = "pgFast"    // Postgres is stopped by SIGINT
+	pgNow     = "pgNow"     // by SIGQUIT
+	pgKill    = "pgKill"    // by SIGKILL
 )
 
 // strike is one fault.
@@ -25,7 +26,7 @@ type strike struct {
 	Point  string
 	Hold   time.Duration // how long it stays stopped or down
 	Offset time.Duration // of the clock of the process that is started after it
-	Rest   time.Duration // until the next fault
+	At     time.Duration // from the first fault on
 }
 
 // booking is one post and what becomes of it.
@@ -47,16 +48,13 @@ type plan struct {
 	Bookings []booking
 }
 
-// each is about how long one fault takes with its rest; the due times are spread over the faults by it.
-const each = 3500 * time.Millisecond
-
 func newPlan(s settings, channels int) plan {
 	r := rand.New(rand.NewPCG(uint64(s.Seed), 1))
 	var p plan
-	for range s.Faults {
-		p.Strikes = append(p.Strikes, newStrike(r, s.Nodes))
+	for i := range s.Faults {
+		p.Strikes = append(p.Strikes, newStrike(r, s.Nodes, time.Duration(i)*s.Pace))
 	}
-	span := max(5*time.Second, time.Duration(s.Faults)*each)
+	span := max(5*time.Second, time.Duration(s.Faults)*s.Pace)
 	taken := map[[2]int64]bool{}
 	for n := 1; n <= s.Posts; n++ {
 		b := newBooking(r, n, channels, span, s.Ahead)
@@ -69,9 +67,9 @@ func newPlan(s settings, channels int) plan {
 	return p
 }
 
-func newStrike(r *rand.Rand, nodes int) strike {
+func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {
 	between := func(from, to int) time.Duration { return time.Duration(from+r.IntN(to-from)) * time.Millisecond }
-	s := strike{Node: r.IntN(nodes), Rest: between(100, 1200), Offset: between(-20000, 20000)}
+	s := strike{Node: r.IntN(nodes), At: at + between(0, 700), Offset: between(-20000, 20000)}
 	s.Point = points()[r.IntN(len(points()))]
 	switch k := r.IntN(100); {
 	case k < 22:
@@ -82,9 +80,11 @@ func newStrike(r *rand.Rand, nodes int) strike {
 		s.Kind, s.Hold = haltKill, between(0, 300)
 	case k < 76:
 		s.Kind, s.Hold = haltGo, lease+between(300, 1500)
-	case k < 84:
-		s.Kind, s.Hold = haltOutlas, deadline+lease+between(1000, 4000)
-	case k < 89:
+	case k < 82:
+		s.Kind, s.Hold = haltLong, deadline+lease+between(1000, 4000)
+	case k < 87 && nodes > 1:
+		s.Kind = haltTwice
+	case k < 90:
 		s.Kind = pgFast
 	case k < 95:
 		s.Kind = pgNow

@@ -126,7 +126,7 @@ func (n *node) current() *process {
 	return n.proc
 }
 
-// ask requests a stop at a point; hit tells whether it came.
+// ask requests a stop at a point, or at a point and a post.
 func (n *node) ask(point string) error {
 	fresh := n.haltFile() + ".new"
 	if err := os.WriteFile(fresh, []byte(point), 0o600); err != nil {
@@ -135,14 +135,18 @@ func (n *node) ask(point string) error {
 	return os.Rename(fresh, n.haltFile())
 }
 
-func (n *node) hit() bool {
-	_, err := os.Stat(n.haltFile() + ".hit")
-	return err == nil
+// hit is the post at which the node stopped itself; "" when it has not.
+func (n *node) hit() string {
+	raw, err := os.ReadFile(n.haltFile() + ".hit")
+	if err != nil {
+		return ""
+	}
+	return string(raw)
 }
 
 // forget takes a request back.
 func (n *node) forget() error {
-	for _, f := range []string{n.haltFile(), n.haltFile() + ".hit"} {
+	for _, f := range []string{n.haltFile(), n.haltFile() + ".taken", n.haltFile() + ".hit"} {
 		if err := os.Remove(f); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -151,7 +155,9 @@ func (n *node) forget() error {
 }
 
 // points are where a node may be asked to stop.
-func points() []string { return []string{halt.Committing, halt.Committing, halt.Answered, halt.Prepared} }
+func points() []string {
+	return []string{halt.Committing, halt.Committing, halt.Answered, halt.Prepared}
+}
 
 func pause(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,6 +46,7 @@ type world struct {
 	ledger   *ledger
 	client   *client
 	channels []channel
+	twice    int // posts that two nodes had in hand
 	stops    []func() error
 }
 
@@ -120,20 +121,37 @@ func (w *world) startPlatform(ctx context.Context) error {
 		return err
 	}
 	w.stops = append(w.stops, func() error { w.platform.kill(); return log.Close() })
-	slow := fmt.Appendf(nil, `{"match":{"method":"POST","path":"/api/posts"},"action":"slow","ms":%d,"times":1000000000}`, latency)
 	for end := time.Now().Add(startLimit); ; pause(ctx, 50*time.Millisecond) {
-		resp, err := http.Post("http://"+w.address+"/_sim/faults", "application/json", bytes.NewReader(slow))
-		if err == nil {
-			err = resp.Body.Close()
-			if resp.StatusCode != http.StatusCreated {
-				err = fmt.Errorf("the platform answers %s", resp.Status)
-			}
+		err := w.trouble(ctx, 0)
+		if err == nil || time.Now().After(end) || ctx.Err() != nil || w.platform.ended() {
 			return err
 		}
-		if time.Now().After(end) || ctx.Err() != nil || w.platform.ended() {
-			return errors.Join(errors.New("the platform did not start"), err)
-		}
 	}
+}
+
+// trouble makes the platform slow, and lets it refuse a few calls for being too many.
+func (w *world) trouble(ctx context.Context, seed int) error {
+	call := func(method, body string) error {
+		req, err := http.NewRequestWithContext(ctx, method, "http://"+w.address+"/_sim/faults", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		if body != "" {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode > 299 {
+			err = fmt.Errorf("the platform answers %s", resp.Status)
+		}
+		return errors.Join(err, resp.Body.Close())
+	}
+	const posts = `"match":{"method":"POST","path":"/api/posts"`
+	return errors.Join(call(http.MethodDelete, ""),
+		call(http.MethodPost, fmt.Sprintf(`{%s,"nth":%d},"action":"rate_limit","retryAfter":1,"times":2}`, posts, 1+seed%7)),
+		call(http.MethodPost, fmt.Sprintf(`{%s},"action":"slow","ms":%d,"times":1000000000}`, posts, latency)))
 }
 
 func (w *world) startNodes(ctx context.Context) error {
