@@ -24,6 +24,7 @@ type verdict struct {
 	InFlight        int     `json:"commitsInFlightAtFaults"`
 	Seed            int64   `json:"seed"`
 	WrongContent    int     `json:"wrongContent"`    // another text, account or time than the ledger's
+	DueMoved        int     `json:"dueMoved"`        // times that the engine wrote, which is the user's alone
 	SentAfterStop   int     `json:"sentAfterStop"`   // a call for a post that was taken out of the queue
 	Errors500       int     `json:"errors500"`       // answers with status 500
 	StopsCommitting int     `json:"stopsCommitting"` // stops between the mark and the call, or between the answer and its write
@@ -37,7 +38,7 @@ type verdict struct {
 
 // clean tells whether nothing is wrong.
 func (v *verdict) clean() bool {
-	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.SentAfterStop+v.Errors500 == 0 && v.UnknownE <= v.InFlight
+	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+v.SentAfterStop+v.Errors500 == 0 && v.UnknownE <= v.InFlight
 }
 
 func (v *verdict) find(count *int, format string, args ...any) {
@@ -72,6 +73,7 @@ type story struct {
 	stopped        time.Time // of the answer that took it out of the queue; zero while it is in
 	mayBeStopped   bool      // a request whose answer never came
 	state, code    string    // as read at the end
+	stored         time.Time // its time in the database at the end
 	open           map[string]line
 }
 
@@ -142,8 +144,12 @@ func read(v *verdict, lines []line) (map[int]*story, []int) {
 
 // add takes the next line of a post. A request stays open until an answer says for certain what became of it.
 func (p *story) add(l line) {
-	if l.Do == doRead {
+	switch {
+	case l.Do == doRead:
 		p.state, p.code = l.State, l.Code
+		return
+	case l.Do == doStored:
+		p.stored = l.Due
 		return
 	}
 	if l.Ask {
@@ -200,6 +206,9 @@ func (p *story) judge(v *verdict, out []sent) {
 	}
 	if len(out) > 1 || len(p.ids) > 1 {
 		v.find(&v.Twice, "post %d exists %d times as %v", p.n, len(out), p.ids)
+	}
+	if !p.touched && !p.stored.IsZero() && !p.stored.Equal(p.due) {
+		v.find(&v.DueMoved, "post %d is due at %s, the database has %s", p.n, p.due, p.stored)
 	}
 	p.end(v, len(out) > 0)
 }

@@ -17,6 +17,7 @@ const (
 	doSchedule   = "schedule"
 	doDelete     = "delete"
 	doRead       = "read"
+	doStored     = "stored" // what the database holds at the end; the engine must not have written the time of a post
 	doFault      = "fault"
 	doFaultsOver = "faultsOver"
 )

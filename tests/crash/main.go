@@ -38,7 +38,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *all {
-		os.Exit(testOfTheTest(ctx, s))
+		wrong, err := testOfTheTest(ctx, s, os.Stdout, os.Stderr)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "crash:", err)
+		}
+		if err != nil || wrong > 0 {
+			os.Exit(1)
+		}
+		return
 	}
 	v, err := run(ctx, s, os.Stderr)
 	if err != nil {

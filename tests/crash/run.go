@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -90,7 +91,35 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 		return met, err
 	}
 	w.say("the faults are over after %s", time.Since(t.start).Round(time.Second))
-	return met, t.settle(ctx, p.Bookings)
+	return met, errors.Join(t.settle(ctx, p.Bookings), t.store(ctx))
+}
+
+// store writes down the times that the database holds.
+func (t *traffic) store(ctx context.Context) error {
+	numbers := map[string]int{}
+	for n, id := range t.ids {
+		numbers[id] = n
+	}
+	return t.query(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, "select id::text, due from post where due is not null")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			l := line{Do: doStored}
+			if err := rows.Scan(&l.ID, &l.Due); err != nil {
+				return err
+			}
+			if l.Post = numbers[l.ID]; l.Post == 0 {
+				continue // made by a create whose answer was never certain: the platform shows it
+			}
+			if err := t.ledger.write(l); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
 }
 
 // settleLimit is how long the service has to come to an end with everything once it is left in peace.

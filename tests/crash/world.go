@@ -55,7 +55,15 @@ func build(ctx context.Context, dir, mutant string) (string, error) {
 	binary := filepath.Join(dir, "crier")
 	args := []string{"build", "-tags", "crash", "-o", binary}
 	if mutant != "" {
-		overlay, err := mutate(ctx, dir, mutant)
+		x, err := findMutant(mutant)
+		if err != nil {
+			return "", err
+		}
+		root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+		if err != nil {
+			return "", fmt.Errorf("find the module: %w", err)
+		}
+		overlay, err := mutate(x, dir, strings.TrimSpace(string(root)))
 		if err != nil {
 			return "", err
 		}
@@ -101,10 +109,14 @@ func (w *world) startPostgres(ctx context.Context) (err error) {
 	if err := schema.Migrate(ctx, schema.Config{URL: w.server.URL("crier"), RolePrefix: "crier"}, quiet); err != nil {
 		return err
 	}
-	if statement := mutantSQL(w.s.Mutant); statement != "" {
-		return w.query(ctx, func(c *pgx.Conn) error { _, err := c.Exec(ctx, statement); return err })
+	if w.s.Mutant == "" {
+		return nil
 	}
-	return nil
+	x, err := findMutant(w.s.Mutant)
+	if err != nil || x.sql == "" {
+		return err
+	}
+	return w.query(ctx, func(c *pgx.Conn) error { _, err := c.Exec(ctx, x.sql); return err })
 }
 
 func (w *world) startPlatform(ctx context.Context) error {
