@@ -178,25 +178,35 @@ func (w *world) restartPostgres(ctx context.Context, sig syscall.Signal, t *tall
 	if err := w.count(ctx, nil, t); err != nil {
 		return err
 	}
+	before := w.server.PID()
+	if err := syscall.Kill(before, sig); err != nil {
+		return err
+	}
+	for end := time.Now().Add(startLimit); ; {
+		if err := w.bringBack(ctx, before, end); err != nil {
+			return err
+		}
+		if w.query(ctx, func(c *pgx.Conn) error { return c.Ping(ctx) }) == nil {
+			return w.count(ctx, nil, t)
+		}
+	}
+}
+
+// bringBack lets the server's own keeper start it again, and sends the keeper away; one sent away too early takes the server with it.
+func (w *world) bringBack(ctx context.Context, before int, end time.Time) error {
 	keeping, stop := context.WithCancel(ctx)
 	kept := make(chan error, 1)
-	before := w.server.PID()
 	go func() { kept <- w.server.Keep(keeping) }()
-	if err := syscall.Kill(before, sig); err != nil {
-		stop()
-		return errors.Join(err, <-kept)
-	}
-	for end := time.Now().Add(startLimit); ; pause(ctx, 30*time.Millisecond) {
-		if w.server.PID() != before && w.query(ctx, func(c *pgx.Conn) error { return c.Ping(ctx) }) == nil {
-			break
-		}
+	for w.server.PID() == before || w.query(ctx, func(c *pgx.Conn) error { return c.Ping(ctx) }) != nil {
 		if ctx.Err() != nil || time.Now().After(end) {
 			stop()
 			return errors.Join(errors.New("Postgres did not come back"), <-kept)
 		}
+		pause(ctx, 30*time.Millisecond)
 	}
+	pause(ctx, 300*time.Millisecond)
 	stop()
-	return errors.Join(<-kept, w.count(ctx, nil, t))
+	return <-kept
 }
 
 // revive starts what ended without being asked to, as an operator's supervisor would.
