@@ -164,6 +164,9 @@ func (p *story) add(l line) {
 	if l.Status > 299 {
 		return // refused: all is as before
 	}
+	if asked.Due.Before(l.At) && (l.Do == doCreate || l.Do == doEdit) {
+		p.touched = true // it was written after its time, which became the time of the write
+	}
 	switch l.Do {
 	case doCreate:
 		p.created, p.account, p.grade, p.texts, p.due = true, asked.Account, asked.Grade, []string{asked.Text}, asked.Due
