@@ -12,7 +12,7 @@ type Clock interface {
 type System struct{}
 
 // Now returns the machine's time in UTC.
-func (System) Now() time.Time { return time.Now().UTC() }
+func (System) Now() time.Time { return time.Now().Add(offset()).UTC() }
 
 // Func makes a Clock of a function, for tests.
 type Func func() time.Time

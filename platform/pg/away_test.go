@@ -32,6 +32,7 @@ func TestIsAwayTellsTheDatabaseFromTheCaller(t *testing.T) {
 		"refused":                    {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, true},
 		"reset":                      {fmt.Errorf("x: %w", syscall.ECONNRESET), true},
 		"cut off":                    {fmt.Errorf("x: %w", io.ErrUnexpectedEOF), true},
+		"closed under a statement":   {fmt.Errorf("x: %w", pgconn.ErrConnClosed), true},
 		"no name":                    {&net.DNSError{Err: "no such host"}, true},
 		"out of time":                {fmt.Errorf("x: %w", context.DeadlineExceeded), true},
 		"cancelled by the caller":    {fmt.Errorf("x: %w", context.Canceled), false},

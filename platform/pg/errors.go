@@ -58,7 +58,7 @@ func IsAway(err error) bool {
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) {
 		return strings.HasPrefix(pe.Code, classConnection) || slices.Contains([]string{codeAdminShutdown, codeCrashShutdown, codeCannotConnect, codeTooManySessions}, pe.Code)
 	}
-	for _, gone := range []error{errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
+	for _, gone := range []error{errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, gone) {
 			return true
 		}

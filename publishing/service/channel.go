@@ -145,7 +145,7 @@ func formFields(d connector.Descriptor, code string) (map[string]string, error) 
 		}
 	}
 	fields := map[string]string{}
-	if err := json.Unmarshal(raw, &fields); err != nil {
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil { // null is valid JSON
 		return nil, bad
 	}
 	for _, f := range d.Fields {

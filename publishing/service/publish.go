@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"crier/platform/halt"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
@@ -38,9 +39,6 @@ type (
 	Finished = publishingstore.Finished
 	Result   = publishingstore.Result
 )
-
-// slack is added to a request's deadline before its claim counts as lost.
-const slack = 30 * time.Second
 
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
 
@@ -193,12 +191,15 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			return connector.Ref{}, err
 		}
 		x := &r.w.Parts[i]
+		halt.At(halt.Prepared, r.w.Post.String())
 		marked, err := r.marks.mark(publishingstore.Mark{Post: r.w.Post, Token: r.w.Token, Publication: x.ID})
 		if err != nil || !marked {
 			return connector.Ref{}, lost(err)
 		}
 		x.Phase = "committing"
+		halt.At(halt.Committing, r.w.Post.String())
 		ref, err := r.commit(ctx, i)
+		halt.At(halt.Answered, r.w.Post.String())
 		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.renewed {
 			// A refusal of our access proves that nothing was published: the mark is taken back before the one repeat.
 			if e := r.refresh(ctx); e != nil {

@@ -87,11 +87,14 @@ func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, er
 		b.Queue(workMedia, ids).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
 		b.Queue(workPublications, ids).Query(func(rows pgx.Rows) error { return scanPublications(rows, byID, media) })
 	})
+	if err != nil {
+		return nil, err // a work without its parts would be taken for an empty post
+	}
 	out := make([]Work, len(order))
 	for i, w := range order {
 		out[i] = *w
 	}
-	return out, err
+	return out, nil
 }
 
 func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) error {

@@ -1,0 +1,31 @@
+//go:build crash
+
+// Package halt lets a test stop this process at a named point; without the build tag crash nothing of it exists.
+package halt
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+
+	"crier/platform/env"
+)
+
+// At stops the process with SIGSTOP when the file that CRIER_HALT names holds this point, or this point, a space and this work.
+// The file is moved aside to "<file>.hit" first, so that one request stops one process once, and the work is written into it.
+func At(point, work string) {
+	file, ok := env.OS()("CRIER_HALT")
+	if !ok || file == "" {
+		return
+	}
+	asked, err := os.ReadFile(file)
+	want, which, _ := strings.Cut(string(asked), " ")
+	if err != nil || want != point || which != "" && which != work || os.Rename(file, file+".taken") != nil {
+		return // nobody asks, or another goroutine was first
+	}
+	err = errors.Join(os.WriteFile(file+".new", []byte(work), 0o600), os.Rename(file+".new", file+".hit"))
+	if err = errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
+		os.Exit(3) // a test that believes in a stop that did not come proves nothing
+	}
+}

@@ -1,0 +1,8 @@
+package halt
+
+// The points of publishing.
+const (
+	Prepared   = "prepared"   // everything is ready, the mark before the call is not written yet
+	Committing = "committing" // the mark is written, the call has not begun
+	Answered   = "answered"   // the call is over, its outcome is not written yet
+)

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// swap replaces a text that must be in the file as often as count says.
+type swap struct {
+	file, old, now string
+	count          int
+}
+
+// mutant is a fault that is built into the service on purpose. One that is harmless removes one of two guards, and the run must pass.
+type mutant struct {
+	name     string
+	swaps    []swap
+	sql      string // for the database, beside the swaps
+	nodes    int
+	harmless bool
+}
+
+const (
+	queueFile  = "publishing/store/queue.go"
+	finishFile = "publishing/store/finish.go"
+	sendFile   = "publishing/store/send.go"
+	writeFile  = "publishing/service/write.go"
+)
+
+const dropIndex = "drop index post_one_per_channel"
+
+// mutants is every known fault.
+func mutants() []mutant {
+	return []mutant{
+		{name: "reap-requeues", nodes: 1, swaps: []swap{
+			{queueFile, "state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is null then 'QUEUE' else 'ERROR' end", "state = case when p.deleted_at is null then 'QUEUE' else 'ERROR' end", 1},
+			{queueFile, "case when p.phase <> 'committing' and p.deleted_at is not null", "case when p.deleted_at is not null", 2},
+			{queueFile, "claim_until = case when p.phase = 'committing' then now() end", "claim_until = null", 1},
+			{queueFile, "claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_token = null, claim_holder = null", 1},
+			{queueFile, "phase = case when p.phase = 'committing' then p.phase end, updated_at", "phase = null, updated_at", 1},
+		}},
+		{name: "no-token", nodes: 2, swaps: []swap{
+			{sendFile, "where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.deleted_at is null\n    and exists", "where p.id = $1 and $2::uuid is not null and p.state = 'PUBLISHING' and p.deleted_at is null\n    and exists", 1},
+			{finishFile, "where p.id = o.post and p.claim_token = o.token and p.state in", "where p.id = o.post and p.state in", 1},
+			{finishFile, "where locked.id = p.id and p.id = o.post and p.claim_token = o.token\n", "where locked.id = p.id and p.id = o.post\n", 1},
+		}},
+		{name: "no-busy-no-index", nodes: 1, sql: dropIndex, swaps: []swap{
+			{queueFile, "and (q.busy_post is null or p.id = q.busy_post)\n  order by", "\n  order by", 1},
+			{queueFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
+		}},
+		{name: "backoff-in-due", nodes: 1, swaps: []swap{
+			{finishFile, "not_before = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' end,", "due = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' else p.due end,", 1},
+		}},
+		{name: "early-201", nodes: 1, swaps: []swap{
+			{writeFile, "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", 1},
+			{writeFile, "func remember(", earlyAnswer + "\nfunc remember(", 1},
+		}},
+		{name: "no-epoch-gate", nodes: 3, harmless: true, swaps: []swap{
+			{queueFile, "\n  join shard s on s.shard = g.shard and s.epoch = g.epoch and s.owner = $3\n  join node n on n.id = s.owner and n.expires_at > clock_timestamp())", " where $3::uuid is not null)", 1},
+		}},
+		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},
+	}
+}
+
+// earlyAnswer lets a write go on after its caller has its answer.
+const earlyAnswer = `func (s *Posts) early(ctx context.Context, org tenancy.OrgID, fn func(*publishingstore.Tx) error) error {
+	ended := make(chan error, 2)
+	go func() {
+		ended <- s.inOrg(context.WithoutCancel(ctx), org, func(tx *publishingstore.Tx) error {
+			err := fn(tx)
+			if err == nil {
+				select {
+				case ended <- nil:
+				default:
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			return err
+		})
+	}()
+	return <-ended
+}
+`
+
+func mutantNames() string {
+	var names []string
+	for _, x := range mutants() {
+		names = append(names, x.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func findMutant(name string) (mutant, error) {
+	i := slices.IndexFunc(mutants(), func(x mutant) bool { return x.name == name })
+	if i < 0 {
+		return mutant{}, fmt.Errorf("there is no mutant %q; there are %s", name, mutantNames())
+	}
+	return mutants()[i], nil
+}
+
+// mutate writes the changed files and the overlay that puts them in place of the tree's; it returns the overlay's path.
+func mutate(x mutant, dir, root string) (string, error) {
+	replace := map[string]string{}
+	for _, s := range x.swaps {
+		original := filepath.Join(root, s.file)
+		from := original
+		if replace[original] != "" {
+			from = replace[original]
+		}
+		raw, err := os.ReadFile(from)
+		if err != nil {
+			return "", err
+		}
+		if n := strings.Count(string(raw), s.old); n != s.count {
+			return "", fmt.Errorf("mutant %s: %s has this text %d times, not %d: %q", x.name, s.file, n, s.count, s.old)
+		}
+		replace[original] = filepath.Join(dir, strings.ReplaceAll(s.file, "/", "_"))
+		if err := os.WriteFile(replace[original], []byte(strings.ReplaceAll(string(raw), s.old, s.now)), 0o600); err != nil {
+			return "", err
+		}
+	}
+	raw, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "overlay.json")
+	return path, os.WriteFile(path, raw, 0o600)
+}
+
+// testOfTheTest runs every mutant: the harmful ones must be told by the checker, the others must pass. It returns how many did neither.
+func testOfTheTest(ctx context.Context, s settings, out, log io.Writer) (wrong int, err error) {
+	for _, x := range mutants() {
+		s.Mutant, s.Nodes = x.name, x.nodes
+		v, err := run(ctx, s, log)
+		if err != nil {
+			return wrong, fmt.Errorf("mutant %s: %w", x.name, err)
+		}
+		right := v.clean() == x.harmless
+		if !right {
+			wrong++
+		}
+		if err := json.NewEncoder(out).Encode(map[string]any{"mutant": x.name, "harmless": x.harmless, "caught": !v.clean(), "asExpected": right, "run": v}); err != nil {
+			return wrong, err
+		}
+	}
+	return wrong, nil
+}

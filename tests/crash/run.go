@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// run is one whole run: it books, lets the faults happen, waits until everything has ended and judges.
+func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) {
+	dir := s.Dir
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "crier-crash-"); err != nil {
+			return v, err
+		}
+		if !s.Keep {
+			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		}
+	}
+	w, err := newWorld(ctx, s, dir, out)
+	if err != nil {
+		return v, err
+	}
+	met, err := w.play(ctx)
+	if err := errors.Join(err, w.close()); err != nil {
+		w.say("everything of the run is in %s", dir)
+		return v, err
+	}
+	lines, err := readLines[line](filepath.Join(dir, "ledger.jsonl"))
+	if err != nil {
+		return v, err
+	}
+	journal, err := readLines[entry](w.journal())
+	if err != nil {
+		return v, err
+	}
+	v = judge(lines, journal)
+	v.DueDuringFaults = share(lines)
+	v.InFlight, v.StopsCommitting, v.Seed, v.Nodes, v.Lease, v.Deadline = met.inFlight, met.stops, s.Seed, s.Nodes, lease.String(), deadline.String()
+	for i, f := range v.findings {
+		if i == 40 {
+			w.say("and %d more", len(v.findings)-i)
+			break
+		}
+		w.say("%s", f)
+	}
+	if s.Keep {
+		w.say("everything of the run is in %s", dir)
+	}
+	return v, nil
+}
+
+// play is the run without its judge.
+func (w *world) play(ctx context.Context) (met tally, err error) {
+	organizations := min(16, 2+w.s.Posts/100)
+	if err := w.populate(ctx, organizations, []string{"A", "A", "C", "C", "E", "E"}); err != nil {
+		return met, err
+	}
+	p := newPlan(w.s, len(w.channels))
+	booking := time.Duration(w.s.Posts) * 12 * time.Millisecond // the first due time must be known before the first booking
+	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}}
+	w.say("booking %d posts on %d channels", w.s.Posts, len(w.channels))
+	if err := t.book(ctx, p.Bookings); err != nil {
+		return met, err
+	}
+	w.say("booked; the faults begin in %s", time.Until(t.start).Round(time.Second))
+	for _, n := range w.nodes { // whoever booked has gone when the first post falls due
+		n.current().kill()
+		if err := n.start(ctx, 0); err != nil {
+			return met, err
+		}
+	}
+	if time.Now().After(t.start) {
+		return met, fmt.Errorf("booking took too long on this machine: the first posts are due already")
+	}
+	pause(ctx, time.Until(t.start))
+	g, inner := errgroup.WithContext(ctx)
+	g.Go(func() error { return t.during(inner, p.Bookings) })
+	g.Go(func() (err error) { met, err = w.strikeAll(inner, p.Strikes); return err })
+	if err := g.Wait(); err != nil {
+		return met, err
+	}
+	w.say("the faults are over after %s", time.Since(t.start).Round(time.Second))
+	return met, errors.Join(t.settle(ctx, p.Bookings), t.store(ctx))
+}
+
+// store writes down the times that the database holds.
+func (t *traffic) store(ctx context.Context) error {
+	numbers := map[string]int{}
+	for n, id := range t.ids {
+		numbers[id] = n
+	}
+	return t.query(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, "select id::text, due from post where due is not null")
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			l := line{Do: doStored}
+			if err := rows.Scan(&l.ID, &l.Due); err != nil {
+				return err
+			}
+			if l.Post = numbers[l.ID]; l.Post == 0 {
+				continue // made by a create whose answer was never certain: the platform shows it
+			}
+			if err := t.ledger.write(l); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// settleLimit is how long the service has to come to an end with everything once it is left in peace.
+const settleLimit = 4 * time.Minute
+
+// settle waits until every post has ended, and writes into the ledger how.
+func (t *traffic) settle(ctx context.Context, all []booking) error {
+	open := all
+	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
+		states := make([]line, len(open))
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(clients)
+		for i, b := range open {
+			g.Go(func() (err error) { states[i], err = t.read(ctx, b); return err })
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		var rest []booking
+		over := time.Now().After(end)
+		for i, l := range states {
+			if !over && (l.State == "" || l.State == "QUEUE" || l.State == "PUBLISHING" || l.State == "UNKNOWN") {
+				rest = append(rest, open[i])
+			} else if err := t.ledger.write(l); err != nil {
+				return err
+			}
+		}
+		if len(rest) == 0 {
+			return nil
+		}
+		if open = rest; len(rest) < 10 {
+			t.say("waiting for %d posts", len(rest))
+		}
+	}
+}
+
+// read asks for the state of one post; GONE when there is none.
+func (t *traffic) read(ctx context.Context, b booking) (line, error) {
+	l := line{Do: doRead, Post: b.N}
+	status, raw, _ := t.client.call(ctx, http.MethodGet, "/public/v1/posts/"+t.id(b.N), t.channels[b.Channel].key, nil, nil)
+	if l.Status = status; status == http.StatusNotFound {
+		l.State = "GONE"
+		return l, ctx.Err()
+	}
+	if status != http.StatusOK {
+		return l, ctx.Err() // asked again
+	}
+	var got struct {
+		State string
+		Posts []struct {
+			ErrorCode *string
+			Error     *string
+		}
+		Timeline []struct{ At, Event, Node, Reason string }
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		return l, err
+	}
+	l.State = got.State
+	if len(got.Posts) > 0 && got.Posts[0].ErrorCode != nil {
+		l.Code = *got.Posts[0].ErrorCode
+	}
+	if l.State == "ERROR" {
+		l.Note = fmt.Sprint(got.Timeline)
+	}
+	return l, nil
+}
+
+// share is how many of the posts fell due between the first and the last fault, 0 to 1.
+func share(lines []line) float64 {
+	var from, to time.Time
+	due := map[int]time.Time{}
+	for _, l := range lines {
+		switch {
+		case l.Do == doFault && from.IsZero():
+			from = l.At
+		case l.Do == doFaultsOver:
+			to = l.At
+		case l.Do == doCreate && l.Ask:
+			due[l.Post] = l.Due
+		}
+	}
+	in := 0
+	for _, d := range due {
+		if d.After(from) && d.Before(to) {
+			in++
+		}
+	}
+	return math.Round(1000*float64(in)/math.Max(1, float64(len(due)))) / 1000
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// traffic books the posts and does to them what the plan says.
+type traffic struct {
+	*world
+	start time.Time // of the faults
+	mu    sync.Mutex
+	ids   map[int]string
+}
+
+func (t *traffic) id(n int) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.ids[n]
+}
+
+// clients is how many requests are under way at once.
+const clients = 12
+
+// book sends the creates that come before the faults.
+func (t *traffic) book(ctx context.Context, all []booking) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(clients)
+	for _, b := range all {
+		if b.Book == 0 {
+			g.Go(func() error { return t.create(ctx, b) })
+		}
+	}
+	return g.Wait()
+}
+
+// during does everything that the plan has for the time of the faults, each at its time.
+func (t *traffic) during(ctx context.Context, all []booking) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, b := range all {
+		if b.Book == 0 && b.Do == "" {
+			continue
+		}
+		g.Go(func() error {
+			if b.Book > 0 {
+				pause(ctx, time.Until(t.start.Add(b.Book)))
+				if err := t.create(ctx, b); err != nil {
+					return err
+				}
+			}
+			if b.Do == "" {
+				return nil
+			}
+			pause(ctx, time.Until(t.start.Add(b.At)))
+			return t.change(ctx, b)
+		})
+	}
+	return g.Wait()
+}
+
+func (t *traffic) body(kind string, b booking, text string, due time.Duration, id string) m {
+	value := m{"content": text, "image": []m{}}
+	if id != "" {
+		value["id"] = id
+	}
+	return m{"type": kind, "date": t.start.Add(due).UTC().Format(time.RFC3339Nano), "shortLink": false, "tags": []any{},
+		"posts": []m{{"integration": m{"id": t.channels[b.Channel].id}, "value": []m{value}}}}
+}
+
+func (t *traffic) create(ctx context.Context, b booking) error {
+	c := t.channels[b.Channel]
+	ask := line{Do: doCreate, Post: b.N, Key: fmt.Sprintf("create-%d", b.N), Account: c.account, Grade: c.grade, Due: t.start.Add(b.Due), Text: b.Text}
+	status, raw, err := t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", c.key, t.body("schedule", b, b.Text, b.Due, ""))
+	if err != nil || status != http.StatusCreated {
+		return fmt.Errorf("post %d cannot be booked: status %d: %s: %w", b.N, status, raw, err)
+	}
+	var made []struct{ PostID string }
+	if err := json.Unmarshal(raw, &made); err != nil || len(made) != 1 {
+		return fmt.Errorf("post %d cannot be booked: %s: %w", b.N, raw, err)
+	}
+	t.mu.Lock()
+	t.ids[b.N] = made[0].PostID
+	t.mu.Unlock()
+	return nil
+}
+
+// change edits, moves, un-schedules or deletes. A 409 is an answer like any other; a 4xx that nothing explains is an error of the run.
+func (t *traffic) change(ctx context.Context, b booking) (err error) {
+	key, id := t.channels[b.Channel].key, t.id(b.N)
+	status, raw := 0, []byte(nil)
+	switch b.Do {
+	case doEdit:
+		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d", b.N), Due: t.start.Add(b.NewDue), Text: b.NewText}
+		status, raw, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))
+	case doDelete:
+		status, raw, err = t.client.book(ctx, line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
+		if status == http.StatusNotFound {
+			status = http.StatusOK // the first try did it, and its answer was lost
+			err = t.ledger.write(line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N), Status: status})
+		}
+	default:
+		status, raw, err = t.status(ctx, b, doDraft, id, key)
+		if err == nil && status < 300 && b.Do == doSchedule {
+			status, raw, err = t.status(ctx, b, doSchedule, id, key)
+		}
+	}
+	if err == nil && status > 299 && status != http.StatusConflict {
+		err = fmt.Errorf("post %d: %s is answered with %d: %s", b.N, b.Do, status, raw)
+	}
+	return err
+}
+
+func (t *traffic) status(ctx context.Context, b booking, to, id, key string) (int, []byte, error) {
+	return t.client.book(ctx, line{Do: to, Post: b.N, Key: fmt.Sprintf("%s-%d", to, b.N)}, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": to})
+}

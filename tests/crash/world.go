@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/platform/pg/local"
+	"crier/platform/schema"
+	"crier/platform/secret"
+	tenancyservice "crier/tenancy/service"
+)
+
+const (
+	lease    = 3 * time.Second
+	deadline = 5 * time.Second // REQUEST_DEADLINE
+	password = "correct horse battery"
+	latency  = 40 // of the platform, in milliseconds
+)
+
+type organization struct{ name, email, key string }
+
+// world is everything of a run: the database, the platform, the nodes and what was made in them.
+type world struct {
+	s        settings
+	dir      string
+	out      io.Writer
+	binary   string
+	server   *local.Server
+	platform *process
+	address  string // of the platform
+	nodes    []*node
+	ledger   *ledger
+	client   *client
+	channels []channel
+	twice    int // posts that two nodes had in hand
+	stops    []func() error
+}
+
+// build makes the binary with the points in it, and with a known fault when one is asked for.
+func build(ctx context.Context, dir, mutant string) (string, error) {
+	binary := filepath.Join(dir, "crier")
+	args := []string{"build", "-tags", "crash", "-o", binary}
+	if mutant != "" {
+		x, err := findMutant(mutant)
+		if err != nil {
+			return "", err
+		}
+		root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+		if err != nil {
+			return "", fmt.Errorf("find the module: %w", err)
+		}
+		overlay, err := mutate(x, dir, strings.TrimSpace(string(root)))
+		if err != nil {
+			return "", err
+		}
+		args = append(args, "-overlay", overlay)
+	}
+	if out, err := exec.CommandContext(ctx, "go", append(args, "crier/apps/crier")...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the binary: %w: %s", err, out)
+	}
+	return binary, nil
+}
+
+// newWorld brings everything up but posts.
+func newWorld(ctx context.Context, s settings, dir string, out io.Writer) (w *world, err error) {
+	w = &world{s: s, dir: dir, out: out}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, w.close())
+		}
+	}()
+	if w.ledger, err = openLedger(filepath.Join(dir, "ledger.jsonl")); err != nil {
+		return w, err
+	}
+	w.stops = append(w.stops, w.ledger.close)
+	if w.binary, err = build(ctx, dir, s.Mutant); err != nil {
+		return w, err
+	}
+	if err := w.startPostgres(ctx); err != nil {
+		return w, err
+	}
+	if err := w.startPlatform(ctx); err != nil {
+		return w, err
+	}
+	return w, w.startNodes(ctx)
+}
+
+func (w *world) startPostgres(ctx context.Context) (err error) {
+	quiet := slog.New(slog.DiscardHandler)
+	w.server, err = local.Start(ctx, local.Config{Dir: filepath.Join(w.dir, "postgres"), Log: quiet, Durable: true, Extra: []string{"max_connections=200"}})
+	if err != nil {
+		return err
+	}
+	w.stops = append(w.stops, func() error { return w.server.Stop(context.WithoutCancel(ctx)) })
+	if err := schema.Migrate(ctx, schema.Config{URL: w.server.URL("crier"), RolePrefix: "crier"}, quiet); err != nil {
+		return err
+	}
+	if w.s.Mutant == "" {
+		return nil
+	}
+	x, err := findMutant(w.s.Mutant)
+	if err != nil || x.sql == "" {
+		return err
+	}
+	return w.query(ctx, func(c *pgx.Conn) error { _, err := c.Exec(ctx, x.sql); return err })
+}
+
+func (w *world) startPlatform(ctx context.Context) error {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	w.address = ln.Addr().String()
+	log, err := os.Create(filepath.Join(w.dir, "platform.log"))
+	if err := errors.Join(err, ln.Close()); err != nil {
+		return err
+	}
+	if w.platform, err = launch(log, []string{"CRIER_HOME=" + filepath.Join(w.dir, "platform"), "LOG_LEVEL=warn"}, w.binary, "sandbox", "--address", w.address); err != nil {
+		return err
+	}
+	w.stops = append(w.stops, func() error { w.platform.kill(); return log.Close() })
+	for end := time.Now().Add(startLimit); ; pause(ctx, 50*time.Millisecond) {
+		err := w.trouble(ctx, 0)
+		if err == nil || time.Now().After(end) || ctx.Err() != nil || w.platform.ended() {
+			return err
+		}
+	}
+}
+
+// trouble makes the platform slow, and lets it refuse a few calls for being too many.
+func (w *world) trouble(ctx context.Context, seed int) error {
+	call := func(method, body string) error {
+		req, err := http.NewRequestWithContext(ctx, method, "http://"+w.address+"/_sim/faults", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		if body != "" {
+			req.Header.Set("Content-Type", "application/json")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode > 299 {
+			err = fmt.Errorf("the platform answers %s", resp.Status)
+		}
+		return errors.Join(err, resp.Body.Close())
+	}
+	const posts = `"match":{"method":"POST","path":"/api/posts"`
+	return errors.Join(call(http.MethodDelete, ""),
+		call(http.MethodPost, fmt.Sprintf(`{%s,"nth":%d},"action":"rate_limit","retryAfter":1,"times":2}`, posts, 1+seed%7)),
+		call(http.MethodPost, fmt.Sprintf(`{%s},"action":"slow","ms":%d,"times":1000000000}`, posts, latency)))
+}
+
+func (w *world) startNodes(ctx context.Context) error {
+	key, err := secret.GenerateKey()
+	if err != nil {
+		return err
+	}
+	environment := []string{
+		"PATH=" + "/usr/bin:/bin", "DATABASE_URL=" + w.server.URL("crier"), "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=http://" + w.address, "LOG_FORMAT=json", "LOG_LEVEL=warn",
+		"DATABASE_MAX_CONNS=16", "API_LIMIT=1000000", "APP_LIMIT=1000000", "LEASE=" + lease.String(), "BEAT=600ms", "SWEEP=1s", "REQUEST_DEADLINE=" + deadline.String(), "SETTLE_TIME=1s",
+		"UNKNOWN_FOR=5m", "LATE_GAP=0s", "ACTOR_BUDGET=1s",
+	}
+	for i := range w.s.Nodes {
+		n, err := newNode(w.binary, filepath.Join(w.dir, fmt.Sprintf("node-%d", i+1)), environment)
+		if err != nil {
+			return err
+		}
+		w.nodes = append(w.nodes, n)
+		w.stops = append(w.stops, func() error {
+			if p := n.current(); p != nil {
+				p.kill()
+			}
+			return n.log.Close()
+		})
+		if err := n.start(ctx, 0); err != nil {
+			return err
+		}
+	}
+	w.client = newClient(w.nodes, w.ledger)
+	return nil
+}
+
+// populate makes the organizations, as an administrator would, and their channels, as their owners would.
+func (w *world) populate(ctx context.Context, organizations int, grades []string) error {
+	db, err := pg.Open(ctx, pg.Config{URL: w.server.URL("crier"), RolePrefix: "crier", MaxConns: 6})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	accounts, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
+	if err != nil {
+		return err
+	}
+	for i := range organizations {
+		o := organization{name: fmt.Sprintf("org%d", i+1), email: fmt.Sprintf("owner%d@crier.test", i+1)}
+		owner, err := accounts.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password, Organization: o.name})
+		if err != nil {
+			return err
+		}
+		if o.key, _, err = accounts.CreateKey(ctx, owner, "crash"); err != nil {
+			return err
+		}
+		made, err := w.client.connect(ctx, o, "http://"+w.address, grades)
+		if err != nil {
+			return err
+		}
+		w.channels = append(w.channels, made...)
+	}
+	return nil
+}
+
+// query runs fn on a fresh superuser's connection.
+func (w *world) query(ctx context.Context, fn func(*pgx.Conn) error) error {
+	c, err := pgx.Connect(ctx, w.server.SuperURL("crier"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(c), c.Close(ctx))
+}
+
+// close ends everything in the reverse order.
+func (w *world) close() (err error) {
+	for i := len(w.stops) - 1; i >= 0; i-- {
+		err = errors.Join(err, w.stops[i]())
+	}
+	w.stops = nil
+	return err
+}
+
+func (w *world) journal() string { return filepath.Join(w.dir, "platform", "sandbox", "sandbox.log") }
+
+func (w *world) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }
