@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -22,7 +23,7 @@ type client struct {
 }
 
 func newClient(nodes []*node, l *ledger) *client {
-	return &client{http: &http.Client{Timeout: 4 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second}}, nodes: nodes, ledger: l}
+	return &client{http: &http.Client{Timeout: 8 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second}}, nodes: nodes, ledger: l}
 }
 
 // call sends one request to the next node. Status 0 means that no whole answer came.
@@ -68,7 +69,7 @@ func certain(status int) bool {
 	return status >= 200 && status < 500 && status != http.StatusTooManyRequests
 }
 
-const answerLimit = 3 * time.Minute
+const answerLimit = 10 * time.Minute
 
 // book sends a request about a post until its answer is certain, and writes everything into the ledger.
 func (c *client) book(ctx context.Context, ask line, method, path, auth string, body any) (status int, raw []byte, err error) {
@@ -80,7 +81,8 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 	if method == http.MethodPost {
 		header["Idempotency-Key"] = ask.Key
 	}
-	for end := time.Now().Add(answerLimit); ; {
+	wait := 100 * time.Millisecond
+	for end := time.Now().Add(answerLimit); ; wait = min(2*wait, 3*time.Second) {
 		status, raw, _ = c.call(ctx, method, path, auth, header, body)
 		busy := status == http.StatusConflict && bytes.Contains(raw, []byte("Idempotency-Key"))
 		got := line{Do: ask.Do, Post: ask.Post, Key: ask.Key, Status: status}
@@ -102,7 +104,7 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 		if certain(got.Status) || ctx.Err() != nil || time.Now().After(end) {
 			return status, raw, ctx.Err()
 		}
-		pause(ctx, 100*time.Millisecond)
+		pause(ctx, wait/2+rand.N(wait/2))
 	}
 }
 

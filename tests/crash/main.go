@@ -20,7 +20,6 @@ type settings struct {
 	Ahead                time.Duration // from the last booking to the first due time
 	Keep                 bool          // the folder with the logs stays
 	Mutant               string        // a known fault that is built in; "" = none
-	Dir                  string        // where everything of the run lies; "" = a temporary folder
 }
 
 func main() {

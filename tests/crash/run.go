@@ -18,14 +18,12 @@ import (
 
 // run is one whole run: it books, lets the faults happen, waits until everything has ended and judges.
 func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) {
-	dir := s.Dir
-	if dir == "" {
-		if dir, err = os.MkdirTemp("", "crier-crash-"); err != nil {
-			return v, err
-		}
-		if !s.Keep {
-			defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-		}
+	dir, err := os.MkdirTemp("", "crier-crash-")
+	if err != nil {
+		return v, err
+	}
+	if !s.Keep {
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
 	w, err := newWorld(ctx, s, dir, out)
 	if err != nil {
@@ -67,7 +65,7 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 		return met, err
 	}
 	p := newPlan(w.s, len(w.channels))
-	booking := time.Duration(w.s.Posts) * 12 * time.Millisecond // the first due time must be known before the first booking
+	booking := time.Duration(w.s.Posts) * 6 * time.Millisecond // the first due time must be known before the first booking
 	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}}
 	w.say("booking %d posts on %d channels", w.s.Posts, len(w.channels))
 	if err := t.book(ctx, p.Bookings); err != nil {
@@ -81,7 +79,7 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 		}
 	}
 	if time.Now().After(t.start) {
-		return met, fmt.Errorf("booking took too long on this machine: the first posts are due already")
+		return met, errors.New("booking took too long on this machine: the first posts are due already")
 	}
 	pause(ctx, time.Until(t.start))
 	g, inner := errgroup.WithContext(ctx)
@@ -151,7 +149,7 @@ func (t *traffic) settle(ctx context.Context, all []booking) error {
 			return nil
 		}
 		if open = rest; len(rest) < 10 {
-			t.say("waiting for %d posts", len(rest))
+			t.say("waiting for %d posts, post %d is one", len(rest), rest[0].N)
 		}
 	}
 }

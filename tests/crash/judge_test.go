@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
+
+// booked is a post that was acknowledged a minute before it is due.
+func booked(n int, grade string, due int) []line {
+	key := fmt.Sprintf("create-%d", n)
+	return []line{
+		{At: at(-60), Do: doCreate, Ask: true, Post: n, Key: key, Account: "account", Grade: grade, Due: at(due), Text: fmt.Sprintf("post %d as booked", n)},
+		{At: at(-60), Do: doCreate, Post: n, Key: key, Status: 201, ID: fmt.Sprintf("id-%d", n)},
+	}
+}
+
+func ended(n int, state, code string) line {
+	return line{At: at(900), Do: doRead, Post: n, Status: 200, State: state, Code: code}
+}
+
+func did(n int, do string, when, status int) []line {
+	key := do + "-1"
+	return []line{{At: at(when), Do: do, Ask: true, Post: n, Key: key, Due: at(10), Text: fmt.Sprintf("post %d as edited", n)}, {At: at(when), Do: do, Post: n, Key: key, Status: status}}
+}
+
+func join(all ...any) (out []line) {
+	for _, v := range all {
+		switch v := v.(type) {
+		case line:
+			out = append(out, v)
+		case []line:
+			out = append(out, v...)
+		}
+	}
+	return out
+}
+
+// live is the journal of an account with these texts, a second apart from the time on.
+func live(t *testing.T, account string, from int, texts ...string) []entry {
+	t.Helper()
+	rows := []string{`{"op":"account","account":{"id":"1","name":"` + account + `"}}`}
+	for i, text := range texts {
+		rows = append(rows, fmt.Sprintf(`{"op":"post","at":%q,"post":{"id":"p%d","account":"1","text":%q}}`, at(from+i).Format(time.RFC3339), i, text))
+	}
+	path := filepath.Join(t.TempDir(), "journal")
+	if err := os.WriteFile(path, []byte(strings.Join(rows, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := readLines[entry](path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	const one, two, edited = "post 1 as booked", "post 2 as booked", "post 1 as edited"
+	moved := line{Do: doStored, Post: 1, Due: at(11)}
+	for name, c := range map[string]struct {
+		lines []line
+		texts []string
+		want  verdict
+	}{
+		"all well":             {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
+		"lost":                 {join(booked(1, "A", 10), ended(1, "QUEUE", "")), nil, verdict{Lost: 1}},
+		"gone":                 {join(booked(1, "A", 10), ended(1, "GONE", "")), nil, verdict{Lost: 1}},
+		"never answered":       {join(booked(1, "A", 10)[:1], ended(1, "", "")), nil, verdict{Lost: 1}},
+		"twice":                {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, one}, verdict{Twice: 1}},
+		"two ids for a key":    {join(booked(1, "A", 10), booked(1, "A", 10)[0], line{Do: doCreate, Post: 1, Key: "create-1", Status: 201, ID: "other"}, ended(1, "PUBLISHED", "")), []string{one}, verdict{Twice: 1}},
+		"out of order":         {join(booked(1, "A", 10), booked(2, "A", 11), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{OutOfOrder: 1}},
+		"false published":      {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), nil, verdict{FalsePublished: 1}},
+		"failed":               {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), nil, verdict{FalseFailed: 1}},
+		"live and failed":      {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), []string{one}, verdict{FalseFailed: 1}},
+		"live and queued":      {join(booked(1, "C", 10), ended(1, "QUEUE", "")), []string{one}, verdict{FalseFailed: 1}},
+		"unknown on C":         {join(booked(1, "C", 10), ended(1, "ERROR", "outcome_unknown")), nil, verdict{UnknownAC: 1}},
+		"unknown on E":         {join(booked(1, "E", 10), ended(1, "ERROR", "outcome_unknown")), []string{one}, verdict{UnknownE: 1}},
+		"old text":             {join(booked(1, "A", 10), did(1, doEdit, 0, 201), ended(1, "PUBLISHED", "")), []string{one}, verdict{WrongContent: 1}},
+		"refused edit":         {join(booked(1, "A", 10), did(1, doEdit, 0, 409), ended(1, "PUBLISHED", "")), []string{edited}, verdict{WrongContent: 1}},
+		"open edit":            {join(booked(1, "A", 10), did(1, doEdit, 0, 0), ended(1, "PUBLISHED", "")), []string{edited}, verdict{}},
+		"nobody's":             {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, "hello"}, verdict{WrongContent: 1}},
+		"sent as a draft":      {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
+		"a draft":              {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), nil, verdict{}},
+		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 9, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
+		"a time of its own":    {join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), []string{one}, verdict{DueMoved: 1}},
+		"an answer with 500":   {join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")), []string{one}, verdict{Errors500: 1}},
+		"in order after all":   {join(booked(1, "A", 11), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
+		"booked after its due": {join(booked(1, "A", -70), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
+	} {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			t.Parallel()
+			got := judge(c.lines, live(t, "account", 10, c.texts...))
+			c.want.Suite, c.want.Posts, c.want.findings = got.Suite, got.Posts, got.findings
+			if fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("%+v\nis wanted\n%+v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestTheWrongAccountIsToldOf(t *testing.T) {
+	t.Parallel()
+	if v := judge(join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), live(t, "another", 10, "post 1 as booked")); v.WrongContent != 1 || v.clean() {
+		t.Fatalf("%+v", v)
+	}
+}
+
+func TestASeedMakesItsSchedule(t *testing.T) {
+	t.Parallel()
+	s := settings{Faults: 50, Posts: 500, Nodes: 3, Seed: 7, Pace: time.Second}
+	a, b := fmt.Sprint(newPlan(s, 12)), fmt.Sprint(newPlan(s, 12))
+	s.Seed = 8
+	if a != b || a == fmt.Sprint(newPlan(s, 12)) {
+		t.Fatal("the schedule does not follow the seed")
+	}
+}
+
+func TestEveryMutantFitsTheTree(t *testing.T) {
+	t.Parallel()
+	for _, x := range mutants() {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			path, err := mutate(x, t.TempDir(), "../..")
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw, err := os.ReadFile(path)
+			var overlay struct{ Replace map[string]string }
+			if err == nil {
+				err = json.Unmarshal(raw, &overlay)
+			}
+			if err != nil || len(overlay.Replace) == 0 && x.sql == "" {
+				t.Fatalf("%v, %v", overlay, err)
+			}
+		})
+	}
+}
+
+func TestATextThatIsNotThereIsAnError(t *testing.T) {
+	t.Parallel()
+	x := mutant{name: "stale", swaps: []swap{{queueFile, "a text that nobody wrote", "", 1}}}
+	if _, err := mutate(x, t.TempDir(), "../.."); err == nil {
+		t.Fatal("a stale mutant would pass for a caught one")
+	}
+}
