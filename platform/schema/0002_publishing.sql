@@ -43,7 +43,7 @@ create table channel_queue (
   held_until timestamptz,                             -- posts due before this moment were kept back by us
   parked     boolean not null default false,          -- needs reconnecting or is disabled
   paused     boolean not null default false
-);
+) with (fillfactor = 50);                             -- room for the claim and the end of a hold on the same page, past every index
 create index channel_queue_org on channel_queue (org_id);
 
 create table media (
@@ -150,7 +150,7 @@ create table post (
   constraint post_published check (state <> 'PUBLISHED' or (release_id is not null and published_at is not null and error is null)),
   constraint post_error check ((state = 'ERROR') = (error is not null)),
   constraint post_outcome check (not outcome_unknown or state = 'ERROR')
-);
+) with (fillfactor = 70);
 create index post_range on post (org_id, publish_date) where deleted_at is null;
 create index post_group on post (org_id, group_id);
 create index post_series on post (org_id, series_id, occurrence) where series_id is not null;
@@ -206,7 +206,7 @@ create table publication (
   foreign key (org_id, post_id) references post (org_id, id) on delete cascade,
   constraint publication_once unique (part_id, number),
   constraint publication_done check ((phase = 'done') = (release_id is not null and done_at is not null))
-);
+) with (fillfactor = 50);
 create index publication_post on publication (post_id);
 create index publication_group on publication (org_id, group_id);
 

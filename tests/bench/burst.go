@@ -39,7 +39,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 
 // Filling in takes a second for so many posts at least; the service starts so long before the posts' time and finds them there.
 const (
-	fillRate = 5000
+	fillRate = 1500
 	ahead    = 12 * time.Second
 )
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 const profileSpan = 10 * time.Second
@@ -30,6 +32,32 @@ func (b *base) explain(ctx context.Context, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := told(f, rows); err != nil {
+		return err
+	}
+	hot, err := b.super.Query(ctx, `select relname, n_tup_ins, n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where n_tup_upd > 0`)
+	if err != nil {
+		return err
+	}
+	return updated(f, hot)
+}
+
+func updated(f *os.File, rows pgx.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
+		var table string
+		var inserted, updated, hot int64
+		if err := rows.Scan(&table, &inserted, &updated, &hot); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(f, "%s: %d inserted, %d updated, %d of these past the indexes\n", table, inserted, updated, hot); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func told(f *os.File, rows pgx.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
 		var calls, n, took, planned, wal int64
