@@ -17,6 +17,7 @@ import (
 
 	"crier/apps/edge/appapi"
 	"crier/apps/edge/publicv1"
+	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/clock"
 )
@@ -82,9 +83,12 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	return s, nil
 }
 
+// interfaceVersion stands in the document that is committed, so that it only changes with the interface; a server's document has its own version.
+const interfaceVersion = "1.0.1"
+
 // OpenAPI is the document of every route, the same bytes each time.
 func OpenAPI() ([]byte, error) {
-	s := &Server{cfg: Config{BaseURL: "http://localhost"}}
+	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: interfaceVersion}}
 	s.routes()
 	return s.table.Document()
 }
@@ -114,6 +118,11 @@ func (s *Server) build() {
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
 	server.HeaderReceived = s.patience
+	malformed := server.ErrorHandler
+	server.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
+		malformed(ctx, err)
+		request.HangUp(ctx)
+	}
 	server.CloseOnShutdown = true
 }
 
@@ -168,7 +177,7 @@ func (s *Server) Missing() []Route { return s.table.NotBuilt() }
 
 func (s *Server) appAPI() *appapi.API {
 	return appapi.New(appapi.Config{
-		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Version: s.deps.Version,
+		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
 		Draining: s.draining.Load, ClientIP: s.clientIP, Clock: s.deps.Clock, Log: s.deps.Log,

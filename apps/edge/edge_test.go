@@ -200,8 +200,8 @@ func TestListRefusesBadQueries(t *testing.T) {
 		"startDate=x&endDate=y":     "startDate must be an ISO 8601 date",
 		"page=x":                    "page ",
 		"page=-1":                   "page must be",
-		"limit=0":                   "limit must be 1 to 100",
-		"limit=101":                 "limit must be 1 to 100",
+		"limit=0":                   "limit must be a whole number from 1 to 100",
+		"limit=101":                 "limit must be a whole number from 1 to 100",
 		"page=99999999999999999999": "page ",
 		"startDate=2026-02-01&endDate=2026-01-01": "endDate must not be before",
 		"startDate=2020-01-01&endDate=2026-01-01": "at most 366 days",
@@ -234,7 +234,7 @@ func TestSmallRoutes(t *testing.T) {
 	want(t, s.api(t, "DELETE", "/public/v1/posts/p1", ""), 200, `{"id":"p1"}`)
 	want(t, s.api(t, "DELETE", "/public/v1/posts/group/g1", ""), 200, `{"id":"g1"}`)
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"schedule","more":1}`), 200, `{"id":"p1","state":"QUEUE"}`)
-	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"published"}`), 400, "status must be one of", `"message":["`)
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"published"}`), 400, `"status must be one of draft, schedule"`, `"message":["`)
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":null}`), 400, "status must be a string")
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{}`), 400, "status is required")
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{`), 400)

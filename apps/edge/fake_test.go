@@ -46,15 +46,42 @@ type world struct {
 	orgs     []string
 	uploaded int64
 
-	err      error // what every call answers, when set
-	result   publishing.CreateResult
-	thread   publishing.Thread
-	began    atomic.Bool // an upload has reached its port
-	refused  atomic.Bool
-	sick     atomic.Bool
-	panics   atomic.Bool
-	file     []byte
-	admitted atomic.Int64
+	err       error // what every call answers, when set
+	result    publishing.CreateResult
+	thread    publishing.Thread
+	began     atomic.Bool   // an upload has reached its port
+	release   chan struct{} // creating waits for it, when there is one
+	computing atomic.Int64  // creations begun
+	refused   atomic.Bool
+	sick      atomic.Bool
+	panics    atomic.Bool
+	file      []byte
+	admitted  atomic.Int64
+}
+
+// sql fails as a database does on text that it cannot hold.
+func sql(texts ...string) error {
+	for _, s := range texts {
+		if !publishing.Storable(s) {
+			return errors.New("invalid byte sequence for encoding UTF8")
+		}
+	}
+	return nil
+}
+
+// held are the texts of a command that a database gets to see before any rule of publishing.
+func held(cmd publishing.CreatePosts) error {
+	texts := []string{cmd.IdempotencyKey, string(cmd.Type)}
+	for _, e := range cmd.Entries {
+		texts = append(texts, e.Integration, e.Group)
+		for _, v := range e.Value {
+			texts = append(texts, v.ID, v.Content)
+			for _, m := range v.Image {
+				texts = append(texts, m.ID, m.URL, m.Alt)
+			}
+		}
+	}
+	return sql(texts...)
 }
 
 func (w *world) note(ids ...string) error {
@@ -70,6 +97,13 @@ func (p posts) Create(_ context.Context, _ tenancy.Principal, cmd publishing.Cre
 	if p.panics.Load() {
 		panic("secret cause") // a broken handler
 	}
+	p.computing.Add(1)
+	if p.release != nil {
+		<-p.release
+	}
+	if err := held(cmd); err != nil {
+		return publishing.CreateResult{}, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.creates = append(p.creates, cmd)
@@ -83,6 +117,9 @@ func (p posts) List(_ context.Context, _ tenancy.Principal, q publishing.ListPos
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists = append(p.lists, q)
+	if err := sql(q.Customer); err != nil {
+		return publishing.ThreadPage{}, err
+	}
 	return publishing.ThreadPage{Threads: []publishing.Thread{p.thread}, Total: 41, HasMore: true}, p.err
 }
 
@@ -146,6 +183,9 @@ func (c channels) Begin(_ context.Context, _ tenancy.Principal, cmd publishing.B
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.begun = cmd
+	if err := sql(cmd.Refresh, cmd.ReturnURL); err != nil {
+		return "", err
+	}
 	return "the-state", c.err
 }
 
@@ -203,6 +243,9 @@ func (a accounts) Session(_ context.Context, token, org string) (tenancy.Princip
 }
 
 func (a accounts) Login(_ context.Context, email, password string) (string, error) {
+	if err := sql(email); err != nil {
+		return "", err
+	}
 	if email != "ada@example.org" || password != "right" {
 		return "", fault.New(fault.Invalid, "fake", "The e-mail address or the password is wrong.")
 	}

@@ -4,7 +4,9 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"crier/apps/edge"
 	"crier/apps/edge/publicv1"
 )
 
@@ -21,7 +23,8 @@ func FuzzCreate(f *testing.F) {
 		goodPost, "", "{", "null", "[]", `""`, "{} {}", `{"posts":[[]]}`, `{"posts":{"0":1}}`, `{"type":null,"date":1e999,"posts":[{"value":[{"delay":1e300}]}]}`,
 		`{"posts":[{"settings":"{\"a\":1}","value":[{"image":"x"}]}]}`, `{"posts":[{"settings":"[","value":[{"image":[null,1,"",{"id":null,"path":5}]}]}]}`,
 		`{"tags":[null,1,"a",{"label":2}],"inter":"3","republish":"perhaps"}`, "{\"type\":\"\x00\"}", `{"date":"2026-13-45T99:99:99Z"}`, strings.Repeat("[", 20000), "\xff\xfe",
-		`{"posts":[{"integration":"c","value":[{"content":"\ud800"}]}]}`,
+		`{"posts":[{"integration":"c","value":[{"content":"\ud800"}]}]}`, "\xef\xbb\xbf" + goodPost, `{"type":"now\u0000","date":"\u0000","creationMethod":"\u0000","tags":["\u0000"]}`,
+		`{"type":"draft","date":"2026-01-01","posts":[{"integration":{"id":"\u0000"},"group":"\u0000","settings":{"\u0000":"\u0000"},"value":[{"id":"\u0000","content":"\u0000","image":["\u0000","/\u0000",{"id":"\u0000","path":"\u0000","alt":"\u0000"}]}]}]}`,
 	} {
 		f.Add(seed)
 	}
@@ -59,6 +62,34 @@ func FuzzList(f *testing.F) {
 			t.Skip() // no HTTP client sends this
 		}
 		never5xx(t, s.api(t, "GET", "/public/v1/posts?"+u.RawQuery, ""))
+	})
+}
+
+func FuzzBegin(f *testing.F) {
+	s := start(f, map[string]string{"APP_LIMIT": "1000000000"})
+	for _, seed := range []string{"refresh=%00", "refresh=%ff", "redirectUrl=/%00", "redirectUrl=%00", "onboarding=%00&externalUrl=%c3%28", "%00", "refresh=%u0000", "refresh=%2500"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, query string) {
+		if _, err := url.Parse(s.url + "/?" + query); err != nil || strings.ContainsAny(query, " \r\n#") {
+			t.Skip() // no HTTP client sends this
+		}
+		never5xx(t, s.call(t, "GET", "/integrations/social/bluesky?"+query, "", "auth", goodSession))
+	})
+}
+
+func FuzzLogin(f *testing.F) {
+	for _, seed := range []string{
+		`{"email":"ada@example.org","password":"right"}`, `{"email":"a\u0000@example.org","password":"x"}`, `{"email":"a@\u0000","password":"\u0000","provider":"\u0000"}`,
+		"{\"email\":\"a\xff@b\",\"password\":\"x\"}", `{"email":"\ud800@b","password":"\udc00"}`, "\xef\xbb\xbf{}", "\xef\xbb\xbf", `{"email":null}`, `{"email":{}}`, "[]", "",
+	} {
+		f.Add(seed)
+	}
+	h := &hand{now: day}
+	s := start(f, nil, func(d *edge.Deps) { d.Clock = h })
+	f.Fuzz(func(t *testing.T, body string) {
+		h.forward(time.Hour) // past the limit of tries
+		never5xx(t, s.call(t, "POST", "/auth/login", body, "Content-Type", "application/json"))
 	})
 }
 

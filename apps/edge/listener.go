@@ -22,8 +22,9 @@ type listener struct {
 	once sync.Once
 	err  error
 
-	mu   sync.Mutex
-	open map[*conn]struct{}
+	mu      sync.Mutex
+	open    map[*conn]struct{}
+	hurried bool
 }
 
 // Accept wraps what speaks TCP.
@@ -46,15 +47,26 @@ func (l *listener) Close() error {
 	return l.err
 }
 
-// hurry ends every reading now and every writing soon; a handler that computes is left alone.
+// hurry ends every reading now and every writing soon, also of what the server begins later; a handler that computes is left alone.
 func (l *listener) hurry() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.hurried = true
 	now := clock.System{}.Now()
 	for c := range l.open {
-		_ = c.SetReadDeadline(now) // a closed connection needs no deadline
-		_ = c.SetWriteDeadline(now.Add(shutdownPatience))
+		_ = c.TCPConn.SetReadDeadline(now) // a closed connection needs no deadline
+		_ = c.TCPConn.SetWriteDeadline(now.Add(shutdownPatience))
 	}
+}
+
+// limit sets a deadline, or an earlier one when the listener is in a hurry.
+func (l *listener) limit(set func(time.Time) error, t time.Time, patience time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if soon := (clock.System{}).Now().Add(patience); l.hurried && (t.IsZero() || t.After(soon)) {
+		t = soon
+	}
+	return set(t)
 }
 
 // conn is a connection that can be closed so that the client still reads its answer: a plain close while it is sending would be a reset.
@@ -66,6 +78,16 @@ type conn struct {
 	err    error
 }
 
+// SetReadDeadline leaves no time when the listener is in a hurry.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	return c.from.limit(c.TCPConn.SetReadDeadline, t, 0)
+}
+
+// SetWriteDeadline leaves little time when the listener is in a hurry.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	return c.from.limit(c.TCPConn.SetWriteDeadline, t, shutdownPatience)
+}
+
 // Linger makes Close read away, for a moment, what the client is still sending.
 func (c *conn) Linger() { c.linger.Store(true) }
 
@@ -75,7 +97,7 @@ func (c *conn) Close() error {
 		c.from.mu.Lock()
 		delete(c.from.open, c)
 		c.from.mu.Unlock()
-		if c.linger.Load() && c.CloseWrite() == nil && c.SetReadDeadline(clock.System{}.Now().Add(lingerTime)) == nil {
+		if c.linger.Load() && c.CloseWrite() == nil && c.TCPConn.SetReadDeadline(clock.System{}.Now().Add(lingerTime)) == nil {
 			_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes) // its end, its silence or its insistence: all end here
 		}
 		c.err = c.TCPConn.Close()

@@ -42,8 +42,8 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 	return func(ctx *fasthttp.RequestCtx) {
 		body := request.Start(ctx).Body
 		switch {
-		case ambiguous(ctx.Request.Header.RawHeaders()):
-			refuse(ctx, errAmbiguous)
+		case misframed(&ctx.Request.Header):
+			refuse(ctx, errMisframed)
 		case !slices.Contains(fiber.DefaultMethods, string(ctx.Method())):
 			refuse(ctx, fiber.ErrMethodNotAllowed)
 		default:
@@ -56,18 +56,25 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 	}
 }
 
-var errAmbiguous = fault.New(fault.Invalid, "edge.guardBodies", "The request says in more than one way where its body ends.")
+var errMisframed = fault.New(fault.Invalid, "edge.guardBodies",
+	"The request does not say clearly where its body ends: send one Content-Length, or Transfer-Encoding: chunked over HTTP/1.1, and no folded headers.")
 
-// ambiguous tells whether whoever stands before us may see the body end elsewhere than we do: more than one length or framing, or a framing besides a length.
-func ambiguous(headers []byte) bool {
+// misframed tells whether whoever stands before us may see the body end elsewhere than we do: by more than one length or framing, a framing besides
+// a length, a framing that is not chunked or not of HTTP/1.1, or a header that goes on in the next line.
+func misframed(h *fasthttp.RequestHeader) bool {
 	lengths, framings := 0, 0
-	for line := range bytes.Lines(headers) {
-		name, _, _ := bytes.Cut(line, []byte(":"))
+	for line := range bytes.Lines(h.RawHeaders()) {
+		name, value, _ := bytes.Cut(line, []byte(":"))
 		switch {
+		case line[0] == ' ' || line[0] == '\t':
+			return true
 		case bytes.EqualFold(name, []byte(fiber.HeaderContentLength)):
 			lengths++
 		case bytes.EqualFold(name, []byte(fiber.HeaderTransferEncoding)):
 			framings++
+			if !h.IsHTTP11() || !bytes.EqualFold(bytes.TrimSpace(value), []byte("chunked")) {
+				return true
+			}
 		}
 	}
 	return lengths+framings > 1

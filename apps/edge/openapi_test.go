@@ -156,3 +156,80 @@ func TestMissingRoutesAnswer501BehindTheirAuthentication(t *testing.T) {
 }
 
 func colonForm(path string) string { return strings.NewReplacer("{", ":", "}", "").Replace(path) }
+
+type described struct {
+	Info  struct{ Version string }
+	Paths map[string]map[string]struct {
+		Security    []map[string]any
+		RequestBody struct{ Content map[string]any }
+		Responses   map[string]struct{ Headers map[string]any }
+	}
+}
+
+func TestDocumentTellsWhatIsAnswered(t *testing.T) {
+	t.Parallel()
+	b, err := edge.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc described
+	if err := json.Unmarshal(b, &doc); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			name := method + " " + path
+			if _, internal := op.Responses["500"]; internal && path != "/health" && path != "/monitor/queue/{name}" { // their 503 is their own
+				if op.Responses["503"].Headers["Retry-After"] == nil {
+					t.Errorf("%s does not tell of a 503 with Retry-After", name)
+				}
+			}
+			for status, r := range op.Responses {
+				counted := len(op.Security) > 0 && status != "401"
+				for _, header := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+					if (r.Headers[header] != nil) != counted {
+						t.Errorf("%s %s: %s is told: %v", name, status, header, !counted)
+					}
+				}
+				if status == "429" && r.Headers["Retry-After"] == nil {
+					t.Errorf("%s %s has no Retry-After", name, status)
+				}
+			}
+		}
+	}
+	one := doc.Paths["/public/v1/posts/{id}"]
+	for _, method := range []string{"get", "delete"} {
+		if _, ok := one[method].Responses["400"]; ok || len(one[method].Responses) < 5 {
+			t.Errorf("%s of a post: %v", method, one[method].Responses)
+		}
+	}
+	if body := doc.Paths["/public/v1/posts"]["post"].RequestBody.Content; len(body) != 1 || body["application/json"] == nil {
+		t.Errorf("POST /posts takes %v", body)
+	}
+	if r := doc.Paths["/integrations/social-connect/{integration}"]["post"].Responses; len(r) == 0 || r["503"].Headers == nil {
+		t.Errorf("connecting answers %v", r)
+	}
+}
+
+func TestServedDocumentHasTheVersionOfHealth(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	served := s.call(t, "GET", "/openapi.json", "")
+	version := decode[struct{ Version string }](t, s.call(t, "GET", "/health", "")).Version
+	doc := decode[described](t, served)
+	if version == "" || doc.Info.Version != version {
+		t.Errorf("the document is of %q, the service of %q", doc.Info.Version, version)
+	}
+	want(t, s.call(t, "GET", "/docs", ""), 200, "API "+version)
+	b, err := edge.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept described
+	if err := json.Unmarshal(b, &kept); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Replace(served.body, `"version": "`+version+`"`, `"version": "`+kept.Info.Version+`"`, 1) != string(b) {
+		t.Error("the served document differs from the committed one in more than its version")
+	}
+}

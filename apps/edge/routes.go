@@ -15,11 +15,10 @@ const (
 
 // routes is the whole table. What is built answers; every other route of the interface answers 501 behind its authentication.
 func (s *Server) routes() {
-	s.table = route.New(documentVersion, s.cfg.frontend()+"/billing")
+	s.table = route.New(s.deps.Version, s.cfg.frontend()+"/billing")
 	s.security()
 	quick := s.table.With(s.deadline(s.cfg.Timeout))
 	slow := s.table.With(s.deadline(s.cfg.UploadTimeout))
-	plain := s.table.With(s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout))
 
 	public := publicv1.Tables{
 		JSON:   s.table.With(s.key, s.admit, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout)),
@@ -30,14 +29,11 @@ func (s *Server) routes() {
 	api.Mount(public, publicPrefix, false)
 	api.Mount(public, aliasPrefix, true)
 
-	s.appAPI().Mount(plain)
+	s.appAPI().Mount(s.table, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout))
 	s.mountFiles(slow)
 	s.mountDocs(quick)
 	s.mountSandbox(quick)
 }
-
-// documentVersion is the interface's, not the build's, so that the document only changes with the interface.
-const documentVersion = "1.0.1"
 
 // security names the credentials in the document.
 func (s *Server) security() {

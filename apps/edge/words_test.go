@@ -31,7 +31,42 @@ func TestOnlyJSONIsJSON(t *testing.T) {
 func TestSentencesOfTheListAreReadable(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	want(t, s.api(t, "GET", "/public/v1/posts?page=x", ""), 400, `"page must be an integer"`)
+	for query, words := range map[string]string{
+		"page=x": "page must be a whole number from 0 to 1000000", "page=-1": "page must be a whole number from 0 to 1000000", "page=1e3": "page must be a whole number",
+		"page=99999999999999999999": "page must be a whole number", "limit=many": "limit must be a whole number from 1 to 100",
+	} {
+		want(t, s.api(t, "GET", "/public/v1/posts?"+query, ""), 400, `"`+words)
+	}
+	want(t, s.api(t, "GET", "/public/v1/posts?page=&limit=", ""), 400, "startDate is required")
+}
+
+func TestSentencesOfBodiesAreReadable(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for body, words := range map[string]string{
+		`{"status":"published"}`: "status must be one of draft, schedule", `{"status":5}`: "status must be a string", `{"status":"draft","republish":1}`: "republish must be true or false",
+		`{`: "body must be valid JSON", `[]`: "body must be an object", "\xef\xbb\xbf": "body is required", "\xef\xbb\xbf{}": "status is required",
+	} {
+		want(t, s.api(t, "PUT", "/public/v1/posts/p/status", body), 400, `"msg":"`+words+`"`)
+	}
+	want(t, s.api(t, "POST", "/integrations/social-connect/sandbox", `{"state":"","code":""}`), 400, "state must be a string with a length of at least 1")
+}
+
+func TestTextThatCannotBeStoredIsAFaultOfItsField(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	login := s.api(t, "POST", "/auth/login", `{"email":"a\u0000@example.org","password":"x"}`)
+	want(t, login, 400, `"email must be an e-mail address"`)
+	a := s.api(t, "POST", "/public/v1/posts", `{"type":"now\u0000","date":"2026-01-01","posts":[{"integration":{"id":"\u0000"},"group":"\u0000","value":[{"id":"\u0000","content":"\u0000","image":[{"id":"\u0000","path":"/\u0000","alt":"\u0000"}]}]}]}`)
+	for _, at := range []string{"type", "posts.0.integration.id", "posts.0.group", "posts.0.value.0.id", "posts.0.value.0.content", "posts.0.value.0.image.0.id", "posts.0.value.0.image.0.path", "posts.0.value.0.image.0.alt"} {
+		want(t, a, 400, `"`+at+` must not hold the character NUL"`)
+	}
+	for _, image := range []string{"\\u0000", "/\\u0000"} {
+		want(t, s.api(t, "POST", "/public/v1/posts", `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":["`+image+`"]}]}]}`), 400, "posts.0.value.0.image.0 must not hold the character NUL")
+	}
+	if len(s.creates) != 0 {
+		t.Error("reached its port")
+	}
 }
 
 func TestAPlusMayArriveAsASpace(t *testing.T) {

@@ -23,7 +23,7 @@ func (r *run) failure(ctx context.Context, x publishingstore.Publication, err er
 	switch e.Kind {
 	case connector.KindUnknown:
 		out.Result, out.CallEnded = publishingstore.ResultUnknown, true
-	case connector.KindTransient:
+	case connector.KindTransient, connector.KindOperator: // nothing was sent, and the operator may mend it meanwhile
 		out.Result, out.After, out.Error, out.Code = r.again(e)
 	case connector.KindReauth, connector.KindDisconnect:
 		out.Result, out.Error = r.park(ctx, e)

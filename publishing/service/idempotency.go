@@ -32,7 +32,7 @@ func (s *Posts) Create(ctx context.Context, p tenancy.Principal, cmd publishing.
 	return s.create(ctx, p, cmd)
 }
 
-const keyWait = 20 * time.Second // less than a request has
+const keyWait = 5 * time.Second
 
 func keyBusy() error {
 	return &fault.Error{Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second, Message: "A request with this Idempotency-Key is still running; ask again in a moment."}

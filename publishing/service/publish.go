@@ -141,8 +141,9 @@ func (s *Publisher) open(w Work) (*run, *Outcome) {
 	}
 	credential, err := s.deps.Keyring.Open(w.Credential, w.Org.String())
 	if err != nil {
-		s.deps.Log.Error("a credential cannot be opened", "channel", w.Channel.ID, "error", err)
-		out.Error, out.Code = "The channel's access cannot be read; reconnect it.", publishing.CodeRejected
+		// It is the operator's keys that are wrong, not the post: it waits until they are right again.
+		s.deps.Log.Error("a credential cannot be opened: are ENCRYPTION_KEYS those that it was sealed with?", "channel", w.Channel.ID, "error", err)
+		out.Result, out.After, out.Error = publishingstore.ResultRetry, sealedWait, "The channel's access cannot be read with the keys of this instance."
 		return nil, &out
 	}
 	session := &connector.Session{Env: connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, Account: account(w.Channel), Credential: credential}
@@ -181,6 +182,9 @@ func encode(ref connector.Ref) json.RawMessage {
 	}
 	return out
 }
+
+// sealedWait is how long a post waits when its channel's credential cannot be opened.
+const sealedWait = time.Minute
 
 const longestWait = 30 * time.Minute
 

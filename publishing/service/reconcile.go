@@ -40,6 +40,10 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease) ([]Doubt, error) {
 // Reconcile asks the platform what became of a doubtful send and says what follows.
 func (s *Publisher) Reconcile(ctx context.Context, d Doubt) Outcome {
 	r, failed := s.open(d.Work)
+	if failed != nil && failed.Result == publishingstore.ResultRetry {
+		failed.Result = publishingstore.ResultLater
+		return *failed
+	}
 	if failed != nil {
 		return giveUp(d.Work, *failed)
 	}

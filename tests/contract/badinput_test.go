@@ -112,3 +112,45 @@ func TestOddButHarmlessInputIsTaken(t *testing.T) {
 		}
 	}
 }
+
+func TestTextThatCannotBeStoredIsRefused(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	person := o
+	person.prefix, person.key = "", ""
+	login := func(email, password string) answer {
+		return person.do(t, http.MethodPost, "/auth/login", `{"provider":"LOCAL","email":"`+email+`","password":"`+password+`"}`)
+	}
+	login(`a\u0000@crier.test`, password).refusal(t, 400)
+	login(o.email, `x\u0000`).refusal(t, 400)
+	session := ""
+	for _, cookie := range (&http.Response{Header: login(o.email, password).want(t, 201).header}).Cookies() {
+		if cookie.Name == "auth" {
+			session = cookie.Value
+		}
+	}
+	for _, bad := range []string{"%00", "%ff", "a%00b", "%c3%28"} {
+		for _, name := range []string{"refresh", "redirectUrl", "externalUrl", "onboarding"} {
+			person.do(t, http.MethodGet, "/integrations/social/sandbox?"+name+"="+bad, nil, "auth", session).refusal(t, 400)
+		}
+		for _, query := range []string{"page=0&customer=", "page=0&group=", "startDate=", "startDate=2026-01-01&endDate="} {
+			o.get(t, "/posts?"+query+bad).refusal(t, 400)
+		}
+		o.get(t, "/integrations?group="+bad).refusal(t, 400)
+		o.get(t, "/posts/"+bad).refusal(t, 404)
+		o.do(t, http.MethodDelete, "/posts/group/"+bad, nil).refusal(t, 404)
+		o.do(t, http.MethodPut, "/posts/"+bad+"/status", m{"status": "draft"}).refusal(t, 404)
+		person.do(t, http.MethodGet, "/files/"+bad+"/a.png", nil).refusal(t, 404)
+	}
+	state := person.do(t, http.MethodGet, "/integrations/social/sandbox", nil, "auth", session).want(t, 200).object(t)["url"].(string)
+	for _, body := range []m{
+		{"state": "\x00", "code": "e30="}, {"state": state, "code": "\x00"}, {"state": state, "code": code(t, o.sandbox, "nul\x00nul", "A")},
+	} {
+		person.do(t, http.MethodPost, "/integrations/social-connect/sandbox", body).refusal(t, 400)
+	}
+	body := later(c.id, part("x"))
+	body["tags"], body["creationMethod"] = []any{"\x00"}, "\x00"
+	o.create(t, body) // neither is kept
+}

@@ -4,6 +4,7 @@ package appapi
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -45,6 +46,7 @@ type Config struct {
 	Origins  []string // of BASE_URL and FRONTEND_URL
 	Secure   bool     // cookies only travel over https
 	AppLimit int      // requests a minute of one session
+	Timeout  time.Duration
 	Version  string
 }
 
@@ -79,12 +81,12 @@ func New(cfg Config, deps Deps) *API {
 	}
 }
 
-// Mount adds every route. The table caps bodies and sets deadlines.
-func (a *API) Mount(t *route.Table) {
-	user := t.With(a.session)
+// Mount adds every route. Body handlers read bodies and set deadlines; they run after whatever can refuse without a body.
+func (a *API) Mount(all *route.Table, body ...fiber.Handler) {
+	t, user := all.With(body...), all.With(append([]fiber.Handler{a.session}, body...)...)
 	a.mountRoot(t)
-	a.mountAuth(t, user)
-	a.mountChannels(t, user)
+	a.mountAuth(all.With(append([]fiber.Handler{a.signInGuard, jsonOnly}, body...)...), user)
+	a.mountChannels(t, user, all.With(append([]fiber.Handler{jsonOnly}, body...)...))
 	a.mountQueue(t, user)
 	for _, r := range missingOpen() {
 		t.Missing(r.Method, r.Path)

@@ -10,6 +10,7 @@ import (
 
 	"crier/apps/edge/route"
 	"crier/platform/fault"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -38,7 +39,7 @@ func (a *API) mountAuth(t, user *route.Table) {
 		fiber.MIMEApplicationJSON: {Schema: schemaOf[LoginUserDto](schema)},
 	}}
 	login = route.Answer[LoggedIn](t, login, http.StatusCreated, "Signed in: cookie auth, header reload.")
-	t.With(a.signInGuard, jsonOnly).Raw(login, a.login)
+	t.Raw(login, a.login)
 
 	logout := signedIn(operation("logout", http.MethodPost, "/user/logout", "Sign-in", "End the session"))
 	logout = route.Content(logout, http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil)
@@ -81,7 +82,7 @@ func (in LoginUserDto) validate() error {
 	if in.Provider != "" && in.Provider != "LOCAL" {
 		add("provider", "must be LOCAL")
 	}
-	if at := strings.LastIndexByte(in.Email, '@'); at < 1 || at == len(in.Email)-1 || len(in.Email) > maxEmail {
+	if at := strings.LastIndexByte(in.Email, '@'); at < 1 || at == len(in.Email)-1 || len(in.Email) > maxEmail || !publishing.Storable(in.Email) {
 		add("email", "must be an e-mail address")
 	}
 	if in.Password == "" || len([]rune(in.Password)) > maxPassword {

@@ -44,7 +44,7 @@ type PlatformField struct {
 
 type catalogueOutput struct{ Body Catalogue }
 
-func (a *API) mountChannels(t, user *route.Table) {
+func (a *API) mountChannels(t, user, form *route.Table) {
 	catalogue := operation("catalogue", http.MethodGet, "/integrations", "Channels", "List the platforms of this instance")
 	route.JSON(t, catalogue, func(context.Context, *struct{}) (*catalogueOutput, error) {
 		return &catalogueOutput{catalogueOf(a.deps.Channels.Catalogue())}, nil
@@ -53,7 +53,7 @@ func (a *API) mountChannels(t, user *route.Table) {
 	route.JSON(user, begin, a.begin)
 	finish := operation("finish-connect", http.MethodPost, "/integrations/social-connect/{integration}", "Channels", "Finish connecting a channel", 400, 402, 409, 413)
 	finish.DefaultStatus = http.StatusCreated
-	route.JSON(t.With(jsonOnly), finish, a.finish)
+	route.JSON(form, finish, a.finish)
 }
 
 func catalogueOf(all []connector.Descriptor) Catalogue {

@@ -1,6 +1,7 @@
 package appapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"math"
 	"mime"
@@ -39,7 +40,9 @@ func (a *API) session(c *fiber.Ctx) error {
 	if token == "" {
 		return a.unknown(c, fault.New(fault.Unauthenticated, "appapi.session", "Sign in first."))
 	}
-	p, err := a.deps.Accounts.Session(c.UserContext(), token, organization)
+	ctx, cancel := context.WithTimeout(c.UserContext(), a.cfg.Timeout)
+	defer cancel()
+	p, err := a.deps.Accounts.Session(ctx, token, organization)
 	if fault.Is(err, fault.Unauthenticated) {
 		return a.unknown(c, err)
 	}

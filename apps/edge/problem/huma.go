@@ -56,10 +56,16 @@ func rule(d *huma.ErrorDetail) string {
 	if m := missing.FindStringSubmatch(d.Message); m != nil {
 		return strings.TrimPrefix(field+"."+m[1], "body.") + " is required"
 	}
-	words := d.Message
+	if d.Location == "body" && !strings.HasPrefix(d.Message, "expected ") { // a parser's words
+		return "body must be valid JSON"
+	}
+	words := strings.ReplaceAll(d.Message, `"`, "")
 	for _, swap := range [][2]string{
-		{"invalid integer", "must be an integer"}, {"invalid boolean", "must be true or false"}, {"expected value to be one of", "must be one of"}, {"expected length", "must have a length"},
-		{"expected ", "must be a "}, {"must be a integer", "must be an integer"}, {"must be a array", "must be an array"}, {"must be a object", "must be an object"},
+		{"invalid integer", "must be a whole number"}, {"expected integer", "must be a whole number"},
+		{"invalid boolean", "must be true or false"}, {"expected boolean", "must be true or false"}, {"expected value to be one of", "must be one of"},
+		{"expected length >=", "must be a string with a length of at least"}, {"expected length <=", "must be a string with a length of at most"},
+		{"expected array length >=", "must be an array with a length of at least"}, {"expected array length <=", "must be an array with a length of at most"},
+		{"expected array", "must be an array"}, {"expected object", "must be an object"}, {"expected ", "must be a "},
 	} {
 		if rest, ok := strings.CutPrefix(words, swap[0]); ok {
 			words = swap[1] + rest

@@ -182,9 +182,17 @@ func ofFiber(e *fiber.Error) *Fault {
 		return plain(e.Code, "The route does not know this method.")
 	case e.Code >= 500 || e.Code < 400:
 		return plain(http.StatusInternalServerError, internal)
-	default:
-		return plain(e.Code, http.StatusText(e.Code))
 	}
+	words, ok := map[int]string{
+		http.StatusBadRequest:                   "The request is not well-formed HTTP.",
+		http.StatusRequestTimeout:               "The request took too long to arrive.",
+		http.StatusRequestedRangeNotSatisfiable: "The file has no such range.",
+		http.StatusRequestHeaderFieldsTooLarge:  "The request headers are too large.",
+	}[e.Code]
+	if !ok {
+		words = http.StatusText(e.Code)
+	}
+	return plain(e.Code, words)
 }
 
 // Write answers with the body.

@@ -128,7 +128,8 @@ func value(n node) publishing.CreateValue {
 
 // image takes an object with id, path or url, or one string that is an id or an address.
 func image(n node) publishing.CreateImage {
-	if s, ok := n.value.(string); ok {
+	if _, ok := n.value.(string); ok {
+		s := n.text()
 		if s == "" {
 			n.fault("must name an uploaded file")
 		}

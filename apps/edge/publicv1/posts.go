@@ -70,8 +70,9 @@ func created(res publishing.CreateResult) *createOutput {
 	return out
 }
 
+// optional is a whole number as it was written, so that a fault can say which numbers are right.
 type optional struct {
-	Value int
+	Text  string
 	IsSet bool
 }
 
@@ -83,6 +84,18 @@ func (o *optional) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().F
 
 // OnParamSet remembers whether there was one.
 func (o *optional) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
+
+// within reads the number, and says what is wrong when it is none or out of bounds; an absent one is otherwise.
+func (o *optional) within(name string, least, most, otherwise int) (int, []fault.Field) {
+	if !o.IsSet {
+		return otherwise, nil
+	}
+	n, err := strconv.Atoi(o.Text)
+	if err != nil || n < least || n > most {
+		return 0, []fault.Field{{Name: name, Message: "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)}}
+	}
+	return n, nil
+}
 
 type listInput struct {
 	Start    string   `query:"startDate" doc:"ISO 8601; without an offset it is UTC. Needs endDate."`
@@ -138,18 +151,11 @@ func (in *listInput) dates(q *publishing.ListPosts) (fields []fault.Field) {
 // The last page that can be asked for.
 const maxPage = 1_000_000
 
-func (in *listInput) page(q *publishing.ListPosts) (fields []fault.Field) {
-	q.Page = &publishing.Page{Number: in.Page.Value, Limit: publishing.DefaultPageLimit}
-	if in.Limit.IsSet {
-		q.Page.Limit = in.Limit.Value
-	}
-	if q.Page.Number < 0 || q.Page.Number > maxPage {
-		fields = append(fields, fault.Field{Name: "page", Message: "must be 0 to " + strconv.Itoa(maxPage)})
-	}
-	if q.Page.Limit < 1 || q.Page.Limit > publishing.MaxPageLimit {
-		fields = append(fields, fault.Field{Name: "limit", Message: "must be 1 to " + strconv.Itoa(publishing.MaxPageLimit)})
-	}
-	return fields
+func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
+	number, wrong := in.Page.within("page", 0, maxPage, 0)
+	limit, wrongLimit := in.Limit.within("limit", 1, publishing.MaxPageLimit, publishing.DefaultPageLimit)
+	q.Page = &publishing.Page{Number: number, Limit: limit}
+	return append(wrong, wrongLimit...)
 }
 
 type listOutput struct {
@@ -171,6 +177,7 @@ type envelopedOutput struct {
 
 func (m mount) list() {
 	op := m.operation("list-posts", http.MethodGet, "/posts", "List the posts of a date range, with every occurrence of repeated posts, or a page of all stored posts", 400)
+	op.SkipValidateParams = true // query does, in better words
 	if !m.enveloped {
 		route.JSON(m.t.JSON, op, m.listed)
 		return

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"crier/platform/fault"
+	"crier/publishing"
 )
 
 // node is one value of a JSON document with its place, read as leniently as the contract says. Faults gather in one list.
@@ -69,6 +70,9 @@ func (n node) text() string {
 	s, ok := n.value.(string)
 	if !ok && n.value != nil {
 		n.fault("must be a string")
+	}
+	if !publishing.Storable(s) {
+		n.fault("must not hold the character NUL")
 	}
 	return s
 }

@@ -4,14 +4,19 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/valyala/fasthttp"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 )
 
-// How much of an unread body is read away so that the client sees the answer and the connection lives on.
-const drainLimit = 256 << 10
+// How much of an unread body is read away, and for how long, so that the connection lives on. The answer waits for it.
+const (
+	drainLimit = 256 << 10
+	drainTime  = 300 * time.Millisecond
+)
 
 // Body is a request's body as it comes from the wire. It remembers its end and its failure, because the stream below would
 // take the bytes of the next request for a continuation.
@@ -85,28 +90,36 @@ func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) error {
 	return nil
 }
 
-// Finish is called when the answer is ready: what is left of the body is read away, and the connection closes when that is too much or has failed,
+// Finish is called when the answer is ready: what is left of the body is read away, and the connection closes when that is too much, too slow or has failed,
 // so that nothing inside a body is ever taken for a request.
 func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
-	if b.err == nil && ctx.RequestBodyStream() != b.stream {
-		hangUp(ctx)
+	lost := b.err == nil && ctx.RequestBodyStream() != b.stream
+	if lost || ctx.Response.ConnectionClose() || b.err == nil && b.length-b.read > drainLimit {
+		HangUp(ctx)
 		return
 	}
-	buf := make([]byte, 0)
-	for left := drainLimit; b.err == nil && left > 0; {
-		if len(buf) == 0 {
-			buf = make([]byte, 16<<10)
-		}
-		n, _ := b.next(buf[:min(left, len(buf))]) // the error stays in b.err
-		left -= n
-	}
+	b.drain(ctx)
 	if !errors.Is(b.err, io.EOF) {
-		hangUp(ctx)
+		HangUp(ctx)
 	}
 }
 
-// hangUp closes the connection behind the answer, in a way that lets a client which is still sending read it.
-func hangUp(ctx *fasthttp.RequestCtx) {
+func (b *Body) drain(ctx *fasthttp.RequestCtx) {
+	if b.err != nil {
+		return
+	}
+	if b.err = ctx.Conn().SetReadDeadline(clock.System{}.Now().Add(drainTime)); b.err != nil {
+		return
+	}
+	buf := make([]byte, 16<<10)
+	for left := drainLimit; b.err == nil && left > 0; {
+		n, _ := b.next(buf[:min(left, len(buf))]) // the error stays in b.err
+		left -= n
+	}
+}
+
+// HangUp closes the connection behind the answer, in a way that lets a client which is still sending read it.
+func HangUp(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(interface{ Linger() }); ok {
 		c.Linger()

@@ -75,14 +75,14 @@ func describe(op *huma.Operation) {
 	if failed := op.Responses["500"]; failed != nil && op.Responses["503"] == nil {
 		away := *failed
 		away.Description = http.StatusText(http.StatusServiceUnavailable)
+		header(&away, "Retry-After")
 		op.Responses["503"] = &away
 	}
-	counted := len(op.Security) > 0 && op.Security[0]["key"] != nil
 	for status, r := range op.Responses {
-		if counted && status != "401" {
+		if len(op.Security) > 0 && status != "401" { // whoever has a credential is counted
 			header(r, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 		}
-		if status == "429" || status == "503" {
+		if status == "409" || status == "429" {
 			header(r, "Retry-After")
 		}
 	}
@@ -101,7 +101,7 @@ func header(r *huma.Response, names ...string) {
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{
-		"X-RateLimit-Limit":     "Requests a minute that the organization may make.",
+		"X-RateLimit-Limit":     "Requests a minute: of the organization by API key, of one session otherwise.",
 		"X-RateLimit-Remaining": "Requests that are left of them.",
 		"X-RateLimit-Reset":     "When the count begins anew, in seconds since 1970.",
 		"Retry-After":           "Seconds to wait.",
