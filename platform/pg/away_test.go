@@ -42,6 +42,7 @@ func TestIsAwayTellsTheDatabaseFromTheCaller(t *testing.T) {
 		"crashed":                    {sql("57P02"), true},
 		"starting":                   {sql("57P03"), true},
 		"full":                       {sql("53300"), true},
+		"idle for too long":          {sql("25P03"), true},
 		"a statement cancelled":      {sql("57014"), false},
 		"a wrong password":           {sql("28P01"), false},
 		"a unique violation":         {sql("23505"), false},

@@ -35,6 +35,7 @@ const (
 	codeCrashShutdown   = "57P02"
 	codeCannotConnect   = "57P03"
 	codeTooManySessions = "53300"
+	codeIdleInTx        = "25P03" // this process was stopped in the middle of a transaction, which is rolled back
 )
 
 // errClosed marks what fails because the pools were closed under it.
@@ -56,7 +57,7 @@ func IsAway(err error) bool {
 		return false
 	}
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) {
-		return strings.HasPrefix(pe.Code, classConnection) || slices.Contains([]string{codeAdminShutdown, codeCrashShutdown, codeCannotConnect, codeTooManySessions}, pe.Code)
+		return strings.HasPrefix(pe.Code, classConnection) || slices.Contains([]string{codeAdminShutdown, codeCrashShutdown, codeCannotConnect, codeTooManySessions, codeIdleInTx}, pe.Code)
 	}
 	for _, gone := range []error{errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, gone) {

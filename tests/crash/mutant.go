@@ -46,12 +46,15 @@ func mutants() []mutant {
 			{queueFile, "phase = case when p.phase = 'committing' then p.phase end, updated_at", "phase = null, updated_at", 1},
 		}},
 		{name: "no-token", nodes: 2, swaps: []swap{
-			{sendFile, "where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.deleted_at is null\n    and exists", "where p.id = $1 and $2::uuid is not null and p.state = 'PUBLISHING' and p.deleted_at is null\n    and exists", 1},
+			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
+			{sendFile, "where p.id = m.post and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null", "where p.id = m.post and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
 			{finishFile, "where p.id = o.post and p.claim_token = o.token and p.state in", "where p.id = o.post and p.state in", 1},
-			{finishFile, "where locked.id = p.id and p.id = o.post and p.claim_token = o.token\n", "where locked.id = p.id and p.id = o.post\n", 1},
+			{finishFile, "on p.id = o.post where p.claim_token = o.token order by", "on p.id = o.post order by", 1},
+			{finishFile, "where p.id = o.post and p.claim_token = o.token\n", "where p.id = o.post\n", 1},
 		}},
 		{name: "no-busy-no-index", nodes: 1, sql: dropIndex, swaps: []swap{
-			{queueFile, "and (q.busy_post is null or p.id = q.busy_post)\n  order by", "\n  order by", 1},
+			{queueFile, "where q.busy_post is null and p.channel_id = q.channel_id and", "where p.channel_id = q.channel_id and", 1},
+			{queueFile, "  union all\n  select p.id, p.due, p.not_before from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h", ") h", 1},
 			{queueFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
 		}},
 		{name: "backoff-in-due", nodes: 1, swaps: []swap{
@@ -62,7 +65,7 @@ func mutants() []mutant {
 			{writeFile, "func remember(", earlyAnswer + "\nfunc remember(", 1},
 		}},
 		{name: "no-epoch-gate", nodes: 3, harmless: true, swaps: []swap{
-			{queueFile, "\n  join shard s on s.shard = g.shard and s.epoch = g.epoch and s.owner = $3\n  join node n on n.id = s.owner and n.expires_at > clock_timestamp())", " where $3::uuid is not null)", 1},
+			{queueFile, "and s.owner = $3 and s.epoch = ($2::bigint[])[s.shard + 1] and exists (select from node n where n.id = $3 and n.expires_at > clock_timestamp())", "and s.shard = any($1) and $3::uuid is not null and $2::bigint[] is not null", 1},
 		}},
 		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},
 	}
