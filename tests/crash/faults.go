@@ -200,7 +200,7 @@ func (w *world) bringBack(ctx context.Context, before int, end time.Time) error 
 	for w.server.PID() == before || w.query(ctx, func(c *pgx.Conn) error { return c.Ping(ctx) }) != nil {
 		if ctx.Err() != nil || time.Now().After(end) {
 			stop()
-			return errors.Join(errors.New("Postgres did not come back"), <-kept)
+			return errors.Join(errors.New("the database did not come back"), <-kept)
 		}
 		pause(ctx, 30*time.Millisecond)
 	}
