@@ -74,6 +74,7 @@ type story struct {
 	mayBeStopped   bool      // a request whose answer never came
 	state, code    string    // as read at the end
 	stored         time.Time // its time in the database at the end
+	tries          []string  // keys of the requests of which one try was not answered for certain
 	open           map[string]line
 }
 
@@ -158,11 +159,13 @@ func (p *story) add(l line) {
 	}
 	asked := p.open[l.Key]
 	if l.Status < 200 || l.Status == 429 || l.Status >= 500 {
+		p.tries = append(p.tries, l.Key)
 		return // nothing is certain
 	}
 	delete(p.open, l.Key)
 	if l.Status > 299 {
-		return // refused: all is as before
+		p.refused(l)
+		return
 	}
 	if asked.Due.Before(l.At) && (l.Do == doCreate || l.Do == doEdit) {
 		p.touched = true // it was written after its time, which became the time of the write
@@ -183,6 +186,13 @@ func (p *story) add(l line) {
 		}
 	case doSchedule:
 		p.stopped = time.Time{}
+	}
+}
+
+// refused leaves all as it was, unless an earlier try whose answer was lost may have worked: these requests carry no key.
+func (p *story) refused(l line) {
+	if l.Do != doCreate && l.Do != doEdit && slices.Contains(p.tries, l.Key) {
+		p.mayBeStopped, p.touched, p.stopped = true, true, time.Time{}
 	}
 }
 

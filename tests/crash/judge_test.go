@@ -90,6 +90,7 @@ func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
 		"nobody's":             {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, "hello"}, verdict{WrongContent: 1}},
 		"sent as a draft":      {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
 		"a draft":              {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), nil, verdict{}},
+		"queued by a lost try": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), did(1, doSchedule, 1, 0), did(1, doSchedule, 12, 409)[1], ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
 		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 9, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
 		"a time of its own":    {join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), []string{one}, verdict{DueMoved: 1}},
 		"an answer with 500":   {join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")), []string{one}, verdict{Errors500: 1}},
