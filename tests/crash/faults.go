@@ -129,7 +129,7 @@ func (w *world) haltTwice(ctx context.Context, s strike, t *tally) error {
 		w.twice++
 	}
 	first.current().signal(syscall.SIGCONT)
-	pause(ctx, time.Second) // the first learns that its claim is gone
+	pause(ctx, 5*time.Second) // the first learns that its claim is gone; what it spoils goes out again meanwhile
 	if second != nil {
 		second.current().signal(syscall.SIGCONT)
 	}

@@ -23,6 +23,7 @@ type mutant struct {
 	swaps    []swap
 	sql      string // for the database, beside the swaps
 	nodes    int
+	strike   string // the fault that brings it to light; a third of the faults are of this kind
 	harmless bool
 }
 
@@ -45,7 +46,7 @@ func mutants() []mutant {
 			{queueFile, "claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_token = null, claim_holder = null", 1},
 			{queueFile, "phase = case when p.phase = 'committing' then p.phase end, updated_at", "phase = null, updated_at", 1},
 		}},
-		{name: "no-token", nodes: 2, swaps: []swap{
+		{name: "no-token", nodes: 2, strike: haltTwice, swaps: []swap{
 			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
 			{sendFile, "where p.id = m.post and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null", "where p.id = m.post and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
 			{finishFile, "where p.id = o.post and p.claim_token = o.token and p.state in", "where p.id = o.post and p.state in", 1},

@@ -52,7 +52,11 @@ func newPlan(s settings, channels int) plan {
 	r := rand.New(rand.NewPCG(uint64(s.Seed), 1))
 	var p plan
 	for i := range s.Faults {
-		p.Strikes = append(p.Strikes, newStrike(r, s.Nodes, time.Duration(i)*s.Pace))
+		strike := newStrike(r, s.Nodes, time.Duration(i)*s.Pace)
+		if x, err := findMutant(s.Mutant); err == nil && x.strike != "" && i%3 == 0 {
+			strike.Kind = x.strike
+		}
+		p.Strikes = append(p.Strikes, strike)
 	}
 	span := max(5*time.Second, time.Duration(s.Faults)*s.Pace)
 	taken := map[[2]int64]bool{}
