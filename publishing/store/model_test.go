@@ -1,0 +1,274 @@
+package store_test
+
+import (
+	"cmp"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+)
+
+// TestTheQueueAgainstAPlainModel plays processes that claim, send, die, sleep and speak too late, people who change their minds, and time that passes.
+// After every step the database must be as the model says; no call may begin while an earlier one of the same publication may have had its effect.
+func TestTheQueueAgainstAPlainModel(t *testing.T) {
+	t.Parallel()
+	shared := newRig(t)
+	rapid.Check(t, func(rt *rapid.T) {
+		m := newModel(rt, newRigOn(t, shared.db))
+		rt.Repeat(map[string]func(*rapid.T){
+			"":             m.agree,
+			"book":         m.book,
+			"claim":        m.claim,
+			"claim again":  m.claim,
+			"claim late":   m.claimStale,
+			"mark":         m.mark,
+			"mark again":   m.mark,
+			"unmark":       m.unmark,
+			"finish":       m.finish,
+			"finish again": m.finish,
+			"reap":         m.reap,
+			"die":          m.die,
+			"look":         m.look,
+			"wait":         m.wait,
+			"move":         m.move,
+			"delete":       m.delete,
+			"pause":        func(rt *rapid.T) { m.hold(rt, "paused", func(c *modelChannel) *bool { return &c.paused }) },
+			"park":         func(rt *rapid.T) { m.hold(rt, "parked", func(c *modelChannel) *bool { return &c.parked }) },
+		})
+	})
+}
+
+// model is what should be.
+type model struct {
+	rig      *rig
+	channels []*modelChannel
+	posts    []*modelPost // in the order of their booking
+	claims   []*modelClaim
+	stale    []publishingstore.Lease
+	gone     map[uuid.UUID]bool // processes that are proved gone
+}
+
+type modelChannel struct {
+	id             publishing.ChannelID
+	busy           *modelPost // who holds it
+	paused, parked bool
+}
+
+type modelPost struct {
+	id      publishing.PostID
+	group   publishing.GroupID
+	channel *modelChannel
+	due     time.Time
+	state   publishing.State
+	phase   string
+	code    string
+	token   uuid.UUID         // of the last claim; zero once it is given back
+	expired bool              // the claim's time is over
+	dueLook bool              // of an unknown one
+	backing bool              // it waits for the end of its back-off
+	deleted bool              // people see it no more
+	out     *modelPublication // of the current round; nil before its first claim
+}
+
+// modelPublication is one round of a post: it goes out at most once.
+type modelPublication struct {
+	id    publishing.PublicationID
+	phase string
+	open  bool // a call may have had its effect, and nobody has told
+}
+
+// modelClaim is one claim ever made, by somebody who may still speak.
+type modelClaim struct {
+	publishingstore.Claimed
+	post   *modelPost
+	out    *modelPublication
+	marked bool
+	holder uuid.UUID
+}
+
+func newModel(rt *rapid.T, r *rig) *model {
+	m := &model{rig: r, gone: map[uuid.UUID]bool{}}
+	r.clock(`update post set state = 'ERROR', error = 'over' where state in ('PUBLISHING', 'UNKNOWN')`) // what the sequence before left open
+	for range rapid.IntRange(1, 3).Draw(rt, "channels") {
+		m.channels = append(m.channels, &modelChannel{id: r.channel()})
+	}
+	slices.SortFunc(m.channels, func(a, b *modelChannel) int { return cmp.Compare(a.id.String(), b.id.String()) })
+	return m
+}
+
+func draw[T any](rt *rapid.T, from []T, name string) T {
+	if len(from) == 0 {
+		rt.Skip("there is none")
+	}
+	return rapid.SampledFrom(from).Draw(rt, name)
+}
+
+func (m *model) book(rt *rapid.T) {
+	c := draw(rt, m.channels, "channel")
+	ago := time.Duration(rapid.IntRange(-1, 5).Draw(rt, "seconds ago")) * time.Second
+	if ago < 0 {
+		ago = -time.Hour
+	}
+	due := time.Now().Add(-ago).UTC().Truncate(time.Second) // so that some are equal
+	written := fixture.Post(m.rig.org, c.id, due)
+	m.rig.insert(written...)
+	m.rig.clock(`update post set due = $2 where id = $1`, written[0].ID, due)
+	m.posts = append(m.posts, &modelPost{id: written[0].ID, group: written[0].Group, channel: c, due: due, state: publishing.StateQueue})
+}
+
+// head is the only post of a channel that may go next.
+func (m *model) head(c *modelChannel) (first *modelPost) {
+	for _, p := range m.posts {
+		if p.channel == c && p.state == publishing.StateQueue && !p.deleted && (c.busy == nil || c.busy == p) && (first == nil || p.due.Before(first.due)) {
+			first = p
+		}
+	}
+	return first
+}
+
+// claimable lists who goes at a claim of so many permits.
+func (m *model) claimable(permits int) (out []*modelPost) {
+	for _, c := range m.channels {
+		if p := m.head(c); p != nil && !c.paused && !c.parked && !p.backing && p.due.Before(time.Now()) {
+			out = append(out, p)
+		}
+	}
+	slices.SortStableFunc(out, func(a, b *modelPost) int { return a.due.Compare(b.due) })
+	return out[:min(permits, len(out))]
+}
+
+func (m *model) claim(rt *rapid.T) {
+	permits := rapid.IntRange(1, 3).Draw(rt, "permits")
+	want := map[publishing.PostID]*modelPost{}
+	for _, p := range m.claimable(permits) {
+		want[p.id] = p
+	}
+	round := m.rig.claimBy(m.rig.lease, permits)
+	for _, got := range round.Claimed {
+		p := want[got.Post]
+		if p == nil || p.channel.id != got.Channel {
+			rt.Fatalf("%s was claimed, which is %s", got.Post, m.about(got.Post))
+		}
+		delete(want, got.Post)
+		p.state, p.phase, p.token, p.expired, p.channel.busy = publishing.StatePublishing, "preparing", got.Token, false, p
+		if p.out == nil {
+			p.out = &modelPublication{id: m.current(p), phase: "preparing"}
+		}
+		m.claims = append(m.claims, &modelClaim{got, p, p.out, false, m.rig.lease.Holder})
+	}
+	for id := range want {
+		rt.Errorf("%s was not claimed, which is %s", id, m.about(id))
+	}
+	_, told := round.Next[m.rig.org]
+	more := slices.ContainsFunc(m.channels, func(c *modelChannel) bool { return !c.paused && !c.parked && m.head(c) != nil })
+	if told != more {
+		rt.Errorf("that there is more to come is told as %v", told)
+	}
+}
+
+func (m *model) claimStale(rt *rapid.T) {
+	if got := m.rig.claimBy(draw(rt, m.stale, "lease"), 3).Claimed; len(got) > 0 {
+		rt.Errorf("a lost lease claimed %v", got)
+	}
+}
+
+func (m *model) mark(rt *rapid.T) {
+	c := draw(rt, m.claims, "claim")
+	p := c.post
+	want := p.token == c.Token && p.state == publishing.StatePublishing && !p.deleted && !p.channel.paused && c.out.phase == "preparing"
+	got, err := m.rig.may(c.Post, c.Token, c.out.id)
+	m.rig.ok(err)
+	if got != want {
+		rt.Fatalf("the mark answers %v; the post is %s", got, m.about(p.id))
+	}
+	if !got {
+		return
+	}
+	if c.out.open {
+		rt.Fatalf("a second call begins while nobody knows what the first did; the post is %s", m.about(p.id))
+	}
+	c.marked, c.out.open, c.out.phase, p.phase, p.expired = true, true, "committing", "committing", false
+}
+
+// unmark is what a sender does whose access was refused: nothing was published.
+func (m *model) unmark(rt *rapid.T) {
+	c := draw(rt, m.claims, "claim")
+	p := c.post
+	if !c.marked {
+		rt.Skip("it never asked")
+	}
+	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing"
+	got, err := m.rig.store.Unmark(m.rig.Context(), c.Post, c.Token, c.out.id, time.Hour)
+	m.rig.ok(err)
+	if got != want {
+		rt.Fatalf("taking the mark back answers %v; the post is %s", got, m.about(p.id))
+	}
+	if got {
+		c.out.open, c.out.phase, p.phase, p.expired = false, "preparing", "preparing", false
+	}
+}
+
+func (m *model) hold(rt *rapid.T, column string, field func(*modelChannel) *bool) {
+	c := draw(rt, m.channels, "channel")
+	*field(c) = !*field(c)
+	m.rig.clock(`update channel_queue set `+column+` = not `+column+` where channel_id = $1`, c.id)
+}
+
+// movable is when a person may take a post elsewhere.
+func (p *modelPost) movable(republish bool) bool {
+	claimed := p.state == publishing.StatePublishing || p.state == publishing.StateUnknown
+	out := p.code == publishing.CodeOutcomeUnknown || p.out != nil && (p.out.phase == "done" || p.out.phase == "committing")
+	return !claimed && (republish || !out)
+}
+
+func (m *model) move(rt *rapid.T) {
+	p := draw(rt, m.posts, "post")
+	to := rapid.SampledFrom([]publishing.State{publishing.StateDraft, publishing.StateQueue}).Draw(rt, "to")
+	republish := rapid.Bool().Draw(rt, "republish")
+	var due *time.Time
+	found, refused := false, error(nil)
+	m.rig.ok(m.rig.inOrg(func(tx *publishingstore.Tx) error {
+		old, err := tx.LockGroup(m.rig.Context(), p.group)
+		if found = len(old) == 1; err != nil || !found {
+			return err
+		}
+		if refused = publishing.Move(old[0].State, old[0].OutcomeUnknown, old[0].Published, republish); refused != nil {
+			return nil
+		}
+		due, err = tx.Move(m.rig.Context(), old, to, "test")
+		return err
+	}))
+	if found == p.deleted || found && (refused == nil) != p.movable(republish) || refused != nil && fault.KindOf(refused) != fault.Conflict {
+		rt.Fatalf("the move to %s is answered with found %v, %v; the post is %s", to, found, refused, m.about(p.id))
+	}
+	if !found || refused != nil {
+		return
+	}
+	p.free()
+	p.state, p.due, p.phase, p.code, p.token, p.out, p.backing, p.expired = to, *due, "", "", uuid.Nil, nil, false, false
+}
+
+func (m *model) delete(rt *rapid.T) {
+	p := draw(rt, m.posts, "post")
+	if p.deleted {
+		rt.Skip("it is deleted")
+	}
+	m.rig.ok(m.rig.inOrg(func(tx *publishingstore.Tx) error {
+		old, err := tx.LockGroup(m.rig.Context(), p.group)
+		if err != nil {
+			return err
+		}
+		return tx.Delete(m.rig.Context(), old)
+	}))
+	p.deleted = true
+	if p.state != publishing.StatePublishing && p.state != publishing.StateUnknown {
+		p.free()
+	}
+}

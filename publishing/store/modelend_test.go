@@ -1,0 +1,224 @@
+package store_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"pgregory.net/rapid"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// finish is the word of somebody who once claimed, or of whoever looked the outcome up under the same token. Nobody lies: what was never marked is not out.
+func (m *model) finish(rt *rapid.T) {
+	c := draw(rt, m.claims, "claim")
+	results := []publishingstore.Result{publishingstore.ResultError, publishingstore.ResultRetry}
+	if c.marked {
+		results = append(results, publishingstore.ResultPublished, publishingstore.ResultUnknown, publishingstore.ResultLater)
+	}
+	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: c.out.id, Result: rapid.SampledFrom(results).Draw(rt, "result")}
+	if o.Result == publishingstore.ResultError {
+		o.Error, o.Code = "It failed.", rapid.SampledFrom([]string{publishing.CodeRejected, publishing.CodeOutcomeUnknown}).Draw(rt, "code")
+	}
+	if o.Result == publishingstore.ResultPublished {
+		o.ReleaseID, o.RootID = "release", "release"
+	}
+	if rapid.Bool().Draw(rt, "later") {
+		o.After = time.Hour
+	}
+	done, err := m.rig.store.Finish(m.rig.Context(), []publishingstore.Outcome{o}, 0, "test")
+	m.rig.ok(err)
+	if taken := c.finished(o); taken != (len(done) == 1) || taken && done[0].State != c.post.state {
+		rt.Fatalf("%s %s was answered with %v; the post is %s", o.Result, o.Code, done, m.about(c.Post))
+	}
+}
+
+// finished is what becomes of an outcome; false when the post does not take it.
+func (c *modelClaim) finished(o publishingstore.Outcome) bool {
+	p := c.post
+	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
+	late := o.Result == publishingstore.ResultPublished && p.state == publishing.StateError && p.code == publishing.CodeOutcomeUnknown && p.token == c.Token
+	c.out.told(o, current)
+	if !current && !late {
+		return false
+	}
+	p.phase, p.code, p.expired = "", "", false
+	switch o.Result {
+	case publishingstore.ResultPublished:
+		p.state = publishing.StatePublished
+	case publishingstore.ResultUnknown, publishingstore.ResultLater:
+		p.state, p.phase, p.dueLook = publishing.StateUnknown, "committing", o.After == 0
+	case publishingstore.ResultRetry:
+		p.token, p.backing = uuid.Nil, o.After > 0
+		if p.state = publishing.StateQueue; p.deleted {
+			p.state, p.code = publishing.StateError, "deleted"
+		}
+	default:
+		p.state, p.code = publishing.StateError, o.Code
+	}
+	if p.state == publishing.StatePublished || p.state == publishing.StateError {
+		p.free()
+	}
+	return true
+}
+
+// told is what an outcome says of the publication: that it is out counts whoever tells it, everything else only from the current claim.
+func (x *modelPublication) told(o publishingstore.Outcome, current bool) {
+	switch {
+	case x.phase == "done":
+	case o.Result == publishingstore.ResultPublished:
+		x.phase, x.open = "done", false
+	case current && o.Result == publishingstore.ResultRetry:
+		x.phase, x.open = "preparing", false
+	case current && o.Result == publishingstore.ResultError && o.Code != publishing.CodeOutcomeUnknown:
+		x.phase, x.open = "failed", false
+	}
+}
+
+func (p *modelPost) free() {
+	if p.channel.busy == p {
+		p.channel.busy = nil
+	}
+}
+
+// reap ends what was left behind: claims whose time is over, and those of processes that are gone.
+func (m *model) reap(rt *rapid.T) {
+	want := 0
+	for _, c := range m.claims {
+		p := c.post
+		if p.token != c.Token || p.state != publishing.StatePublishing || !p.expired && !m.gone[c.holder] {
+			continue
+		}
+		want++
+		switch {
+		case p.phase == "committing":
+			p.state, p.dueLook = publishing.StateUnknown, true
+		case p.deleted:
+			p.state, p.code, p.phase, p.token = publishing.StateError, "deleted", "", uuid.Nil
+			p.free()
+		default:
+			p.state, p.phase, p.token = publishing.StateQueue, "", uuid.Nil
+		}
+	}
+	got, err := m.rig.store.Reap(m.rig.Context(), m.rig.lease, "test")
+	m.rig.ok(err)
+	if got != want {
+		rt.Errorf("%d claims were ended, not %d", got, want)
+	}
+}
+
+// die replaces the process: its lease goes to another, and it may be proved gone or only be suspected.
+func (m *model) die(rt *rapid.T) {
+	old := m.rig.lease
+	m.stale = append(m.stale, old)
+	m.rig.lease = m.rig.newLease()
+	if rapid.Bool().Draw(rt, "proved") {
+		m.rig.clock(`delete from node where id = $1`, old.Holder)
+		m.gone[old.Holder] = true
+	}
+}
+
+func (m *model) look(rt *rapid.T) {
+	want := map[publishing.PostID]bool{}
+	for _, c := range m.claims {
+		if p := c.post; p.token == c.Token && p.state == publishing.StateUnknown && p.dueLook {
+			want[p.id], p.dueLook = m.gone[c.holder], false
+		}
+	}
+	open, err := m.rig.store.Look(m.rig.Context(), m.rig.lease, time.Hour)
+	m.rig.ok(err)
+	for _, u := range open {
+		if gone, due := want[u.Post]; !due || u.HolderGone != gone {
+			rt.Errorf("looked at %s with its holder gone %v", m.about(u.Post), u.HolderGone)
+		}
+		delete(want, u.Post)
+	}
+	if len(want) > 0 {
+		rt.Errorf("nobody looked at %v", want)
+	}
+}
+
+// wait lets the time of something run out.
+func (m *model) wait(rt *rapid.T) {
+	p := draw(rt, m.posts, "post")
+	switch {
+	case p.state == publishing.StateQueue && p.backing:
+		m.rig.clock(`update post set not_before = now() where id = $1`, p.id)
+		p.backing = false
+	case p.state == publishing.StatePublishing:
+		m.rig.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, p.id)
+		p.expired = true
+	case p.state == publishing.StateUnknown:
+		m.rig.clock(`update post set claim_until = now() where id = $1`, p.id)
+		p.dueLook = true
+	default:
+		rt.Skip("it waits for nothing")
+	}
+}
+
+// modelRow is a post as the tables and the model both tell it.
+type modelRow struct {
+	State       publishing.State
+	Phase, Code string
+	Token       uuid.UUID
+	Deleted     bool
+	Holds       bool   // its channel
+	Publication string // the phase of the round that it is in
+}
+
+const modelRows = `select p.id, p.state, case when p.state in ('PUBLISHING', 'UNKNOWN') then p.phase else '' end, coalesce(p.error_code, ''),
+  coalesce(p.claim_token, '00000000-0000-0000-0000-000000000000'), p.deleted_at is not null, q.busy_post is not distinct from p.id, coalesce(x.phase, '')
+from post p join channel_queue q on q.channel_id = p.channel_id left join publication x on x.post_id = p.id and x.number = p.republish where p.org_id = $1`
+
+// agree compares every post with the model.
+func (m *model) agree(rt *rapid.T) {
+	rows := map[publishing.PostID]modelRow{}
+	m.rig.ok(m.rig.db.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
+		clear(rows)
+		all, err := tx.Query(m.rig.Context(), modelRows, m.rig.org)
+		if err != nil {
+			return err
+		}
+		var id publishing.PostID
+		var r modelRow
+		_, err = pgx.ForEachRow(all, []any{&id, &r.State, &r.Phase, &r.Code, &r.Token, &r.Deleted, &r.Holds, &r.Publication}, func() error { rows[id] = r; return nil })
+		return err
+	}))
+	if len(rows) != len(m.posts) {
+		rt.Fatalf("there are %d posts, not %d", len(rows), len(m.posts))
+	}
+	for _, p := range m.posts {
+		if got, want := rows[p.id], p.row(); got != want {
+			rt.Errorf("post %s is\n%+v, not\n%+v", p.id, got, want)
+		}
+	}
+}
+
+func (p *modelPost) row() modelRow {
+	r := modelRow{State: p.state, Phase: p.phase, Code: p.code, Token: p.token, Deleted: p.deleted, Holds: p.channel.busy == p}
+	if p.out != nil {
+		r.Publication = p.out.phase
+	}
+	return r
+}
+
+func (m *model) about(id publishing.PostID) string {
+	for i, p := range m.posts {
+		if p.id == id {
+			return fmt.Sprintf("number %d: %+v", i, p.row())
+		}
+	}
+	return "not known"
+}
+
+// current is the publication of the round that a post is in.
+func (m *model) current(p *modelPost) (id publishing.PublicationID) {
+	m.rig.ok(m.rig.db.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(m.rig.Context(), `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id).Scan(&id)
+	}))
+	return id
+}
