@@ -13,7 +13,7 @@ import (
 )
 
 // At stops the process with SIGSTOP when the file that CRIER_HALT names holds this point, or this point, a space and this work.
-// The file is moved aside to "<file>.hit" first, so that one request stops one process once, and the work is written into it.
+// The file is moved aside first, so that one request stops one process once; "<file>.hit" then names the work.
 func At(point, work string) {
 	file, ok := env.OS()("CRIER_HALT")
 	if !ok || file == "" {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -28,15 +29,18 @@ func launch(log *os.File, environment []string, path string, args ...string) (*p
 	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Stderr, cmd.Stdout = environment, log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	p := &process{cmd: cmd, exited: make(chan struct{})}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
+	p, started := &process{cmd: cmd, exited: make(chan struct{})}, make(chan error, 1)
 	go func() {
-		_ = cmd.Wait() // whoever waits for exited asks for the state
-		close(p.exited)
+		runtime.LockOSThread() // the parent-death signal follows the thread that forked, so that thread must live as long
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // whoever waits for exited asks for the state
+			close(p.exited)
+		}
 	}()
-	return p, nil
+	return p, <-started
 }
 
 func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) } // fails only when it has ended already

@@ -90,32 +90,26 @@ func (t *traffic) create(ctx context.Context, b booking) error {
 	return nil
 }
 
-// change edits, moves, un-schedules or deletes. A 409 is an answer like any other; a 4xx that nothing explains is an error of the run.
+// change edits, moves, un-schedules or deletes. What a refusal means is the judge's to say.
 func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	key, id := t.channels[b.Channel].key, t.id(b.N)
-	status, raw := 0, []byte(nil)
 	switch b.Do {
 	case doEdit:
 		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d", b.N), Due: t.start.Add(b.NewDue), Text: b.NewText}
-		status, raw, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))
+		_, _, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))
 	case doDelete:
-		status, raw, err = t.client.book(ctx, line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
-		if status == http.StatusNotFound {
-			status = http.StatusOK // the first try did it, and its answer was lost
-			err = t.ledger.write(line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N), Status: status})
-		}
+		_, _, err = t.client.book(ctx, line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
 	default:
-		status, raw, err = t.status(ctx, b, doDraft, id, key)
+		status := 0
+		status, err = t.status(ctx, b, doDraft, id, key)
 		if err == nil && status < 300 && b.Do == doSchedule {
-			status, raw, err = t.status(ctx, b, doSchedule, id, key)
+			_, err = t.status(ctx, b, doSchedule, id, key)
 		}
-	}
-	if err == nil && status > 299 && status != http.StatusConflict {
-		err = fmt.Errorf("post %d: %s is answered with %d: %s", b.N, b.Do, status, raw)
 	}
 	return err
 }
 
-func (t *traffic) status(ctx context.Context, b booking, to, id, key string) (int, []byte, error) {
-	return t.client.book(ctx, line{Do: to, Post: b.N, Key: fmt.Sprintf("%s-%d", to, b.N)}, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": to})
+func (t *traffic) status(ctx context.Context, b booking, to, id, key string) (int, error) {
+	status, _, err := t.client.book(ctx, line{Do: to, Post: b.N, Key: fmt.Sprintf("%s-%d", to, b.N)}, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": to})
+	return status, err
 }
