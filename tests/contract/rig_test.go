@@ -31,6 +31,7 @@ const (
 
 // rig is a running service with its own database and its own pretend platform.
 type rig struct {
+	sealing  string // the encryption key
 	app      *boot.App
 	database string
 	sandbox  string
@@ -63,13 +64,15 @@ func (r *rig) beside(t *testing.T, settings map[string]string) *rig {
 
 func (r *rig) run(t *testing.T, settings map[string]string) {
 	t.Helper()
-	key, err := secret.GenerateKey()
-	if err != nil {
-		t.Fatal(err)
+	if r.sealing == "" { // processes of one installation have one
+		var err error
+		if r.sealing, err = secret.GenerateKey(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	values := map[string]string{
-		"DATABASE_URL": r.database, "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": key, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
-		"API_LIMIT": "100000", "ACTOR_BUDGET": "20s", "SWEEP": "200ms", "REQUEST_DEADLINE": "20s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s", "DATABASE_MAX_CONNS": "12",
+		"DATABASE_URL": r.database, "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": r.sealing, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
+		"API_LIMIT": "100000", "ACTOR_BUDGET": "20s", "SWEEP": "200ms", "REQUEST_DEADLINE": "20s", "DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s", "DATABASE_MAX_CONNS": "12",
 	}
 	for name, v := range settings {
 		values[name] = v
