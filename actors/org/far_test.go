@@ -61,8 +61,10 @@ func TestAWakeReachesTheOtherProcess(t *testing.T) {
 	t.Parallel()
 	first, second, desks, _ := pair(t, org.Config{Limit: 4, InFlight: 3})
 	second.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now())
-	for len(desks[0].seen()) == 0 {
-		time.Sleep(time.Millisecond)
+	for end := time.Now().Add(20 * time.Second); len(desks[0].seen()) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it never came")
+		}
 	}
 	if len(desks[1].seen()) != 0 || first.Awake() != 1 {
 		t.Fatal("it woke in the wrong process")

@@ -13,7 +13,7 @@ const (
 	marksAtOnce = 512
 	markGather  = 3 * time.Millisecond // how long the first of a statement waits for others
 	markTimeout = 10 * time.Second
-	markSpare   = 15 * time.Second // of slack: a claim so young is not renewed by its mark
+	markSpare   = slack / 2 // a claim so young is not renewed by its mark
 )
 
 // marker writes the marks of many sends in one statement: those that come in while one is written go into the next.
@@ -68,7 +68,7 @@ func (m *marker) store(batch []*marking) {
 	for i, w := range batch {
 		marks[i] = w.Mark
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), markTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), markTimeout) // the marks of many sends: none of them may end the others'
 	defer cancel()
 	may, err := m.write(ctx, marks)
 	if err != nil && ctx.Err() == nil && !pg.IsAway(err) && len(batch) > 1 {

@@ -116,7 +116,7 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Dura
 			})
 			return err
 		})
-		b.Queue(nextDue, l.Shards, l.Epochs, l.Holder, orgs).Query(func(rows pgx.Rows) error {
+		b.Queue(nextDue, l.Shards, l.epochs(), l.Holder, orgs).Query(func(rows pgx.Rows) error {
 			defer rows.Close()
 			for rows.Next() {
 				var org tenancy.OrgID
