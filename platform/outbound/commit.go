@@ -1,11 +1,11 @@
 package outbound
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptrace"
-	"sync/atomic"
 )
 
 // SendError is the failure of a Commit. Written is false only when provably no byte of the request left this machine;
@@ -26,16 +26,16 @@ func (e *SendError) Error() string {
 func (e *SendError) Unwrap() error { return e.Err }
 
 // Commit sends an irreversible request exactly once or not at all: HTTP/1.1 on a connection of its own, no redirect, no repetition.
-// Every error, also one of reading the body of the answer, is a *SendError. The context bounds the whole exchange, body included.
+// After the limit of WithLimit nothing is sent. Every error, also one of reading the body of the answer, is a *SendError. The context bounds the whole exchange, body included.
 // The caller closes the body of the answer; a 3xx is an answer like any other.
 func (c *Client) Commit(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || req.URL.User != nil {
 		closeBody(req.Body)
 		return nil, &SendError{Err: errors.New("a commit needs a URL without credentials")}
 	}
-	var written atomic.Bool // GotConn precedes the first byte; headers go out right after
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { written.Store(true) }}
-	once := req.Clone(httptrace.WithClientTrace(req.Context(), trace))
+	g := &gate{ctx: req.Context()}
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { g.ready.Store(true) }} // after a TLS handshake
+	once := req.Clone(httptrace.WithClientTrace(context.WithValue(req.Context(), gateKey{}, g), trace))
 	once.GetBody = nil
 	if once.Header == nil {
 		once.Header = http.Header{}
@@ -43,7 +43,7 @@ func (c *Client) Commit(req *http.Request) (*http.Response, error) {
 	// The transport itself, not http.Client: that would give up an answer whose Location it cannot read.
 	resp, err := c.commit.RoundTrip(once)
 	if err != nil {
-		return nil, &SendError{Err: err, Written: written.Load()}
+		return nil, &SendError{Err: err, Written: g.close()}
 	}
 	resp.Body = &answer{resp.Body}
 	return resp, nil

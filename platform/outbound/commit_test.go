@@ -82,7 +82,7 @@ func TestCommitTellsWhatLeft(t *testing.T) {
 		_, _ = bufio.NewReader(c).ReadString('\n')
 	})
 	afterRequest, _ := rawServer(t, func(c net.Conn) { _, _ = readRequest(c) })
-	atOnce, _ := rawServer(t, func(net.Conn) {})
+	atOnce, _ := rawServer(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) })
 	garbage, _ := rawServer(t, func(c net.Conn) {
 		_, _ = readRequest(c)
 		_, _ = io.WriteString(c, "this is not HTTP\r\n\r\n")
@@ -99,7 +99,7 @@ func TestCommitTellsWhatLeft(t *testing.T) {
 		"TLS failure wrote nothing":            {"https://" + tlsServer.Listener.Addr().String(), false},
 		"guard refusal wrote nothing":          {"http://10.0.0.1", false},
 		"credentials in the URL wrote nothing": {"http://u:p@" + closedPort, false},
-		"closed at once may have been written": {"http://" + atOnce, true},
+		"closed at the first byte was written": {"http://" + atOnce, true},
 		"closed after headers was written":     {"http://" + headersOnly, true},
 		"closed after the request was written": {"http://" + afterRequest, true},
 		"unreadable answer was written":        {"http://" + garbage, true},

@@ -65,6 +65,7 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	}
 	g := newGuard(allow, deps)
 	commit := newTransport(g)
+	commit.DialContext = gating(g.dial)
 	commit.DisableKeepAlives = true // a fresh connection each: net/http re-sends only on a reused one
 	commit.Protocols = new(http.Protocols)
 	commit.Protocols.SetHTTP1(true)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"crier/platform/halt"
+	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
@@ -196,6 +197,7 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 		}
 		x := &r.w.Parts[i]
 		halt.At(halt.Prepared, r.w.Post.String())
+		ctx := outbound.WithLimit(ctx, r.cfg.RequestDeadline) // from before the mark: whoever stands still after it must not call any more
 		marked, err := r.marks.mark(publishingstore.Mark{Post: r.w.Post, Token: r.w.Token, Publication: x.ID})
 		if err != nil || !marked {
 			return connector.Ref{}, lost(err)
@@ -225,7 +227,8 @@ func lost(err error) error {
 }
 
 func (r *run) commit(ctx context.Context, i int) (connector.Ref, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.RequestDeadline)
+	left, _ := outbound.Left(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), left)
 	defer cancel()
 	return r.c.Commit(ctx, r.session, r.item(ctx, i))
 }

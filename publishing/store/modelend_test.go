@@ -164,13 +164,14 @@ func (m *model) wait(rt *rapid.T) {
 type modelRow struct {
 	State       publishing.State
 	Phase, Code string
+	Due         int64 // Unix microseconds
 	Token       uuid.UUID
 	Deleted     bool
 	Holds       bool   // its channel
 	Publication string // the phase of the round that it is in
 }
 
-const modelRows = `select p.id, p.state, case when p.state in ('PUBLISHING', 'UNKNOWN') then p.phase else '' end, coalesce(p.error_code, ''),
+const modelRows = `select p.id, p.state, case when p.state in ('PUBLISHING', 'UNKNOWN') then p.phase else '' end, coalesce(p.error_code, ''), (extract(epoch from p.due) * 1000000)::bigint,
   coalesce(p.claim_token, '00000000-0000-0000-0000-000000000000'), p.deleted_at is not null, q.busy_post is not distinct from p.id, coalesce(x.phase, '')
 from post p join channel_queue q on q.channel_id = p.channel_id left join publication x on x.post_id = p.id and x.number = p.republish where p.org_id = $1`
 
@@ -185,7 +186,7 @@ func (m *model) agree(rt *rapid.T) {
 		}
 		var id publishing.PostID
 		var r modelRow
-		_, err = pgx.ForEachRow(all, []any{&id, &r.State, &r.Phase, &r.Code, &r.Token, &r.Deleted, &r.Holds, &r.Publication}, func() error { rows[id] = r; return nil })
+		_, err = pgx.ForEachRow(all, []any{&id, &r.State, &r.Phase, &r.Code, &r.Due, &r.Token, &r.Deleted, &r.Holds, &r.Publication}, func() error { rows[id] = r; return nil })
 		return err
 	}))
 	if len(rows) != len(m.posts) {
@@ -199,7 +200,7 @@ func (m *model) agree(rt *rapid.T) {
 }
 
 func (p *modelPost) row() modelRow {
-	r := modelRow{State: p.state, Phase: p.phase, Code: p.code, Token: p.token, Deleted: p.deleted, Holds: p.channel.busy == p}
+	r := modelRow{State: p.state, Phase: p.phase, Code: p.code, Due: p.due.UnixMicro(), Token: p.token, Deleted: p.deleted, Holds: p.channel.busy == p}
 	if p.out != nil {
 		r.Publication = p.out.phase
 	}

@@ -102,7 +102,7 @@ var vendors = []door{
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
 	{path: "golang.org/x/image/", from: []string{"publishing"}},
 	{path: "golang.org/x/sync/", from: []string{"actors", "apps", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
-	{path: "golang.org/x/sys/", from: []string{"platform/pg/local", "actors/cluster", "tests/pds"}},
+	{path: "golang.org/x/sys/", from: []string{"platform/clock", "platform/pg/local", "actors/cluster", "tests/pds"}},
 	{path: "go.uber.org/goleak", from: []string{}},
 	{path: "pgregory.net/rapid", from: []string{}},
 }
