@@ -6,6 +6,7 @@ import (
 	"encoding"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"reflect"
 	"strings"
@@ -139,6 +140,8 @@ func sentence(err error, t reflect.Type) string {
 	switch {
 	case errors.Is(err, envconfig.ErrMissingRequired):
 		return "is required"
+	case t == reflect.TypeFor[slog.Level]():
+		return "must be debug, info, warn or error"
 	case decodes:
 	case t == reflect.TypeFor[time.Duration]():
 		return "must be a duration such as 30s, 5m or 12h"

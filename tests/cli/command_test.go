@@ -35,6 +35,22 @@ func TestServeNamesEveryFaultAtOnce(t *testing.T) {
 	}
 }
 
+func TestAFaultIsToldAlone(t *testing.T) {
+	t.Parallel()
+	key := strings.TrimSpace(run(t, nil, "keygen").out)
+	whole := []string{"DATABASE_URL=postgres://127.0.0.1:1/none", "ENCRYPTION_KEYS=" + key}
+	for fault, sentence := range map[string]string{
+		"LOG_LEVEL=loud": "LOG_LEVEL: must be debug, info, warn or error", "PORT=abc": "PORT: must be a whole number in range", "PORT=70000": "PORT: must be 0 to 65535",
+	} {
+		for _, name := range []string{"serve", "dev"} {
+			r := run(t, append([]string{fault, "CRIER_HOME=" + t.TempDir()}, whole...), name)
+			if _, faults, _ := strings.Cut(strings.TrimSpace(r.errors), "\n"); r.code != 1 || faults != sentence {
+				t.Errorf("%s %s: exit %d, %s", fault, name, r.code, r.errors)
+			}
+		}
+	}
+}
+
 func TestServeAndMigrate(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(run(t, nil, "keygen").out)
