@@ -116,7 +116,8 @@ func TestAGateStaysAsItWasSaidToBe(t *testing.T) {
 	if err := early.pass(); err != nil || !early.close() || early.pass() != nil {
 		t.Errorf("what passed is told as not written, or its rest is refused: %v", err)
 	}
-	if late.close() || late.close() || !errors.Is(late.pass(), ErrTooLate) {
+	first, again := late.close(), late.close()
+	if first || again || !errors.Is(late.pass(), ErrTooLate) {
 		t.Error("what was told as not written can still be written")
 	}
 }
