@@ -21,6 +21,7 @@ type Config struct {
 	InFlight int           `env:"MAX_IN_FLIGHT, default=2048" doc:"Posts that one process sends at the same time."`
 	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
 	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
+	Rates    Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without Redis each process keeps to its part."`
 }
 
 // Actors is how the worker tells organizations' actors what came of their offers.
@@ -34,7 +35,8 @@ type Actors interface {
 
 // Publisher is the act of publishing; see publishingservice.Publisher.
 type Publisher interface {
-	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want) (publishingservice.Round, error)
+	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, limits publishingservice.Limits) (publishingservice.Round, error)
+	Heads(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, platforms []string) (map[string]int, error)
 	Load(ctx context.Context, posts []publishing.PostID) ([]publishingservice.Work, error)
 	Send(ctx context.Context, w publishingservice.Work, yield func(ctx context.Context, d time.Duration) error) publishingservice.Outcome
 	Finish(ctx context.Context, outcomes []publishingservice.Outcome) ([]publishingservice.Finished, error)
@@ -54,6 +56,8 @@ type Deps struct {
 	Keeper    Keeper
 	Actors    Actors
 	Lease     func() cluster.Lease
+	Bucket    Bucket
+	Caps      map[string]int // by platform, how many posts this process sends at the same time
 	Clock     clock.Clock
 	Log       *slog.Logger
 	Metrics   *Metrics
@@ -66,6 +70,7 @@ type Worker struct {
 
 	mu     sync.Mutex
 	turns  order.Turns
+	limits *limits
 	free   int
 	ready  chan struct{} // an offer or a permit came in
 	sweep  chan struct{}
@@ -89,7 +94,11 @@ type ended struct {
 
 // New makes a worker. It is the Dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
-	return &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: make(chan struct{}), over: make(chan struct{})}
+	w := &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: make(chan struct{}), over: make(chan struct{})}
+	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Publisher.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: func(org tenancy.OrgID) {
+		deps.Actors.Wake(context.Background(), org, deps.Clock.Now())
+	}})
+	return w
 }
 
 // Start begins to claim and to sweep; the first sweep is at once.
@@ -122,6 +131,7 @@ func (w *Worker) Quiesce() {
 func (w *Worker) Stop(ctx context.Context) error {
 	w.Quiesce()
 	w.claims.Wait()
+	w.limits.close()
 	ended := make(chan struct{})
 	go func() { w.sending.Wait(); close(ended) }()
 	patience := time.NewTimer(w.cfg.Drain - w.deps.Clock.Now().Sub(w.stopped))
@@ -221,12 +231,18 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	if len(grants) == 0 {
 		return false
 	}
-	round, err := w.deps.Publisher.Claim(ctx, leaseOf(w.deps.Lease()), wants)
+	lease := leaseOf(w.deps.Lease())
+	var round publishingservice.Round
+	limits, err := w.limits.open(ctx, lease, wants)
+	if err == nil {
+		round, err = w.deps.Publisher.Claim(ctx, lease, wants, limits)
+	}
 	if err != nil {
 		w.release(held)
 		w.refuse(ctx, grants, err)
 		return true
 	}
+	w.limits.taken(round.Claimed)
 	w.release(held - len(round.Claimed))
 	w.tell(grants, round) // before the first of them can end: an actor counts up, then down
 	w.start(sending, round)
@@ -257,6 +273,9 @@ func (w *Worker) tell(grants []order.Grant, round publishingservice.Round) {
 			w.deps.Actors.Granted(g.Org, claimed[g.Org], &at, round.Now)
 		} else {
 			w.deps.Actors.Granted(g.Org, claimed[g.Org], nil, round.Now)
+		}
+		if len(round.Held[g.Org]) > 0 {
+			w.limits.hold(g.Org, round.Held[g.Org])
 		}
 	}
 }
@@ -303,6 +322,7 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 		done(work.Channel.Connector, out.Result)
 	}
 	w.finish <- ended{out, 1}
+	w.limits.done(c.Connector)
 	w.release(1)
 }
 

@@ -38,7 +38,11 @@ type world struct {
 	log    bytes.Buffer
 }
 
-func (w *world) Claim(context.Context, publishingservice.Lease, []publishingservice.Want) (publishingservice.Round, error) {
+func (w *world) Heads(context.Context, publishingservice.Lease, []publishingservice.Want, []string) (map[string]int, error) {
+	return nil, nil
+}
+
+func (w *world) Claim(context.Context, publishingservice.Lease, []publishingservice.Want, publishingservice.Limits) (publishingservice.Round, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := publishingservice.Round{Claimed: w.due, Next: map[tenancy.OrgID]time.Time{}}

@@ -33,6 +33,7 @@ func NewPublisher(cfg Config, deps Deps) *Publisher {
 type (
 	Lease    = publishingstore.Lease
 	Want     = publishingstore.Want
+	Limits   = publishingstore.Limits
 	Claimed  = publishingstore.Claimed
 	Round    = publishingstore.Round
 	Work     = publishingstore.Work
@@ -44,8 +45,13 @@ type (
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
 
 // Claim takes due posts of the wanted organizations, and tells when each has more.
-func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want) (Round, error) {
-	return s.store.Claim(ctx, l, wants, s.hold(), s.deps.Node)
+func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (Round, error) {
+	return s.store.Claim(ctx, l, wants, limits, s.hold(), s.deps.Node)
+}
+
+// Heads counts what a claim would take of some platforms if they had no limit.
+func (s *Publisher) Heads(ctx context.Context, l Lease, wants []Want, platforms []string) (map[string]int, error) {
+	return s.store.Heads(ctx, l, wants, platforms)
 }
 
 // Load reads what sending needs. What was deleted or taken over meanwhile is left out.

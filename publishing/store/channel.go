@@ -67,7 +67,7 @@ on conflict (org_id, connector, account_id) where deleted_at is null do update s
 returning id, name, customer_id, disabled, created_at`
 
 const queueInsert = `-- publishing.QueueInsert
-insert into channel_queue (channel_id, org_id, shard, paused) values ($1, $2, $3, exists (select 1 from pause where subject = $2))
+insert into channel_queue (channel_id, org_id, shard, connector, paused) values ($1, $2, $3, $4, exists (select 1 from pause where subject = $2))
 on conflict (channel_id) do update set parked = false`
 
 const queueNext = `-- publishing.QueueNext
@@ -83,7 +83,7 @@ func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []
 			Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.CreatedAt); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org)); err != nil {
+		if _, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, queueNext, c.ID).Scan(&next)

@@ -25,14 +25,18 @@ type Want struct {
 	Permits int
 }
 
+// Limits is what all channels of a platform share: how many posts of each may be claimed now. A platform that is not in it has no limit.
+type Limits map[string]int
+
 // Claimed is a post that this process alone may send now, by its token.
 type Claimed struct {
-	Org     tenancy.OrgID
-	Post    publishing.PostID
-	Channel publishing.ChannelID
-	Token   uuid.UUID
-	Attempt int
-	Due     time.Time
+	Org       tenancy.OrgID
+	Post      publishing.PostID
+	Channel   publishing.ChannelID
+	Connector string
+	Token     uuid.UUID
+	Attempt   int
+	Due       time.Time
 }
 
 // The head of a channel: the post that holds it, or else the first of its queue. A busy channel's queue is not looked through.
@@ -49,30 +53,37 @@ const held = `select s.shard from shard s
 
 const leased = `held as (` + held + `)`
 
+// What is due of each organization ($4, with its permits in $5): the first post of each free channel, but not of the platforms in $6.
+const heads = `
+  select x.* from unnest($4::uuid[], $5::int[]) w(org, permits) cross join lateral (
+    select q.channel_id, q.connector, h.id as post_id, h.due from channel_queue q ` + headOf + `
+    where q.org_id = w.org and q.shard = any(array(` + held + `)) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
+      and q.connector <> all($6::text[]) and h.due <= now() and (h.not_before is null or h.not_before <= now())
+    order by h.due, q.channel_id limit w.permits) x`
+
 // In what looks a post up by its id, "(state = ...) is true" keeps the planner off the small indexes over states, which it would otherwise read whole for each.
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
 // The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
+// Platforms with a limit ($10) give so many heads ($11), the earliest; one with nothing left takes no organization's permits away.
 const claim = `-- publishing.Claim
-with head as materialized (
-  select x.* from unnest($4::uuid[], $5::int[]) w(org, permits) cross join lateral (
-    select q.channel_id, h.id as post_id, h.due from channel_queue q ` + headOf + `
-    where q.org_id = w.org and q.shard = any(array(` + held + `)) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
-      and h.due <= now() and (h.not_before is null or h.not_before <= now())
-    order by h.due, q.channel_id limit w.permits) x
+with head as materialized (` + heads + `
+), allowed as (
+  select h.channel_id, h.post_id from (select *, row_number() over (partition by connector order by due, channel_id) as nth from head) h
+  left join unnest($10::text[], $11::int[]) l(connector, most) using (connector) where l.most is null or h.nth <= l.most
 ), queue as (
-  select h.post_id from head h join channel_queue q using (channel_id)
+  select h.post_id, q.connector from allowed h join channel_queue q using (channel_id)
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
   order by q.channel_id for no key update of q skip locked
 ), locked as (
-  select p.id from queue q join post p on p.id = q.post_id
+  select p.id, q.connector from queue q join post p on p.id = q.post_id
   where (p.state = 'QUEUE') is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
   order by p.id for no key update of p skip locked
 ), taken as (
   update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
-    claim_epoch = $6, claim_until = now() + $7 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
+    claim_epoch = $7, claim_until = now() + $8 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
   from locked where p.id = locked.id
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, p.republish, p.revision
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, p.republish, p.revision, locked.connector
 ), hold as (
   update channel_queue q set busy_post = t.id, not_before = null,
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
@@ -83,13 +94,14 @@ with head as materialized (
   from taken t join part a on a.org_id = t.org_id and a.post_id = t.id
   on conflict on constraint publication_once do nothing
 ), told as (
-  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $8 from taken
+  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken
 )
-select org_id, id, channel_id, claim_token, attempt, due from taken`
+select org_id, id, channel_id, connector, claim_token, attempt, due from taken`
 
 const nextDue = `-- publishing.NextDue
 with ` + leased + `
-select q.org_id, min(greatest(h.due, h.not_before, q.not_before)), now()
+select q.org_id, min(greatest(h.due, h.not_before, q.not_before)) filter (where q.connector <> all($5) or greatest(h.due, h.not_before, q.not_before) > now()), now(),
+  array(select distinct c from unnest(array_agg(q.connector) filter (where q.connector = any($5) and greatest(h.due, h.not_before, q.not_before) <= now())) c)
 from channel_queue q join held on held.shard = q.shard ` + headOf + `
 where q.org_id = any($4) and not q.parked and not q.paused
 group by q.org_id`
@@ -98,38 +110,83 @@ group by q.org_id`
 type Round struct {
 	Claimed []Claimed
 	Next    map[tenancy.OrgID]time.Time // when the next free channel of an organization has something due; absent = nothing
+	Held    map[tenancy.OrgID][]string  // platforms with nothing left of their limit that have something of it due; they are not in Next
 	Now     time.Time                   // of the database
 }
 
 // Claim takes due posts, at most one a channel, and tells when each organization has more. A stale lease takes nothing.
-func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, hold time.Duration, node string) (r Round, err error) {
-	orgs, permits := make([][16]byte, len(wants)), make([]int32, len(wants))
-	for i, w := range wants {
-		orgs[i], permits[i] = w.Org.UUID(), int32(w.Permits)
-	}
+func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits, hold time.Duration, node string) (r Round, err error) {
+	orgs, permits := columns(wants)
+	names, most, spent := limits.columns()
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		r = Round{Next: map[tenancy.OrgID]time.Time{}}
-		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, l.maxEpoch(), hold.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
+		r = Round{Next: map[tenancy.OrgID]time.Time{}, Held: map[tenancy.OrgID][]string{}}
+		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, spent, l.maxEpoch(), hold.Milliseconds(), node, names, most).Query(func(rows pgx.Rows) (err error) {
 			r.Claimed, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
-				err = row.Scan(&c.Org, &c.Post, &c.Channel, &c.Token, &c.Attempt, &c.Due)
+				err = row.Scan(&c.Org, &c.Post, &c.Channel, &c.Connector, &c.Token, &c.Attempt, &c.Due)
 				return c, err
 			})
 			return err
 		})
-		b.Queue(nextDue, l.Shards, l.epochs(), l.Holder, orgs).Query(func(rows pgx.Rows) error {
-			defer rows.Close()
-			for rows.Next() {
-				var org tenancy.OrgID
-				var at time.Time
-				if err := rows.Scan(&org, &at, &r.Now); err != nil {
-					return err
-				}
-				r.Next[org] = at
-			}
-			return rows.Err()
-		})
+		b.Queue(nextDue, l.Shards, l.epochs(), l.Holder, orgs, spent).Query(r.collectNext)
 	})
 	return r, err
+}
+
+const headCount = `-- publishing.HeadCount
+select connector, count(*) from (` + heads + `) h where connector = any($7) group by connector`
+
+// Heads counts what a claim would take of some platforms if they had no limit.
+func (s *Store) Heads(ctx context.Context, l Lease, wants []Want, platforms []string) (n map[string]int, err error) {
+	orgs, permits := columns(wants)
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		n = map[string]int{}
+		b.Queue(headCount, l.Shards, l.epochs(), l.Holder, orgs, permits, []string{}, platforms).Query(func(rows pgx.Rows) error {
+			var name string
+			var count int
+			_, err := pgx.ForEachRow(rows, []any{&name, &count}, func() error { n[name] = count; return nil })
+			return err
+		})
+	})
+	return n, err
+}
+
+func columns(wants []Want) (orgs [][16]byte, permits []int32) {
+	orgs, permits = make([][16]byte, len(wants)), make([]int32, len(wants))
+	for i, w := range wants {
+		orgs[i], permits[i] = w.Org.UUID(), int32(w.Permits)
+	}
+	return orgs, permits
+}
+
+func (r *Round) collectNext(rows pgx.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
+		var org tenancy.OrgID
+		var at *time.Time
+		var held []string
+		if err := rows.Scan(&org, &at, &r.Now, &held); err != nil {
+			return err
+		}
+		if at != nil {
+			r.Next[org] = *at
+		}
+		if len(held) > 0 {
+			r.Held[org] = held
+		}
+	}
+	return rows.Err()
+}
+
+// columns are the platforms with their limits, and those of them that have nothing left.
+func (l Limits) columns() (names []string, most []int32, spent []string) {
+	names, most, spent = []string{}, []int32{}, []string{}
+	for name, n := range l {
+		names, most = append(names, name), append(most, int32(n))
+		if n <= 0 {
+			spent = append(spent, name)
+		}
+	}
+	return names, most, spent
 }
 
 // epochs has one for each shard, by its number; none is negative but that of a shard not held.

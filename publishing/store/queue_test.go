@@ -136,7 +136,7 @@ func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 				if left == 0 || t.Context().Err() != nil || t.Failed() {
 					return
 				}
-				round, err := r.store.Claim(t.Context(), r.lease, []publishingstore.Want{{Org: r.org, Permits: 3}}, time.Minute, "test")
+				round, err := r.store.Claim(t.Context(), r.lease, []publishingstore.Want{{Org: r.org, Permits: 3}}, nil, time.Minute, "test")
 				if err != nil {
 					t.Error(err)
 					return

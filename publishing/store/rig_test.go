@@ -114,7 +114,7 @@ func (r *rig) claim(permits int) []publishingstore.Claimed {
 
 func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Round {
 	r.Helper()
-	round, err := r.store.Claim(r.Context(), l, []publishingstore.Want{{Org: r.org, Permits: permits}}, time.Minute, "test")
+	round, err := r.store.Claim(r.Context(), l, []publishingstore.Want{{Org: r.org, Permits: permits}}, nil, time.Minute, "test")
 	r.ok(err)
 	return round
 }

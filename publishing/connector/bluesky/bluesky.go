@@ -15,7 +15,6 @@ const (
 	maxGraphemes = 300
 	maxBytes     = 3000
 	maxImages    = 4
-	inFlight     = 4 // a server allows about ten calls a second from one address
 )
 
 // Connector is the Bluesky connector.
@@ -44,7 +43,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		},
 		Editor: "normal", MaxLength: maxGraphemes, Unit: connector.Graphemes,
 		Media: connector.MediaRules{MaxImages: maxImages},
-		Grade: publishing.GradeA, InFlight: inFlight,
+		Grade: publishing.GradeA, // without a cap: channels are on many servers, and one that hangs must not hold up the others
 		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, with up to 4 images (PNG, JPEG or GIF) and no video. " +
 			"Images over 1,000,000 bytes are made smaller; GIFs over that size are refused. " +
 			"Links that begin with http:// or https://, @handles and #hashtags become links. Threads are chains of replies.",
