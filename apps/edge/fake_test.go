@@ -42,9 +42,11 @@ type world struct {
 	ids      []string
 	customer string
 	begun    publishing.BeginConnect
-	finished publishing.FinishConnect
-	orgs     []string
-	uploaded int64
+
+	disconnected string
+	finished     publishing.FinishConnect
+	orgs         []string
+	uploaded     int64
 
 	err       error // what every call answers, when set
 	result    publishing.CreateResult
@@ -177,6 +179,13 @@ func (c channels) List(_ context.Context, _ tenancy.Principal, customer string) 
 	defer c.mu.Unlock()
 	c.customer = customer
 	return []publishing.Channel{c.thread.Channel}, c.err
+}
+
+func (c channels) Disconnect(_ context.Context, _ tenancy.Principal, channel string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.disconnected = channel
+	return errors.Join(sql(channel), c.err)
 }
 
 func (c channels) Begin(_ context.Context, _ tenancy.Principal, cmd publishing.BeginConnect) (string, error) {

@@ -35,6 +35,7 @@ type Channels interface {
 	// Catalogue is every connector of this instance.
 	Catalogue() []connector.Descriptor
 	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
+	Disconnect(ctx context.Context, p tenancy.Principal, channel string) error
 	// Begin returns what the contract calls url: for a credential platform the bare state.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)

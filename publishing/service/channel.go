@@ -45,6 +45,25 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 	return out, internal("publishing.ListChannels", err)
 }
 
+// Disconnect forgets a channel's access at once and removes what it was still to publish. What it has published stays, here and on the platform.
+func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel string) error {
+	const op = "publishing.Disconnect"
+	none := fault.New(fault.NotFound, op, "There is no such channel.")
+	parsed, ok := id.Parse[publishing.ChannelTag](channel)
+	if !ok {
+		return none
+	}
+	found := false
+	err := s.store.InOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
+		found, err = tx.Disconnect(ctx, parsed)
+		return err
+	})
+	if err == nil && !found {
+		return none
+	}
+	return internal(op, err)
+}
+
 // Begin starts a connect and answers its state, good for an hour and for one use.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"

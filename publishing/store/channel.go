@@ -91,6 +91,39 @@ func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []
 	return c, next, err
 }
 
+const channelGoing = `-- publishing.ChannelGoing
+select p.id, p.state from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id and c.deleted_at is null
+where p.channel_id = $1 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR') order by p.id for no key update of p`
+
+const channelSeriesEnd = `-- publishing.ChannelSeriesEnd
+update series set stopped_at = now(), stopped_for = 'deleted' where channel_id = $1 and stopped_at is null`
+
+const channelDelete = `-- publishing.ChannelDelete
+update channel set deleted_at = now(), credential = null, updated_at = now() where id = $1 and deleted_at is null`
+
+// Disconnect forgets a channel's access and removes everything that it was still to publish; false means that there is no such channel.
+// What is being sent at this moment ends by itself.
+func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (found bool, err error) {
+	rows, err := t.tx.Query(ctx, channelGoing, channel)
+	if err != nil {
+		return false, err
+	}
+	posts, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Standing, err error) {
+		return st, row.Scan(&st.ID, &st.State)
+	})
+	if err != nil {
+		return false, err
+	}
+	if _, err := t.tx.Exec(ctx, channelSeriesEnd, channel); err != nil { // before its posts go, or they would be followed
+		return false, err
+	}
+	if err := t.Delete(ctx, posts); err != nil {
+		return false, err
+	}
+	tag, err := t.tx.Exec(ctx, channelDelete, channel)
+	return tag.RowsAffected() == 1, err
+}
+
 const credentialSwap = `-- publishing.CredentialSwap
 update channel set credential = $3, refresh_needed = false, updated_at = now() where id = $1 and credential = $2 and deleted_at is null`
 

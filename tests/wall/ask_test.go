@@ -202,6 +202,10 @@ func questions(db *pg.DB) map[string]question {
 			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
 			return !known, err
 		}),
+		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			found, err := tx.Disconnect(t.Context(), th.channel.ID)
+			return !found, err
+		}),
 		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
 			busy, taken, err := tx.Remember(t.Context(), "key of "+th.org.String(), []byte("hash"), 201, []byte(`[]`))
 			return !busy && !taken, err

@@ -34,6 +34,20 @@ func (m mount) channels() {
 	})
 }
 
+type channelInput struct {
+	ID string `path:"id" doc:"Channel id."`
+}
+
+func (m mount) disconnect() {
+	op := m.operation("delete-channel", http.MethodDelete, "/integrations/{id}", "Disconnect a channel and remove the posts scheduled to it; what is published stays", 404)
+	route.JSON(m.t.JSON, op, func(ctx context.Context, in *channelInput) (*namedOutput, error) {
+		if err := m.deps.Channels.Disconnect(ctx, request.Principal(ctx), in.ID); err != nil {
+			return nil, err
+		}
+		return &namedOutput{Named{in.ID}}, nil
+	})
+}
+
 // Connected says that the key works.
 type Connected struct {
 	Connected bool `json:"connected"`

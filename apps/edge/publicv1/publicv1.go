@@ -25,6 +25,7 @@ type Posts interface {
 // Channels lists the channels of the organization.
 type Channels interface {
 	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
+	Disconnect(ctx context.Context, p tenancy.Principal, channel string) error
 }
 
 // Media stores uploads.
@@ -71,6 +72,7 @@ func (a *API) Mount(t Tables, prefix string, enveloped bool) {
 	m.removeGroup()
 	m.changeStatus()
 	m.channels()
+	m.disconnect()
 	m.connected()
 	m.upload()
 	for _, r := range missing() {
@@ -103,7 +105,7 @@ func missing() []route.Route {
 		{Method: "POST", Path: "/posts/:id/request-approval"}, {Method: "GET", Path: "/posts/:id/approval"},
 		{Method: "GET", Path: "/find-slot/:id"}, {Method: "POST", Path: "/upload-from-url"},
 		{Method: "GET", Path: "/groups"}, {Method: "GET", Path: "/social/:integration"},
-		{Method: "DELETE", Path: "/integrations/:id"}, {Method: "GET", Path: "/analytics/:integration"},
+		{Method: "GET", Path: "/analytics/:integration"},
 		{Method: "GET", Path: "/connectors"}, {Method: "POST", Path: "/connectors/:id/authorize"},
 		{Method: "GET", Path: "/connectors/:id/analytics"}, {Method: "GET", Path: "/overview"},
 		{Method: "GET", Path: "/customers/:customerId/report"}, {Method: "GET", Path: "/integration-settings/:id"},
