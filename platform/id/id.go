@@ -32,6 +32,9 @@ func FromUUID[T any](u uuid.UUID) ID[T] { return ID[T]{u} }
 // UUID gives the bare value.
 func (i ID[T]) UUID() uuid.UUID { return i.u }
 
+// SetUUID is for readers of columns: it names an existing UUID, or nothing.
+func (i *ID[T]) SetUUID(u uuid.UUID) { i.u = u }
+
 // IsZero tells whether the id names nothing.
 func (i ID[T]) IsZero() bool { return i.u == uuid.Nil }
 

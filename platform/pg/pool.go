@@ -69,6 +69,10 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, share(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
 	limitConnect(pc.ConnConfig)
+	pc.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
+		uuids{}.register(c.TypeMap())
+		return nil
+	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
 	if d.pooled() {

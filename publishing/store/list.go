@@ -121,7 +121,7 @@ from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer
 
 // Whole reads what hangs on these roots, in one round trip. Parts of later occurrences come under their template's group.
 func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) (w Whole, err error) {
-	groups, templates, channels := make([]uuid.UUID, 0, len(roots)), map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
+	groups, templates, channels := make([][16]byte, 0, len(roots)), map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	for _, r := range roots {
 		channels[r.Channel.UUID()] = true
 		if r.Coming != nil {
@@ -143,8 +143,8 @@ func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing
 	return w, err
 }
 
-func keysOf(set map[uuid.UUID]bool) []uuid.UUID {
-	out := make([]uuid.UUID, 0, len(set))
+func keysOf(set map[uuid.UUID]bool) [][16]byte {
+	out := make([][16]byte, 0, len(set))
 	for k := range set {
 		out = append(out, k)
 	}
