@@ -32,13 +32,17 @@ type Client struct {
 	skew     atomic.Int64
 	mu       sync.Mutex
 	fallback map[tenancy.OrgID]*ratelimit.Window
+	asking   map[tenancy.OrgID]int // requests that wait for their organization's actor
 	moved    atomic.Int64
 	alone    atomic.Int64
+	busy     atomic.Int64
 }
+
+const busyWait = time.Second
 
 // New makes the actor host and its client. dispatch is asked by the actors; it may be set up later than the first request.
 func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) (client *Client, err error) {
-	client = &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}}
+	client = &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}, asking: map[tenancy.OrgID]int{}}
 	client.host, err = cluster.NewHost(net, cluster.Kind{Name: "org", Moved: leave{}, Shard: shard, Produce: func() actor.Actor {
 		return &organization{cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log}
 	}}, log)
@@ -59,8 +63,36 @@ func (c *Client) Locate(place func(shard int16) (address string, here bool)) { c
 // Evict stops the actors of organizations that live elsewhere by now.
 func (c *Client) Evict() { c.host.Evict() }
 
+// maxAsking is how many requests of one organization may wait for its actor; a mailbox itself has no end.
+const maxAsking = 256
+
+// queue takes a place among the requests that wait; false when there is none.
+func (c *Client) queue(organization tenancy.OrgID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking[organization] >= maxAsking {
+		return false
+	}
+	c.asking[organization]++
+	return true
+}
+
+func (c *Client) leave(organization tenancy.OrgID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking[organization]--; c.asking[organization] == 0 {
+		delete(c.asking, organization)
+	}
+}
+
 // Admit counts one request of the organization. When its actor cannot be reached within the budget, a window of this node decides, so that a dead node refuses nobody.
+// Of an organization that has too many waiting already, the next is refused at once.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
+	if !c.queue(organization) {
+		c.busy.Add(1)
+		return Admission{Limit: c.cfg.Limit, Reset: c.clock.Now().Add(busyWait), RetryAfter: busyWait}
+	}
+	defer c.leave(organization)
 	name := organization.String()
 	answer, err := c.host.Request(name, admit(), c.cfg.Budget)
 	if isMoved(answer) {
@@ -135,6 +167,9 @@ func (c *Client) Moved() int64 { return c.moved.Load() }
 
 // Alone is how often this process had to admit by itself.
 func (c *Client) Alone() int64 { return c.alone.Load() }
+
+// Busy is how many requests were refused because too many of their organization waited.
+func (c *Client) Busy() int64 { return c.busy.Load() }
 
 // Awake is how many organizations have a living actor here.
 func (c *Client) Awake() int { return c.host.Len() }

@@ -76,6 +76,48 @@ func TestAdmitCountsAWindow(t *testing.T) {
 	})
 }
 
+// stuck is a worker pool that takes no offer until it is let go.
+type stuck chan struct{}
+
+func (s stuck) Offer(tenancy.OrgID, int) { <-s }
+
+func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := make(stuck)
+		c, err := org.New(org.Config{Limit: 1000, InFlight: 1, Budget: time.Minute}, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stop(t, c)
+		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
+		c.Wake(t.Context(), mine, time.Now()) // its actor hangs in the offer
+		answers := make(chan org.Admission, 300)
+		for range cap(answers) {
+			go func() { answers <- c.Admit(t.Context(), mine) }()
+		}
+		synctest.Wait()
+		if n := len(answers); n != 44 || c.Busy() != 44 {
+			t.Errorf("%d of 300 are answered while the actor hangs; busy: %d", n, c.Busy())
+		}
+		for range len(answers) {
+			if a := <-answers; a.Allowed || a.RetryAfter != time.Second || a.Limit != 1000 {
+				t.Fatalf("%+v", a)
+			}
+		}
+		if a := c.Admit(t.Context(), other); !a.Allowed {
+			t.Errorf("another organization: %+v", a)
+		}
+		close(pool)
+		synctest.Wait()
+		if n := len(answers); n != 256 {
+			t.Errorf("%d are answered afterwards", n)
+		}
+		if a := c.Admit(t.Context(), mine); !a.Allowed || a.Remaining != 1000-257 {
+			t.Errorf("the next: %+v", a)
+		}
+	})
+}
+
 func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := start(t, org.Config{Limit: 2, InFlight: 1})

@@ -277,6 +277,9 @@ func (a *App) join(ctx context.Context) (err error) {
 	if a.actors.Address() != "" {
 		a.actors.Locate(a.member.Place)
 	}
+	if err := a.observe(); err != nil {
+		return err
+	}
 	a.health.Add("cluster", func(context.Context) error {
 		if a.member.Seen() == 0 {
 			return errors.New("no process is seen")

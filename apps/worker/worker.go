@@ -232,11 +232,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 		return false
 	}
 	lease := leaseOf(w.deps.Lease())
-	var round publishingservice.Round
-	limits, err := w.limits.open(ctx, lease, wants)
-	if err == nil {
-		round, err = w.deps.Publisher.Claim(ctx, lease, wants, limits)
-	}
+	round, err := w.take(ctx, lease, wants)
 	if err != nil {
 		w.release(held)
 		w.refuse(ctx, grants, err)
@@ -247,6 +243,19 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.tell(grants, round) // before the first of them can end: an actor counts up, then down
 	w.start(sending, round)
 	return true
+}
+
+// claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to nobody until its time is over.
+const claimTime = 5 * time.Second
+
+func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want) (publishingservice.Round, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
+	defer cancel()
+	limits, err := w.limits.open(ctx, lease, wants)
+	if err != nil {
+		return publishingservice.Round{}, err
+	}
+	return w.deps.Publisher.Claim(ctx, lease, wants, limits)
 }
 
 const refusedWait = time.Second

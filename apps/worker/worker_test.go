@@ -31,6 +31,7 @@ type world struct {
 	mu     sync.Mutex
 	due    []publishingservice.Claimed
 	hold   chan struct{}                           // sending waits for it, whatever its context says; nil = no wait
+	slow   time.Duration                           // what a claim takes, unless its context ends
 	refuse func([]publishingservice.Outcome) error // what the database says to a finish
 	stored []publishing.PostID
 	busy   int
@@ -42,7 +43,12 @@ func (w *world) Heads(context.Context, publishingservice.Lease, []publishingserv
 	return nil, nil
 }
 
-func (w *world) Claim(context.Context, publishingservice.Lease, []publishingservice.Want, publishingservice.Limits) (publishingservice.Round, error) {
+func (w *world) Claim(ctx context.Context, _ publishingservice.Lease, _ []publishingservice.Want, _ publishingservice.Limits) (publishingservice.Round, error) {
+	select {
+	case <-time.After(w.slow):
+	case <-ctx.Done():
+		return publishingservice.Round{}, ctx.Err()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := publishingservice.Round{Claimed: w.due, Next: map[tenancy.OrgID]time.Time{}}
@@ -167,6 +173,19 @@ func TestOutcomesOutlastTheDatabase(t *testing.T) {
 			t.Fatalf("%d of %d outcomes stored, %d under way", len(w.stored), len(ids), w.busy)
 		}
 		stop(t, k, time.Minute)
+	})
+}
+
+func TestWhatAStopFindsBeingClaimedIsSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{slow: 2 * time.Second}
+		k, ids := w.start(t, 20)
+		time.Sleep(time.Second)
+		stop(t, k, time.Minute)
+		if !same(w.stored, ids) || w.busy != 0 {
+			t.Fatalf("%d of %d outcomes stored, %d under way", len(w.stored), len(ids), w.busy)
+		}
 	})
 }
 

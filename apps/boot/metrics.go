@@ -1,0 +1,34 @@
+package boot
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// observe registers what an operator sees of the actors and of the processes' share of the work.
+func (a *App) observe() error {
+	counters := map[string]struct {
+		help string
+		read func() int64
+	}{
+		"crier_admissions_moved_total": {"Requests whose organization was found to live in another process by now.", a.actors.Moved},
+		"crier_admissions_alone_total": {"Requests that this process admitted by itself because the organization's actor did not answer.", a.actors.Alone},
+		"crier_admissions_busy_total":  {"Requests refused because too many of their organization waited.", a.actors.Busy},
+	}
+	for name, c := range counters {
+		if err := a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, func() float64 { return float64(c.read()) })); err != nil {
+			return err
+		}
+	}
+	gauges := map[string]struct {
+		help string
+		read func() int
+	}{
+		"crier_actors_awake":    {"Organizations with a living actor in this process.", a.actors.Awake},
+		"crier_cluster_shards":  {"Shards of the organizations that this process schedules, of 256.", func() int { return len(a.member.Lease().Shards) }},
+		"crier_cluster_members": {"Living processes that this one sees, itself among them.", a.member.Seen},
+	}
+	for name, g := range gauges {
+		if err := a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: g.help}, func() float64 { return float64(g.read()) })); err != nil {
+			return err
+		}
+	}
+	return nil
+}
