@@ -239,7 +239,7 @@ func (a *App) openServices(ctx context.Context) error {
 	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
 	publisher := publishingservice.NewPublisher(a.cfg.Publishing, deps)
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
-		Publisher: publisher, Keeper: publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry), Bucket: a.redis, Caps: registry.InFlight(),
+		Publisher: publisher, Keeper: publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(), Caps: registry.InFlight(),
 		Lease: func() cluster.Lease {
 			if a.member == nil {
 				return cluster.Lease{}
@@ -255,6 +255,14 @@ func (a *App) openServices(ctx context.Context) error {
 		Limiter: a.actors, Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
 	return err
+}
+
+// bucket is what the processes share; a Redis inside the process is not shared.
+func (a *App) bucket() worker.Bucket {
+	if a.cfg.RedisURL == "" {
+		return nil
+	}
+	return a.redis
 }
 
 func (a *App) closeServices(ctx context.Context) error {

@@ -148,10 +148,10 @@ func (x *limit) free() int {
 	return max(0, x.cap-x.busy)
 }
 
-// take asks the bucket, and while that cannot be asked, allows this process the part of the rate that its shards are of all. Only open calls it.
+// take asks the bucket, and when there is none or it cannot be asked, allows this process the part of the rate that its shards are of all. Only open calls it.
 func (l *limits) take(ctx context.Context, name string, x *limit, n, shards int) (got int, wait time.Duration) {
 	now := l.clock.Now()
-	if !now.Before(l.away) {
+	if l.bucket != nil && !now.Before(l.away) {
 		ctx, cancel := context.WithTimeout(ctx, bucketBudget)
 		defer cancel()
 		got, wait, err := l.bucket.Take(ctx, name, x.rate.Posts, x.rate.Per, n)

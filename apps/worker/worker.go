@@ -21,7 +21,7 @@ type Config struct {
 	InFlight int           `env:"MAX_IN_FLIGHT, default=2048" doc:"Posts that one process sends at the same time."`
 	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
 	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
-	Rates    Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without Redis each process keeps to its part."`
+	Rates    Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without it each process keeps to its part."`
 }
 
 // Actors is how the worker tells organizations' actors what came of their offers.
@@ -56,7 +56,7 @@ type Deps struct {
 	Keeper    Keeper
 	Actors    Actors
 	Lease     func() cluster.Lease
-	Bucket    Bucket
+	Bucket    Bucket         // nil when the processes share none
 	Caps      map[string]int // by platform, how many posts this process sends at the same time
 	Clock     clock.Clock
 	Log       *slog.Logger
