@@ -274,14 +274,14 @@ func (m *Member) hold(mine []clusterstore.Shard, v *view) {
 	}
 }
 
-// bury forgets processes that are proved gone: their lease is over, nobody holds their lock, and nothing listens at their address any more.
+// bury forgets processes that are proved gone: their lease is over, nobody holds their lock, and at their address nothing listens any more, or another process does.
 // A process that is only stopped still accepts; a lock alone may have gone with a restart of Postgres.
 func (m *Member) bury(ctx context.Context, nodes []clusterstore.Node) {
 	for _, n := range nodes {
 		if n.Alive || n.Address == "" || m.deps.Refuses == nil {
 			continue
 		}
-		if locked, err := m.store.Locked(ctx, n.ID); err != nil || locked || !m.deps.Refuses(ctx, n.Address) {
+		if locked, err := m.store.Locked(ctx, n.ID); err != nil || locked || !succeeded(n, nodes) && !m.deps.Refuses(ctx, n.Address) {
 			continue
 		}
 		if err := m.store.Bury(ctx, n.ID); err != nil {
@@ -290,6 +290,11 @@ func (m *Member) bury(ctx context.Context, nodes []clusterstore.Node) {
 		}
 		m.deps.Log.Info("a process is gone", "node", n.ID, "address", n.Address)
 	}
+}
+
+// succeeded tells whether a living process has the address by now.
+func succeeded(gone clusterstore.Node, nodes []clusterstore.Node) bool {
+	return slices.ContainsFunc(nodes, func(n clusterstore.Node) bool { return n.Alive && n.Address == gone.Address && n.ID != gone.ID })
 }
 
 // Release gives every shard to the others, at once; the process stays a member for what it has under way.

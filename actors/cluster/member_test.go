@@ -156,3 +156,37 @@ func query(t *testing.T, db *pg.DB, into any, sql string, args ...any) {
 		t.Fatal(err)
 	}
 }
+
+func TestOnlyAProcessThatIsProvedGoneIsBuried(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	const refused, reused, stopped, locked = "0190f3a0-0000-7000-8000-000000000001", "0190f3a0-0000-7000-8000-000000000002", "0190f3a0-0000-7000-8000-000000000003", "0190f3a0-0000-7000-8000-000000000004"
+	for id, address := range map[string]string{refused: "closed", locked: "closed", stopped: "accepts", reused: "mine"} {
+		exec(t, db, `insert into node (id, home, address, roles, expires_at) values ($1, gen_random_uuid(), $2, '{worker}', now() - interval '1 minute')`, id, address)
+	}
+	holder, err := db.Direct(t.Context(), pg.Clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = holder.Close(context.Background()) }()
+	if _, err := holder.Exec(t.Context(), `select pg_advisory_lock(hashtextextended('crier node ' || $1::text, 0))`, locked); err != nil {
+		t.Fatal(err)
+	}
+	m, err := cluster.Join(t.Context(), quick, "mine", cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler), Refuses: func(_ context.Context, address string) bool {
+		return address == "closed"
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave(t, m)
+	var left []string
+	eventually(t, "what is gone is buried", func() bool {
+		err := db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `select array_agg(id::text order by id) from node where id <> $1`, m.ID).Scan(&left)
+		})
+		return err == nil && len(left) <= 2
+	})
+	if len(left) != 2 || left[0] != stopped || left[1] != locked {
+		t.Errorf("left are %v", left)
+	}
+}

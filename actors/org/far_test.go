@@ -5,7 +5,17 @@
 package org_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"log/slog"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,5 +118,94 @@ func TestAProcessThatIsGoneHoldsNobodyUp(t *testing.T) {
 	}
 	if c.Alone() != 3 {
 		t.Fatal("it did not admit by itself")
+	}
+}
+
+func TestProcessesKnowEachOtherByCertificates(t *testing.T) {
+	t.Parallel()
+	ours, theirs := authority(t), authority(t)
+	secure := func(a issuer) cluster.Config {
+		cfg := cluster.Config{Listen: "127.0.0.1:0"}
+		cfg.Cert, cfg.Key, cfg.CA = a.issue(t)
+		return cfg
+	}
+	processes := map[string]*org.Client{}
+	for name, cfg := range map[string]cluster.Config{"home": secure(ours), "friend": secure(ours), "stranger": secure(theirs), "plain": {Listen: "127.0.0.1:0"}} {
+		c, err := org.New(org.Config{Limit: 9, InFlight: 1, Budget: time.Second}, cfg, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stop(t, c) })
+		processes[name] = c
+	}
+	for name, c := range processes {
+		c.Locate(func(int16) (string, bool) { return processes["home"].Address(), name == "home" })
+	}
+	mine := id.New[tenancy.OrgTag]()
+	for _, name := range []string{"stranger", "plain"} {
+		if c := processes[name]; !c.Admit(t.Context(), mine).Allowed || c.Alone() != 1 || processes["home"].Awake() != 0 {
+			t.Errorf("%s reached the actor", name)
+		}
+	}
+	if c := processes["friend"]; !c.Admit(t.Context(), mine).Allowed || c.Alone() != 0 || processes["home"].Awake() != 1 {
+		t.Error("a process with a certificate did not reach the actor")
+	}
+}
+
+// issuer signs the certificates of processes.
+type issuer struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	file string
+}
+
+func authority(t *testing.T) issuer {
+	t.Helper()
+	a := issuer{file: filepath.Join(t.TempDir(), "ca.pem")}
+	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
+	var raw []byte
+	a.key, raw = sign(t, a.cert, nil, nil)
+	write(t, a.file, "CERTIFICATE", raw)
+	return a
+}
+
+// issue writes a certificate for loopback, its key and the authority's certificate.
+func (a issuer) issue(t *testing.T) (cert, key, ca string) {
+	t.Helper()
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	private, raw := sign(t, &x509.Certificate{
+		SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
+	}, a.cert, a.key)
+	write(t, cert, "CERTIFICATE", raw)
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, key, "PRIVATE KEY", secret)
+	return cert, key, a.file
+}
+
+func sign(t *testing.T, cert, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if parent == nil {
+		parent, by = cert, key
+	}
+	raw, err := x509.CreateCertificate(rand.Reader, cert, parent, key.Public(), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, raw
+}
+
+func write(t *testing.T, path, kind string, raw []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
