@@ -53,13 +53,17 @@ const held = `select s.shard from shard s
 
 const leased = `held as (` + held + `)`
 
-// What is due of each organization ($4, with its permits in $5): the first post of each free channel, but not of the platforms in $6.
+// The first post of every free channel of the organizations ($4), with the time from which it may be claimed. Each organization may have as many as its permits ($5).
 const heads = `
-  select x.* from unnest($4::uuid[], $5::int[]) w(org, permits) cross join lateral (
-    select q.channel_id, q.connector, h.id as post_id, h.due from channel_queue q ` + headOf + `
-    where q.org_id = w.org and q.shard = any(array(` + held + `)) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
-      and q.connector <> all($6::text[]) and h.due <= now() and (h.not_before is null or h.not_before <= now())
-    order by h.due, q.channel_id limit w.permits) x`
+  select w.org, w.permits, q.channel_id, q.connector, h.id as post_id, h.due, greatest(h.due, h.not_before, q.not_before) as at
+  from unnest($4::uuid[], $5::int[]) w(org, permits) join channel_queue q on q.org_id = w.org ` + headOf + `
+  where q.shard = any(array(` + held + `)) and not q.parked and not q.paused`
+
+// Those of them ("free") that an organization may have now, the earliest first, but none of the platforms in $6.
+const dueHeads = `
+  select org, channel_id, connector, post_id, due from (
+    select *, row_number() over (partition by org order by due, channel_id) as turn from free where at <= now() and connector <> all($6::text[])) f
+  where turn <= permits`
 
 // In what looks a post up by its id, "(state = ...) is true" keeps the planner off the small indexes over states, which it would otherwise read whole for each.
 
@@ -67,7 +71,8 @@ const heads = `
 // The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
 // Platforms with a limit ($10) give so many heads ($11), the earliest; one with nothing left takes no organization's permits away.
 const claim = `-- publishing.Claim
-with head as materialized (` + heads + `
+with free as materialized (` + heads + `
+), head as (` + dueHeads + `
 ), allowed as (
   select h.channel_id, h.post_id from (select *, row_number() over (partition by connector order by due, channel_id) as nth from head) h
   left join unnest($10::text[], $11::int[]) l(connector, most) using (connector) where l.most is null or h.nth <= l.most
@@ -96,15 +101,11 @@ with head as materialized (` + heads + `
 ), told as (
   insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken
 )
-select org_id, id, channel_id, connector, claim_token, attempt, due from taken`
-
-const nextDue = `-- publishing.NextDue
-with ` + leased + `
-select q.org_id, min(greatest(h.due, h.not_before, q.not_before)) filter (where q.connector <> all($5) or greatest(h.due, h.not_before, q.not_before) > now()), now(),
-  array(select distinct c from unnest(array_agg(q.connector) filter (where q.connector = any($5) and greatest(h.due, h.not_before, q.not_before) <= now())) c)
-from channel_queue q join held on held.shard = q.shard ` + headOf + `
-where q.org_id = any($4) and not q.parked and not q.paused
-group by q.org_id`
+select org_id, id, channel_id, connector, claim_token, attempt, due, null::timestamptz, null::text[] from taken
+union all
+select org, null, null, null, null, null, now(), min(at) filter (where connector <> all($6) or at > now()),
+  array(select distinct c from unnest(array_agg(connector) filter (where connector = any($6) and at <= now())) c)
+from free where not exists (select from taken t where t.id = free.post_id) group by org`
 
 // Round is what a claim brought.
 type Round struct {
@@ -120,20 +121,14 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits,
 	names, most, spent := limits.columns()
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		r = Round{Next: map[tenancy.OrgID]time.Time{}, Held: map[tenancy.OrgID][]string{}}
-		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, spent, l.maxEpoch(), hold.Milliseconds(), node, names, most).Query(func(rows pgx.Rows) (err error) {
-			r.Claimed, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c Claimed, err error) {
-				err = row.Scan(&c.Org, &c.Post, &c.Channel, &c.Connector, &c.Token, &c.Attempt, &c.Due)
-				return c, err
-			})
-			return err
-		})
-		b.Queue(nextDue, l.Shards, l.epochs(), l.Holder, orgs, spent).Query(r.collectNext)
+		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, spent, l.maxEpoch(), hold.Milliseconds(), node, names, most).Query(r.collect)
 	})
 	return r, err
 }
 
 const headCount = `-- publishing.HeadCount
-select connector, count(*) from (` + heads + `) h where connector = any($7) group by connector`
+with free as materialized (` + heads + `)
+select connector, count(*) from (` + dueHeads + `) h where connector = any($7) group by connector`
 
 // Heads counts what a claim would take of some platforms if they had no limit.
 func (s *Store) Heads(ctx context.Context, l Lease, wants []Want, platforms []string) (n map[string]int, err error) {
@@ -158,20 +153,28 @@ func columns(wants []Want) (orgs [][16]byte, permits []int32) {
 	return orgs, permits
 }
 
-func (r *Round) collectNext(rows pgx.Rows) error {
+// collect reads what was claimed, and after that a row without a post for each organization that has more.
+func (r *Round) collect(rows pgx.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
-		var org tenancy.OrgID
+		var c Claimed
+		var name *string
+		var attempt *int
 		var at *time.Time
 		var held []string
-		if err := rows.Scan(&org, &at, &r.Now, &held); err != nil {
+		if err := rows.Scan(&c.Org, &c.Post, &c.Channel, &name, &c.Token, &attempt, &c.Due, &at, &held); err != nil {
 			return err
 		}
-		if at != nil {
-			r.Next[org] = *at
+		if !c.Post.IsZero() {
+			c.Connector, c.Attempt = *name, *attempt
+			r.Claimed = append(r.Claimed, c)
+			continue
+		}
+		if r.Now = c.Due; at != nil {
+			r.Next[c.Org] = *at
 		}
 		if len(held) > 0 {
-			r.Held[org] = held
+			r.Held[c.Org] = held
 		}
 	}
 	return rows.Err()
