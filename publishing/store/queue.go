@@ -94,12 +94,13 @@ with free as materialized (` + heads + `
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
   from taken t where q.channel_id = t.channel_id
 ), written as (
-  insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision)
-  select t.org_id, t.id, t.group_id, a.id, a.position, t.republish, date_trunc('milliseconds', now()) + a.position * interval '1 millisecond', t.revision
+  insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by)
+  select t.org_id, t.id, t.group_id, a.id, a.position, t.republish, date_trunc('milliseconds', now()) + a.position * interval '1 millisecond', t.revision,
+    now(), case when t.attempt = 1 then $9 end
   from taken t join part a on a.org_id = t.org_id and a.post_id = t.id
   on conflict on constraint publication_once do nothing
 ), told as (
-  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken
+  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken where attempt > 1
 )
 select org_id, id, channel_id, connector, claim_token, attempt, due, null::timestamptz, null::text[] from taken
 union all

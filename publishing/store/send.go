@@ -181,9 +181,9 @@ with m as (
     and not exists (select 1 from channel_queue q where q.channel_id = p.channel_id and q.paused)
   returning p.org_id, p.id, m.pub, m.token
 ), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = m.id
+  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = m.id and x.marked_at is not null
 )
-update publication x set phase = 'committing' from mine where x.id = mine.pub and x.post_id = mine.id and x.phase = 'preparing' returning mine.token`
+update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6) from mine where x.id = mine.pub and x.post_id = mine.id and x.phase = 'preparing' returning mine.token`
 
 // Mark names the call that a claim is about to make.
 type Mark struct {
@@ -226,16 +226,14 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 // That a part is out is stored whoever tells it and whatever became of the claim; the claim only decides whether the next part may go.
 const partDone = `-- publishing.PartDone
 with done as (
-  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now() where id = $3 and post_id = $1 and phase <> 'done'
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'sent', $8, 'part ' || $9::int from post where id = $1
+  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now(), sent_by = $8 where id = $3 and post_id = $1 and phase <> 'done'
 )
 update post set phase = 'preparing', call_ended = false, failing_since = null, claim_until = now() + $7 * interval '1 millisecond'
 where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null`
 
 // PartDone stores a published part that has successors; false means that no further part may be sent.
 func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid.UUID, x Publication, hold time.Duration, node string) (bool, error) {
-	return s.clockRow(ctx, partDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node, x.Position+1)
+	return s.clockRow(ctx, partDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node)
 }
 
 const commitUnmark = `-- publishing.CommitUnmark
