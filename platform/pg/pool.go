@@ -92,7 +92,9 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 // byIndex is how the scheduler's few large statements are planned: once, since planning a claim costs more than carrying it out, and from the
 // ids at hand to everything else by index. Statistics of a quiet hour say that nothing is on its way and that scanning is cheap; a burst then pays for it.
 func byIndex() map[string]string {
-	return map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "jit": "off"}
+	return map[string]string{
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+	}
 }
 
 // limitConnect bounds connecting, unless the address does so itself.

@@ -64,8 +64,8 @@ with o as (
     phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
     release_id = case when o.result in ('published', 'resume') then o.release_id end, release_url = case when o.result in ('published', 'resume') then o.release_url end,
     ref = case when o.result in ('published', 'resume') then o.ref::jsonb end, done_at = case when o.result in ('published', 'resume') then now() end,
-    sent_by = case when o.result in ('published', 'resume') and l.was = 'PUBLISHING' then $15 end
-  from o left join locked l on l.post = o.post and l.token = o.token where x.id = o.pub and x.post_id = o.post and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
+    sent_by = case when o.result in ('published', 'resume') then (select $15 from post p where p.id = o.post and p.claim_token = o.token and (p.state = 'PUBLISHING') is true) end
+  from o where x.id = o.pub and x.post_id = o.post and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
     select 1 from post p where p.id = o.post and p.claim_token = o.token and p.state in ('PUBLISHING', 'UNKNOWN')))
   returning x.id, x.position, x.sent_by
 ), upd as (
@@ -101,9 +101,9 @@ with o as (
     and (upd.state = 'PUBLISHED' and f.after_post = upd.id or upd.state = 'ERROR')
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, upd.id, e.event, $15, coalesce(nullif(code, ''), reason, 'part ' || pub.position + 1) from upd left join pub on pub.id = upd.pub cross join lateral (select
-    case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end) e(event)
-  where pub.sent_by is null
+  select org_id, id, case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15,
+    coalesce(nullif(code, ''), reason, (select 'part ' || x.position + 1 from publication x where x.id = upd.pub and x.post_id = upd.id))
+  from upd where upd.pub is null or upd.pub <> all(array(select id from pub where sent_by is not null))
 )
 select org_id, id, state, coalesce(due, now()) from upd`
 

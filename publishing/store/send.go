@@ -61,19 +61,20 @@ type Work struct {
 const workPosts = `-- publishing.WorkPosts
 select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential
-from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id where p.id = any($1)`
+from unnest($1::uuid[]) want(id) join post p on p.id = want.id join channel c on c.org_id = p.org_id and c.id = p.channel_id`
 
 const workPublications = `-- publishing.WorkPublications
 select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
-from post p join publication x on x.org_id = p.org_id and x.group_id = p.group_id
+from unnest($1::uuid[]) want(id) join post p on p.id = want.id join publication x on x.org_id = p.org_id and x.group_id = p.group_id
 left join part a on a.org_id = x.org_id and a.id = x.part_id and x.post_id = p.id
-where p.id = any($1) and x.number = p.republish and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.org_id = p.org_id and y.post_id = p.id))
+where x.number = p.republish and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.org_id = p.org_id and y.post_id = p.id))
 order by p.id, x.position, x.number`
 
 const workMedia = `-- publishing.WorkMedia
 select t.part_id, t.alt, ` + mediaColumns + `
-from part a join attachment t on t.org_id = a.org_id and t.part_id = a.id join media m on m.org_id = t.org_id and m.id = t.media_id
-where a.post_id = any($1) order by t.part_id, t.position`
+from unnest($1::uuid[]) want(id) join post p on p.id = want.id join part a on a.org_id = p.org_id and a.post_id = p.id
+join attachment t on t.org_id = a.org_id and t.part_id = a.id join media m on m.org_id = t.org_id and m.id = t.media_id
+order by t.part_id, t.position`
 
 // Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
 func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
