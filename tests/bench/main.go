@@ -34,7 +34,7 @@ type bench struct {
 
 func benches() []bench {
 	return []bench{
-		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle}, {"growth", growth},
+		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"fairness", fairness}, {"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle}, {"growth", growth},
 	}
 }
 

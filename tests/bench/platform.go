@@ -27,7 +27,8 @@ type platform struct {
 // seen is what came in during one measurement.
 type seen struct {
 	late       []time.Duration
-	last       map[string]int // number of a channel's last post
+	last       map[string]int       // number of a channel's last post
+	ends       map[string]time.Time // and when it came
 	keys       map[string]bool
 	twice      int
 	outOfOrder int
@@ -52,7 +53,7 @@ func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency.Store(int64(latency))
-	p.seen = &seen{last: map[string]int{}, keys: map[string]bool{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]bool{}}
 }
 
 func (p *platform) count() int {
@@ -66,7 +67,7 @@ func (p *platform) end() *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
-	p.seen = &seen{last: map[string]int{}, keys: map[string]bool{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]bool{}}
 	return s
 }
 
@@ -139,7 +140,7 @@ func (p *platform) note(text, key string) (int, error) {
 	if number != s.last[channel]+1 {
 		s.outOfOrder++
 	}
-	s.keys[key], s.last[channel] = true, number
+	s.keys[key], s.last[channel], s.ends[channel] = true, number, at
 	if len(s.late) == 0 {
 		s.first = at
 	}

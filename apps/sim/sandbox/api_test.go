@@ -99,6 +99,10 @@ func TestGradeC(t *testing.T) {
 	if list := r.want(200, "GET", "/api/posts?account=me&limit=1&since="+two.text("createdAt"), tok, "").body["posts"].([]any); len(list) != 1 {
 		t.Errorf("since and limit gave %v", list)
 	}
+	if list := r.want(200, "GET", "/api/posts?account=me&before="+two.text("id"), tok, "").body["posts"].([]any); len(list) != 1 || list[0].(map[string]any)["id"] != one.text("id") {
+		t.Errorf("before gave %v", list)
+	}
+	r.want(422, "GET", "/api/posts?account=me&before="+two.text("id"), other, "")
 	if list := r.want(200, "GET", "/api/posts?account=me", other, "").body["posts"].([]any); len(list) != 0 {
 		t.Errorf("another account read %v", list)
 	}

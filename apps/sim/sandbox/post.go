@@ -174,7 +174,7 @@ type postView struct {
 }
 
 func (p *Platform) listPosts(c *call) (answer, error) {
-	q, err := query(c.r, "account", "since", "limit")
+	q, err := query(c.r, "account", "since", "before", "limit")
 	if err != nil {
 		return answer{}, err
 	}
@@ -196,9 +196,20 @@ func (p *Platform) listPosts(c *call) (answer, error) {
 			return answer{}, refuse(422, "bad_limit", "limit must be 1 to %d.", maxPage)
 		}
 	}
-	_, recs, err := p.load(limit, func(e *entry) bool { return e.account == c.account && !e.at.Before(since) })
+	before := q.Get("before")
+	older := before == ""
+	_, recs, err := p.load(limit, func(e *entry) bool {
+		if !older {
+			older = e.account == c.account && e.id.String() == before
+			return false
+		}
+		return e.account == c.account && !e.at.Before(since)
+	})
 	if err != nil {
 		return answer{}, err
+	}
+	if !older {
+		return answer{}, refuse(422, "bad_before", "before must be the id of a post of this account.")
 	}
 	views := []postView{}
 	for _, r := range recs {

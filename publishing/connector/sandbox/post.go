@@ -15,7 +15,8 @@ import (
 
 const (
 	poll   = 2 * time.Second // while the platform processes a medium
-	page   = 100             // the most posts that the platform lists
+	page   = 100             // the most posts that the platform lists at once
+	pages  = 20              // that are read back; further back nobody looks
 	margin = time.Minute     // how far the platform's clock may be behind ours
 )
 
@@ -193,23 +194,26 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	if err != nil {
 		return connector.Verdict{}, err
 	}
-	q := url.Values{"account": {"me"}, "limit": {strconv.Itoa(page)}, "since": {item.Committing.Add(-margin).Format(time.RFC3339Nano)}}
-	var list struct {
-		Posts []listed `json:"posts"`
-	}
-	if err := cl.get(ctx, "/api/posts?"+q.Encode(), &list); err != nil {
-		return connector.Verdict{}, err
-	}
 	want := write(s.Account.Grade, item, h)
-	for _, p := range list.Posts {
-		if p.is(want) {
-			return connector.Verdict{Outcome: connector.Published, Ref: connector.Ref{ID: p.made.ID, URL: p.URL}}, nil
+	q := url.Values{"account": {"me"}, "limit": {strconv.Itoa(page)}, "since": {item.Committing.Add(-margin).Format(time.RFC3339Nano)}}
+	for range pages {
+		var list struct {
+			Posts []listed `json:"posts"`
 		}
+		if err := cl.get(ctx, "/api/posts?"+q.Encode(), &list); err != nil {
+			return connector.Verdict{}, err
+		}
+		for _, p := range list.Posts {
+			if p.is(want) {
+				return connector.Verdict{Outcome: connector.Published, Ref: connector.Ref{ID: p.made.ID, URL: p.URL}}, nil
+			}
+		}
+		if len(list.Posts) < page {
+			return connector.Verdict{Outcome: connector.NotPublished}, nil
+		}
+		q.Set("before", list.Posts[page-1].made.ID)
 	}
-	if len(list.Posts) >= page {
-		return connector.Verdict{Outcome: connector.CannotTell}, nil // the platform lists no further back
-	}
-	return connector.Verdict{Outcome: connector.NotPublished}, nil
+	return connector.Verdict{Outcome: connector.CannotTell}, nil
 }
 
 // is compares what the publication is known by: its key on grade A, its marker elsewhere.

@@ -312,21 +312,29 @@ func TestValidateKnowsTheAccountAndThePlatform(t *testing.T) {
 	}
 }
 
-// An old post of another time must not be taken for this one, and a crowded account gives no proof.
+// An old post of another time must not be taken for this one, and one that others came after is still found.
 func TestReconcileOfACrowdedAccount(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	s := w.session(t, w.form("C"))
-	lost := item("lost in the crowd")
+	lost, found := item("lost in the crowd"), item("found in the crowd")
 	lost.Committing = s.Clock.Now()
-	for range 100 {
+	found.Committing = lost.Committing
+	if _, err := conformance.Publish(t.Context(), w.connector(), s, found); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 200 {
+		if n == 99 || n == 199 { // exactly one page, and two
+			if v, err := w.connector().Reconcile(t.Context(), s, lost); err != nil || v.Outcome != connector.NotPublished {
+				t.Errorf("what is not there among %d: %+v, %v", n+1, v, err)
+			}
+		}
 		if _, err := conformance.Publish(t.Context(), w.connector(), s, item("crowd")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	v, err := w.connector().Reconcile(t.Context(), s, lost)
-	if err != nil || v.Outcome != connector.CannotTell {
-		t.Errorf("got %+v, %v", v, err)
+	if v, err := w.connector().Reconcile(t.Context(), s, found); err != nil || v.Outcome != connector.Published {
+		t.Errorf("what is there: %+v, %v", v, err)
 	}
 }
 
