@@ -16,14 +16,16 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"time"
 )
 
 // options scale the benchmarks.
 type options struct {
 	posts, organizations int
 	seconds              int
-	settings             []string // more of the service's, NAME=value
-	profile              string   // file
+	ahead                time.Duration // how long before their time posts are booked by the API, at least
+	settings             []string      // more of the service's, NAME=value
+	profile              string        // file
 }
 
 // bench is one benchmark by its name.
@@ -34,7 +36,7 @@ type bench struct {
 
 func benches() []bench {
 	return []bench{
-		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"fairness", fairness}, {"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle}, {"growth", growth},
+		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"fairness", fairness}, {"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle}, {"failover", failover}, {"growth", growth},
 	}
 }
 
@@ -43,6 +45,7 @@ func main() {
 	flag.IntVar(&opts.posts, "posts", 100_000, "posts of due_burst")
 	flag.IntVar(&opts.organizations, "orgs", 10_000, "organizations of due_burst; idle has ten times as many")
 	flag.IntVar(&opts.seconds, "seconds", 60, "length of what is measured over time")
+	flag.DurationVar(&opts.ahead, "ahead", 3*time.Minute, "how long before their time posts are booked by the API, at least")
 	flag.Func("set", "NAME=value for the service; may be repeated", func(v string) error {
 		opts.settings = append(opts.settings, v)
 		return nil

@@ -29,10 +29,17 @@ type seen struct {
 	late       []time.Duration
 	last       map[string]int       // number of a channel's last post
 	ends       map[string]time.Time // and when it came
-	keys       map[string]bool
+	keys       map[string]int       // number of the post that each made, from 1
+	posts      []stored
 	twice      int
 	outOfOrder int
 	first, end time.Time
+}
+
+// stored is one post, to be read back.
+type stored struct {
+	key string
+	at  time.Time
 }
 
 func listen(ctx context.Context) (*platform, error) {
@@ -53,7 +60,7 @@ func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency.Store(int64(latency))
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]bool{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]int{}}
 }
 
 func (p *platform) count() int {
@@ -67,7 +74,7 @@ func (p *platform) end() *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]bool{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]int{}}
 	return s
 }
 
@@ -103,6 +110,9 @@ func (p *platform) talk(c net.Conn) {
 
 func (p *platform) answer(req *http.Request, body []byte) (status int, out string) {
 	var in struct{ Text, Key, Marker string }
+	if req.Method == http.MethodGet && req.URL.Path == "/api/posts" {
+		return http.StatusOK, p.list(req.URL.Query())
+	}
 	if req.Method != http.MethodPost || req.URL.Path != "/api/posts" {
 		return http.StatusNotFound, `{"error":{"code":"not_found","message":"only posts are taken here"}}`
 	}
@@ -134,13 +144,17 @@ func (p *platform) note(text, key string) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
-	if s.keys[key] {
-		s.twice++
+	if n := s.keys[key]; n > 0 && key != "" {
+		return n, nil // the first post once more, as an account of grade A has it
 	}
-	if number != s.last[channel]+1 {
+	switch last := s.last[channel]; {
+	case number <= last:
+		s.twice++
+	case number != last+1:
 		s.outOfOrder++
 	}
-	s.keys[key], s.last[channel], s.ends[channel] = true, number, at
+	s.posts = append(s.posts, stored{key, at})
+	s.keys[key], s.last[channel], s.ends[channel] = len(s.posts), number, at
 	if len(s.late) == 0 {
 		s.first = at
 	}

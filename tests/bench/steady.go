@@ -12,8 +12,7 @@ import (
 )
 
 const (
-	steadyRate = 500             // posts a second
-	booked     = 3 * time.Minute // from the last booking to the first post, at least
+	steadyRate = 500 // posts a second
 	bookers    = 16
 )
 
@@ -30,7 +29,7 @@ func steady(ctx context.Context, r *rig) error {
 		if err != nil {
 			return errors.Join(err, n.stop())
 		}
-		due := now().Add(booked + time.Duration(count/150)*time.Second).Truncate(time.Second)
+		due := now().Add(r.opts.ahead + time.Duration(count/150)*time.Second).Truncate(time.Second)
 		at := func(i int) time.Time {
 			return due.Add(time.Duration(i) * time.Second / steadyRate).Truncate(time.Millisecond)
 		}
