@@ -18,6 +18,7 @@ import (
 	"crier/actors/org"
 	"crier/actors/ratelimit"
 	"crier/platform/clock"
+	"crier/platform/id"
 	"crier/tenancy"
 )
 
@@ -179,45 +180,67 @@ type idler struct{}
 
 func (idler) Offer(tenancy.OrgID, int) {}
 
-// admitting measures the rate limiter through its actor; the floor is the same window behind a mutex.
+// admitting measures the rate limiter through the organization's actor, in this process and in another; the floor is the same window behind a mutex.
 func admitting(ctx context.Context, r *rig) error {
-	span := time.Duration(r.opts.seconds) * time.Second / 12
-	const limit = 1 << 40
-	c, err := org.New(org.Config{Limit: limit, InFlight: 1, Budget: time.Second}, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), idler{})
+	all := make([]tenancy.OrgID, 64)
+	for i := range all {
+		all[i] = id.New[tenancy.OrgTag]()
+	}
+	here, err := admitter(cluster.Config{})
 	if err != nil {
 		return err
 	}
-	all := make([]tenancy.OrgID, 64)
-	for i := range all {
-		all[i] = tenancy.OrgID{}
-		if err := all[i].UnmarshalText([]byte(uuid.NewString())); err != nil {
-			return err
-		}
+	near, err := admitter(cluster.Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		return err
 	}
-	for _, users := range []int{1, 64} {
-		ours, err := drive(users, lasting(span), func(i int) error {
-			if a := c.Admit(ctx, all[i%len(all)]); !a.Allowed {
-				return fmt.Errorf("refused: %+v", a)
+	far, err := admitter(cluster.Config{Listen: "127.0.0.1:0"})
+	if err != nil {
+		return err
+	}
+	near.Locate(func(int16) (string, bool) { return far.Address(), false })
+	far.Locate(func(int16) (string, bool) { return far.Address(), true })
+	for where, c := range map[string]*org.Client{"local": here, "another process": near} {
+		for _, users := range []int{1, 64} {
+			if err := r.admitting(ctx, where, c, all, users); err != nil {
+				return err
 			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		var mu sync.Mutex
-		windows := make([]ratelimit.Window, len(all))
-		floor, err := drive(users, lasting(span), func(i int) error {
-			mu.Lock()
-			defer mu.Unlock()
-			windows[i%len(all)].Take(now(), limit)
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		if err := r.emit(m{"bench": "admit", "where": "local", "callers": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Us": float64(ours.p50.Nanoseconds()) / 1000, "p99Us": float64(ours.p99.Nanoseconds()) / 1000}); err != nil {
-			return err
 		}
 	}
-	return c.Close(ctx)
+	return errors.Join(here.Close(ctx), near.Close(ctx), far.Close(ctx))
+}
+
+const admitLimit = 1 << 40
+
+func admitter(net cluster.Config) (*org.Client, error) {
+	return org.New(org.Config{Limit: admitLimit, InFlight: 1, Budget: time.Second}, net, clock.System{}, slog.New(slog.DiscardHandler), idler{})
+}
+
+func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []tenancy.OrgID, users int) error {
+	span := time.Duration(r.opts.seconds) * time.Second / 12
+	alone := c.Alone()
+	ours, err := drive(users, lasting(span), func(i int) error {
+		if a := c.Admit(ctx, all[i%len(all)]); !a.Allowed {
+			return fmt.Errorf("refused: %+v", a)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	windows := make([]ratelimit.Window, len(all))
+	floor, err := drive(users, lasting(span), func(i int) error {
+		mu.Lock()
+		defer mu.Unlock()
+		windows[i%len(all)].Take(now(), admitLimit)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.emit(m{
+		"bench": "admit", "where": where, "callers": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate,
+		"p50Us": float64(ours.p50.Nanoseconds()) / 1000, "p99Us": float64(ours.p99.Nanoseconds()) / 1000, "unanswered": c.Alone() - alone,
+	})
 }
