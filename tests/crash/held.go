@@ -65,7 +65,7 @@ func (b beyond) part(posts map[int]*story) {
 		case p.stopped.IsZero():
 			p.removed, p.stopped = true, f.at.Add(settleFor)
 		}
-		p.going = true
+		p.going, p.left = true, true
 	}
 }
 

@@ -82,6 +82,7 @@ type story struct {
 	stored         time.Time // its time in the database at the end
 	first          time.Time // the earliest time that it was ever asked for
 	going          bool      // somebody asked for its end
+	left           bool      // with its channel
 	removed        bool      // and had it confirmed
 	tries          []string  // keys of the requests of which one try was not answered for certain
 	open           map[string]line
@@ -254,7 +255,7 @@ func (p *story) end(v *verdict, live bool) {
 	switch {
 	case !p.created && !out:
 		v.find(&v.Lost, "post %d: its request was never answered", p.n)
-	case p.removed && (p.touched && p.state != "GONE" || p.state == "QUEUE" || p.state == "PUBLISHING" || p.state == "UNKNOWN"):
+	case p.removed && (!p.left && p.state != "GONE" || p.state == "QUEUE" || p.state == "PUBLISHING" || p.state == "UNKNOWN"):
 		v.find(&v.LeftBehind, "post %d is %q, it was deleted", p.n, p.state)
 	case p.state == "PUBLISHED" && !live:
 		v.find(&v.FalsePublished, "post %d is PUBLISHED, the platform does not have it", p.n)

@@ -91,7 +91,10 @@ func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
 		"sent as a draft":      {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
 		"a draft":              {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), nil, verdict{}},
 		"queued by a lost try": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), did(1, doSchedule, 1, 0), did(1, doSchedule, 12, 409)[1], ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
-		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 9, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
+		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 10, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
+		"still there":          {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "QUEUE", "")), nil, verdict{LeftBehind: 1}},
+		"deleted with a group": {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), nil, verdict{}},
+		"sent though deleted":  {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), []string{one}, verdict{SentAfterStop: 1}},
 		"a time of its own":    {join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), []string{one}, verdict{DueMoved: 1}},
 		"an answer with 500":   {join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")), []string{one}, verdict{Errors500: 1}},
 		"in order after all":   {join(booked(1, "A", 11), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
@@ -100,7 +103,7 @@ func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			got := judge(c.lines, live(t, "account", 10, c.texts...))
-			c.want.Suite, c.want.Posts, c.want.findings = got.Suite, got.Posts, got.findings
+			c.want.Suite, c.want.Posts, c.want.Met, c.want.findings = got.Suite, got.Posts, got.Met, got.findings
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("%+v\nis wanted\n%+v", got, c.want)
 			}
