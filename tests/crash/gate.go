@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"sync"
+	"time"
 )
 
 // gate stands before a TCP server. It may be closed, which refuses and breaks connections, or fall silent, which keeps back what is under way until it is heard again.
@@ -123,7 +124,7 @@ func (g *gate) join(ln net.Listener, in net.Conn) {
 	g.mu.Lock()
 	behind := g.behind
 	g.mu.Unlock()
-	out, err := net.Dial("tcp", behind)
+	out, err := net.DialTimeout("tcp", behind, time.Second)
 	if err != nil || !g.keep(ln, out) {
 		return // nobody is there: the caller's connection ends
 	}

@@ -97,6 +97,7 @@ func judge(lines []line, journal []entry) verdict {
 	posts, order := read(&v, lines)
 	all := whole(lines)
 	all.part(posts)
+	v.Met["pauseJudged"] = len(all.spans)
 	out := map[int][]sent{}
 	names := map[string]string{}
 	for i, e := range journal {
