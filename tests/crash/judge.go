@@ -41,6 +41,18 @@ type verdict struct {
 	findings []string // what is wrong, one line each
 }
 
+// The least that a run of a full size must have met to say anything.
+const (
+	fullSize    = 200 // faults
+	leastStops  = 20
+	leastDuring = 0.8
+)
+
+// enough tells whether a run of that many faults has met what it must.
+func (v *verdict) enough() bool {
+	return v.Faults < fullSize || v.StopsCommitting >= leastStops && v.DueDuringFaults >= leastDuring
+}
+
 // clean tells whether nothing is wrong.
 func (v *verdict) clean() bool {
 	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+v.SentAfterStop+v.SentWhilePaused+v.Bursts+v.LeftBehind+v.Errors500 == 0 && v.UnknownE <= v.InFlight

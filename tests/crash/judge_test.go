@@ -118,6 +118,63 @@ func TestTheWrongAccountIsToldOf(t *testing.T) {
 	}
 }
 
+func TestAFullRunThatMetTooLittleIsNotEnough(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		v      verdict
+		enough bool
+	}{
+		{verdict{Faults: 12}, true},
+		{verdict{Faults: 200, StopsCommitting: 20, DueDuringFaults: 0.8}, true},
+		{verdict{Faults: 200, StopsCommitting: 19, DueDuringFaults: 1}, false},
+		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 0.79}, false},
+	} {
+		if c.v.enough() != c.enough {
+			t.Errorf("%+v", c.v)
+		}
+	}
+}
+
+func TestAPlanHasEveryKindOfFaultAndChange(t *testing.T) {
+	t.Parallel()
+	p := newPlan(settings{Faults: 200, Posts: 20000, Nodes: 3, Seed: 1, Pace: 3500 * time.Millisecond, Ahead: 3 * time.Minute}, 16*perOrganization)
+	seen, changed, near, late := map[string]int{}, 0, 0, 0
+	leaves := map[int]time.Duration{}
+	for _, l := range p.Leaves {
+		leaves[l.Channel] = l.At
+	}
+	for _, s := range p.Strikes {
+		seen[s.Kind]++
+	}
+	for _, b := range p.Bookings {
+		if at, gone := leaves[b.Channel]; gone && b.Due > at {
+			changed++
+		}
+		if b.Book > 0 {
+			late++
+		}
+		if b.Do == "" {
+			continue
+		}
+		seen[b.Do]++
+		changed++
+		if d := b.At - b.Due; d >= -100*time.Millisecond && d <= 100*time.Millisecond {
+			near++
+		}
+		if leaving(b.Channel) {
+			t.Fatalf("post %d is changed and goes with its channel", b.N)
+		}
+	}
+	for _, kind := range []string{killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, doEdit, doDraft, doSchedule, doDelete, doGroup, doPause} {
+		if seen[kind] == 0 {
+			t.Errorf("there is no %s", kind)
+		}
+	}
+	if changed < len(p.Bookings)/4 || near < changed/2 || len(p.Leaves) != 16 || late < len(p.Bookings)/7 {
+		t.Errorf("%d changed, %d of these near their time, %d disconnected, %d booked while faults run", changed, near, len(p.Leaves), late)
+	}
+}
+
 func TestASeedMakesItsSchedule(t *testing.T) {
 	t.Parallel()
 	s := settings{Faults: 50, Posts: 500, Nodes: 3, Seed: 7, Pace: time.Second}

@@ -126,7 +126,7 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 	if r.IntN(5) == 0 { // a fifth is booked while faults run
 		b.Book = max(time.Millisecond, b.Due-time.Duration(2000+r.IntN(8000))*time.Millisecond)
 	}
-	if r.IntN(4) > 0 {
+	if r.IntN(7) > 1 { // with what goes with its channel, a quarter of all is changed
 		return b
 	}
 	b.Do = []string{doEdit, doEdit, doDraft, doSchedule, doDelete, doGroup}[r.IntN(6)]
@@ -137,7 +137,7 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 	if r.IntN(2) == 0 {
 		b.NewDue = ms(b.Due + time.Duration(r.IntN(10000))*time.Millisecond)
 	}
-	if r.IntN(2) == 0 {
+	if r.IntN(5) > 1 { // and with them, half of all changes are near the due time
 		b.At = b.Due + time.Duration(r.IntN(200)-100)*time.Millisecond
 	} else {
 		b.At = b.Due - time.Duration(r.Int64N(int64(20*time.Second)))
