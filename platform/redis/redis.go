@@ -53,6 +53,9 @@ func wrap(opts *goredis.Options) *Client {
 	return c
 }
 
+// Address is where the server is reached, host:port.
+func (c *Client) Address() string { return c.rdb.Options().Addr }
+
 // Ping tells whether the server answers.
 func (c *Client) Ping(ctx context.Context) error {
 	if err := c.rdb.Ping(ctx).Err(); err != nil {

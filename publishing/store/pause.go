@@ -36,13 +36,13 @@ with held as (
 )
 insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'returned', $3, nullif($4, ''), 'publishing is paused' from back`
 
-// The scheduler's flag is what all pauses of a channel come to.
+// The scheduler's flag is what all pauses of a channel come to. Where the last one ends, everything due until then was kept back, also what was claimed once before it.
 const pauseApply = `-- publishing.PauseApply
 with r as (` + reached + `), q as (
   select q.channel_id from channel_queue q where q.channel_id in (select id from r) order by q.channel_id for no key update of q
 )
-update channel_queue x set paused = exists (` + pausesOf + `x.channel_id where ` + pauseReaches + `)
-from q where x.channel_id = q.channel_id`
+update channel_queue x set paused = s.paused, held_until = case when x.paused and not s.paused then now() else x.held_until end
+from (select q.channel_id, exists (` + pausesOf + `q.channel_id where ` + pauseReaches + `) as paused from q) s where x.channel_id = s.channel_id`
 
 // What waited for longer than a pause may hold it does not go out by itself. This runs while the scheduler still knows the channel as paused: that a repeated post was missed so is no failure of its.
 const heldExpire = `-- publishing.HeldExpire

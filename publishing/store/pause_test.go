@@ -149,6 +149,26 @@ func TestHeldPostsDoNotBurst(t *testing.T) {
 	r.expect(never, publishing.StateError)
 }
 
+func TestHeldPostsDoNotBurstAfterAClaimThatThePauseTookBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	first := r.post(c, -time.Second)
+	if got := r.claim(1); len(got) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	r.pause(publishing.PauseChannel, c, true, time.Hour)
+	second := r.post(c, -time.Second)
+	r.clock(`update post set due = due - interval '10 minutes' where channel_id = $1`, c)
+	r.pause(publishing.PauseChannel, c, false, time.Hour)
+	r.end(first, publishingstore.ResultPublished, "")
+	if got := r.claim(10); len(got) != 0 {
+		t.Fatalf("there is no gap: %+v", got)
+	}
+	r.clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
+	r.end(second, publishingstore.ResultPublished, "")
+}
+
 // TestNoCallBeginsAfterAPause races claims and marks against pauses: a mark that comes after the pause is known finds its way barred.
 func TestNoCallBeginsAfterAPause(t *testing.T) {
 	t.Parallel()

@@ -95,6 +95,12 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 				return 0, nil, fmt.Errorf("the answer to a create is %s", raw)
 			}
 			got.ID = made[0].PostID
+		} else if ask.Do == doPause && status == http.StatusOK {
+			var held struct{ InFlight int }
+			if err := json.Unmarshal(raw, &held); err != nil {
+				return 0, nil, fmt.Errorf("the answer to a pause is %s", raw)
+			}
+			got.InFlight = held.InFlight
 		} else if !certain(got.Status) || status > 299 {
 			got.Note = string(raw)
 		}
@@ -125,7 +131,7 @@ func (c *client) must(ctx context.Context, method, path, auth string, body, out 
 }
 
 // channel is one account on the platform, connected.
-type channel struct{ org, id, account, grade, key string }
+type channel struct{ org, id, account, grade, key, session string }
 
 // connect signs in and connects one channel for each of the grades.
 func (c *client) connect(ctx context.Context, o organization, platform string, grades []string) (out []channel, err error) {
@@ -144,7 +150,7 @@ func (c *client) connect(ctx context.Context, o organization, platform string, g
 		if _, err := c.must(ctx, http.MethodGet, "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=&onboarding=", session, nil, &begun); err != nil {
 			return nil, err
 		}
-		ch := channel{org: o.name, account: fmt.Sprintf("%s-%d-%s", o.name, i, strings.ToLower(grade)), grade: grade, key: o.key}
+		ch := channel{org: o.name, account: fmt.Sprintf("%s-%d-%s", o.name, i, strings.ToLower(grade)), grade: grade, key: o.key, session: session}
 		fields, err := json.Marshal(m{"service": platform, "name": ch.account, "password": password, "grade": grade})
 		if err != nil {
 			return nil, err

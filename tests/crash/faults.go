@@ -24,12 +24,13 @@ type tally struct {
 // strikeAll lets the faults happen, one after the other.
 func (w *world) strikeAll(ctx context.Context, all []strike) (t tally, err error) {
 	began := time.Now()
+	defer func() { err = errors.Join(err, w.background.Wait()) }()
 	for i, s := range all {
 		pause(ctx, time.Until(began.Add(s.At)))
 		if err := w.revive(ctx); err != nil {
 			return t, err
 		}
-		if err := w.ledger.write(line{Do: doFault, Note: fmt.Sprintf("%d: %+v", i+1, s)}); err != nil {
+		if err := w.ledger.write(line{Do: doFault, Code: s.Kind, Note: fmt.Sprintf("%d: %+v", i+1, s)}); err != nil {
 			return t, err
 		}
 		if err := errors.Join(w.trouble(ctx, i), w.strike(ctx, s, &t)); err != nil {
@@ -50,8 +51,10 @@ func (w *world) strike(ctx context.Context, s strike, t *tally) error {
 	n := w.nodes[s.Node]
 	switch s.Kind {
 	case killed:
-		n.current().kill()
-		return w.again(ctx, n, s, t)
+		return errors.Join(n.kill(), w.again(ctx, n, s, t))
+	case redisLost, redisHang, cut:
+		w.meanwhile(ctx, s)
+		return nil
 	case stopped:
 		n.current().signal(syscall.SIGSTOP)
 		return w.resume(ctx, n, s, t)
@@ -103,8 +106,7 @@ func (w *world) halt(ctx context.Context, n *node, s strike, t *tally) error {
 	}
 	if s.Kind == haltKill {
 		pause(ctx, s.Hold)
-		n.current().kill()
-		return w.again(ctx, n, s, t)
+		return errors.Join(n.kill(), w.again(ctx, n, s, t))
 	}
 	n.current().signal(syscall.SIGSTOP) // also when it was not at the point
 	return w.resume(ctx, n, s, t)

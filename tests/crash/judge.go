@@ -26,6 +26,9 @@ type verdict struct {
 	WrongContent    int     `json:"wrongContent"`    // another text, account or time than the ledger's
 	DueMoved        int     `json:"dueMoved"`        // times that the engine wrote, which is the user's alone
 	SentAfterStop   int     `json:"sentAfterStop"`   // a call for a post that was taken out of the queue
+	SentWhilePaused int     `json:"sentWhilePaused"` // calls that a pause should have kept back
+	Bursts          int     `json:"bursts"`          // posts held for long that went out without the gap
+	LeftBehind      int     `json:"leftBehind"`      // posts that are still there after they were deleted
 	Errors500       int     `json:"errors500"`       // answers with status 500
 	StopsCommitting int     `json:"stopsCommitting"` // stops between the mark and the call, or between the answer and its write
 	DueDuringFaults float64 `json:"dueDuringFaults"` // share of the posts
@@ -33,12 +36,26 @@ type verdict struct {
 	Lease           string  `json:"lease"`
 	Deadline        string  `json:"requestDeadline"`
 
+	Met map[string]int `json:"met"` // faults and changes by their kind
+
 	findings []string // what is wrong, one line each
+}
+
+// The least that a run of a full size must have met to say anything.
+const (
+	fullSize    = 200 // faults
+	leastStops  = 20
+	leastDuring = 0.8
+)
+
+// enough tells whether a run of that many faults has met what it must.
+func (v *verdict) enough() bool {
+	return v.Faults < fullSize || v.StopsCommitting >= leastStops && v.DueDuringFaults >= leastDuring
 }
 
 // clean tells whether nothing is wrong.
 func (v *verdict) clean() bool {
-	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+v.SentAfterStop+v.Errors500 == 0 && v.UnknownE <= v.InFlight
+	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+v.SentAfterStop+v.SentWhilePaused+v.Bursts+v.LeftBehind+v.Errors500 == 0 && v.UnknownE <= v.InFlight
 }
 
 func (v *verdict) find(count *int, format string, args ...any) {
@@ -59,6 +76,7 @@ type sent struct {
 	at            time.Time
 	account, text string
 	place         int // in the journal
+	post          *story
 }
 
 // story is what the ledger says of one post.
@@ -74,6 +92,10 @@ type story struct {
 	mayBeStopped   bool      // a request whose answer never came
 	state, code    string    // as read at the end
 	stored         time.Time // its time in the database at the end
+	first          time.Time // the earliest time that it was ever asked for
+	going          bool      // somebody asked for its end
+	left           bool      // with its channel
+	removed        bool      // and had it confirmed
 	tries          []string  // keys of the requests of which one try was not answered for certain
 	open           map[string]line
 }
@@ -83,8 +105,11 @@ const settleFor = 40 * time.Second
 
 // judge compares what the ledger says with what the platform has.
 func judge(lines []line, journal []entry) verdict {
-	v := verdict{Suite: "crash"}
+	v := verdict{Suite: "crash", Met: map[string]int{}}
 	posts, order := read(&v, lines)
+	all := whole(lines)
+	all.part(posts)
+	v.Met["pauseJudged"] = len(all.spans)
 	out := map[int][]sent{}
 	names := map[string]string{}
 	for i, e := range journal {
@@ -97,7 +122,7 @@ func judge(lines []line, journal []entry) verdict {
 				v.find(&v.WrongContent, "the platform has a post that nobody booked: %q", e.Post.Text)
 				continue
 			}
-			out[n] = append(out[n], sent{e.At, names[e.Post.Account], e.Post.Text, i})
+			out[n] = append(out[n], sent{e.At, names[e.Post.Account], e.Post.Text, i, posts[n]})
 		}
 	}
 	for _, n := range order {
@@ -105,6 +130,7 @@ func judge(lines []line, journal []entry) verdict {
 	}
 	v.Posts = len(order)
 	inOrder(&v, posts, out)
+	all.judge(&v, out)
 	return v
 }
 
@@ -126,6 +152,9 @@ func read(v *verdict, lines []line) (map[int]*story, []int) {
 		}
 		if l.Do == doFault {
 			v.Faults++
+			v.Met[l.Code]++
+		} else if l.Ask {
+			v.Met[l.Do]++
 		}
 		if l.Post == 0 {
 			continue
@@ -154,6 +183,10 @@ func (p *story) add(l line) {
 		return
 	}
 	if l.Ask {
+		if !l.Due.IsZero() && (p.first.IsZero() || l.Due.Before(p.first)) {
+			p.first = l.Due
+		}
+		p.going = p.going || l.Do == doDelete || l.Do == doGroup
 		p.open[l.Key] = l
 		return
 	}
@@ -179,10 +212,12 @@ func (p *story) add(l line) {
 	case doEdit:
 		p.touched = p.touched || !p.due.Equal(asked.Due)
 		p.texts, p.due = []string{asked.Text}, asked.Due
-	case doDraft, doDelete:
+	case doDraft:
 		p.touched, p.stopped = true, l.At
-		if l.Do == doDelete {
-			p.stopped = l.At.Add(settleFor) // what is on its way ends
+	case doDelete, doGroup:
+		p.touched, p.removed, p.stopped = true, true, l.At.Add(settleFor) // what is on its way ends
+		if p.first.After(l.At) {
+			p.stopped = l.At // nothing is
 		}
 	case doSchedule:
 		p.stopped = time.Time{}
@@ -202,7 +237,7 @@ func (p *story) close() {
 		switch l.Do {
 		case doEdit:
 			p.texts, p.touched = append(p.texts, l.Text), true
-		case doDraft, doDelete, doSchedule:
+		case doDraft, doDelete, doGroup, doSchedule:
 			p.mayBeStopped, p.touched = true, true
 		}
 	}
@@ -233,9 +268,11 @@ func (p *story) end(v *verdict, live bool) {
 	switch {
 	case !p.created && !out:
 		v.find(&v.Lost, "post %d: its request was never answered", p.n)
+	case p.removed && (!p.left && p.state != "GONE" || p.state == "QUEUE" || p.state == "PUBLISHING" || p.state == "UNKNOWN"):
+		v.find(&v.LeftBehind, "post %d is %q, it was deleted", p.n, p.state)
 	case p.state == "PUBLISHED" && !live:
 		v.find(&v.FalsePublished, "post %d is PUBLISHED, the platform does not have it", p.n)
-	case p.state == "PUBLISHED" || out && (!live || p.state == "" || p.state == "GONE"):
+	case p.state == "PUBLISHED" || out && (!live && p.state != "ERROR" || p.state == "" || p.state == "GONE"):
 	case p.state == "ERROR" && p.code == "outcome_unknown" && asks:
 		v.find(&v.UnknownAC, "post %d of grade %s is ERROR outcome_unknown, live: %v", p.n, p.grade, live)
 	case p.state == "ERROR" && p.code == "outcome_unknown":

@@ -91,7 +91,10 @@ func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
 		"sent as a draft":      {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
 		"a draft":              {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), nil, verdict{}},
 		"queued by a lost try": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), did(1, doSchedule, 1, 0), did(1, doSchedule, 12, 409)[1], ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
-		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 9, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
+		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 10, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
+		"still there":          {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "QUEUE", "")), nil, verdict{LeftBehind: 1}},
+		"deleted with a group": {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), nil, verdict{}},
+		"sent though deleted":  {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), []string{one}, verdict{SentAfterStop: 1}},
 		"a time of its own":    {join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), []string{one}, verdict{DueMoved: 1}},
 		"an answer with 500":   {join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")), []string{one}, verdict{Errors500: 1}},
 		"in order after all":   {join(booked(1, "A", 11), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
@@ -100,7 +103,7 @@ func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			got := judge(c.lines, live(t, "account", 10, c.texts...))
-			c.want.Suite, c.want.Posts, c.want.findings = got.Suite, got.Posts, got.findings
+			c.want.Suite, c.want.Posts, c.want.Met, c.want.findings = got.Suite, got.Posts, got.Met, got.findings
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
 				t.Errorf("%+v\nis wanted\n%+v", got, c.want)
 			}
@@ -112,6 +115,63 @@ func TestTheWrongAccountIsToldOf(t *testing.T) {
 	t.Parallel()
 	if v := judge(join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), live(t, "another", 10, "post 1 as booked")); v.WrongContent != 1 || v.clean() {
 		t.Fatalf("%+v", v)
+	}
+}
+
+func TestAFullRunThatMetTooLittleIsNotEnough(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		v      verdict
+		enough bool
+	}{
+		{verdict{Faults: 12}, true},
+		{verdict{Faults: 200, StopsCommitting: 20, DueDuringFaults: 0.8}, true},
+		{verdict{Faults: 200, StopsCommitting: 19, DueDuringFaults: 1}, false},
+		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 0.79}, false},
+	} {
+		if c.v.enough() != c.enough {
+			t.Errorf("%+v", c.v)
+		}
+	}
+}
+
+func TestAPlanHasEveryKindOfFaultAndChange(t *testing.T) {
+	t.Parallel()
+	p := newPlan(settings{Faults: 200, Posts: 20000, Nodes: 3, Seed: 1, Pace: 3500 * time.Millisecond, Ahead: 3 * time.Minute}, 16*perOrganization)
+	seen, changed, near, late := map[string]int{}, 0, 0, 0
+	leaves := map[int]time.Duration{}
+	for _, l := range p.Leaves {
+		leaves[l.Channel] = l.At
+	}
+	for _, s := range p.Strikes {
+		seen[s.Kind]++
+	}
+	for _, b := range p.Bookings {
+		if at, gone := leaves[b.Channel]; gone && b.Due > at {
+			changed++
+		}
+		if b.Book > 0 {
+			late++
+		}
+		if b.Do == "" {
+			continue
+		}
+		seen[b.Do]++
+		changed++
+		if d := b.At - b.Due; d >= -100*time.Millisecond && d <= 100*time.Millisecond {
+			near++
+		}
+		if leaving(b.Channel) {
+			t.Fatalf("post %d is changed and goes with its channel", b.N)
+		}
+	}
+	for _, kind := range []string{killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, doEdit, doDraft, doSchedule, doDelete, doGroup, doPause} {
+		if seen[kind] == 0 {
+			t.Errorf("there is no %s", kind)
+		}
+	}
+	if changed < len(p.Bookings)/4 || near < changed/2 || len(p.Leaves) != 16 || late < len(p.Bookings)/7 {
+		t.Errorf("%d changed, %d of these near their time, %d disconnected, %d booked while faults run", changed, near, len(p.Leaves), late)
 	}
 }
 

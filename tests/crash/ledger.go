@@ -16,6 +16,10 @@ const (
 	doDraft      = "draft"
 	doSchedule   = "schedule"
 	doDelete     = "delete"
+	doGroup      = "deleteGroup"
+	doPause      = "pause"  // of a channel or an organization
+	doResume     = "resume" // of the same
+	doLeave      = "disconnect"
 	doRead       = "read"
 	doStored     = "stored" // what the database holds at the end; the engine must not have written the time of a post
 	doFault      = "fault"
@@ -24,20 +28,22 @@ const (
 
 // line is one request, one answer or one fault. A request's line is on disk before the request is sent.
 type line struct {
-	At      time.Time `json:"at"`
-	Do      string    `json:"do"`
-	Ask     bool      `json:"ask,omitempty"` // the request; else its answer
-	Post    int       `json:"post,omitempty"`
-	Key     string    `json:"key,omitempty"`
-	Account string    `json:"account,omitempty"` // on the platform
-	Grade   string    `json:"grade,omitempty"`
-	Due     time.Time `json:"due,omitzero"`
-	Text    string    `json:"text,omitempty"`
-	Status  int       `json:"status,omitempty"` // of HTTP; 0 = no answer came
-	ID      string    `json:"id,omitempty"`     // of the post
-	State   string    `json:"state,omitempty"`
-	Code    string    `json:"code,omitempty"` // of an error
-	Note    string    `json:"note,omitempty"`
+	At       time.Time `json:"at"`
+	Do       string    `json:"do"`
+	Ask      bool      `json:"ask,omitempty"` // the request; else its answer
+	Post     int       `json:"post,omitempty"`
+	Key      string    `json:"key,omitempty"`
+	Account  string    `json:"account,omitempty"`  // on the platform
+	Accounts []string  `json:"accounts,omitempty"` // that a pause, a resume or a disconnect reaches
+	InFlight int       `json:"inFlight,omitempty"` // as the answer to a pause says
+	Grade    string    `json:"grade,omitempty"`
+	Due      time.Time `json:"due,omitzero"`
+	Text     string    `json:"text,omitempty"`
+	Status   int       `json:"status,omitempty"` // of HTTP; 0 = no answer came
+	ID       string    `json:"id,omitempty"`     // of the post
+	State    string    `json:"state,omitempty"`
+	Code     string    `json:"code,omitempty"` // of an error
+	Note     string    `json:"note,omitempty"`
 }
 
 // ledger is the append-only file; write returns when its line is on disk.

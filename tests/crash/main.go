@@ -51,7 +51,10 @@ func main() {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil || !v.clean() {
+	if !v.enough() {
+		fmt.Fprintf(os.Stderr, "crash: too little was met: %d stops inside a call, %v of the posts due while faults ran\n", v.StopsCommitting, v.DueDuringFaults)
+	}
+	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil || !v.clean() || !v.enough() {
 		os.Exit(1)
 	}
 }

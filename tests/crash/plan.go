@@ -17,6 +17,9 @@ const (
 	pgFast    = "pgFast"    // Postgres is stopped by SIGINT
 	pgNow     = "pgNow"     // by SIGQUIT
 	pgKill    = "pgKill"    // by SIGKILL
+	redisLost = "redisLost" // Redis ends with all that it held, and an empty one comes after a while
+	redisHang = "redisHang" // Redis is silent for a while
+	cut       = "cut"       // a node's place in the cluster is silent to the others for a while
 )
 
 // strike is one fault.
@@ -40,12 +43,21 @@ type booking struct {
 	At      time.Duration // when
 	NewText string
 	NewDue  time.Duration
+	Hold    time.Duration // how long a pause lasts
+	All     bool          // the pause is of the whole organization
+}
+
+// leave is the disconnect of a channel.
+type leave struct {
+	Channel int
+	At      time.Duration
 }
 
 // plan is the whole schedule of a run, made of its seed.
 type plan struct {
 	Strikes  []strike
 	Bookings []booking
+	Leaves   []leave
 }
 
 func newPlan(s settings, channels int) plan {
@@ -68,6 +80,7 @@ func newPlan(s settings, channels int) plan {
 		taken[[2]int64{int64(b.Channel), b.Due.Milliseconds()}] = true
 		p.Bookings = append(p.Bookings, b)
 	}
+	p.Leaves = leaves(r, p.Bookings, span)
 	return p
 }
 
@@ -76,24 +89,30 @@ func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {
 	s := strike{Node: r.IntN(nodes), At: at + between(0, 700), Offset: between(-20000, 20000)}
 	s.Point = points()[r.IntN(len(points()))]
 	switch k := r.IntN(100); {
-	case k < 22:
+	case k < 20:
 		s.Kind = killed
-	case k < 34:
+	case k < 31:
 		s.Kind, s.Hold = stopped, lease+between(300, 1500)
-	case k < 62:
+	case k < 57:
 		s.Kind, s.Hold = haltKill, between(0, 300)
-	case k < 76:
+	case k < 70:
 		s.Kind, s.Hold = haltGo, lease+between(300, 1500)
-	case k < 82:
+	case k < 75:
 		s.Kind, s.Hold = haltLong, deadline+lease+between(1000, 4000)
-	case k < 87 && nodes > 1:
+	case k < 80 && nodes > 1:
 		s.Kind = haltTwice
-	case k < 90:
+	case k < 83:
 		s.Kind = pgFast
-	case k < 95:
+	case k < 87:
 		s.Kind = pgNow
-	default:
+	case k < 91:
 		s.Kind = pgKill
+	case k < 94:
+		s.Kind, s.Hold = redisLost, between(500, 6000)
+	case k < 96 || nodes == 1:
+		s.Kind, s.Hold = redisHang, between(500, 6000)
+	default:
+		s.Kind, s.Hold = cut, between(1000, 9000)
 	}
 	return s
 }
@@ -101,22 +120,60 @@ func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {
 func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) booking {
 	ms := func(d time.Duration) time.Duration { return d.Truncate(time.Millisecond) }
 	b := booking{N: n, Channel: r.IntN(channels), Text: fmt.Sprintf("post %d as it was booked, %x", n, r.Uint32()), Due: ms(time.Duration(r.Int64N(int64(span))))}
+	if leaving(b.Channel) {
+		return b
+	}
 	if r.IntN(5) == 0 { // a fifth is booked while faults run
 		b.Book = max(time.Millisecond, b.Due-time.Duration(2000+r.IntN(8000))*time.Millisecond)
 	}
-	if r.IntN(4) > 0 {
+	if r.IntN(7) > 1 { // with what goes with its channel, a quarter of all is changed
 		return b
 	}
-	b.Do = []string{doEdit, doEdit, doDraft, doSchedule, doDelete}[r.IntN(5)]
+	b.Do = []string{doEdit, doEdit, doDraft, doSchedule, doDelete, doGroup}[r.IntN(6)]
+	if r.IntN(16) == 0 {
+		b.Do, b.All, b.Hold = doPause, r.IntN(4) == 0, time.Duration(4000+r.IntN(12000))*time.Millisecond
+	}
 	b.NewText, b.NewDue = fmt.Sprintf("post %d as it was edited, %x", n, r.Uint32()), b.Due
 	if r.IntN(2) == 0 {
 		b.NewDue = ms(b.Due + time.Duration(r.IntN(10000))*time.Millisecond)
 	}
-	if r.IntN(2) == 0 {
+	if r.IntN(5) > 1 { // and with them, half of all changes are near the due time
 		b.At = b.Due + time.Duration(r.IntN(200)-100)*time.Millisecond
 	} else {
 		b.At = b.Due - time.Duration(r.Int64N(int64(20*time.Second)))
 	}
 	b.At = max(b.At, b.Book+time.Millisecond)
+	if long := lateAfter + time.Duration(10+r.IntN(30))*time.Second; b.Do == doPause && !b.All && r.IntN(5) == 0 && b.At+long < span {
+		b.Hold = long
+	}
 	return b
+}
+
+// lateAfter is how late a post must be, kept back by the service, for a gap to the next.
+const lateAfter = 2 * time.Minute
+
+// perOrganization is how many channels each has; the last of them is disconnected in the end.
+const perOrganization = 7
+
+func leaving(channel int) bool { return channel%perOrganization == perOrganization-1 }
+
+// leaves lets every such channel go late in the run, half of them within 100 ms of the due time of a post.
+func leaves(r *rand.Rand, all []booking, span time.Duration) (out []leave) {
+	last := map[int]int{}
+	for _, b := range all {
+		if !leaving(b.Channel) || b.Due < span*6/10 || b.Due > span*95/100 {
+			continue
+		}
+		i, known := last[b.Channel]
+		if !known {
+			i = len(out)
+			last[b.Channel], out = i, append(out, leave{Channel: b.Channel})
+		} else if r.IntN(3) > 0 {
+			continue
+		}
+		if out[i].At = b.Due + time.Duration(r.IntN(200)-100)*time.Millisecond; i%2 == 1 {
+			out[i].At = b.Due + time.Duration(r.IntN(5000))*time.Millisecond
+		}
+	}
+	return out
 }

@@ -65,6 +65,8 @@ type node struct {
 	proc        *process
 	binary, dir string
 	address     string // host:port
+	gate        *gate  // before its place in the cluster; nil when it is alone
+	inner       string // what is behind the gate
 	environment []string
 	log         *os.File
 	exits       int // ends that nobody asked for
@@ -77,12 +79,9 @@ func newNode(binary, dir string, environment []string) (*node, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	n := &node{binary: binary, dir: dir, address: ln.Addr().String()}
-	if err := ln.Close(); err != nil {
+	n := &node{binary: binary, dir: dir}
+	var err error
+	if n.address, err = freePort(); err != nil {
 		return nil, err
 	}
 	_, port, err := net.SplitHostPort(n.address)
@@ -96,10 +95,46 @@ func newNode(binary, dir string, environment []string) (*node, error) {
 	return n, nil
 }
 
+func freePort() (address string, err error) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return ln.Addr().String(), ln.Close()
+}
+
+// join gives the node a place in a cluster, behind a gate.
+func (n *node) join() (err error) {
+	if n.inner, err = freePort(); err != nil {
+		return err
+	}
+	if n.gate, err = newGate(n.inner); err != nil {
+		return err
+	}
+	n.environment = append(n.environment, "CLUSTER_LISTEN="+n.inner, "CLUSTER_ADVERTISE="+n.gate.address)
+	return nil
+}
+
+// kill ends the process; then nothing listens at its place in the cluster either.
+func (n *node) kill() error {
+	if p := n.current(); p != nil {
+		p.kill()
+	}
+	if n.gate == nil {
+		return nil
+	}
+	return n.gate.close()
+}
+
 // start runs the service and returns when it listens.
 func (n *node) start(ctx context.Context, offset time.Duration) error {
 	if err := n.forget(); err != nil {
 		return err
+	}
+	if n.gate != nil {
+		if err := n.gate.open(n.inner); err != nil {
+			return err
+		}
 	}
 	end := time.Now().Add(startLimit)
 	for {

@@ -61,34 +61,38 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 // play is the run without its judge.
 func (w *world) play(ctx context.Context) (met tally, err error) {
 	organizations := min(16, 2+w.s.Posts/100)
-	if err := w.populate(ctx, organizations, []string{"A", "A", "C", "C", "E", "E"}); err != nil {
+	if err := w.populate(ctx, organizations); err != nil {
 		return met, err
 	}
 	p := newPlan(w.s, len(w.channels))
-	booking := time.Duration(w.s.Posts) * 6 * time.Millisecond // the first due time must be known before the first booking
-	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}}
+	booking := time.Duration(w.s.Posts) * 12 * time.Millisecond // the first due time must be known before the first booking
+	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}, turns: map[string]*turn{}}
 	w.say("booking %d posts on %d channels", w.s.Posts, len(w.channels))
 	if err := t.book(ctx, p.Bookings); err != nil {
 		return met, err
 	}
+	if left := time.Until(t.start); left < w.s.Ahead {
+		return met, fmt.Errorf("booking took too long on this machine: the first posts are due in %s", left)
+	}
 	w.say("booked; the faults begin in %s", time.Until(t.start).Round(time.Second))
 	for _, n := range w.nodes { // whoever booked has gone when the first post falls due
-		n.current().kill()
-		if err := n.start(ctx, 0); err != nil {
+		if err := errors.Join(n.kill(), n.start(ctx, 0)); err != nil {
 			return met, err
 		}
-	}
-	if time.Now().After(t.start) {
-		return met, errors.New("booking took too long on this machine: the first posts are due already")
 	}
 	pause(ctx, time.Until(t.start))
 	g, inner := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.during(inner, p.Bookings) })
+	g.Go(func() error { return t.leave(inner, p.Leaves) })
 	g.Go(func() (err error) { met, err = w.strikeAll(inner, p.Strikes); return err })
 	if err := g.Wait(); err != nil {
 		return met, err
 	}
 	w.say("the faults are over after %s", time.Since(t.start).Round(time.Second))
+	pause(ctx, deadline) // whoever was stopped last answers what nobody waits for any more
+	if err := t.resumeAll(ctx); err != nil {
+		return met, err
+	}
 	return met, errors.Join(t.settle(ctx, p.Bookings), t.store(ctx))
 }
 

@@ -17,6 +17,7 @@ type traffic struct {
 	start time.Time // of the faults
 	mu    sync.Mutex
 	ids   map[int]string
+	turns map[string]*turn // of what was paused at some time, by its path
 }
 
 func (t *traffic) id(n int) string {
@@ -57,7 +58,6 @@ func (t *traffic) during(ctx context.Context, all []booking) error {
 			if b.Do == "" {
 				return nil
 			}
-			pause(ctx, time.Until(t.start.Add(b.At)))
 			return t.change(ctx, b)
 		})
 	}
@@ -90,10 +90,21 @@ func (t *traffic) create(ctx context.Context, b booking) error {
 	return nil
 }
 
-// change edits, moves, un-schedules or deletes. What a refusal means is the judge's to say.
+// change edits, moves, un-schedules or deletes a post, or pauses its channel, when it is time. What a refusal means is the judge's to say.
 func (t *traffic) change(ctx context.Context, b booking) (err error) {
-	key, id := t.channels[b.Channel].key, t.id(b.N)
+	key, id, group := t.channels[b.Channel].key, t.id(b.N), ""
+	if b.Do == doGroup {
+		pause(ctx, time.Until(t.start.Add(b.At-2*time.Second)))
+		if group, err = t.group(ctx, id, key); err != nil {
+			return err
+		}
+	}
+	pause(ctx, time.Until(t.start.Add(b.At)))
 	switch b.Do {
+	case doPause:
+		return t.hold(ctx, b)
+	case doGroup:
+		_, _, err = t.client.book(ctx, line{Do: doGroup, Post: b.N, Key: fmt.Sprintf("deleteGroup-%d", b.N)}, http.MethodDelete, "/public/v1/posts/group/"+group, key, nil)
 	case doEdit:
 		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d", b.N), Due: t.start.Add(b.NewDue), Text: b.NewText}
 		_, _, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))

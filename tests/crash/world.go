@@ -12,13 +12,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
 
 	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/platform/pg/local"
+	"crier/platform/redis"
 	"crier/platform/schema"
 	"crier/platform/secret"
 	tenancyservice "crier/tenancy/service"
@@ -29,25 +32,30 @@ const (
 	deadline = 5 * time.Second // REQUEST_DEADLINE
 	password = "correct horse battery"
 	latency  = 40 // of the platform, in milliseconds
+	lateGap  = 200 * time.Millisecond
 )
 
 type organization struct{ name, email, key string }
 
 // world is everything of a run: the database, the platform, the nodes and what was made in them.
 type world struct {
-	s        settings
-	dir      string
-	out      io.Writer
-	binary   string
-	server   *local.Server
-	platform *process
-	address  string // of the platform
-	nodes    []*node
-	ledger   *ledger
-	client   *client
-	channels []channel
-	twice    int // posts that two nodes had in hand
-	stops    []func() error
+	s          settings
+	dir        string
+	out        io.Writer
+	binary     string
+	server     *local.Server
+	platform   *process
+	address    string // of the platform
+	nodes      []*node
+	ledger     *ledger
+	client     *client
+	channels   []channel
+	twice      int           // posts that two nodes had in hand
+	redis      *redis.Client // of the present server
+	door       *gate         // before Redis
+	network    sync.Mutex    // of the faults that last while others go on, one at a time
+	background errgroup.Group
+	stops      []func() error
 }
 
 // build makes the binary with the points in it, and with a known fault when one is asked for.
@@ -94,6 +102,9 @@ func newWorld(ctx context.Context, s settings, dir string, out io.Writer) (w *wo
 		return w, err
 	}
 	if err := w.startPlatform(ctx); err != nil {
+		return w, err
+	}
+	if err := w.startRedis(); err != nil {
 		return w, err
 	}
 	return w, w.startNodes(ctx)
@@ -174,7 +185,7 @@ func (w *world) startNodes(ctx context.Context) error {
 	environment := []string{
 		"PATH=" + "/usr/bin:/bin", "DATABASE_URL=" + w.server.URL("crier"), "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=http://" + w.address, "LOG_FORMAT=json", "LOG_LEVEL=warn",
 		"DATABASE_MAX_CONNS=16", "API_LIMIT=1000000", "APP_LIMIT=1000000", "LEASE=" + lease.String(), "BEAT=600ms", "SWEEP=1s", "REQUEST_DEADLINE=" + deadline.String(), "SETTLE_TIME=1s",
-		"UNKNOWN_FOR=5m", "LATE_GAP=0s", "ACTOR_BUDGET=1s",
+		"UNKNOWN_FOR=5m", "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s", "REDIS_URL=redis://" + w.door.address, "PLATFORM_RATES=sandbox=2000/1s",
 	}
 	for i := range w.s.Nodes {
 		n, err := newNode(w.binary, filepath.Join(w.dir, fmt.Sprintf("node-%d", i+1)), environment)
@@ -183,11 +194,13 @@ func (w *world) startNodes(ctx context.Context) error {
 		}
 		w.nodes = append(w.nodes, n)
 		w.stops = append(w.stops, func() error {
-			if p := n.current(); p != nil {
-				p.kill()
-			}
-			return n.log.Close()
+			return errors.Join(n.kill(), n.log.Close())
 		})
+		if w.s.Nodes > 1 {
+			if err := n.join(); err != nil {
+				return err
+			}
+		}
 		if err := n.start(ctx, 0); err != nil {
 			return err
 		}
@@ -197,7 +210,7 @@ func (w *world) startNodes(ctx context.Context) error {
 }
 
 // populate makes the organizations, as an administrator would, and their channels, as their owners would.
-func (w *world) populate(ctx context.Context, organizations int, grades []string) error {
+func (w *world) populate(ctx context.Context, organizations int) error {
 	db, err := pg.Open(ctx, pg.Config{URL: w.server.URL("crier"), RolePrefix: "crier", MaxConns: 6})
 	if err != nil {
 		return err
@@ -216,6 +229,7 @@ func (w *world) populate(ctx context.Context, organizations int, grades []string
 		if o.key, _, err = accounts.CreateKey(ctx, owner, "crash"); err != nil {
 			return err
 		}
+		grades := []string{"A", "A", "C", "C", "E", "E", []string{"A", "C", "E"}[i%3]} // perOrganization of them
 		made, err := w.client.connect(ctx, o, "http://"+w.address, grades)
 		if err != nil {
 			return err
