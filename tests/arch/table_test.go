@@ -146,6 +146,7 @@ var exceptions = []exception{
 	{"tests/bench", "github.com/google/uuid", "it fills tables in bulk, past the product"},
 	{"tests/bench", "http.Client", "the driver of the load, and the floor of a stream"},
 	{"tests/bench", "http.Transport", "the driver keeps a connection for each user"},
+	{"tests/bench", "net.Dialer", "its balancer looks for a process that takes the connection"},
 	{"tests/bench/empty", "github.com/gofiber/fiber/v2", "the empty program that the service is measured against"},
 	{"tests/crash", "http.Client", "it speaks to the service as any program does"},
 	{"tests/crash", "http.Transport", "its connections are to processes that it kills"},
