@@ -106,7 +106,7 @@ select org_id, id, channel_id, connector, claim_token, attempt, due, null::times
 union all
 select org, null, null, null, null, null, now(), min(at) filter (where connector <> all($6) or at > now()),
   array(select distinct c from unnest(array_agg(connector) filter (where connector = any($6) and at <= now())) c)
-from free where not exists (select from taken t where t.id = free.post_id) group by org`
+from free where post_id <> all(array(select id from taken)) group by org`
 
 // Round is what a claim brought.
 type Round struct {
