@@ -32,6 +32,7 @@ const (
 	finishFile = "publishing/store/finish.go"
 	sendFile   = "publishing/store/send.go"
 	writeFile  = "publishing/service/write.go"
+	pauseFile  = "publishing/store/pause.go"
 )
 
 const dropIndex = "drop index post_one_per_channel"
@@ -64,6 +65,9 @@ func mutants() []mutant {
 		{name: "early-201", nodes: 1, swaps: []swap{
 			{writeFile, "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", 1},
 			{writeFile, "func remember(", earlyAnswer + "\nfunc remember(", 1},
+		}},
+		{name: "deaf-to-pauses", nodes: 1, swaps: []swap{
+			{pauseFile, "set paused = s.paused,", "set paused = false,", 1},
 		}},
 		{name: "no-epoch-gate", nodes: 3, harmless: true, swaps: []swap{
 			{queueFile, "and s.owner = $3 and s.epoch = ($2::bigint[])[s.shard + 1] and exists (select from node n where n.id = $3 and n.expires_at > clock_timestamp())", "and s.shard = any($1) and $3::uuid is not null and $2::bigint[] is not null", 1},
