@@ -45,6 +45,9 @@ func (w *Worker) look(ctx, sending context.Context) {
 
 func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Lease) error {
 	open, err := w.deps.Keeper.Doubts(ctx, lease)
+	if len(open) >= publishingservice.LookBatch {
+		w.SweepNow() // a whole process may be in doubt
+	}
 	for _, d := range open {
 		w.sending.Add(1)
 		go func() {

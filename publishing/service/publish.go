@@ -42,6 +42,9 @@ type (
 	Result   = publishingstore.Result
 )
 
+// LookBatch is how many doubts are taken at once: after so many there may be more.
+const LookBatch = publishingstore.LookBatch
+
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
 
 // Claim takes due posts of the wanted organizations, and tells when each has more.

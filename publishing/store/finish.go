@@ -144,10 +144,13 @@ func nullable(v string, column int) *string {
 	return &v
 }
 
+// LookBatch is how many unknown posts are taken at once.
+const LookBatch = 256
+
 const look = `-- publishing.Look
 with ` + leased + `, open as (
   select p.id from post p join held on held.shard = p.shard
-  where p.state = 'UNKNOWN' and p.claim_until <= now() order by p.claim_until limit 64 for no key update of p skip locked
+  where p.state = 'UNKNOWN' and p.claim_until <= now() order by p.claim_until limit $5 for no key update of p skip locked
 )
 update post p set looks = p.looks + 1, claim_until = now() + $4 * interval '1 millisecond', updated_at = now()
 from open where p.id = open.id
@@ -163,7 +166,7 @@ type Unknown struct {
 // Look takes the unknown posts whose time has come; nobody else looks at them for as long as hold.
 func (s *Store) Look(ctx context.Context, l Lease, hold time.Duration) (out []Unknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(look, l.Shards, l.epochs(), l.Holder, hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(look, l.Shards, l.epochs(), l.Holder, hold.Milliseconds(), LookBatch).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
 				err = row.Scan(&u.Post, &u.HolderGone, &u.Now)
 				return u, err
