@@ -22,6 +22,7 @@ type Channel struct {
 	Disabled      bool
 	RefreshNeeded bool
 	Timezone      string // IANA name
+	Direct        bool   // a text needs no preparation there, and a repeat is known; only written
 	CreatedAt     time.Time
 }
 

@@ -327,6 +327,7 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 	out := publishingservice.Returned(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
+		work.Began = c.Began
 		out = w.deps.Publisher.Send(ctx, work, w.yield)
 		done(work.Channel.Connector, out.Result)
 	}

@@ -52,6 +52,7 @@ type Descriptor struct {
 	Media        MediaRules
 	Grade        publishing.Grade // usual grade; an account may be worse
 	InFlight     int              // calls at once over all channels of the platform, 0 = no cap of its own
+	Direct       bool             // a text without media needs no Prepare: Commit takes it with an empty Handle
 	Rules        string           // the rules in words, for agents
 }
 

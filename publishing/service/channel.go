@@ -136,7 +136,7 @@ func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectStat
 	}
 	a := got.Account
 	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile, Picture: a.Picture,
-		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: "UTC"}
+		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: "UTC", Direct: a.Grade.Deduplicates() && s.direct(st.Connector)}
 	channel, next, err := s.store.Connect(ctx, channel, sealed)
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
@@ -145,6 +145,12 @@ func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectStat
 		s.deps.Waker.Wake(ctx, st.Org, *next)
 	}
 	return publishing.ChannelConnected{Channel: channel, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL}, nil
+}
+
+// direct tells whether a text needs no preparation on a platform.
+func (s *Channels) direct(platform string) bool {
+	c, ok := s.deps.Connectors.Get(platform)
+	return ok && c.Describe().Direct
 }
 
 func orEmpty(data json.RawMessage) json.RawMessage {

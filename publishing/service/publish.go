@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/halt"
 	"crier/platform/outbound"
 	"crier/publishing"
@@ -49,7 +50,12 @@ func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack 
 
 // Claim takes due posts of the wanted organizations, and tells when each has more.
 func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (Round, error) {
-	return s.store.Claim(ctx, l, wants, limits, s.hold(), s.deps.Node)
+	began := clock.Boot()
+	r, err := s.store.Claim(ctx, l, wants, limits, s.hold(), s.deps.Node)
+	for i := range r.Claimed {
+		r.Claimed[i].Began = began
+	}
+	return r, err
 }
 
 // Heads counts what a claim would take of some platforms if they had no limit.
@@ -201,17 +207,11 @@ const longestWait = 30 * time.Minute
 // part prepares and sends one part. After the mark, whatever happens is told truthfully: sent, surely not, or unknown.
 func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 	for {
-		if err := r.prepare(ctx, i); err != nil {
+		ctx, err := r.ready(ctx, i)
+		if err != nil {
 			return connector.Ref{}, err
 		}
 		x := &r.w.Parts[i]
-		halt.At(halt.Prepared, r.w.Post.String())
-		ctx := outbound.WithLimit(ctx, r.cfg.RequestDeadline) // from before the mark: whoever stands still after it must not call any more
-		marked, err := r.marks.mark(publishingstore.Mark{Post: r.w.Post, Token: r.w.Token, Publication: x.ID})
-		if err != nil || !marked {
-			return connector.Ref{}, lost(err)
-		}
-		x.Phase = "committing"
 		halt.At(halt.Committing, r.w.Post.String())
 		ref, err := r.commit(ctx, i)
 		halt.At(halt.Answered, r.w.Post.String())
@@ -228,6 +228,25 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 		}
 		return ref, err
 	}
+}
+
+// ready prepares a part and marks its call, unless the claim did. Its limit begins before the mark: whoever stands still after it must not call any more.
+func (r *run) ready(ctx context.Context, i int) (context.Context, error) {
+	x := &r.w.Parts[i]
+	if r.w.State == publishing.StatePublishing && r.w.Phase == "committing" && x.Phase == "committing" {
+		return outbound.WithLimit(ctx, r.cfg.RequestDeadline-(clock.Boot()-r.w.Began)), nil
+	}
+	if err := r.prepare(ctx, i); err != nil {
+		return ctx, err
+	}
+	halt.At(halt.Prepared, r.w.Post.String())
+	ctx = outbound.WithLimit(ctx, r.cfg.RequestDeadline)
+	marked, err := r.marks.mark(publishingstore.Mark{Post: r.w.Post, Token: r.w.Token, Publication: x.ID})
+	if err != nil || !marked {
+		return ctx, lost(err)
+	}
+	x.Phase = "committing"
+	return ctx, nil
 }
 
 // lost ends a run before its call: the post was deleted, paused or taken over, or the database did not answer. Nothing was sent, and the finish by token says so to whoever it still concerns.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"crier/platform/pg"
 	"crier/publishing"
@@ -68,6 +69,9 @@ with o as (
   from o where x.id = o.pub and x.post_id = o.post and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
     select 1 from post p where p.id = o.post and p.claim_token = o.token and p.state in ('PUBLISHING', 'UNKNOWN')))
   returning x.id, x.position, x.sent_by
+), unmarked as (
+  update publication x set phase = 'preparing' from locked o
+  where o.result in ('retry', 'error') and o.code <> 'outcome_unknown' and o.pub is null and o.was = 'PUBLISHING' and x.post_id = o.post and x.phase = 'committing'
 ), upd as (
   update post p set
     state = case when o.result = 'published' then 'PUBLISHED' when o.result in ('unknown', 'later') then 'UNKNOWN' when o.result = 'error' or p.deleted_at is not null then 'ERROR' else 'QUEUE' end,
@@ -110,14 +114,14 @@ select org_id, id, state, coalesce(due, now()) from upd`
 // Finish stores outcomes by their tokens, in one statement. What is not among the answers had lost its claim; that a part is out is stored all the same.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
 	n := len(outcomes)
-	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
+	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([]pgtype.UUID, n)
 	text := [8][]*string{}
 	for i := range text {
 		text[i] = make([]*string, n)
 	}
 	after, ended := make([]int64, n), make([]bool, n)
 	for i, o := range outcomes {
-		posts[i], tokens[i], pubs[i] = o.Post.UUID(), o.Token, o.Publication.UUID()
+		posts[i], tokens[i], pubs[i] = o.Post.UUID(), o.Token, pgtype.UUID{Bytes: o.Publication.UUID(), Valid: !o.Publication.IsZero()}
 		after[i], ended[i] = o.After.Milliseconds(), o.CallEnded
 		result, ref := string(o.Result), string(o.Ref)
 		for j, v := range []string{result, o.Error, o.Code, o.ReleaseID, o.ReleaseURL, ref, o.RootID, o.RootURL} {

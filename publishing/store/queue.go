@@ -37,6 +37,7 @@ type Claimed struct {
 	Token     uuid.UUID
 	Attempt   int
 	Due       time.Time
+	Began     time.Duration // of the claim, by the clock of outbound's limits
 }
 
 // The head of a channel: the post that holds it, or else the first of its queue. A busy channel's queue is not looked through.
@@ -69,6 +70,7 @@ const dueHeads = `
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
 // The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
+// Where a text needs no preparation, the claim is the mark as well: see Descriptor.Direct.
 // Platforms with a limit ($10) give so many heads ($11), the earliest; one with nothing left takes no organization's permits away.
 const claim = `-- publishing.Claim
 with free as materialized (` + heads + `
@@ -77,27 +79,30 @@ with free as materialized (` + heads + `
   select h.channel_id, h.post_id from (select *, row_number() over (partition by connector order by due, channel_id) as nth from head) h
   left join unnest($10::text[], $11::int[]) l(connector, most) using (connector) where l.most is null or h.nth <= l.most
 ), queue as (
-  select h.post_id, q.connector from allowed h join channel_queue q using (channel_id)
+  select h.post_id, q.connector, q.direct from allowed h join channel_queue q using (channel_id)
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
   order by q.channel_id for no key update of q skip locked
 ), locked as (
-  select p.id, q.connector from queue q join post p on p.id = q.post_id
+  select p.id, q.connector, q.direct and p.attempt = 0 and not exists (
+    select from part a join attachment t on t.org_id = a.org_id and t.part_id = a.id where a.org_id = p.org_id and a.post_id = p.id) as direct
+  from queue q join post p on p.id = q.post_id
   where (p.state = 'QUEUE') is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
   order by p.id for no key update of p skip locked
 ), taken as (
-  update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
-    claim_epoch = $7, claim_until = now() + $8 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
+  update post p set state = 'PUBLISHING', phase = case when locked.direct then 'committing' else 'preparing' end, attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
+    claim_epoch = $7, claim_until = now() + $8 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = case when locked.direct then now() end, not_before = null, updated_at = now()
   from locked where p.id = locked.id
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, p.republish, p.revision, locked.connector
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, p.republish, p.revision, locked.connector, locked.direct
 ), hold as (
   update channel_queue q set busy_post = t.id, not_before = null,
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
   from taken t where q.channel_id = t.channel_id
 ), written as (
-  insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by)
-  select t.org_id, t.id, t.group_id, a.id, a.position, t.republish, date_trunc('milliseconds', now()) + a.position * interval '1 millisecond', t.revision,
-    now(), case when t.attempt = 1 then $9 end
-  from taken t join part a on a.org_id = t.org_id and a.post_id = t.id
+  insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by, phase, marked_at, marked_by)
+  select a.org_id, a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', now()) + a.position * interval '1 millisecond', a.revision,
+    now(), case when a.attempt = 1 then $9 end, case when a.marked then 'committing' else 'preparing' end, case when a.marked then now() end, case when a.marked then $9 end
+  from (select t.org_id, t.group_id, t.republish, t.revision, t.attempt, a.id, a.post_id, a.position, t.direct and row_number() over (partition by t.id order by a.position) = 1 as marked
+    from taken t join part a on a.org_id = t.org_id and a.post_id = t.id) a
   on conflict on constraint publication_once do nothing
 ), told as (
   insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken where attempt > 1

@@ -44,6 +44,8 @@ type Work struct {
 	Group      publishing.GroupID
 	State      publishing.State
 	Token      uuid.UUID
+	Phase      string        // preparing or committing
+	Began      time.Duration // of the claim; see Claimed
 	Attempt    int
 	Failing    time.Duration // since the first of the passing failures in a row; zero at a first try
 	Due        time.Time
@@ -59,7 +61,7 @@ type Work struct {
 }
 
 const workPosts = `-- publishing.WorkPosts
-select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
+select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential
 from unnest($1::uuid[]) want(id) join post p on p.id = want.id join channel c on c.org_id = p.org_id and c.id = p.channel_id`
 
@@ -105,7 +107,7 @@ func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) e
 		var committing *time.Time
 		var failing int64
 		c := &w.Channel
-		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks,
+		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Phase, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks,
 			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential); err != nil {
 			return err
 		}
