@@ -53,6 +53,7 @@ type Finished struct {
 	Due   time.Time
 }
 
+// What fell due while a post held its channel for long, in doubt or backing off, was held back and goes out with gaps.
 // A success is accepted while the post is unknown, or given up as unknown; everything else only while the claim's token is current.
 const finish = `-- publishing.Finish
 with o as (
@@ -91,9 +92,9 @@ with o as (
   from locked o
   where p.id = o.post and p.claim_token = o.token
     and (p.state in ('PUBLISHING', 'UNKNOWN') or o.result = 'published' and p.state = 'ERROR' and p.error_code = 'outcome_unknown')
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, o.result, o.code, o.error as reason, o.pub, o.was
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, o.result, o.code, o.error as reason, o.pub, o.was, least(p.failing_since, p.committing_at) as stuck_since
 ), free as (
-  update channel_queue q set busy_post = null, done_at = now(),
+  update channel_queue q set busy_post = null, done_at = now(), held_until = case when upd.stuck_since < now() - interval '2 minutes' then now() else q.held_until end,
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
   from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
 ), heirs as (

@@ -169,6 +169,28 @@ func TestHeldPostsDoNotBurstAfterAClaimThatThePauseTookBack(t *testing.T) {
 	r.end(second, publishingstore.ResultPublished, "")
 }
 
+func TestWhatWaitedBehindAStuckPostDoesNotBurst(t *testing.T) {
+	t.Parallel()
+	for name, stuck := range map[string]string{"in doubt": "committing_at", "backing off": "failing_since"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			c := r.channel()
+			head := r.post(c, -time.Second)
+			claimed := r.claim(1)
+			r.mark(claimed...)
+			second, third := r.post(c, -time.Second), r.post(c, -time.Second)
+			r.clock(`update post set due = due - interval '10 minutes', `+stuck+` = now() - interval '11 minutes' where id = $1`, head)
+			r.clock(`update post set due = due - interval '9 minutes' where channel_id = $1 and id <> $2`, c, head)
+			r.finish(claimed[0], publishingstore.ResultPublished, "")
+			r.end(second, publishingstore.ResultPublished, "")
+			if got := r.claim(10); len(got) != 0 {
+				t.Fatalf("there is no gap: %+v, third is %v", got, third)
+			}
+		})
+	}
+}
+
 // TestNoCallBeginsAfterAPause races claims and marks against pauses: a mark that comes after the pause is known finds its way barred.
 func TestNoCallBeginsAfterAPause(t *testing.T) {
 	t.Parallel()
