@@ -29,19 +29,19 @@ func postFields(p *publishing.Post, delay *int) []any {
 		&p.ReleaseID, &p.ReleaseURL, &p.Error, &p.ErrorCode, &p.OutcomeUnknown, &p.Series, &p.Occurrence, &p.Interval, &p.CreatedAt, &p.UpdatedAt}
 }
 
+const ofCustomer = `exists (select from channel c where c.org_id = p.org_id and c.id = p.channel_id and c.customer_id = `
+
 const rootsInRange = `-- publishing.RootsInRange
-select ` + rootColumns + ` from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
-where p.after_post is null and p.deleted_at is null and p.publish_date >= $1 and p.publish_date <= $2 and ($3::uuid is null or c.customer_id = $3)
+select ` + rootColumns + ` from post p
+where p.after_post is null and p.deleted_at is null and p.publish_date >= $1 and p.publish_date <= $2 and ($3::uuid is null or ` + ofCustomer + `$3))
 order by p.publish_date, p.id limit $4`
 
 const rootsPage = `-- publishing.RootsPage
-select ` + rootColumns + ` from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
-where p.after_post is null and p.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
+select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
 order by p.publish_date, p.id offset $2 limit $3`
 
 const rootsCount = `-- publishing.RootsCount
-select count(*) from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
-where p.after_post is null and p.deleted_at is null and ($1::uuid is null or c.customer_id = $1)`
+select count(*) from post p where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))`
 
 const rootByID = `-- publishing.RootByID
 select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_at is null
