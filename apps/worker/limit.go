@@ -66,6 +66,7 @@ type limits struct {
 	rated []string  // the platforms with a rate
 	away  time.Time // the bucket did not answer; until then it is not asked again
 	mu    sync.Mutex
+	over  bool // nobody is woken any more
 	all   map[string]*limit
 }
 
@@ -212,6 +213,9 @@ const leastGap = 20 * time.Millisecond
 
 // call wakes whoever has been in line longest, as many as there is room for; when only time makes room, a timer goes on.
 func (l *limits) call(x *limit) {
+	if l.over {
+		return
+	}
 	now := l.clock.Now()
 	for room := x.room(now); room > 0 && len(x.line) > 0; room-- {
 		org := x.line[0]
@@ -242,10 +246,11 @@ func (x *limit) room(now time.Time) int {
 	return min(x.free(), in)
 }
 
-// close stops the timers.
+// close ends the waiting: nothing more is claimed.
 func (l *limits) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.over = true
 	for _, x := range l.all {
 		if x.timer != nil {
 			x.timer.Stop()
