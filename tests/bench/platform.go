@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,9 +28,10 @@ type platform struct {
 // seen is what came in during one measurement.
 type seen struct {
 	late       []time.Duration
-	last       map[string]int       // number of a channel's last post
-	ends       map[string]time.Time // and when it came
-	keys       map[string]int       // number of the post that each made, from 1
+	last       map[string]int           // number of a channel's last post
+	ends       map[string]time.Time     // and when it came
+	worst      map[string]time.Duration // lateness of a channel's latest post
+	keys       map[string]int           // number of the post that each made, from 1
 	posts      []stored
 	twice      int
 	outOfOrder int
@@ -60,7 +62,7 @@ func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency.Store(int64(latency))
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]int{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}}
 }
 
 func (p *platform) count() int {
@@ -74,7 +76,7 @@ func (p *platform) end() *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]int{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}}
 	return s
 }
 
@@ -158,7 +160,28 @@ func (p *platform) note(text, key string) (int, error) {
 	if len(s.late) == 0 {
 		s.first = at
 	}
-	s.end = at
-	s.late = append(s.late, at.Sub(time.UnixMicro(due)))
+	late := at.Sub(time.UnixMicro(due))
+	s.end, s.worst[channel] = at, max(late, s.worst[channel])
+	s.late = append(s.late, late)
 	return len(s.late), nil
+}
+
+// list is what the platform says when it is asked for what an account has: posts since a time, the newest first, by pages.
+func (p *platform) list(query url.Values) string {
+	since, err := time.Parse(time.RFC3339Nano, query.Get("since"))
+	if err != nil {
+		since = time.Time{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := len(p.seen.posts)
+	if n, err := strconv.Atoi(strings.TrimPrefix(query.Get("before"), "p")); err == nil {
+		end = min(end, n-1)
+	}
+	var out []string
+	for i := end - 1; i >= 0 && len(out) < 100 && !p.seen.posts[i].at.Before(since); i-- {
+		x := p.seen.posts[i]
+		out = append(out, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":%q,"key":%q,"text":""}`, i+1, p.address, i+1, x.at.Format(time.RFC3339Nano), x.key))
+	}
+	return `{"posts":[` + strings.Join(out, ",") + `]}`
 }

@@ -219,6 +219,13 @@ func (n *node) stop() error {
 	return n.cmd.Wait()
 }
 
+// kill ends the process as a machine that fails does.
+func (n *node) kill() error {
+	err := n.cmd.Process.Kill()
+	_ = n.cmd.Wait() // it was killed
+	return err
+}
+
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
