@@ -102,10 +102,6 @@ func (b *base) crowd(ctx context.Context, due time.Time) ([]tenant, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range crowd {
-		crowd[i].first += lonely
-	}
-	whale[0].first = lonely + 4*crowdSize
 	if _, err := b.book(ctx, crowdSize*crowdPosts, spread(crowd, due)); err != nil {
 		return nil, err
 	}

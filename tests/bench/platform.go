@@ -40,8 +40,8 @@ type seen struct {
 
 // stored is one post, to be read back.
 type stored struct {
-	key string
-	at  time.Time
+	channel, key string
+	at           time.Time
 }
 
 func listen(ctx context.Context) (*platform, error) {
@@ -113,7 +113,7 @@ func (p *platform) talk(c net.Conn) {
 func (p *platform) answer(req *http.Request, body []byte) (status int, out string) {
 	var in struct{ Text, Key, Marker string }
 	if req.Method == http.MethodGet && req.URL.Path == "/api/posts" {
-		return http.StatusOK, p.list(req.URL.Query())
+		return http.StatusOK, p.list(strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), req.URL.Query())
 	}
 	if req.Method != http.MethodPost || req.URL.Path != "/api/posts" {
 		return http.StatusNotFound, `{"error":{"code":"not_found","message":"only posts are taken here"}}`
@@ -155,7 +155,7 @@ func (p *platform) note(text, key string) (int, error) {
 	case number != last+1:
 		s.outOfOrder++
 	}
-	s.posts = append(s.posts, stored{key, at})
+	s.posts = append(s.posts, stored{channel, key, at})
 	s.keys[key], s.last[channel], s.ends[channel] = len(s.posts), number, at
 	if len(s.late) == 0 {
 		s.first = at
@@ -166,8 +166,8 @@ func (p *platform) note(text, key string) (int, error) {
 	return len(s.late), nil
 }
 
-// list is what the platform says when it is asked for what an account has: posts since a time, the newest first, by pages.
-func (p *platform) list(query url.Values) string {
+// list is what the platform says when it is asked for what a channel's account has: posts since a time, the newest first, by pages.
+func (p *platform) list(channel string, query url.Values) string {
 	since, err := time.Parse(time.RFC3339Nano, query.Get("since"))
 	if err != nil {
 		since = time.Time{}
@@ -180,8 +180,9 @@ func (p *platform) list(query url.Values) string {
 	}
 	var out []string
 	for i := end - 1; i >= 0 && len(out) < 100 && !p.seen.posts[i].at.Before(since); i-- {
-		x := p.seen.posts[i]
-		out = append(out, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":%q,"key":%q,"text":""}`, i+1, p.address, i+1, x.at.Format(time.RFC3339Nano), x.key))
+		if x := p.seen.posts[i]; x.channel == channel {
+			out = append(out, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":%q,"key":%q,"text":""}`, i+1, p.address, i+1, x.at.Format(time.RFC3339Nano), x.key))
+		}
 	}
 	return `{"posts":[` + strings.Join(out, ",") + `]}`
 }

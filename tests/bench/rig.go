@@ -84,8 +84,9 @@ func (r *rig) lastWords() string {
 // base is one migrated database.
 type base struct {
 	*rig
-	name  string
-	super *pgx.Conn // past the tenant wall; its statements are not counted
+	name     string
+	channels int       // made
+	super    *pgx.Conn // past the tenant wall; its statements are not counted
 }
 
 // with runs do on a fresh database, which is dropped afterwards.
