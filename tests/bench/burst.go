@@ -216,6 +216,9 @@ func growth(ctx context.Context, r *rig) error {
 	type costs struct{ cpu, statements, time float64 }
 	at := map[int]costs{}
 	for _, rows := range []int{1_000, 10_000, 100_000, 1_000_000} {
+		if rows > r.opts.rows {
+			break
+		}
 		x := burst{posts: min(5000, r.opts.posts), organizations: 500, channels: 2, rows: rows}
 		out, err := x.run(ctx, r)
 		if err != nil {
