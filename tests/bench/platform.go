@@ -28,10 +28,11 @@ type platform struct {
 // seen is what came in during one measurement.
 type seen struct {
 	late       []time.Duration
-	last       map[string]int           // number of a channel's last post
+	last       map[string]int           // highest number of a channel
 	ends       map[string]time.Time     // and when it came
 	worst      map[string]time.Duration // lateness of a channel's latest post
 	keys       map[string]int           // number of the post that each made, from 1
+	texts      map[string]bool
 	posts      []stored
 	twice      int
 	outOfOrder int
@@ -62,7 +63,7 @@ func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency.Store(int64(latency))
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
 }
 
 func (p *platform) count() int {
@@ -76,7 +77,7 @@ func (p *platform) end() *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
 	return s
 }
 
@@ -149,14 +150,14 @@ func (p *platform) note(text, key string) (int, error) {
 	if n := s.keys[key]; n > 0 && key != "" {
 		return n, nil // the first post once more, as an account of grade A has it
 	}
-	switch last := s.last[channel]; {
-	case number <= last:
+	switch {
+	case s.texts[text]:
 		s.twice++
-	case number != last+1:
+	case number > s.last[channel]+1: // it overtook one, or that one was lost; who comes after all is not counted again
 		s.outOfOrder++
 	}
 	s.posts = append(s.posts, stored{channel, key, at})
-	s.keys[key], s.last[channel], s.ends[channel] = len(s.posts), number, at
+	s.keys[key], s.texts[text], s.last[channel], s.ends[channel] = len(s.posts), true, max(number, s.last[channel]), at
 	if len(s.late) == 0 {
 		s.first = at
 	}
