@@ -11,120 +11,163 @@ import (
 
 // The crowd that falls due at once, and the few who only want their one post out meanwhile.
 const (
-	crowdSize   = 600
-	crowdPosts  = 100
-	whalePosts  = 10_000
-	lonely      = 40
-	lonelyEvery = 250 * time.Millisecond
-	fill        = 75 * time.Second // for the filling in of the crowd
+	crowdSize     = 600
+	crowdPosts    = 100
+	crowdChannels = 4
+	whalePosts    = 10_000
+	whaleChannels = 40
+	lonely        = 41 // one every lonelyEvery, from the due time until ten seconds later
+	lonelyEvery   = 250 * time.Millisecond
+	full          = 100_000 // -posts at which these are the sizes
 )
 
 // fairness is how long one organization's single post waits while many others have very much to publish; its floor is the same posts without the others.
 func fairness(ctx context.Context, r *rig) error {
 	for _, latency := range []time.Duration{0, 200 * time.Millisecond} {
-		alone, _, err := r.single(ctx, latency, false)
+		alone := contest{latency: latency}
+		floor, err := alone.run(ctx, r)
 		if err != nil {
 			return err
 		}
-		late, share, err := r.single(ctx, latency, true)
+		crowded := contest{latency: latency, crowd: max(2, crowdSize*r.opts.posts/full), whale: max(crowdPosts, whalePosts*r.opts.posts/full)}
+		ours, err := crowded.run(ctx, r)
 		if err != nil {
 			return err
 		}
-		line := m{
-			"bench": "fairness", "unit": "ms of the latest single post", "latencyMs": latency.Milliseconds(), "crowd": crowdSize, "crowdPosts": crowdPosts, "whalePosts": whalePosts, "singles": len(late),
-			"ours": ms(quantile(late, 1)), "floor": ms(quantile(alone, 1)), "ratio": ms(quantile(late, 1)) / ms(quantile(alone, 1)), "p50Ms": ms(quantile(late, .5)), "floorP50Ms": ms(quantile(alone, .5)),
-			"slowestToFastest": share,
-		}
-		if err := r.emit(line); err != nil {
+		if err := r.emit(m{
+			"bench": "fairness", "unit": "ms of the latest single post", "latencyMs": latency.Milliseconds(), "crowd": crowded.crowd, "crowdPosts": crowdPosts, "whalePosts": crowded.whale, "singles": len(ours.late),
+			"ours": ms(quantile(ours.late, 1)), "floor": ms(quantile(floor.late, 1)), "ratio": ms(quantile(ours.late, 1)) / ms(quantile(floor.late, 1)), "p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)),
+			"slowestToFastest": ours.last.Seconds() / max(time.Millisecond, ours.first).Seconds(), "crowdFirstDoneMs": ms(ours.first), "crowdLastDoneMs": ms(ours.last), "whalePostsOut": ours.whale,
+			"twice": ours.twice, "outOfOrder": ours.outOfOrder,
+		}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// single runs the lonely posts, and tells how late each was; with the crowd also how much later the slowest of its organizations was done than the fastest.
-func (r *rig) single(ctx context.Context, latency time.Duration, crowded bool) (late []time.Duration, slowest float64, err error) {
+// contest is the single posts beside organizations of crowdPosts posts, and one of very many.
+type contest struct {
+	latency      time.Duration
+	crowd, whale int // organizations of the crowd and posts of the whale; none without
+}
+
+// share is who got how much of it.
+type share struct {
+	late              []time.Duration // of the single posts
+	first, last       time.Duration   // when the first and the last organization of the crowd was done
+	whale             int             // posts of the whale that were out by then
+	twice, outOfOrder int
+}
+
+// run ends with the single posts and the crowd; the whale may still be at it.
+func (x contest) run(ctx context.Context, r *rig) (out share, err error) {
+	posts := x.crowd*crowdPosts + x.whale
 	err = r.with(ctx, func(b *base) (err error) {
-		few, err := b.people(ctx, lonely, 1)
+		due := now().Add(ahead + time.Duration(posts/fillRate)*time.Second).Truncate(time.Second)
+		few, crowd, err := x.fill(ctx, b, due)
 		if err != nil {
 			return err
 		}
-		due := now().Add(ahead + fill).Truncate(time.Second)
-		if _, err := b.book(ctx, lonely, func(i int) booking {
-			return booking{tenant: &few[i], number: 1, due: due.Add(time.Duration(i) * lonelyEvery)}
-		}); err != nil {
-			return err
-		}
-		posts, crowd := lonely, []tenant(nil)
-		if crowded {
-			if crowd, err = b.crowd(ctx, due); err != nil {
-				return err
-			}
-			posts += crowdSize*crowdPosts + whalePosts
-		}
-		if err := b.settle(ctx); err != nil {
-			return err
-		}
-		b.platform.begin(latency)
+		b.platform.begin(x.latency)
 		n, err := b.serve(ctx, b.opts.settings...)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, n.stop()) }()
-		if spare := due.Sub(now()); spare < 2*time.Second {
-			return fmt.Errorf("the posts were due %v after the service was ready", spare)
+		if late := now().Sub(due); late > -2*time.Second {
+			return fmt.Errorf("the posts were due %v before the service was ready", late)
 		}
-		if err := until(ctx, due.Add(lonely*lonelyEvery)); err != nil {
+		if err := until(ctx, due); err != nil {
 			return err
 		}
-		if _, err := (burst{posts: posts}).published(ctx, b); err != nil {
+		small := lonely + crowdChannels*x.crowd // channels
+		if err := b.out(ctx, small, lonely+crowdPosts*x.crowd); err != nil {
 			return err
 		}
 		s := b.platform.end()
 		for i := range few {
-			at := s.ends[strconv.Itoa(few[i].first)]
-			late = append(late, at.Sub(due.Add(time.Duration(i)*lonelyEvery)))
+			out.late = append(out.late, s.worst[strconv.Itoa(few[i].first)])
 		}
-		slices.Sort(late)
-		slowest = spreadOf(s, crowd, due)
+		slices.Sort(out.late)
+		out.first, out.last = ends(s, crowd, due)
+		out.whale, out.twice, out.outOfOrder = len(s.late)-s.below(small), s.twice, s.outOfOrder
 		return nil
 	})
-	return late, slowest, err
+	return out, err
 }
 
-// crowd books what falls due at once: organizations of four channels, and a whale of forty.
-func (b *base) crowd(ctx context.Context, due time.Time) ([]tenant, error) {
-	crowd, err := b.people(ctx, crowdSize, 4)
-	if err != nil {
-		return nil, err
+// fill books everything. The channels of the few come first, then those of the crowd.
+func (x contest) fill(ctx context.Context, b *base, due time.Time) (few, crowd []tenant, err error) {
+	if few, err = b.people(ctx, lonely, 1); err != nil {
+		return nil, nil, err
 	}
-	whale, err := b.people(ctx, 1, 40)
-	if err != nil {
-		return nil, err
+	if _, err := b.book(ctx, lonely, func(i int) booking {
+		return booking{tenant: &few[i], number: 1, due: due.Add(time.Duration(i) * lonelyEvery)}
+	}); err != nil {
+		return nil, nil, err
 	}
-	for i := range crowd {
-		crowd[i].first += lonely
+	if x.crowd > 0 {
+		if crowd, err = b.people(ctx, x.crowd, crowdChannels); err != nil {
+			return nil, nil, err
+		}
+		whale, err := b.people(ctx, 1, whaleChannels)
+		if err != nil {
+			return nil, nil, err
+		}
+		// The whale was first: its posts stand before everybody's.
+		if _, err := b.book(ctx, x.whale, spread(whale, due)); err != nil {
+			return nil, nil, err
+		}
+		if _, err := b.book(ctx, x.crowd*crowdPosts, spread(crowd, due)); err != nil {
+			return nil, nil, err
+		}
 	}
-	whale[0].first = lonely + 4*crowdSize
-	if _, err := b.book(ctx, crowdSize*crowdPosts, spread(crowd, due)); err != nil {
-		return nil, err
-	}
-	_, err = b.book(ctx, whalePosts, spread(whale, due))
-	return crowd, err
+	return few, crowd, b.settle(ctx)
 }
 
-// spreadOf is how much longer the organization that was done last took than the one that was done first.
-func spreadOf(s *seen, all []tenant, due time.Time) float64 {
-	if len(all) == 0 {
-		return 1
+// out waits until the platform has so many posts of the channels below one.
+func (b *base) out(ctx context.Context, channel, posts int) error {
+	patience, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	for {
+		n := b.platform.below(channel)
+		if n >= posts {
+			return nil
+		}
+		if err := wait(patience, 50*time.Millisecond); err != nil {
+			return fmt.Errorf("%d of %d posts reached the platform: %w", n, posts, err)
+		}
 	}
-	var took []time.Duration
-	for _, t := range all {
+}
+
+func (p *platform) below(channel int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen.below(channel)
+}
+
+// below is how many posts the channels below one have, none of them lost.
+func (s *seen) below(channel int) (n int) {
+	for name, last := range s.last {
+		if c, err := strconv.Atoi(name); err == nil && c < channel {
+			n += last
+		}
+	}
+	return n
+}
+
+// ends is when the first and the last of the organizations had its last post out, from the due time on.
+func ends(s *seen, all []tenant, due time.Time) (first, last time.Duration) {
+	for i, t := range all {
 		end := time.Duration(0)
 		for c := range t.channels {
 			end = max(end, s.ends[strconv.Itoa(t.first+c)].Sub(due))
 		}
-		took = append(took, end)
+		if i == 0 || end < first {
+			first = end
+		}
+		last = max(last, end)
 	}
-	return slices.Max(took).Seconds() / max(time.Millisecond, slices.Min(took)).Seconds()
+	return first, last
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,9 +28,11 @@ type platform struct {
 // seen is what came in during one measurement.
 type seen struct {
 	late       []time.Duration
-	last       map[string]int       // number of a channel's last post
-	ends       map[string]time.Time // and when it came
-	keys       map[string]int       // number of the post that each made, from 1
+	last       map[string]int           // highest number of a channel
+	ends       map[string]time.Time     // and when it came
+	worst      map[string]time.Duration // lateness of a channel's latest post
+	keys       map[string]int           // number of the post that each made, from 1
+	texts      map[string]bool
 	posts      []stored
 	twice      int
 	outOfOrder int
@@ -38,8 +41,8 @@ type seen struct {
 
 // stored is one post, to be read back.
 type stored struct {
-	key string
-	at  time.Time
+	channel, key string
+	at           time.Time
 }
 
 func listen(ctx context.Context) (*platform, error) {
@@ -60,7 +63,7 @@ func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency.Store(int64(latency))
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]int{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
 }
 
 func (p *platform) count() int {
@@ -74,7 +77,7 @@ func (p *platform) end() *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, keys: map[string]int{}}
+	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
 	return s
 }
 
@@ -111,7 +114,7 @@ func (p *platform) talk(c net.Conn) {
 func (p *platform) answer(req *http.Request, body []byte) (status int, out string) {
 	var in struct{ Text, Key, Marker string }
 	if req.Method == http.MethodGet && req.URL.Path == "/api/posts" {
-		return http.StatusOK, p.list(req.URL.Query())
+		return http.StatusOK, p.list(strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "), req.URL.Query())
 	}
 	if req.Method != http.MethodPost || req.URL.Path != "/api/posts" {
 		return http.StatusNotFound, `{"error":{"code":"not_found","message":"only posts are taken here"}}`
@@ -147,18 +150,40 @@ func (p *platform) note(text, key string) (int, error) {
 	if n := s.keys[key]; n > 0 && key != "" {
 		return n, nil // the first post once more, as an account of grade A has it
 	}
-	switch last := s.last[channel]; {
-	case number <= last:
+	switch {
+	case s.texts[text]:
 		s.twice++
-	case number != last+1:
+	case number > s.last[channel]+1: // it overtook one, or that one was lost; who comes after all is not counted again
 		s.outOfOrder++
 	}
-	s.posts = append(s.posts, stored{key, at})
-	s.keys[key], s.last[channel], s.ends[channel] = len(s.posts), number, at
+	s.posts = append(s.posts, stored{channel, key, at})
+	s.keys[key], s.texts[text], s.last[channel], s.ends[channel] = len(s.posts), true, max(number, s.last[channel]), at
 	if len(s.late) == 0 {
 		s.first = at
 	}
-	s.end = at
-	s.late = append(s.late, at.Sub(time.UnixMicro(due)))
+	late := at.Sub(time.UnixMicro(due))
+	s.end, s.worst[channel] = at, max(late, s.worst[channel])
+	s.late = append(s.late, late)
 	return len(s.late), nil
+}
+
+// list is what the platform says when it is asked for what a channel's account has: posts since a time, the newest first, by pages.
+func (p *platform) list(channel string, query url.Values) string {
+	since, err := time.Parse(time.RFC3339Nano, query.Get("since"))
+	if err != nil {
+		since = time.Time{}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := len(p.seen.posts)
+	if n, err := strconv.Atoi(strings.TrimPrefix(query.Get("before"), "p")); err == nil {
+		end = min(end, n-1)
+	}
+	var out []string
+	for i := end - 1; i >= 0 && len(out) < 100 && !p.seen.posts[i].at.Before(since); i-- {
+		if x := p.seen.posts[i]; x.channel == channel {
+			out = append(out, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":%q,"key":%q,"text":""}`, i+1, p.address, i+1, x.at.Format(time.RFC3339Nano), x.key))
+		}
+	}
+	return `{"posts":[` + strings.Join(out, ",") + `]}`
 }

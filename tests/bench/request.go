@@ -3,22 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"crier/actors/cluster"
-	"crier/actors/org"
-	"crier/actors/ratelimit"
-	"crier/platform/clock"
-	"crier/platform/id"
 	"crier/tenancy"
 )
 
@@ -172,75 +164,5 @@ func (b *base) reading(ctx context.Context, n *node, t tenant, name, path, sql s
 	return b.emit(m{
 		"bench": "read", "what": name, "clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99),
 		"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
-	})
-}
-
-// idler is a dispatcher that nobody offers anything to.
-type idler struct{}
-
-func (idler) Offer(tenancy.OrgID, int) {}
-
-// admitting measures the rate limiter through the organization's actor, in this process and in another; the floor is the same window behind a mutex.
-func admitting(ctx context.Context, r *rig) error {
-	all := make([]tenancy.OrgID, 64)
-	for i := range all {
-		all[i] = id.New[tenancy.OrgTag]()
-	}
-	here, err := admitter(cluster.Config{})
-	if err != nil {
-		return err
-	}
-	near, err := admitter(cluster.Config{Listen: "127.0.0.1:0"})
-	if err != nil {
-		return err
-	}
-	far, err := admitter(cluster.Config{Listen: "127.0.0.1:0"})
-	if err != nil {
-		return err
-	}
-	near.Locate(func(int16) (string, bool) { return far.Address(), false })
-	far.Locate(func(int16) (string, bool) { return far.Address(), true })
-	for where, c := range map[string]*org.Client{"local": here, "another process": near} {
-		for _, users := range []int{1, 64} {
-			if err := r.admitting(ctx, where, c, all, users); err != nil {
-				return err
-			}
-		}
-	}
-	return errors.Join(here.Close(ctx), near.Close(ctx), far.Close(ctx))
-}
-
-const admitLimit = 1 << 40
-
-func admitter(net cluster.Config) (*org.Client, error) {
-	return org.New(org.Config{Limit: admitLimit, InFlight: 1, Budget: time.Second}, net, clock.System{}, slog.New(slog.DiscardHandler), idler{})
-}
-
-func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []tenancy.OrgID, users int) error {
-	span := time.Duration(r.opts.seconds) * time.Second / 12
-	alone := c.Alone()
-	ours, err := drive(users, lasting(span), func(i int) error {
-		if a := c.Admit(ctx, all[i%len(all)]); !a.Allowed {
-			return fmt.Errorf("refused: %+v", a)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	windows := make([]ratelimit.Window, len(all))
-	floor, err := drive(users, lasting(span), func(i int) error {
-		mu.Lock()
-		defer mu.Unlock()
-		windows[i%len(all)].Take(now(), admitLimit)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return r.emit(m{
-		"bench": "admit", "where": where, "callers": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate,
-		"p50Us": float64(ours.p50.Nanoseconds()) / 1000, "p99Us": float64(ours.p99.Nanoseconds()) / 1000, "unanswered": c.Alone() - alone,
 	})
 }

@@ -84,8 +84,9 @@ func (r *rig) lastWords() string {
 // base is one migrated database.
 type base struct {
 	*rig
-	name  string
-	super *pgx.Conn // past the tenant wall; its statements are not counted
+	name     string
+	channels int       // made
+	super    *pgx.Conn // past the tenant wall; its statements are not counted
 }
 
 // with runs do on a fresh database, which is dropped afterwards.
@@ -217,6 +218,13 @@ func (n *node) stop() error {
 		return err
 	}
 	return n.cmd.Wait()
+}
+
+// kill ends the process as a machine that fails does.
+func (n *node) kill() error {
+	err := n.cmd.Process.Kill()
+	_ = n.cmd.Wait() // it was killed
+	return err
 }
 
 func wait(ctx context.Context, d time.Duration) error {

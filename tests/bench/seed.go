@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,21 +25,14 @@ type tenant struct {
 
 const grade = "A"
 
-// people fills in organizations, each with an API key and channels of the benchmark's platform.
+// people fills in organizations, each with an API key and channels of the benchmark's platform. A channel's token is its running number over all calls.
 func (b *base) people(ctx context.Context, organizations, channels int) ([]tenant, error) {
 	all := make([]tenant, organizations)
 	var orgs, keys, rows, queues [][]any
 	for i := range all {
-		t := tenant{org: id.New[tenancy.OrgTag](), first: i * channels}
+		t := tenant{org: id.New[tenancy.OrgTag](), first: b.channels}
+		b.channels += channels
 		full, err := secret.Token(tenancy.KeyPrefix, tenancy.KeyLength)
-		if err != nil {
-			return nil, err
-		}
-		credential, err := json.Marshal(map[string]string{"service": b.platform.address, "name": "bench", "password": "bench", "accessToken": "access", "refreshToken": "refresh"})
-		if err != nil {
-			return nil, err
-		}
-		sealed, err := b.keyring.Seal(credential, t.org.String())
 		if err != nil {
 			return nil, err
 		}
@@ -47,6 +41,10 @@ func (b *base) people(ctx context.Context, organizations, channels int) ([]tenan
 		keys = append(keys, []any{t.org.UUID(), uuid.New(), "bench", full[:8], secret.HashToken(full)})
 		for j := range channels {
 			c := uuid.New()
+			sealed, err := b.credential(t.org, t.first+j)
+			if err != nil {
+				return nil, err
+			}
 			t.channels = append(t.channels, c)
 			rows = append(rows, []any{t.org.UUID(), c, "sandbox", fmt.Sprintf("Channel %d", t.first+j), c.String(), json.RawMessage(`{"maxLength":500}`), grade, sealed})
 			queues = append(queues, []any{c, t.org.UUID(), int16(tenancy.Shard(t.org)), "sandbox", true})
@@ -68,6 +66,14 @@ func (b *base) people(ctx context.Context, organizations, channels int) ([]tenan
 		}
 	}
 	return all, nil
+}
+
+func (b *base) credential(org tenancy.OrgID, channel int) ([]byte, error) {
+	plain, err := json.Marshal(map[string]string{"service": b.platform.address, "name": "bench", "password": "bench", "accessToken": strconv.Itoa(channel), "refreshToken": "refresh"})
+	if err != nil {
+		return nil, err
+	}
+	return b.keyring.Seal(plain, org.String())
 }
 
 // booking is one post to be filled in.

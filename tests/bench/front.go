@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// front hands connections to the processes as a balancer does: to those that /health says are well, and to another one when a connection cannot be had.
+type front struct {
+	nodes []*node
+	well  []atomic.Bool
+	next  atomic.Int64
+}
+
+const probe = 200 * time.Millisecond
+
+// newFront watches the processes until ctx is over.
+func newFront(ctx context.Context, nodes []*node) *front {
+	f := &front{nodes: nodes, well: make([]atomic.Bool, len(nodes))}
+	for i, n := range nodes {
+		f.well[i].Store(true)
+		go func() {
+			for wait(ctx, probe) == nil {
+				short, cancel := context.WithTimeout(ctx, time.Second)
+				f.well[i].Store(n.get(short, "http://"+n.address+"/health", io.Discard) == nil)
+				cancel()
+			}
+		}()
+	}
+	return f
+}
+
+// dial finds a process that takes the connection.
+func (f *front) dial(ctx context.Context, network, _ string) (conn net.Conn, err error) {
+	err = errors.New("no process is well")
+	for range f.nodes {
+		i := int(f.next.Add(1)) % len(f.nodes)
+		if f.well[i].Load() {
+			if conn, err = new(net.Dialer).DialContext(ctx, network, f.nodes[i].address); err == nil {
+				return conn, nil
+			}
+		}
+	}
+	return nil, err
+}
+
+const (
+	callers   = 8 // clients that call the API, each twenty times a second at most
+	callEvery = 50 * time.Millisecond
+)
+
+// said is how the API answered.
+type said struct {
+	took   []time.Duration // of all calls
+	wrong  []error
+	wrongs []time.Time // when each was over
+}
+
+func (s *said) first() error {
+	if len(s.wrong) == 0 {
+		return nil
+	}
+	return s.wrong[0]
+}
+
+// tell adds to a line what clients saw of a process's end.
+func (s *said) tell(line m, killed time.Time) {
+	slices.Sort(s.took)
+	line["apiCalls"], line["apiErrors"], line["apiP99Ms"], line["apiMaxMs"] = len(s.took), len(s.wrong), ms(quantile(s.took, .99)), ms(quantile(s.took, 1))
+	if len(s.wrong) > 0 {
+		line["firstApiError"], line["lastApiErrorMs"] = s.wrong[0].Error(), ms(slices.MaxFunc(s.wrongs, time.Time.Compare).Sub(killed))
+	}
+}
+
+// load calls the API, each request once, on a connection of its own, until it is told to stop.
+func (f *front) load(ctx context.Context, all []tenant) (stop func() *said) {
+	end := make(chan struct{})
+	out := &said{}
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	for user := range callers {
+		c := &client{&http.Client{Transport: &http.Transport{DialContext: f.dial, DisableKeepAlives: true}, Timeout: 30 * time.Second}, "http://crier.bench/public/v1"}
+		group.Go(func() {
+			for i := user; ; i += callers {
+				select {
+				case <-end:
+					return
+				case <-time.After(callEvery):
+				}
+				began := now()
+				err := c.either(ctx, all[i%len(all)], i/callers%2 == 0)
+				mu.Lock()
+				out.took = append(out.took, now().Sub(began))
+				if err != nil {
+					out.wrong, out.wrongs = append(out.wrong, err), append(out.wrongs, now())
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	return func() *said {
+		close(end)
+		group.Wait()
+		return out
+	}
+}
+
+// either reads, or books a post that falls due tomorrow.
+func (c *client) either(ctx context.Context, t tenant, reads bool) error {
+	if reads {
+		return c.call(ctx, t.key, http.MethodGet, "/integrations", nil, http.StatusOK)
+	}
+	later := now().Add(24 * time.Hour)
+	return c.book(ctx, t, 0, later, content(t.first, 0, later))
+}
