@@ -3,6 +3,7 @@ package org
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +34,8 @@ type Client struct {
 	mu       sync.Mutex
 	fallback map[tenancy.OrgID]*ratelimit.Window
 	asking   map[tenancy.OrgID]int // requests that wait for their organization's actor
+	silent   map[string]time.Time  // processes that did not answer, by address, until when they are not asked
+	place    func(shard int16) (address string, here bool)
 	moved    atomic.Int64
 	alone    atomic.Int64
 	busy     atomic.Int64
@@ -42,7 +45,7 @@ const busyWait = time.Second
 
 // New makes the actor host and its client. dispatch is asked by the actors; it may be set up later than the first request.
 func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) (client *Client, err error) {
-	client = &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}, asking: map[tenancy.OrgID]int{}}
+	client = &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}, asking: map[tenancy.OrgID]int{}, silent: map[string]time.Time{}}
 	client.host, err = cluster.NewHost(net, cluster.Kind{Name: "org", Moved: leave{}, Shard: shard, Produce: func() actor.Actor {
 		return &organization{cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log}
 	}}, log)
@@ -58,7 +61,27 @@ func shard(identity string) (int16, bool) {
 func (c *Client) Address() string { return c.host.Address() }
 
 // Locate tells where organizations live; without it all of them are here.
-func (c *Client) Locate(place func(shard int16) (address string, here bool)) { c.host.Locate(place) }
+func (c *Client) Locate(place func(shard int16) (address string, here bool)) {
+	c.place = place
+	c.host.Locate(place)
+}
+
+// silence is how long a process that did not answer is not asked: else every request of its organizations would wait in vain until others have them.
+const silence = time.Second
+
+// quiet tells the address of the organization's process if it is another one, and whether that did not answer just now.
+func (c *Client) quiet(organization tenancy.OrgID) (address string, quiet bool) {
+	if c.place == nil {
+		return "", false
+	}
+	address, here := c.place(int16(tenancy.Shard(organization)))
+	if here {
+		return "", false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return address, c.clock.Now().Before(c.silent[address])
+}
 
 // Evict stops the actors of organizations that live elsewhere by now.
 func (c *Client) Evict() { c.host.Evict() }
@@ -93,6 +116,11 @@ func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission 
 		return Admission{Limit: c.cfg.Limit, Reset: c.clock.Now().Add(busyWait), RetryAfter: busyWait}
 	}
 	defer c.leave(organization)
+	address, quiet := c.quiet(organization)
+	if quiet {
+		c.alone.Add(1)
+		return c.admitHere(organization, "")
+	}
 	name := organization.String()
 	answer, err := c.host.Request(name, admit(), c.cfg.Budget)
 	if isMoved(answer) {
@@ -106,13 +134,18 @@ func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission 
 	c.host.Forget(name)
 	c.alone.Add(1)
 	c.log.Warn("an organization's actor did not answer; this node admits by itself", "org", organization, "error", err)
-	return c.admitHere(organization)
+	return c.admitHere(organization, address)
 }
 
-func (c *Client) admitHere(organization tenancy.OrgID) Admission {
+// admitHere decides by a window of this node. A silent process is not asked again for a while.
+func (c *Client) admitHere(organization tenancy.OrgID, silent string) Admission {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
+	if silent != "" {
+		maps.DeleteFunc(c.silent, func(_ string, until time.Time) bool { return until.Before(now) })
+		c.silent[silent] = now.Add(silence)
+	}
 	for org, w := range c.fallback {
 		if w.Expired(now) {
 			delete(c.fallback, org)

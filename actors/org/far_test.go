@@ -121,6 +121,30 @@ func TestAProcessThatIsGoneHoldsNobodyUp(t *testing.T) {
 	}
 }
 
+func TestASilentProcessIsNotAskedByEveryRequest(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts as a stopped process does, and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }() // nothing is served
+	c, err := org.New(org.Config{Limit: 1000, InFlight: 1, Budget: 50 * time.Millisecond}, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop(t, c)
+	var looked atomic.Int64
+	c.Locate(func(int16) (string, bool) { looked.Add(1); return ln.Addr().String(), false })
+	for i := range 100 {
+		if a := c.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed {
+			t.Fatalf("request %d: %+v", i+1, a)
+		}
+	}
+	if c.Alone() != 100 || looked.Load() > 150 { // one that is asked is looked up once more
+		t.Errorf("%d of 100 were admitted here, after %d look-ups", c.Alone(), looked.Load())
+	}
+}
+
 func TestProcessesKnowEachOtherByCertificates(t *testing.T) {
 	t.Parallel()
 	ours, theirs := authority(t), authority(t)
