@@ -55,6 +55,7 @@ type Figures struct {
 	Due        int           // could be published now
 	Overdue    int           // of those, for longer than the alarm's time
 	Oldest     time.Duration // how long the oldest of them has waited
+	Waiting    int           // due, but behind another post of their channel, backing off or keeping a gap
 	Held       int           // due, and kept back by a pause or a channel that must be reconnected
 	Publishing int
 	Unknown    int

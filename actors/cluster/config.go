@@ -39,6 +39,12 @@ func (c Config) Validate() error {
 	if c.Listen == "" && len(c.Roles) > 0 && !(c.Has(RoleEdge) && c.Has(RoleWorker)) {
 		bad("CLUSTER_LISTEN", "is required for a process that has only one of the roles")
 	}
+	if c.Beat <= 0 || c.TTL < 2*c.Beat {
+		bad("BEAT", "must be above zero and at most half of LEASE, or the shards are lost between two beats")
+	}
+	if c.Advertise != "" && c.Listen == "" {
+		bad("CLUSTER_ADVERTISE", "says nothing without CLUSTER_LISTEN")
+	}
 	host, _, err := hostPort(c.Listen)
 	if c.Listen != "" && err != nil {
 		bad("CLUSTER_LISTEN", "must be host:port")

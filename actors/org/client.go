@@ -186,8 +186,8 @@ func (c *Client) Done(organization tenancy.OrgID, posts int) {
 	c.host.SendHere(organization.String(), done{posts})
 }
 
-// SetNow tells the database's time, just read.
-func (c *Client) SetNow(now time.Time) { c.skew.Store(int64(now.Sub(c.clock.Now()))) }
+// SetNow tells the database's time, which began to be read at asked, by our clock.
+func (c *Client) SetNow(now, asked time.Time) { c.skew.Store(int64(now.Sub(asked))) }
 
 // Skew is the database's clock less ours, as far as it is known.
 func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }

@@ -205,7 +205,7 @@ func TestTheDatabasesClockDecidesWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
 		defer stop(t, c)
-		c.SetNow(time.Now().Add(20 * time.Second)) // the database is ahead
+		c.SetNow(time.Now().Add(20*time.Second), time.Now()) // the database is ahead
 		c.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now().Add(25*time.Second))
 		time.Sleep(6 * time.Second)
 		if got := d.seen(); len(got) != 1 {

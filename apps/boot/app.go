@@ -20,6 +20,7 @@ import (
 	"crier/apps/worker"
 	"crier/platform/blob"
 	"crier/platform/clock"
+	"crier/platform/env"
 	"crier/platform/fault"
 	"crier/platform/lifecycle"
 	"crier/platform/outbound"
@@ -223,6 +224,11 @@ func (a *App) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for name := range a.cfg.Worker.Rates {
+		if _, ok := registry.Get(name); !ok {
+			return env.Fault{Name: "PLATFORM_RATES", Message: "names " + name + ", which is no platform of this instance."}
+		}
+	}
 	keyring, err := a.cfg.Secret.Keyring()
 	if err != nil {
 		return err
@@ -284,6 +290,8 @@ func (a *App) join(ctx context.Context) (err error) {
 	}
 	if a.actors.Address() != "" {
 		a.actors.Locate(a.member.Place)
+	} else if a.member.Seen() > 1 {
+		a.log.Warn("other processes use this database, but this one cannot be reached by them: what one is told about posts the others find out seconds later. Set CLUSTER_LISTEN.")
 	}
 	if err := a.observe(); err != nil {
 		return err

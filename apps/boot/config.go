@@ -51,7 +51,7 @@ func (c Config) Validate() error {
 		faults = append(faults, env.Fault{Name: "SANDBOX_URL", Message: "must be an http or https address."})
 	}
 	for name, d := range map[string]time.Duration{
-		"LEASE": c.Cluster.TTL, "BEAT": c.Cluster.Beat, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Publishing.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
+		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Publishing.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
 		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Publishing.MaxLate, "UNKNOWN_FOR": c.Publishing.UnknownFor, "SEND_FOR": c.Publishing.SendFor, "WAIT_FOR": c.Publishing.WaitFor,
 	} {
 		if d <= 0 {

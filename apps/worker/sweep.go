@@ -61,12 +61,13 @@ func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Le
 }
 
 func (w *Worker) wake(ctx context.Context, lease publishingservice.Lease) error {
+	asked := w.deps.Clock.Now()
 	next, now, err := w.deps.Keeper.Sweep(ctx, lease, sweepHorizon)
 	if err != nil {
 		return err
 	}
 	if !now.IsZero() {
-		w.deps.Actors.SetNow(now)
+		w.deps.Actors.SetNow(now, asked)
 	}
 	w.deps.Metrics.queued(next, now)
 	for org, at := range next {

@@ -30,7 +30,7 @@ type Actors interface {
 	Refused(org tenancy.OrgID, wait time.Duration)
 	Done(org tenancy.OrgID, posts int)
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
-	SetNow(now time.Time)
+	SetNow(now, asked time.Time)
 }
 
 // Publisher is the act of publishing; see publishingservice.Publisher.
@@ -96,7 +96,7 @@ type ended struct {
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: make(chan struct{}), over: make(chan struct{})}
 	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Publisher.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: func(org tenancy.OrgID) {
-		deps.Actors.Wake(context.Background(), org, deps.Clock.Now())
+		deps.Actors.Wake(context.Background(), org, time.Time{})
 	}})
 	return w
 }
@@ -232,6 +232,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 		return false
 	}
 	lease := leaseOf(w.deps.Lease())
+	asked := w.deps.Clock.Now()
 	round, err := w.take(ctx, lease, wants)
 	if err != nil {
 		w.release(held)
@@ -240,7 +241,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	}
 	w.limits.taken(round.Claimed)
 	w.release(held - len(round.Claimed))
-	w.tell(grants, round) // before the first of them can end: an actor counts up, then down
+	w.tell(grants, round, asked) // before the first of them can end: an actor counts up, then down
 	w.start(sending, round)
 	return true
 }
@@ -269,13 +270,13 @@ func (w *Worker) refuse(ctx context.Context, grants []order.Grant, err error) {
 	}
 }
 
-func (w *Worker) tell(grants []order.Grant, round publishingservice.Round) {
+func (w *Worker) tell(grants []order.Grant, round publishingservice.Round, asked time.Time) {
 	claimed := map[tenancy.OrgID]int{}
 	for _, c := range round.Claimed {
 		claimed[c.Org]++
 	}
 	if !round.Now.IsZero() {
-		w.deps.Actors.SetNow(round.Now)
+		w.deps.Actors.SetNow(round.Now, asked)
 	}
 	for _, g := range grants {
 		if at, more := round.Next[g.Org]; more {

@@ -102,7 +102,7 @@ func (w *world) Granted(_ tenancy.OrgID, claimed int, _ *time.Time, _ time.Time)
 func (w *world) Refused(tenancy.OrgID, time.Duration)                            {}
 func (w *world) Done(_ tenancy.OrgID, posts int)                                 { w.count(-posts) }
 func (w *world) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
-func (w *world) SetNow(time.Time)                                                {}
+func (w *world) SetNow(_, _ time.Time)                                           {}
 
 func (w *world) count(n int) {
 	w.mu.Lock()

@@ -126,6 +126,11 @@ func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectStat
 		if err != nil && !pg.IsNoRows(err) {
 			return publishing.ChannelConnected{}, internal(op, err)
 		}
+		if pg.IsNoRows(err) {
+			if _, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, st.Channel.String()); pg.IsNoRows(err) {
+				return publishing.ChannelConnected{}, disconnected(op)
+			}
+		}
 		if old != st.Channel {
 			return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "These credentials open another account than the channel's; nothing was changed.")
 		}

@@ -170,12 +170,21 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 		if err != nil {
 			return err
 		}
+		there := 1
+		if to == publishing.StateQueue {
+			if there, err = tx.HoldChannels(ctx, nil, group); err != nil {
+				return err
+			}
+		}
 		posts, err := tx.LockGroup(ctx, group)
 		if err != nil {
 			return err
 		}
 		if len(posts) == 0 {
 			return noPost(op)
+		}
+		if there == 0 {
+			return disconnected(op)
 		}
 		if to == publishing.StateQueue && queued(posts) {
 			due = nil
@@ -314,6 +323,9 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 		r.Parts = whole.Parts[r.Group]
 		if r.Coming != nil {
 			r.Parts = coming(r, whole.Parts[r.Coming.Template])
+		}
+		if r.ReleaseID == nil && r.State == publishing.StateError && len(r.Parts) > 0 {
+			r.ReleaseID, r.ReleaseURL = r.Parts[0].ReleaseID, r.Parts[0].ReleaseURL // the thread broke off; what is out stays to be found
 		}
 		out[i] = publishing.Thread{Root: r, Followers: whole.Followers[r.Group], Channel: whole.Channels[r.Channel], Media: whole.Media}
 	}

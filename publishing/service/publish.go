@@ -220,7 +220,7 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			if e := r.refresh(ctx); e != nil {
 				return ref, e
 			}
-			if back, e := r.store.Unmark(ctx, r.w.Post, r.w.Token, x.ID, r.hold()); e != nil || !back {
+			if back, e := r.store.Unmark(ctx, r.w.Post, r.w.Token, x.ID, r.hold(), r.deps.Node); e != nil || !back {
 				return ref, lost(e)
 			}
 			x.Phase = "preparing"

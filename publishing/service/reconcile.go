@@ -68,9 +68,7 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) Outcome {
 		}
 		return r.success(*x)
 	case publishingstore.ResultRetry:
-		out := r.outcome(*x)
-		out.Result = publishingstore.ResultRetry
-		return out
+		return r.resend(d, *x)
 	case publishingstore.ResultLater:
 		out := r.outcome(*x)
 		out.Result, out.After = publishingstore.ResultLater, NextLook(d, s.cfg)
@@ -78,6 +76,19 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) Outcome {
 	default:
 		return giveUp(r.w, r.outcome(*x))
 	}
+}
+
+// resend lets a post be sent again that surely did not go out: at once when its process died over it, but with a back-off that ends when the platform itself answered with a fault.
+func (r *run) resend(d Doubt, x publishingstore.Publication) Outcome {
+	out := r.outcome(x)
+	out.Result = publishingstore.ResultRetry
+	if d.CallEnded {
+		out.Result, out.After, out.Error, out.Code = r.again(&connector.Error{Public: "The platform failed to publish this."})
+	}
+	if out.Result == publishingstore.ResultError {
+		out.Error = partly(r.w, x, out.Error)
+	}
+	return out
 }
 
 // doubtful is the index of the part that was being committed, -1 for none.

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"time"
@@ -19,6 +20,9 @@ import (
 func (s *Posts) write(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked) (out publishing.CreateResult, due *time.Time, err error) {
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		out, due = publishing.CreateResult{}, nil
+		if err := hold(ctx, tx, entries); err != nil {
+			return err
+		}
 		plans, err := s.plan(ctx, tx, p, cmd, entries)
 		if err != nil {
 			return err
@@ -50,6 +54,23 @@ func (s *Posts) write(ctx context.Context, p tenancy.Principal, cmd publishing.C
 		return s.repeat(ctx, tx, p, cmd, entries, plans)
 	})
 	return out, due, err
+}
+
+// hold makes sure that the channels are still there when their posts are stored.
+func hold(ctx context.Context, tx *publishingstore.Tx, entries []checked) error {
+	ids := map[publishing.ChannelID]bool{}
+	for _, e := range entries {
+		ids[e.channel.ID] = true
+	}
+	n, err := tx.HoldChannels(ctx, slices.Collect(maps.Keys(ids)), publishing.GroupID{})
+	if err == nil && n < len(ids) {
+		return disconnected("publishing.CreatePosts")
+	}
+	return err
+}
+
+func disconnected(op string) error {
+	return fault.New(fault.Invalid, op, "The channel was disconnected.")
 }
 
 // repeat makes what was just written repeat, when that was asked for. The template is written beside each post, since one occurrence may be changed alone.
@@ -122,13 +143,12 @@ type plan struct {
 }
 
 func wakeAt(s *Posts, plans []plan) (first *time.Time) {
-	now := s.deps.Clock.Now()
 	for _, pl := range plans {
 		root := pl.posts[0]
 		if root.State != publishing.StateQueue {
 			continue
 		}
-		at := now
+		at := time.Time{} // at once, whatever the clocks say
 		if root.Due != nil {
 			at = *root.Due
 		}

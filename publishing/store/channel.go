@@ -91,6 +91,18 @@ func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []
 	return c, next, err
 }
 
+const channelsHold = `-- publishing.ChannelsHold
+select c.id from channel c where (c.id = any($1) or c.id in (select p.channel_id from post p where p.group_id = $2)) and c.deleted_at is null order by c.id for share`
+
+// HoldChannels keeps channels, and those of a group, from being disconnected until the transaction ends; it returns how many of them are there.
+func (t *Tx) HoldChannels(ctx context.Context, channels []publishing.ChannelID, group publishing.GroupID) (int, error) {
+	tag, err := t.tx.Exec(ctx, channelsHold, uuids(channels), group)
+	return int(tag.RowsAffected()), err
+}
+
+const channelLock = `-- publishing.ChannelLock
+select 1 from channel where id = $1 and deleted_at is null for update`
+
 const channelGoing = `-- publishing.ChannelGoing
 select p.id, p.state from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id and c.deleted_at is null
 where p.channel_id = $1 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR') order by p.id for no key update of p`
@@ -104,6 +116,10 @@ update channel set deleted_at = now(), credential = null, updated_at = now() whe
 // Disconnect forgets a channel's access and removes everything that it was still to publish; false means that there is no such channel.
 // What is being sent at this moment ends by itself.
 func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (found bool, err error) {
+	// First, so that whoever writes a post for the channel is either seen below or finds it gone.
+	if _, err := t.tx.Exec(ctx, channelLock, channel); err != nil {
+		return false, err
+	}
 	rows, err := t.tx.Query(ctx, channelGoing, channel)
 	if err != nil {
 		return false, err

@@ -205,7 +205,7 @@ func (m *model) unmark(rt *rapid.T) {
 		rt.Skip("it never asked")
 	}
 	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing"
-	got, err := m.rig.store.Unmark(m.rig.Context(), c.Post, c.Token, c.out.id, time.Hour)
+	got, err := m.rig.store.Unmark(m.rig.Context(), c.Post, c.Token, c.out.id, time.Hour, "test")
 	m.rig.ok(err)
 	if got != want {
 		rt.Fatalf("taking the mark back answers %v; the post is %s", got, m.about(p.id))

@@ -36,12 +36,12 @@ with held as (
 )
 insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'returned', $3, nullif($4, ''), 'publishing is paused' from back`
 
-// The scheduler's flag is what all pauses of a channel come to. Where the last one ends, everything due until then was kept back, also what was claimed once before it.
+// The scheduler's flag is what all pauses of a channel come to. Where the last one ends, everything due until then was kept back, also what was claimed once before it; elsewhere two minutes are no lateness, here every moment counts.
 const pauseApply = `-- publishing.PauseApply
 with r as (` + reached + `), q as (
   select q.channel_id from channel_queue q where q.channel_id in (select id from r) order by q.channel_id for no key update of q
 )
-update channel_queue x set paused = s.paused, held_until = case when x.paused and not s.paused then now() else x.held_until end
+update channel_queue x set paused = s.paused, held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end
 from (select q.channel_id, exists (` + pausesOf + `q.channel_id where ` + pauseReaches + `) as paused from q) s where x.channel_id = s.channel_id`
 
 // What waited for longer than a pause may hold it does not go out by itself. This runs while the scheduler still knows the channel as paused: that a repeated post was missed so is no failure of its.
@@ -117,7 +117,7 @@ func scanHeld(rows pgx.Rows, out *publishing.PauseResult) error {
 // Heads that could be claimed now, by the claim's own tests; what is due behind a busy channel waits for its turn and is no lateness of ours.
 const figures = `-- publishing.Figures
 select count(*) filter (where ripe), count(*) filter (where ripe and at < now() - $2 * interval '1 millisecond'), coalesce(extract(epoch from now() - min(at) filter (where ripe)) * 1000, 0)::bigint,
-  count(*) filter (where held)
+  count(*) filter (where not ripe and not held), count(*) filter (where held)
 from (
   select greatest(p.due, p.not_before, q.not_before) as at, q.parked or q.paused as held,
     not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id) and greatest(p.due, p.not_before, q.not_before) <= now() as ripe
@@ -138,7 +138,7 @@ func (s *Store) Figures(ctx context.Context, connector string) (f publishing.Fig
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(figures, connector, publishing.OverdueAfter.Milliseconds()).QueryRow(func(row pgx.Row) error {
 			var oldest int64
-			err := row.Scan(&f.Due, &f.Overdue, &oldest, &f.Held)
+			err := row.Scan(&f.Due, &f.Overdue, &oldest, &f.Waiting, &f.Held)
 			f.Oldest = time.Duration(oldest) * time.Millisecond
 			return err
 		})

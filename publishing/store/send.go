@@ -241,11 +241,13 @@ func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid
 
 const commitUnmark = `-- publishing.CommitUnmark
 with mine as (
-  update post set phase = 'preparing', claim_until = now() + $4 * interval '1 millisecond' where id = $1 and claim_token = $2 and state = 'PUBLISHING' and phase = 'committing' returning id
+  update post set phase = 'preparing', claim_until = now() + $4 * interval '1 millisecond' where id = $1 and claim_token = $2 and state = 'PUBLISHING' and phase = 'committing' returning id, org_id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'retried', $5, 'the access was renewed' from mine
 )
 update publication x set phase = 'preparing' from mine where x.id = $3 and x.post_id = mine.id and x.phase = 'committing'`
 
 // Unmark takes the mark back after an answer that proves that nothing was published; false means that the claim is lost.
-func (s *Store) Unmark(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration) (bool, error) {
-	return s.clockRow(ctx, commitUnmark, post, token, pub, hold.Milliseconds())
+func (s *Store) Unmark(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration, node string) (bool, error) {
+	return s.clockRow(ctx, commitUnmark, post, token, pub, hold.Milliseconds(), node)
 }

@@ -1,7 +1,9 @@
 package contract
 
 import (
+	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 )
@@ -46,6 +48,10 @@ func TestDisconnect(t *testing.T) {
 		t.Errorf("%v", list)
 	}
 	o.do(t, http.MethodPost, "/posts", later(gone.id, part("too late"))).refusal(t, 400)
+	o.do(t, http.MethodPut, "/posts/"+out+"/status", m{"status": "schedule", "republish": true}).refusal(t, 400)
+	if v := o.get(t, "/posts/"+out).object(t); v["state"] != "PUBLISHED" || v["releaseId"] == nil {
+		t.Errorf("what was published is %v", v)
+	}
 	if v := o.get(t, "/posts/"+other).want(t, 200).object(t); v["state"] != "QUEUE" {
 		t.Errorf("the other channel's is %v", v)
 	}
@@ -54,5 +60,34 @@ func TestDisconnect(t *testing.T) {
 	o.reaches(t, witness, "PUBLISHED")
 	if got := r.texts(t, gone); got != "already out | first of a thread" {
 		t.Errorf("the platform has %q", got)
+	}
+}
+
+// TestNothingIsLeftOnAChannelThatIsDisconnectedMeanwhile races creates and pauses against disconnects.
+func TestNothingIsLeftOnAChannelThatIsDisconnectedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	ask := o.dashboard(t)
+	for range 8 {
+		c := o.channel(t, "A")
+		var group sync.WaitGroup
+		ids := make(chan string, 6)
+		for i := range cap(ids) {
+			group.Go(func() {
+				if a := o.do(t, http.MethodPost, "/posts", later(c.id, part(fmt.Sprint("post ", i)))); a.status == http.StatusCreated {
+					ids <- a.list(t)[0]["postId"].(string)
+				} else if a.status != http.StatusBadRequest {
+					t.Errorf("%v", a)
+				}
+			})
+		}
+		group.Go(func() { ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}) })
+		group.Go(func() { o.do(t, http.MethodDelete, "/integrations/"+c.id, nil).want(t, http.StatusOK) })
+		group.Wait()
+		close(ids)
+		for id := range ids {
+			o.get(t, "/posts/"+id).refusal(t, http.StatusNotFound)
+		}
 	}
 }

@@ -93,6 +93,7 @@ type story struct {
 	state, code    string    // as read at the end
 	stored         time.Time // its time in the database at the end
 	first          time.Time // the earliest time that it was ever asked for
+	lateDraft      bool      // a try to make it a draft was not answered, and may have been carried out after all that followed
 	going          bool      // somebody asked for its end
 	left           bool      // with its channel
 	removed        bool      // and had it confirmed
@@ -213,7 +214,7 @@ func (p *story) add(l line) {
 		p.touched = p.touched || !p.due.Equal(asked.Due)
 		p.texts, p.due = []string{asked.Text}, asked.Due
 	case doDraft:
-		p.touched, p.stopped = true, l.At
+		p.touched, p.stopped, p.lateDraft = true, l.At, slices.Contains(p.tries, l.Key)
 	case doDelete, doGroup:
 		p.touched, p.removed, p.stopped = true, true, l.At.Add(settleFor) // what is on its way ends
 		if p.first.After(l.At) {
@@ -273,6 +274,7 @@ func (p *story) end(v *verdict, live bool) {
 	case p.state == "PUBLISHED" && !live:
 		v.find(&v.FalsePublished, "post %d is PUBLISHED, the platform does not have it", p.n)
 	case p.state == "PUBLISHED" || out && (!live && p.state != "ERROR" || p.state == "" || p.state == "GONE"):
+	case p.lateDraft && p.state == "DRAFT" && !live:
 	case p.state == "ERROR" && p.code == "outcome_unknown" && asks:
 		v.find(&v.UnknownAC, "post %d of grade %s is ERROR outcome_unknown, live: %v", p.n, p.grade, live)
 	case p.state == "ERROR" && p.code == "outcome_unknown":

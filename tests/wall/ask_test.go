@@ -202,6 +202,10 @@ func questions(db *pg.DB) map[string]question {
 			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
 			return !known, err
 		}),
+		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			n, err := tx.HoldChannels(t.Context(), []publishing.ChannelID{th.channel.ID}, th.post.Group)
+			return n == 0, err
+		}),
 		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
 			found, err := tx.Disconnect(t.Context(), th.channel.ID)
 			return !found, err

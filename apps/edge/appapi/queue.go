@@ -95,6 +95,7 @@ type QueueAnswer struct {
 	Due           int     `json:"due" doc:"Posts that could be published now."`
 	Overdue       int     `json:"overdue" doc:"Of those, for more than 30 seconds."`
 	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest of them has waited."`
+	Waiting       int     `json:"waiting" doc:"Due posts that stand behind another of their channel, back off or keep a gap."`
 	Held          int     `json:"held" doc:"Due posts that a pause or a channel that must be connected again keeps back."`
 	Publishing    int     `json:"publishing"`
 	Unknown       int     `json:"unknown" doc:"Posts whose outcome is looked up."`
@@ -110,8 +111,8 @@ func (a *API) queue(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	out := QueueAnswer{Status: "success", Due: f.Due, Overdue: f.Overdue, OldestSeconds: f.Oldest.Seconds(), Held: f.Held, Publishing: f.Publishing, Unknown: f.Unknown}
-	out.Message = fmt.Sprintf("Queue %s is healthy: %d due, %d publishing, %d unknown, %d held.", name, f.Due, f.Publishing, f.Unknown, f.Held)
+	out := QueueAnswer{Status: "success", Due: f.Due, Overdue: f.Overdue, OldestSeconds: f.Oldest.Seconds(), Waiting: f.Waiting, Held: f.Held, Publishing: f.Publishing, Unknown: f.Unknown}
+	out.Message = fmt.Sprintf("Queue %s is healthy: %d due, %d waiting, %d publishing, %d unknown, %d held.", name, f.Due, f.Waiting, f.Publishing, f.Unknown, f.Held)
 	if f.Next != nil {
 		next := wire(*f.Next)
 		out.Next = &next
