@@ -48,6 +48,19 @@ func TestPlatformFaults(t *testing.T) {
 			t.Fatalf("%v", e)
 		}
 	})
+	t.Run("tries run out on a platform that always fails", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c := o.channel(t, "A")
+		r.fault(t, c, "error_before", posting(), m{"times": 100_000})
+		full := o.reaches(t, o.create(t, now(c.id, part("fails"))), "ERROR")
+		if e := full["posts"].([]any)[0].(m); e["errorCode"] != "retries_used_up" || len(r.published(t, c)) != 0 {
+			t.Fatalf("%v", e)
+		}
+		if n := len(happened(full)); n > 60 { // four a try: with a back-off there is time for few
+			t.Errorf("%d things happened", n)
+		}
+	})
 	t.Run("a platform that asks for more time than there is ends the post with its words", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
