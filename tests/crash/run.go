@@ -65,7 +65,7 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 		return met, err
 	}
 	p := newPlan(w.s, len(w.channels))
-	booking := time.Duration(w.s.Posts) * 6 * time.Millisecond // the first due time must be known before the first booking
+	booking := max(10*time.Second, time.Duration(w.s.Posts)*10*time.Millisecond) // the first due time must be known before the first booking
 	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}, turns: map[string]*turn{}}
 	w.say("booking %d posts on %d channels", w.s.Posts, len(w.channels))
 	if err := t.book(ctx, p.Bookings); err != nil {
