@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -114,6 +115,8 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 	}
 }
 
+var errGone = errors.New("there is no such thing")
+
 // must repeats a call that prepares the run until it is answered well.
 func (c *client) must(ctx context.Context, method, path, auth string, body, out any) (*http.Response, error) {
 	for end := time.Now().Add(answerLimit); ; pause(ctx, 200*time.Millisecond) {
@@ -123,6 +126,9 @@ func (c *client) must(ctx context.Context, method, path, auth string, body, out 
 				return resp, json.Unmarshal(raw, out)
 			}
 			return resp, nil
+		}
+		if status == http.StatusNotFound {
+			return nil, fmt.Errorf("%s %s: %w", method, path, errGone)
 		}
 		if ctx.Err() != nil || time.Now().After(end) || certain(status) {
 			return nil, fmt.Errorf("%s %s: status %d: %s", method, path, status, raw)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -95,7 +96,9 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	key, id, group := t.channels[b.Channel].key, t.id(b.N), ""
 	if b.Do == doGroup {
 		pause(ctx, time.Until(t.start.Add(b.At-2*time.Second)))
-		if group, err = t.group(ctx, id, key); err != nil {
+		if group, err = t.group(ctx, id, key); errors.Is(err, errGone) {
+			return nil // the judge finds that it is lost
+		} else if err != nil {
 			return err
 		}
 	}

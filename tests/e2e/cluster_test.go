@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"crier/platform/clock"
-	"crier/platform/pg"
 	tenancyservice "crier/tenancy/service"
 )
 
@@ -59,15 +57,7 @@ type tenant struct {
 func (g *group) people(t *testing.T, sandbox string, n int) (all []*tenant) {
 	t.Helper()
 	first := g.nodes[0]
-	db, err := pg.Open(t.Context(), pg.Config{URL: first.database, MaxConns: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	accounts, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	accounts := first.accounts(t)
 	for i := range n {
 		s := *first
 		mail := fmt.Sprintf("owner-%d@crier.test", i)

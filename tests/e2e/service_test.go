@@ -70,17 +70,24 @@ func (s *service) restart(t *testing.T) {
 }
 
 // organize makes the owner, the organization and its API key, as an administrator would.
-func (s *service) organize(t *testing.T) {
+// accounts works on the service's database beside it.
+func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
 	t.Helper()
 	db, err := pg.Open(t.Context(), pg.Config{URL: s.database, MaxConns: 6})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer db.Close()
+	t.Cleanup(db.Close)
 	accounts, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return accounts
+}
+
+func (s *service) organize(t *testing.T) {
+	t.Helper()
+	accounts := s.accounts(t)
 	owner, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "Owner", Password: password, Organization: "Organization"})
 	if err != nil {
 		t.Fatal(err)
