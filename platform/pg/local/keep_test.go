@@ -81,9 +81,9 @@ func TestStopWinsOverKeep(t *testing.T) {
 	t.Parallel()
 	for range 4 {
 		s := start(t, local.Config{Dir: t.TempDir()})
-		ended := keep(t.Context(), s)
+		ended, dead := keep(t.Context(), s), s.Done() // of this process: it may be back before we look again
 		kill(t, s)
-		<-s.Done()
+		<-dead
 		stop(t, s)
 		if err := <-ended; err != nil {
 			t.Fatal(err)
