@@ -166,7 +166,8 @@ func (x burst) line(name string, out result) map[string]any {
 		"bench": name, "posts": x.posts, "organizations": x.organizations, "channels": x.organizations * x.channels, "latencyMs": x.latency.Milliseconds(), "grade": grade,
 		"allPublishedMs": ms(out.span), "latenessP50Ms": ms(quantile(out.late, .5)), "latenessP99Ms": ms(quantile(out.late, .99)), "latenessMaxMs": ms(quantile(out.late, 1)),
 		"statementsPerPost": float64(out.used.statements) / float64(x.posts), "cpuMsPerPost": x.per(out.used.cpu()), "cpuMsPerPostCrier": x.per(out.used.crier), "cpuMsPerPostPostgres": x.per(out.used.postgres),
-		"twice": out.twice, "outOfOrder": out.outOfOrder,
+		"platformCpuMsPerPost": x.per(out.used.platform),
+		"twice":                out.twice, "outOfOrder": out.outOfOrder,
 	}
 }
 

@@ -14,6 +14,7 @@ type cost struct {
 	at         time.Time
 	crier      time.Duration // processor time
 	postgres   time.Duration
+	platform   time.Duration // of this process, beside the service: the platform and whoever drives
 	statements int64
 }
 
@@ -22,13 +23,14 @@ func (b *base) cost(ctx context.Context, n *node) (c cost, err error) {
 	c.at = now()
 	c.crier = usageOf(n.cmd.Process.Pid).cpu
 	c.postgres = treeOf(b.server.PID())
+	c.platform = usageOf(os.Getpid()).cpu
 	c.statements, err = b.statements(ctx)
 	return c, err
 }
 
 // since is what was used between two readings.
 func (c cost) since(before cost) cost {
-	return cost{c.at, c.crier - before.crier, c.postgres - before.postgres, c.statements - before.statements}
+	return cost{c.at, c.crier - before.crier, c.postgres - before.postgres, c.platform - before.platform, c.statements - before.statements}
 }
 
 // less takes off what an idle span of length idleSpan used, stretched to span.
@@ -36,10 +38,12 @@ func (c cost) less(idle cost, span, idleSpan time.Duration) cost {
 	f := span.Seconds() / idleSpan.Seconds()
 	c.crier -= time.Duration(f * float64(idle.crier))
 	c.postgres -= time.Duration(f * float64(idle.postgres))
+	c.platform -= time.Duration(f * float64(idle.platform))
 	c.statements -= int64(f * float64(idle.statements))
 	return c
 }
 
+// cpu is the service's and Postgres' processor time.
 func (c cost) cpu() time.Duration { return c.crier + c.postgres }
 
 // usage is what a process has used so far.
