@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	publishingservice "crier/publishing/service"
@@ -13,8 +14,9 @@ const sweepHorizon = time.Minute
 func (w *Worker) sweepLoop(ctx, sending context.Context) {
 	tick := time.NewTicker(w.cfg.Sweep)
 	defer tick.Stop()
+	var last woken
 	for {
-		w.look(ctx, sending)
+		last = w.look(ctx, sending, last)
 		select {
 		case <-ctx.Done():
 			return
@@ -25,22 +27,38 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 }
 
 // look ends what is over, asks after what is doubtful, and wakes whoever has something due.
-func (w *Worker) look(ctx, sending context.Context) {
+func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 	lease := leaseOf(w.deps.Lease())
 	if len(lease.Shards) == 0 {
-		return
+		return last
 	}
 	expired, reaped, err := w.deps.Keeper.Tend(ctx, lease)
 	if err == nil {
 		w.deps.Metrics.tended(expired, reaped)
 		err = w.doubts(ctx, sending, lease)
 	}
-	if err == nil {
+	if began := w.deps.Clock.Now(); err == nil && last.over(lease, began) {
 		err = w.wake(ctx, lease)
+		last = woken{lease, began, w.deps.Clock.Now()}
 	}
 	if err != nil && ctx.Err() == nil {
 		w.deps.Log.Warn("the sweep failed; it is tried again", "error", err)
+		return woken{}
 	}
+	return last
+}
+
+// woken is when everybody of a lease was woken.
+type woken struct {
+	lease      publishingservice.Lease
+	began, end time.Time
+}
+
+// over tells whether it is time to wake everybody again. That reads all that is due, mostly to tell actors what they know: while very much is due it rests
+// twenty times as long as it took, at most half a minute. For shards that are new it never rests.
+func (l woken) over(lease publishingservice.Lease, now time.Time) bool {
+	rest := min(20*l.end.Sub(l.began), 30*time.Second)
+	return !slices.Equal(lease.Shards, l.lease.Shards) || !slices.Equal(lease.Epochs, l.lease.Epochs) || now.Sub(l.end) >= rest
 }
 
 func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Lease) error {

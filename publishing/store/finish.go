@@ -98,17 +98,16 @@ with o as (
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
   from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
 ), heirs as (
-  update post f set state = case when upd.state = 'PUBLISHED' then 'QUEUE' else 'ERROR' end,
-    due = case when upd.state = 'PUBLISHED' then now() + f.delay_minutes * interval '1 minute' end,
-    error = case when upd.state = 'ERROR' then 'The part before this one was not published.' end,
-    error_code = case when upd.state = 'ERROR' then 'predecessor_failed' end, updated_at = now()
-  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and f.state = 'WAITING' and f.deleted_at is null
-    and (upd.state = 'PUBLISHED' and f.after_post = upd.id or upd.state = 'ERROR')
+  update post f set state = 'QUEUE', due = now() + f.delay_minutes * interval '1 minute', updated_at = now()
+  from upd where upd.state = 'PUBLISHED' and f.org_id = upd.org_id and f.after_post = upd.id and (f.state = 'WAITING') is true and f.deleted_at is null
+), bereft as (
+  update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
+  from upd where upd.state = 'ERROR' and f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
   select org_id, id, case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15,
     coalesce(nullif(code, ''), reason, (select 'part ' || x.position + 1 from publication x where x.id = upd.pub and x.post_id = upd.id))
-  from upd where upd.pub is null or upd.pub <> all(array(select id from pub where sent_by is not null))
+  from upd where upd.pub is null or upd.pub not in (select id from pub where sent_by is not null)
 )
 select org_id, id, state, coalesce(due, now()) from upd`
 

@@ -92,7 +92,7 @@ select ` + rootColumns + ` from post p where p.after_post is not null and p.dele
 const partsOf = `-- publishing.PartsOf
 select p.group_id, a.id, a.position, a.content, p.id, p.delay_minutes, x.release_id, x.release_url
 from post p join part a on a.org_id = p.org_id and a.post_id = p.id
-left join publication x on x.part_id = a.id and x.number = p.republish
+left join publication x on x.post_id = a.post_id and x.part_id = a.id and x.number = p.republish
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2)) order by a.position`
 
 const attachmentsOf = `-- publishing.AttachmentsOf

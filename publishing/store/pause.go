@@ -57,7 +57,7 @@ with late as (
   update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
 ), heirs as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and f.state = 'WAITING' and f.deleted_at is null
+  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null
 )
 insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), 'missed' from upd`
 

@@ -111,7 +111,7 @@ select org_id, id, channel_id, connector, claim_token, attempt, due, null::times
 union all
 select org, null, null, null, null, null, now(), min(at) filter (where connector <> all($6) or at > now()),
   array(select distinct c from unnest(array_agg(connector) filter (where connector = any($6) and at <= now())) c)
-from free where post_id <> all(array(select id from taken)) group by org`
+from free where post_id not in (select id from taken) group by org`
 
 // Round is what a claim brought.
 type Round struct {
@@ -257,7 +257,7 @@ with ` + leased + `, late as (
   update channel_queue q set busy_post = null from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id
 ), heirs as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and f.state = 'WAITING' and f.deleted_at is null
+  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'missed' from upd
 )

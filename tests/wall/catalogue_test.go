@@ -34,9 +34,9 @@ var unscoped = map[string]string{
 	"media_key_key":          "found before the organization is known: the key is a file's address",
 	"channel_id_key":         "ids are unique everywhere; channel_queue refers to it",
 	"channel_queue_pkey":     "one row a channel, whose id is unique everywhere",
-	"post_id_key":            "ids are unique everywhere; the scheduler works by id across organizations",
+	"post_pkey":              "ids are unique everywhere; the scheduler works by id across organizations",
 	"post_event_pkey":        "post ids are unique everywhere; a timeline is read by its posts",
-	"publication_once":       "part ids are unique everywhere; the claim writes across organizations",
+	"publication_once":       "post ids are unique everywhere; the claim writes across organizations",
 	"post_one_per_channel":   "channel ids are unique everywhere; the scheduler's backstop",
 	"organization_pkey":      "the organization itself",
 }

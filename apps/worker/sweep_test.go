@@ -1,0 +1,37 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	publishingservice "crier/publishing/service"
+)
+
+func TestWakingEverybodyRests(t *testing.T) {
+	t.Parallel()
+	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	lease := publishingservice.Lease{Shards: []int16{1, 2}, Epochs: []int64{5, 6}}
+	quick, slow, slower := woken{lease, began, began.Add(2 * time.Millisecond)}, woken{lease, began, began.Add(time.Second)}, woken{lease, began, began.Add(10 * time.Second)}
+	for _, tt := range []struct {
+		name  string
+		last  woken
+		lease publishingservice.Lease
+		after time.Duration // since the end
+		want  bool
+	}{
+		{"the first is at once", woken{}, lease, 0, true},
+		{"a quick one comes with every sweep", quick, lease, 5 * time.Second, true},
+		{"a slow one rests", slow, lease, 5 * time.Second, false},
+		{"and comes back", slow, lease, 20 * time.Second, true},
+		{"however slow it was", slower, lease, 30 * time.Second, true},
+		{"one more shard does not wait", slow, publishingservice.Lease{Shards: []int16{1, 2, 3}, Epochs: []int64{5, 6, 1}}, 0, true},
+		{"nor one that came back", slow, publishingservice.Lease{Shards: []int16{1, 2}, Epochs: []int64{5, 7}}, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := tt.last.over(tt.lease, tt.last.end.Add(tt.after)); got != tt.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
