@@ -35,6 +35,7 @@ type Actors interface {
 
 // Publisher is the act of publishing; see publishingservice.Publisher.
 type Publisher interface {
+	Rehearse(ctx context.Context) error
 	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, limits publishingservice.Limits) (publishingservice.Round, error)
 	Heads(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, platforms []string) (map[string]int, error)
 	Load(ctx context.Context, posts []publishing.PostID) ([]publishingservice.Work, error)
@@ -109,9 +110,21 @@ func (w *Worker) Start(ctx context.Context) {
 	w.mu.Lock()
 	w.stop, w.cut = stop, cut
 	w.mu.Unlock()
-	w.claims.Go(func() { w.claimLoop(starting, sending) })
+	w.claims.Go(func() {
+		w.rehearse(starting)
+		w.claimLoop(starting, sending)
+	})
 	w.claims.Go(func() { w.sweepLoop(starting, sending) })
 	w.ending.Go(w.finishLoop)
+}
+
+// rehearse is best before anything is due, and never in its way for long.
+func (w *Worker) rehearse(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, claimTime)
+	defer cancel()
+	if err := w.deps.Publisher.Rehearse(ctx); err != nil && ctx.Err() == nil {
+		w.deps.Log.Warn("the statements could not be planned ahead", "error", err)
+	}
 }
 
 // Quiesce claims nothing more. Calls under way go on, and the time that Stop gives them begins here; a post that only waits for its platform goes back, to be

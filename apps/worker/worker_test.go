@@ -39,6 +39,8 @@ type world struct {
 	log    bytes.Buffer
 }
 
+func (w *world) Rehearse(context.Context) error { return nil }
+
 func (w *world) Heads(context.Context, publishingservice.Lease, []publishingservice.Want, []string) (map[string]int, error) {
 	return nil, nil
 }

@@ -3,8 +3,11 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"crier/platform/clock"
 	"crier/platform/halt"
@@ -47,6 +50,20 @@ type (
 const LookBatch = publishingstore.LookBatch
 
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
+
+// Rehearse says the large statements with nothing to do, on two connections: Postgres plans them now and not when the first posts are due.
+func (s *Publisher) Rehearse(ctx context.Context) error {
+	var all errgroup.Group
+	for range 2 {
+		all.Go(func() error {
+			_, claimed := s.store.Claim(ctx, Lease{}, nil, nil, s.hold(), s.deps.Node)
+			_, loaded := s.store.Load(ctx, nil)
+			_, finished := s.store.Finish(ctx, nil, s.cfg.LateGap, s.deps.Node)
+			return errors.Join(claimed, loaded, finished)
+		})
+	}
+	return all.Wait()
+}
 
 // Claim takes due posts of the wanted organizations, and tells when each has more.
 func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (Round, error) {

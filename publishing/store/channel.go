@@ -60,11 +60,11 @@ func (s *Store) ChannelOfAccount(ctx context.Context, org tenancy.OrgID, connect
 
 const channelUpsert = `-- publishing.ChannelUpsert
 insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, o.timezone from organization o where o.id = $1
 on conflict (org_id, connector, account_id) where deleted_at is null do update set
   profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
   credential = excluded.credential, refresh_needed = false, updated_at = now()
-returning id, name, customer_id, disabled, created_at`
+returning id, name, customer_id, disabled, timezone, created_at`
 
 const queueInsert = `-- publishing.QueueInsert
 insert into channel_queue (channel_id, org_id, shard, connector, direct, paused) values ($1, $2, $3, $4, $5, exists (select 1 from pause where subject = $2))
@@ -73,14 +73,15 @@ on conflict (channel_id) do update set parked = false, direct = excluded.direct`
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
-// Connect stores a channel, or the new credential of one with the same account: it keeps its id and name, and its queue goes on.
+// Connect stores a channel, or the new credential of one with the same account: it keeps its id, name and zone, and its queue goes on.
+// A new channel begins in its organization's zone.
 // It returns the channel as stored and when its next post is due, nil for none.
 func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []byte) (publishing.Channel, *time.Time, error) {
 	var next *time.Time
 	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {
 		var customer publishing.CustomerID
-		if err := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID, c.Account, c.Grade, credential, c.Timezone).
-			Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.CreatedAt); err != nil {
+		if err := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID, c.Account, c.Grade, credential).
+			Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Direct); err != nil {

@@ -376,3 +376,19 @@ func TestAParkedChannelCostsNoClaims(t *testing.T) {
 		t.Fatalf("%+v", round)
 	}
 }
+
+// A process that has just started says its statements with nothing to do.
+func TestNothingToDoIsNothingDone(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.post(r.channel(), -time.Minute)
+	round, err := r.store.Claim(t.Context(), publishingstore.Lease{}, nil, nil, time.Minute, "test")
+	r.ok(err)
+	works, err := r.store.Load(t.Context(), nil)
+	r.ok(err)
+	done, err := r.store.Finish(t.Context(), nil, 0, "test")
+	r.ok(err)
+	if len(round.Claimed)+len(round.Next)+len(works)+len(done) > 0 {
+		t.Errorf("claimed %v, next %v, loaded %v, finished %v", round.Claimed, round.Next, works, done)
+	}
+}
