@@ -11,19 +11,18 @@ import (
 
 // A claim is renewed by every step of its sender; this ends one whose steps never come to the call. Nothing was sent, and nothing is: the token is gone.
 const outlive = `-- publishing.Outlive
-with ` + leased + `, old as (
-  select p.id from post p join held on held.shard = p.shard
-  where p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $4 * interval '1 millisecond'
-  order by p.id limit 1000 for no key update of p skip locked
+with old as (
+  select p.id from post p where ` + mine + ` and p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $4 * interval '1 millisecond'
+  order by p.updated_at, p.id limit 1000 for no key update of p skip locked
 ), upd as (
   update post p set state = 'ERROR', error = 'The post was not ready after ' || ($4::bigint / 60000) || ' minutes of preparing it, so it was not sent.', error_code = 'took_too_long',
     phase = null, claim_token = null, claim_holder = null, claim_until = null, updated_at = now()
-  from old where p.id = old.id returning p.org_id, p.id, p.group_id
+  from old where p.id = any (array[old.id]) returning p.org_id, p.id, p.group_id, p.channel_id
 ), free as (
-  update channel_queue q set busy_post = null, done_at = now() from upd where q.busy_post = upd.id
+  update channel_queue q set busy_post = null, done_at = now() from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
 ), heirs as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null
+  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'took_too_long' from upd
 )
@@ -31,14 +30,14 @@ select count(*) from upd`
 
 // A delayed run of parts goes on in the statement that ends its predecessor. One that was left behind all the same is given up: by now its time may be long past.
 const orphan = `-- publishing.Orphan
-with ` + leased + `, left_over as (
-  select f.id from post f join held on held.shard = f.shard left join post p on p.org_id = f.org_id and p.id = f.after_post
-  where f.state = 'WAITING' and f.deleted_at is null and f.updated_at < now() - $4 * interval '1 millisecond'
+with left_over as (
+  select f.id from post f left join post p on p.id = any (array[f.after_post]) and (p.org_id = f.org_id) is true
+  where f.shard = any (array(` + held + `)) and f.state = 'WAITING' and f.deleted_at is null and f.updated_at < now() - $4 * interval '1 millisecond'
     and (p.id is null or p.deleted_at is not null or p.state in ('PUBLISHED', 'ERROR')) and coalesce(p.updated_at, f.updated_at) < now() - $4 * interval '1 millisecond'
-  order by f.id limit 1000 for no key update of f skip locked
+  order by f.updated_at, f.id limit 1000 for no key update of f skip locked
 ), upd as (
   update post p set state = 'ERROR', error = 'The part before this one ended without starting this one.', error_code = 'predecessor_failed', updated_at = now()
-  from left_over where p.id = left_over.id returning p.org_id, p.id
+  from left_over where p.id = any (array[left_over.id]) returning p.org_id, p.id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'predecessor_failed' from upd
 )
@@ -54,8 +53,8 @@ func (s *Store) Age(ctx context.Context, l Lease, sending, waiting time.Duration
 			n += more
 			return err
 		}
-		b.Queue(outlive, l.Shards, l.Epochs, l.Holder, sending.Milliseconds(), node).QueryRow(add)
-		b.Queue(orphan, l.Shards, l.Epochs, l.Holder, waiting.Milliseconds(), node).QueryRow(add)
+		b.Queue(outlive, l.Shards, l.epochs(), l.Holder, sending.Milliseconds(), node).QueryRow(add)
+		b.Queue(orphan, l.Shards, l.epochs(), l.Holder, waiting.Milliseconds(), node).QueryRow(add)
 	})
 	return n, err
 }

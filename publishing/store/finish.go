@@ -60,19 +60,19 @@ with o as (
   select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
     as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url)
 ), locked as (
-  select o.*, p.state as was from o join post p on p.id = o.post where p.claim_token = o.token order by p.id for no key update of p
+  select o.*, p.state as was from o join post p on p.id = any (array[o.post]) where p.claim_token = o.token order by o.post for no key update of p
 ), pub as (
   update publication x set
     phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
     release_id = case when o.result in ('published', 'resume') then o.release_id end, release_url = case when o.result in ('published', 'resume') then o.release_url end,
     ref = case when o.result in ('published', 'resume') then o.ref::jsonb end, done_at = case when o.result in ('published', 'resume') then now() end,
-    sent_by = case when o.result in ('published', 'resume') then (select $15 from post p where p.id = o.post and p.claim_token = o.token and (p.state = 'PUBLISHING') is true) end
-  from o where x.id = o.pub and x.post_id = o.post and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
-    select 1 from post p where p.id = o.post and p.claim_token = o.token and p.state in ('PUBLISHING', 'UNKNOWN')))
+    sent_by = case when o.result in ('published', 'resume') then (select $15 from post p where p.id = any (array[o.post]) and p.claim_token = o.token and (p.state = 'PUBLISHING') is true) end
+  from o where x.id = o.pub and x.post_id = any (array[o.post]) and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
+    select 1 from post p where p.id = any (array[o.post]) and p.claim_token = o.token and (p.state in ('PUBLISHING', 'UNKNOWN')) is true))
   returning x.id, x.position, x.sent_by
 ), unmarked as (
   update publication x set phase = 'preparing' from locked o
-  where o.result in ('retry', 'error') and o.code <> 'outcome_unknown' and o.pub is null and o.was = 'PUBLISHING' and x.post_id = o.post and x.phase = 'committing'
+  where o.result in ('retry', 'error') and o.code <> 'outcome_unknown' and o.pub is null and o.was = 'PUBLISHING' and x.post_id = any (array[o.post]) and x.phase = 'committing'
 ), upd as (
   update post p set
     state = case when o.result = 'published' then 'PUBLISHED' when o.result in ('unknown', 'later') then 'UNKNOWN' when o.result = 'error' or p.deleted_at is not null then 'ERROR' else 'QUEUE' end,
@@ -90,23 +90,23 @@ with o as (
     not_before = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' end,
     updated_at = now()
   from locked o
-  where p.id = o.post and p.claim_token = o.token
+  where p.id = any (array[o.post]) and p.claim_token = o.token
     and (p.state in ('PUBLISHING', 'UNKNOWN') or o.result = 'published' and p.state = 'ERROR' and p.error_code = 'outcome_unknown')
   returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, o.result, o.code, o.error as reason, o.pub, o.was, least(p.failing_since, p.committing_at) as stuck_since
 ), free as (
   update channel_queue q set busy_post = null, done_at = now(), held_until = case when upd.stuck_since < now() - interval '2 minutes' then now() else q.held_until end,
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
-  from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
+  from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
 ), heirs as (
   update post f set state = 'QUEUE', due = now() + f.delay_minutes * interval '1 minute', updated_at = now()
-  from upd where upd.state = 'PUBLISHED' and f.org_id = upd.org_id and f.after_post = upd.id and (f.state = 'WAITING') is true and f.deleted_at is null
+  from upd where upd.state = 'PUBLISHED' and f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id) is true and f.after_post is not distinct from upd.id and (f.state = 'WAITING') is true and f.deleted_at is null
 ), bereft as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where upd.state = 'ERROR' and f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null
+  from upd where upd.state = 'ERROR' and f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
   select org_id, id, case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15,
-    coalesce(nullif(code, ''), reason, (select 'part ' || x.position + 1 from publication x where x.id = upd.pub and x.post_id = upd.id))
+    coalesce(nullif(code, ''), reason, (select 'part ' || x.position + 1 from publication x where x.id = upd.pub and x.post_id = any (array[upd.id])))
   from upd where upd.pub is null or upd.pub not in (select id from pub where sent_by is not null)
 )
 select org_id, id, state, coalesce(due, now()) from upd`
@@ -152,12 +152,11 @@ func nullable(v string, column int) *string {
 const LookBatch = 256
 
 const look = `-- publishing.Look
-with ` + leased + `, open as (
-  select p.id from post p join held on held.shard = p.shard
-  where p.state = 'UNKNOWN' and p.claim_until <= now() order by p.claim_until limit $5 for no key update of p skip locked
+with open as (
+  select p.id from post p where ` + mine + ` and p.state = 'UNKNOWN' and p.claim_until <= now() order by p.claim_until limit $5 for no key update of p skip locked
 )
 update post p set looks = p.looks + 1, claim_until = now() + $4 * interval '1 millisecond', updated_at = now()
-from open where p.id = open.id
+from open where p.id = any (array[open.id])
 returning p.id, not exists (select 1 from node n where n.id = p.claim_holder), now()`
 
 // Unknown is a post whose outcome is looked up now.

@@ -52,12 +52,13 @@ const headOf = `cross join lateral (
 const held = `select s.shard from shard s
   where cardinality($1::smallint[]) > 0 and s.owner = $3 and s.epoch = ($2::bigint[])[s.shard + 1] and exists (select from node n where n.id = $3 and n.expires_at > clock_timestamp())`
 
-const leased = `held as (` + held + `)`
+// mine are the posts of those shards.
+const mine = `p.shard = any (array(` + held + `))`
 
 // The first post of every free channel of the organizations ($4), with the time from which it may be claimed. Each organization may have as many as its permits ($5).
 const heads = `
   select w.org, w.permits, q.channel_id, q.connector, h.id as post_id, h.due, greatest(h.due, h.not_before, q.not_before) as at
-  from unnest($4::uuid[], $5::int[]) w(org, permits) join channel_queue q on q.org_id = w.org ` + headOf + `
+  from unnest($4::uuid[], $5::int[]) w(org, permits) join channel_queue q on q.org_id = any (array[w.org]) ` + headOf + `
   where q.shard = any(array(` + held + `)) and not q.parked and not q.paused`
 
 // Those of them ("free") that an organization may have now, the earliest first, but none of the platforms in $6.
@@ -66,7 +67,9 @@ const dueHeads = `
     select *, row_number() over (partition by org order by due, channel_id) as turn from free where at <= now() and connector <> all($6::text[])) f
   where turn <= permits`
 
-// In what looks a post up by its id, "(state = ...) is true" keeps the planner off the small indexes over states, which it would otherwise read whole for each.
+// The planner goes by what the tables held when a connection first said a statement, and would read the whole of one that was small then, for ever so many rows.
+// So nothing but a look-up is left to it: "x = any (array[y])" is the equality that it can use for an index and for nothing else, no order is asked of what is looked up, and
+// "(state = ...) is true" keeps it off the small indexes over states. A test goes through all plans.
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
 // The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
@@ -79,30 +82,30 @@ with free as materialized (` + heads + `
   select h.channel_id, h.post_id from (select *, row_number() over (partition by connector order by due, channel_id) as nth from head) h
   left join unnest($10::text[], $11::int[]) l(connector, most) using (connector) where l.most is null or h.nth <= l.most
 ), queue as (
-  select h.post_id, q.connector, q.direct from allowed h join channel_queue q using (channel_id)
+  select h.post_id, q.connector, q.direct from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
-  order by q.channel_id for no key update of q skip locked
+  order by h.channel_id for no key update of q skip locked
 ), locked as (
   select p.id, q.connector, q.direct and p.attempt = 0 and not exists (
-    select from part a join attachment t on t.org_id = a.org_id and t.part_id = a.id where a.org_id = p.org_id and a.post_id = p.id) as direct
-  from queue q join post p on p.id = q.post_id
+    select from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true and exists (select from attachment t where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) offset 0) as direct
+  from queue q join post p on p.id = any (array[q.post_id])
   where (p.state = 'QUEUE') is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
-  order by p.id for no key update of p skip locked
+  order by q.post_id for no key update of p skip locked
 ), taken as (
   update post p set state = 'PUBLISHING', phase = case when locked.direct then 'committing' else 'preparing' end, attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
     claim_epoch = $7, claim_until = now() + $8 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = case when locked.direct then now() end, not_before = null, updated_at = now()
-  from locked where p.id = locked.id
+  from locked where p.id = any (array[locked.id])
   returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, p.republish, p.revision, locked.connector, locked.direct
 ), hold as (
   update channel_queue q set busy_post = t.id, not_before = null,
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
-  from taken t where q.channel_id = t.channel_id
+  from taken t where q.channel_id = any (array[t.channel_id])
 ), written as (
   insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by, phase, marked_at, marked_by)
   select a.org_id, a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', now()) + a.position * interval '1 millisecond', a.revision,
     now(), case when a.attempt = 1 then $9 end, case when a.marked then 'committing' else 'preparing' end, case when a.marked then now() end, case when a.marked then $9 end
   from (select t.org_id, t.group_id, t.republish, t.revision, t.attempt, a.id, a.post_id, a.position, t.direct and row_number() over (partition by t.id order by a.position) = 1 as marked
-    from taken t join part a on a.org_id = t.org_id and a.post_id = t.id) a
+    from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
   on conflict on constraint publication_once do nothing
 ), told as (
   insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken where attempt > 1
@@ -218,12 +221,12 @@ func (l Lease) maxEpoch() (top int64) {
 }
 
 const sweep = `-- publishing.Sweep
-with ` + leased + `
-select p.org_id, min(greatest(p.due, p.not_before, q.not_before)), now()
-from post p join held on held.shard = p.shard join channel_queue q on q.channel_id = p.channel_id
-where p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond'
-  and not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id)
-group by p.org_id`
+select org_id, min(at), now() from (
+  select p.org_id, greatest(p.due, p.not_before, q.not_before) as at
+  from (select p.org_id, p.id, p.channel_id, p.due, p.not_before from post p where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond' offset 0) p
+  join channel_queue q on q.channel_id = any (array[p.channel_id])
+  where not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id) offset 0) due
+group by org_id`
 
 // Sweep finds every organization of the lease with something due within the horizon on a channel that is free.
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
@@ -246,18 +249,17 @@ func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next
 }
 
 const expire = `-- publishing.Expire
-with ` + leased + `, late as (
-  select p.id from post p join held on held.shard = p.shard
-  where p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $4 * interval '1 millisecond'
-  order by p.id limit 1000 for no key update of p skip locked
+with late as (
+  select p.id from post p where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $4 * interval '1 millisecond'
+  order by p.due, p.id limit 1000 for no key update of p skip locked
 ), upd as (
   update post p set state = 'ERROR', error = 'The post could not be published within ' || ($4::bigint / 3600000) || ' hours of its time, so it was not sent.', error_code = 'missed', updated_at = now()
-  from late where p.id = late.id returning p.org_id, p.id, p.group_id, p.channel_id
+  from late where p.id = any (array[late.id]) returning p.org_id, p.id, p.group_id, p.channel_id
 ), free as (
-  update channel_queue q set busy_post = null from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id
+  update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
 ), heirs as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null
+  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'missed' from upd
 )
@@ -273,10 +275,9 @@ func (s *Store) Expire(ctx context.Context, l Lease, maxLate time.Duration, node
 
 // What was not yet being committed goes back to the queue and keeps its hold; what was may be out and must be asked for.
 const reap = `-- publishing.Reap
-with ` + leased + `, dead as (
-  select p.id from post p join held on held.shard = p.shard
-  where p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select 1 from node n where n.id = p.claim_holder))
-  order by p.id limit 1000 for no key update of p skip locked
+with dead as (
+  select p.id from post p where ` + mine + ` and p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select 1 from node n where n.id = p.claim_holder))
+  order by p.claim_until, p.id limit 1000 for no key update of p skip locked
 ), upd as (
   update post p set
     state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is null then 'QUEUE' else 'ERROR' end,
@@ -285,9 +286,9 @@ with ` + leased + `, dead as (
     claim_until = case when p.phase = 'committing' then now() end,
     claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end,
     phase = case when p.phase = 'committing' then p.phase end, updated_at = now()
-  from dead where p.id = dead.id returning p.org_id, p.id, p.state, p.channel_id
+  from dead where p.id = any (array[dead.id]) returning p.org_id, p.id, p.state, p.channel_id
 ), free as (
-  update channel_queue q set busy_post = null from upd where q.channel_id = upd.channel_id and q.busy_post = upd.id and upd.state = 'ERROR'
+  update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id and upd.state = 'ERROR'
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, case when state = 'UNKNOWN' then 'unknown' else 'returned' end, $4, 'its worker is gone' from upd
 )

@@ -63,20 +63,20 @@ type Work struct {
 const workPosts = `-- publishing.WorkPosts
 select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential
-from unnest($1::uuid[]) want(id) join post p on p.id = want.id join channel c on c.org_id = p.org_id and c.id = p.channel_id`
+from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true`
 
 const workPublications = `-- publishing.WorkPublications
 select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
-from unnest($1::uuid[]) want(id) join post p on p.id = want.id join publication x on x.org_id = p.org_id and x.group_id = p.group_id
-left join part a on a.org_id = x.org_id and a.id = x.part_id and x.post_id = p.id
-where x.number = p.republish and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.org_id = p.org_id and y.post_id = p.id))
-order by p.id, x.position, x.number`
+from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true
+left join part a on a.id = any (array[x.part_id]) and (a.org_id = x.org_id and x.post_id = p.id) is true
+where (x.number = p.republish) is true and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
+order by want.id, x.position, x.number`
 
 const workMedia = `-- publishing.WorkMedia
 select t.part_id, t.alt, ` + mediaColumns + `
-from unnest($1::uuid[]) want(id) join post p on p.id = want.id join part a on a.org_id = p.org_id and a.post_id = p.id
-join attachment t on t.org_id = a.org_id and t.part_id = a.id join media m on m.org_id = t.org_id and m.id = t.media_id
-order by t.part_id, t.position`
+from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join part a on a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true
+join attachment t on t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
+order by t.position`
 
 // Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
 func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
@@ -161,7 +161,7 @@ const handleSave = `-- publishing.HandleSave
 with mine as (
   update post set claim_until = now() + $4 * interval '1 millisecond' where id = $1 and claim_token = $2 and state = 'PUBLISHING' returning id
 )
-update publication x set handle = $5 from mine where x.id = $3 and x.post_id = mine.id and x.phase = 'preparing'`
+update publication x set handle = $5 from mine where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'preparing'`
 
 // SaveHandle stores what a step reached and renews the claim; false means that the claim is lost.
 func (s *Store) SaveHandle(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, handle json.RawMessage, hold time.Duration) (bool, error) {
@@ -174,19 +174,19 @@ const commitMark = `-- publishing.CommitMark
 with m as (
   select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) as m(post, token, pub)
 ), locked as (
-  select m.* from m join post p on p.id = m.post where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by p.id for no key update of p
+  select m.* from m join post p on p.id = any (array[m.post]) where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by m.post for no key update of p
 ), mine as (
   update post p set phase = 'committing', committing_at = now(), call_ended = false,
     claim_until = case when p.claim_until < now() + ($4::bigint - $5::bigint) * interval '1 millisecond' then now() + $4::bigint * interval '1 millisecond' else p.claim_until end
   from locked m
-  where p.id = m.post and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null
-    and exists (select 1 from publication x where x.id = m.pub and x.post_id = p.id and x.phase = 'preparing')
-    and not exists (select 1 from channel_queue q where q.channel_id = p.channel_id and q.paused)
+  where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null
+    and exists (select 1 from publication x where x.id = m.pub and x.post_id = any (array[p.id]) and x.phase = 'preparing')
+    and not exists (select 1 from channel_queue q where q.channel_id = any (array[p.channel_id]) and q.paused)
   returning p.org_id, p.id, m.pub, m.token
 ), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = m.id and x.marked_at is not null
+  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id]) and x.marked_at is not null
 )
-update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6) from mine where x.id = mine.pub and x.post_id = mine.id and x.phase = 'preparing' returning mine.token`
+update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6) from mine where x.id = mine.pub and x.post_id = any (array[mine.id]) and x.phase = 'preparing' returning mine.token`
 
 // Mark names the call that a claim is about to make.
 type Mark struct {
@@ -245,7 +245,7 @@ with mine as (
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'retried', $5, 'the access was renewed' from mine
 )
-update publication x set phase = 'preparing' from mine where x.id = $3 and x.post_id = mine.id and x.phase = 'committing'`
+update publication x set phase = 'preparing' from mine where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'committing'`
 
 // Unmark takes the mark back after an answer that proves that nothing was published; false means that the claim is lost.
 func (s *Store) Unmark(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration, node string) (bool, error) {
