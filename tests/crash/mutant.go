@@ -49,10 +49,10 @@ func mutants() []mutant {
 		}},
 		{name: "no-token", nodes: 2, strike: haltTwice, swaps: []swap{
 			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
-			{sendFile, "where p.id = m.post and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null", "where p.id = m.post and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
-			{finishFile, "where p.id = o.post and p.claim_token = o.token and p.state in", "where p.id = o.post and p.state in", 1},
-			{finishFile, "on p.id = o.post where p.claim_token = o.token order by", "on p.id = o.post order by", 1},
-			{finishFile, "where p.id = o.post and p.claim_token = o.token\n", "where p.id = o.post\n", 1},
+			{sendFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null", "where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
+			{finishFile, "where p.id = any (array[o.post]) and p.claim_token = o.token and (p.state in", "where p.id = any (array[o.post]) and (p.state in", 1},
+			{finishFile, "on p.id = any (array[o.post]) where p.claim_token = o.token order by", "on p.id = any (array[o.post]) order by", 1},
+			{finishFile, "where p.id = any (array[o.post]) and p.claim_token = o.token\n", "where p.id = any (array[o.post])\n", 1},
 		}},
 		{name: "no-busy-no-index", nodes: 1, sql: dropIndex, swaps: []swap{
 			{queueFile, "where q.busy_post is null and p.channel_id = q.channel_id and", "where p.channel_id = q.channel_id and", 1},
