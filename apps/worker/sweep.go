@@ -55,9 +55,9 @@ type woken struct {
 }
 
 // over tells whether it is time to wake everybody again. That reads all that is due, mostly to tell actors what they know: while very much is due it rests
-// twenty times as long as it took, at most half a minute. For shards that are new it never rests.
+// ten times as long as it took, at most a quarter of a minute. For shards that are new it never rests.
 func (l woken) over(lease publishingservice.Lease, now time.Time) bool {
-	rest := min(20*l.end.Sub(l.began), 30*time.Second)
+	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || !slices.Equal(lease.Epochs, l.lease.Epochs) || now.Sub(l.end) >= rest
 }
 

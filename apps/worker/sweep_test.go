@@ -22,8 +22,8 @@ func TestWakingEverybodyRests(t *testing.T) {
 		{"the first is at once", woken{}, lease, 0, true},
 		{"a quick one comes with every sweep", quick, lease, 5 * time.Second, true},
 		{"a slow one rests", slow, lease, 5 * time.Second, false},
-		{"and comes back", slow, lease, 20 * time.Second, true},
-		{"however slow it was", slower, lease, 30 * time.Second, true},
+		{"and comes back", slow, lease, 10 * time.Second, true},
+		{"however slow it was", slower, lease, 15 * time.Second, true},
 		{"one more shard does not wait", slow, publishingservice.Lease{Shards: []int16{1, 2, 3}, Epochs: []int64{5, 6, 1}}, 0, true},
 		{"nor one that came back", slow, publishingservice.Lease{Shards: []int16{1, 2}, Epochs: []int64{5, 7}}, 0, true},
 	} {

@@ -103,11 +103,13 @@ with o as (
 ), bereft as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
   from upd where upd.state = 'ERROR' and f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
+  returning f.org_id, f.id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
   select org_id, id, case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15,
     coalesce(nullif(code, ''), reason, (select 'part ' || x.position + 1 from publication x where x.id = upd.pub and x.post_id = any (array[upd.id])))
   from upd where upd.pub is null or upd.pub not in (select id from pub where sent_by is not null)
+  union all select org_id, id, 'failed', $15, 'predecessor_failed' from bereft
 )
 select org_id, id, state, coalesce(due, now()) from upd`
 

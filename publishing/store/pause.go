@@ -57,17 +57,18 @@ with late as (
   update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
 ), heirs as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null
+  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null returning f.org_id, f.id
 )
-insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), 'missed' from upd`
+insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), 'missed' from upd
+union all select org_id, id, 'failed', $4, nullif($5, ''), 'predecessor_failed' from heirs`
 
 const heldCount = `-- publishing.HeldCount
 select count(*) filter (where p.state = 'QUEUE' and p.due <= now()), count(*) filter (where p.state in ('PUBLISHING', 'UNKNOWN'))
 from post p where p.channel_id in (` + reached + `) and p.deleted_at is null and (p.state = 'QUEUE' and p.due <= now() or p.state in ('PUBLISHING', 'UNKNOWN'))`
 
 const heldPosts = `-- publishing.HeldPosts
-select p.id, p.channel_id, p.publish_date, c.name, coalesce(a.content, '')
-from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id left join part a on a.org_id = p.org_id and a.id = p.id
+select p.id, p.channel_id, p.due, c.name, coalesce((select a.content from part a where a.org_id = p.org_id and a.post_id = p.id order by a.position limit 1), '')
+from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
 where p.channel_id in (` + reached + `) and p.state = 'QUEUE' and p.deleted_at is null order by p.due, p.seq limit $3`
 
 const subjectKnown = `-- publishing.SubjectKnown

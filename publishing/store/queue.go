@@ -221,12 +221,14 @@ func (l Lease) maxEpoch() (top int64) {
 }
 
 const sweep = `-- publishing.Sweep
-select org_id, min(at), now() from (
-  select p.org_id, greatest(p.due, p.not_before, q.not_before) as at
-  from (select p.org_id, p.id, p.channel_id, p.due, p.not_before from post p where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond' offset 0) p
-  join channel_queue q on q.channel_id = any (array[p.channel_id])
-  where not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id) offset 0) due
-group by org_id`
+select w.org_id, min(w.at), now() from (
+  select q.org_id, greatest(case when q.busy_post is null then d.at else b.at end, q.not_before) as at
+  from (select p.channel_id, min(greatest(p.due, p.not_before)) as at from post p
+    where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond' group by p.channel_id offset 0) d
+  join channel_queue q on q.channel_id = any (array[d.channel_id])
+  left join lateral (select greatest(p.due, p.not_before) as at from post p where p.id = any (array[q.busy_post]) and (p.state = 'QUEUE') is true and p.deleted_at is null) b on true
+  where not q.parked and not q.paused and (q.busy_post is null or b.at is not null) offset 0) w
+group by w.org_id`
 
 // Sweep finds every organization of the lease with something due within the horizon on a channel that is free.
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
@@ -260,8 +262,9 @@ with late as (
 ), heirs as (
   update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
   from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
+  returning f.org_id, f.id
 ), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'missed' from upd
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'missed' from upd union all select org_id, id, 'failed', $5, 'predecessor_failed' from heirs
 )
 select count(*) from upd`
 

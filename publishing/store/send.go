@@ -84,7 +84,7 @@ func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, er
 	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		order = nil
 		byID := map[publishing.PostID]*Work{}
-		media := map[publishing.PartID][]SentMedium{}
+		media := map[sentPart][]SentMedium{}
 		ids := uuids(posts)
 		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) error { return scanWork(rows, byID, &order) })
 		b.Queue(workMedia, ids).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
@@ -121,7 +121,13 @@ func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) e
 	return rows.Err()
 }
 
-func scanSentMedia(rows pgx.Rows, into map[publishing.PartID][]SentMedium) error {
+// sentPart is a part of an organization: no other's counts, whatever its id.
+type sentPart struct {
+	org  tenancy.OrgID
+	part publishing.PartID
+}
+
+func scanSentMedia(rows pgx.Rows, into map[sentPart][]SentMedium) error {
 	defer rows.Close()
 	for rows.Next() {
 		var part publishing.PartID
@@ -129,12 +135,13 @@ func scanSentMedia(rows pgx.Rows, into map[publishing.PartID][]SentMedium) error
 		if err := rows.Scan(&part, &m.Alt, &m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt); err != nil {
 			return err
 		}
-		into[part] = append(into[part], m)
+		of := sentPart{m.Org, part}
+		into[of] = append(into[of], m)
 	}
 	return rows.Err()
 }
 
-func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map[publishing.PartID][]SentMedium) error {
+func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map[sentPart][]SentMedium) error {
 	defer rows.Close()
 	for rows.Next() {
 		var of publishing.PostID
@@ -148,7 +155,7 @@ func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map
 			continue
 		}
 		if x.Post == of {
-			x.Media = media[x.Part]
+			x.Media = media[sentPart{w.Org, x.Part}]
 			w.Parts = append(w.Parts, x)
 		} else {
 			w.Before = append(w.Before, x)

@@ -34,7 +34,7 @@ var unscoped = map[string]string{
 	"media_key_key":          "found before the organization is known: the key is a file's address",
 	"channel_id_key":         "ids are unique everywhere; channel_queue refers to it",
 	"channel_queue_pkey":     "one row a channel, whose id is unique everywhere",
-	"post_pkey":              "ids are unique everywhere; the scheduler works by id across organizations",
+	"post_id_key":            "ids are unique everywhere; the scheduler works by id across organizations",
 	"part_pkey":              "ids are unique everywhere; the scheduler works by id across organizations",
 	"part_position_key":      "post ids are unique everywhere; the scheduler works by id across organizations",
 	"attachment_pkey":        "part ids are unique everywhere; the scheduler works by id across organizations",

@@ -1,0 +1,61 @@
+package store_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+)
+
+func TestTheTimelineTellsOfPartsThatCouldNotFollow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, time.Hour, time.Hour)
+	r.finish(r.claim(1)[0], publishingstore.ResultError, publishing.CodeRejected)
+	events, err := r.store.Events(t.Context(), r.org, r.rootAnyway(post))
+	r.ok(err)
+	var failed []string
+	for _, e := range events {
+		if e.Event == "failed" {
+			failed = append(failed, *e.Reason)
+		}
+	}
+	slices.Sort(failed)
+	if want := []string{"predecessor_failed", "predecessor_failed", publishing.CodeRejected}; !slices.Equal(failed, want) {
+		t.Errorf("%q, want %q", failed, want)
+	}
+}
+
+func TestAPauseTellsOfADelayedPartByItsOwnTextAndTime(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	r.post(c, -time.Second, time.Hour)
+	r.finish(r.claim(1)[0], publishingstore.ResultPublished, "")
+	held := r.pause(publishing.PauseChannel, c, true, time.Hour)
+	if len(held.Posts) != 1 || held.Texts[held.Posts[0].ID] != "part 1" || time.Until(held.Posts[0].PublishDate) < 50*time.Minute {
+		t.Errorf("%+v", held)
+	}
+}
+
+// The scheduler finds posts by their ids alone: no organization can have another's.
+func TestAnIdOfAPostIsTakenForEverybody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), time.Hour)
+	other := newRigOn(t, r.db)
+	mine := fixture.Post(other.org, other.channel(), time.Now().Add(time.Hour))
+	mine[0].ID = post
+	mine[0].Parts[0].ID = id.New[publishing.PartTag]()
+	err := other.inOrg(func(tx *publishingstore.Tx) error { return tx.Insert(t.Context(), written(mine)) })
+	if pe := (*pgconn.PgError)(nil); !errors.As(err, &pe) || pe.Code != "23505" {
+		t.Errorf("taken twice: %v", err)
+	}
+}
