@@ -21,9 +21,7 @@ with old as (
 ), free as (
   update channel_queue q set busy_post = null, done_at = now() from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
 ), heirs as (
-  update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
-  returning f.org_id, f.id
+  ` + bereft + ` returning f.org_id, f.id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'took_too_long' from upd union all select org_id, id, 'failed', $5, 'predecessor_failed' from heirs
 )

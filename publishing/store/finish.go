@@ -101,9 +101,7 @@ with o as (
   update post f set state = 'QUEUE', due = now() + f.delay_minutes * interval '1 minute', updated_at = now()
   from upd where upd.state = 'PUBLISHED' and f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id) is true and f.after_post is not distinct from upd.id and (f.state = 'WAITING') is true and f.deleted_at is null
 ), bereft as (
-  update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where upd.state = 'ERROR' and f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
-  returning f.org_id, f.id
+  ` + bereft + ` and upd.state = 'ERROR' returning f.org_id, f.id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
   select org_id, id, case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15,

@@ -56,8 +56,7 @@ with late as (
 ), free as (
   update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
 ), heirs as (
-  update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.org_id = upd.org_id and f.group_id = upd.group_id and (f.state = 'WAITING') is true and f.deleted_at is null returning f.org_id, f.id
+  ` + bereft + ` returning f.org_id, f.id
 )
 insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), 'missed' from upd
 union all select org_id, id, 'failed', $4, nullif($5, ''), 'predecessor_failed' from heirs`

@@ -250,6 +250,10 @@ func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next
 	return next, now, err
 }
 
+// What waits for posts that have ended without going out ("upd") ends with them.
+const bereft = `update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
+  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null`
+
 const expire = `-- publishing.Expire
 with late as (
   select p.id from post p where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $4 * interval '1 millisecond'
@@ -260,9 +264,7 @@ with late as (
 ), free as (
   update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
 ), heirs as (
-  update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null
-  returning f.org_id, f.id
+  ` + bereft + ` returning f.org_id, f.id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'missed' from upd union all select org_id, id, 'failed', $5, 'predecessor_failed' from heirs
 )
