@@ -1,11 +1,21 @@
 package outbound
 
 import (
+	"bufio"
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
+	"math"
+	"net"
 	"net/http"
-	"net/http/httptrace"
+	"net/url"
+	"sync"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // SendError is the failure of a Commit. Written is false only when provably no byte of the request left this machine;
@@ -25,43 +35,174 @@ func (e *SendError) Error() string {
 // Unwrap gives the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
+const (
+	commitBuffer = 2048     // bytes; the request of a text goes out in one piece
+	fitsSocket   = 32 << 10 // bytes of a body that the machine takes whoever reads them
+	maxInterim   = 5        // 1xx answers before the answer
+)
+
 // Commit sends an irreversible request exactly once or not at all: HTTP/1.1 on a connection of its own, no redirect, no repetition.
 // After the limit of WithLimit nothing is sent. Every error, also one of reading the body of the answer, is a *SendError. The context bounds the whole exchange, body included.
 // The caller closes the body of the answer; a 3xx is an answer like any other.
+//
+// It does without http.Transport, which is made for connections that are used again and may itself send a request again: the one who calls writes the request and reads the answer.
 func (c *Client) Commit(req *http.Request) (*http.Response, error) {
-	if req.URL == nil || req.URL.User != nil {
-		closeBody(req.Body)
-		return nil, &SendError{Err: errors.New("a commit needs a URL without credentials")}
-	}
 	g := &gate{ctx: req.Context()}
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { g.ready.Store(true) }} // after a TLS handshake
-	once := req.Clone(httptrace.WithClientTrace(context.WithValue(req.Context(), gateKey{}, g), trace))
-	once.GetBody = nil
-	if once.Header == nil {
-		once.Header = http.Header{}
-	}
-	// The transport itself, not http.Client: that would give up an answer whose Location it cannot read.
-	resp, err := c.commit.RoundTrip(once)
+	resp, err := c.exchange(req, g)
 	if err != nil {
-		return nil, &SendError{Err: err, Written: g.close()}
+		return nil, &SendError{Err: because(req.Context(), err), Written: g.close()}
 	}
-	resp.Body = &answer{resp.Body}
 	return resp, nil
 }
 
-func closeBody(body io.ReadCloser) {
-	if body != nil {
-		_ = body.Close() // unread: nothing was sent
+func (c *Client) exchange(req *http.Request, g *gate) (*http.Response, error) {
+	x, err := c.connect(req, g)
+	if err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // unread: nothing was sent
+		}
+		return nil, err
 	}
+	resp, err := x.roundTrip(req)
+	if err != nil {
+		x.end()
+	}
+	return resp, err
+}
+
+// exchange is the connection of one Commit, and what ends it.
+type exchange struct {
+	net.Conn
+	gate *gate
+	ctx  context.Context
+	stop func() bool // the end of the context ends the connection no more
+	once sync.Once
+}
+
+// connect opens the way to the host of a request, for https through TLS. From then on the gate is asked before anything is written.
+func (c *Client) connect(req *http.Request, g *gate) (*exchange, error) {
+	host, address, err := target(req.URL)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.single.dial(req.Context(), "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{Conn: gated{raw, g}, gate: g, ctx: req.Context()}
+	x.stop = context.AfterFunc(x.ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) }) // wakes whoever reads or writes
+	if req.URL.Scheme == "https" {
+		if err := x.secure(c.tls, host); err != nil {
+			x.end()
+			return nil, err
+		}
+	}
+	g.ready.Store(true)
+	return x, nil
+}
+
+func target(u *url.URL) (host, address string, err error) {
+	switch {
+	case u == nil || u.Hostname() == "" || ports[u.Scheme] == "":
+		return "", "", errors.New("a commit needs an http or https URL")
+	case u.User != nil:
+		return "", "", errors.New("a commit needs a URL without credentials")
+	}
+	if host, err = httpguts.PunycodeHostPort(u.Hostname()); err != nil {
+		return "", "", err
+	}
+	return host, net.JoinHostPort(host, cmp.Or(u.Port(), ports[u.Scheme])), nil
+}
+
+func (x *exchange) secure(cfg *tls.Config, host string) error {
+	ctx, cancel := context.WithTimeout(x.ctx, tlsTimeout)
+	defer cancel()
+	cfg = cfg.Clone()
+	cfg.ServerName, cfg.NextProtos = host, []string{"http/1.1"}
+	conn := tls.Client(x.Conn, cfg)
+	x.Conn = conn
+	return conn.HandshakeContext(ctx)
+}
+
+// roundTrip writes the request and reads the head of the answer. Of a large request both at once: a server may answer and close before it has read it.
+func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
+	wrote := make(chan error, 1)
+	write := func() {
+		err := x.write(req)
+		if err != nil {
+			x.end() // nobody waits for an answer to half a request
+		}
+		wrote <- err
+	}
+	if req.ContentLength <= fitsSocket && (req.ContentLength > 0 || req.Body == nil || req.Body == http.NoBody) {
+		write()
+	} else {
+		go write()
+	}
+	head := &io.LimitedReader{R: x.Conn, N: maxHeader}
+	resp, err := answered(bufio.NewReaderSize(head, commitBuffer), req)
+	if err != nil {
+		x.end()
+		return nil, cmp.Or(<-wrote, err)
+	}
+	head.N = math.MaxInt64
+	resp.Body = &answer{resp.Body, x}
+	return resp, nil
+}
+
+func (x *exchange) write(req *http.Request) error {
+	once := req.WithContext(x.ctx) // a copy
+	once.Close = true
+	w := bufio.NewWriterSize(x.Conn, commitBuffer)
+	if err := once.Write(w); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// answered reads the head of the answer, past those of the interim ones.
+func answered(r *bufio.Reader, req *http.Request) (*http.Response, error) {
+	for range maxInterim {
+		resp, err := http.ReadResponse(r, req)
+		if err != nil || resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+			return resp, err
+		}
+	}
+	return nil, errors.New("the server keeps sending interim answers")
+}
+
+// end closes the connection. What Close says is of no use any more: the answer was read, or given up.
+func (x *exchange) end() {
+	x.once.Do(func() {
+		x.stop()
+		x.gate.close() // a goodbye is not the request
+		_ = x.Close()
+	})
+}
+
+// because names the end of the context as the cause of what it broke.
+func because(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
 // answer marks what breaks while the answer is read: the request was written long ago.
-type answer struct{ io.ReadCloser }
+type answer struct {
+	io.Reader
+	x *exchange
+}
 
 func (a *answer) Read(p []byte) (int, error) {
-	n, err := a.ReadCloser.Read(p)
+	n, err := a.Reader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = &SendError{Err: err, Written: true}
+		err = &SendError{Err: because(a.x.ctx, err), Written: true}
 	}
 	return n, err
+}
+
+func (a *answer) Close() error {
+	a.x.end()
+	return nil
 }

@@ -3,6 +3,7 @@ package outbound
 import (
 	"bufio"
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net"
@@ -219,5 +220,111 @@ func TestCommitHonoursItsContext(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("want the deadline as cause: %v", err)
 		}
+	}
+}
+
+// A platform may say no before it has read a large request, and hang up; or speak before its answer.
+func TestCommitTakesTheAnswerThatItGets(t *testing.T) {
+	t.Parallel()
+	early, _ := rawServer(t, func(c net.Conn) {
+		_, _ = http.ReadRequest(bufio.NewReader(c)) // not its body
+		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+		_, _ = io.Copy(io.Discard, c) // until the client hangs up: a reset would take the answer with it
+	})
+	interim, _ := rawServer(t, func(c net.Conn) {
+		_, _ = readRequest(c)
+		_, _ = io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok")
+	})
+	babbling, _ := rawServer(t, func(c net.Conn) {
+		_, _ = readRequest(c)
+		for {
+			if _, err := io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\n"); err != nil {
+				return
+			}
+		}
+	})
+	flooding, _ := rawServer(t, func(c net.Conn) {
+		_, _ = readRequest(c)
+		for _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n"); err == nil; {
+			_, err = io.WriteString(c, "X-More: "+strings.Repeat("x", 1000)+"\r\n")
+		}
+	})
+	c := newClient(t, Deps{}, early, interim, babbling, flooding)
+
+	large := post(t, t.Context(), "http://"+early)
+	large.Body, large.ContentLength = io.NopCloser(io.LimitReader(endless{}, 64<<20)), 64<<20
+	resp, err := c.Commit(large)
+	if err != nil || resp.StatusCode != 413 {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	if body, err := ReadAll(resp, 10); err != nil || string(body) != "no" {
+		t.Errorf("%q, %v", body, err)
+	}
+	resp, err = c.Commit(post(t, t.Context(), "http://"+interim))
+	if err != nil || resp.StatusCode != 201 {
+		t.Fatalf("%+v, %v", resp, err)
+	}
+	if body, err := ReadAll(resp, 10); err != nil || string(body) != "ok" {
+		t.Errorf("%q, %v", body, err)
+	}
+	for _, addr := range []string{babbling, flooding} {
+		_, err := c.Commit(post(t, t.Context(), "http://"+addr))
+		wantSendError(t, err, true)
+	}
+}
+
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+var errFile = errors.New("the file is gone")
+
+type broken struct{ after io.Reader }
+
+func (b broken) Read(p []byte) (int, error) {
+	n, err := b.after.Read(p)
+	if errors.Is(err, io.EOF) {
+		err = errFile
+	}
+	return n, err
+}
+
+// A body that cannot be read to its end is never a whole request.
+func TestCommitWithABodyThatBreaks(t *testing.T) {
+	t.Parallel()
+	addr, brought := counting(t)
+	c := newClient(t, Deps{}, addr)
+	for _, length := range []int64{1, 100, 1 << 20, -1} {
+		for name, read := range map[string]int64{"at once": 0, "in the middle": 200 << 10} {
+			req := post(t, t.Context(), "http://"+addr)
+			req.Body, req.ContentLength = io.NopCloser(broken{io.LimitReader(endless{}, min(read, max(length-1, 0)))}), length
+			_, err := c.Commit(req)
+			var send *SendError
+			if !errors.As(err, &send) || !strings.Contains(err.Error(), errFile.Error()) { // net/http says it in a type that hides it
+				t.Fatalf("%s of %d: %v", name, length, err)
+			}
+			if n := <-brought; n > 0 && !send.Written {
+				t.Errorf("%s of %d: %d bytes came of what was told as not written", name, length, n)
+			}
+		}
+	}
+}
+
+func TestCommitThroughTLS(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		_, _ = io.WriteString(w, r.Proto+" "+r.Host+" "+string(body))
+	}))
+	t.Cleanup(server.Close)
+	c := newClient(t, Deps{}, server.Listener.Addr().String())
+	c.tls.RootCAs = x509.NewCertPool()
+	c.tls.RootCAs.AddCert(server.Certificate())
+	resp, err := c.Commit(post(t, t.Context(), server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := ReadAll(resp, 1000); err != nil || string(body) != "HTTP/1.1 "+server.Listener.Addr().String()+` {"text":"hello"}` {
+		t.Errorf("%q, %v", body, err)
 	}
 }

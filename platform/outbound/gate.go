@@ -13,10 +13,7 @@ import (
 // ErrTooLate is the cause of a Commit that was given up because its limit had passed before its first byte.
 var ErrTooLate = errors.New("the time for this request was over before it was sent")
 
-type (
-	limitKey struct{}
-	gateKey  struct{}
-)
+type limitKey struct{}
 
 // WithLimit lets a Commit under ctx begin to write only within limit from now, by a clock that runs while the process or the machine is stopped:
 // whoever wakes up after that sends nothing.
@@ -48,7 +45,7 @@ func (g *gate) pass() error {
 	if !g.ready.Load() || g.state.Load() == passed {
 		return nil
 	}
-	if left, ok := Left(g.ctx); ok && left <= 0 {
+	if left, ok := Left(g.ctx); ok && left <= 0 || g.ctx.Err() != nil {
 		g.state.CompareAndSwap(waiting, shut)
 	}
 	if !g.state.CompareAndSwap(waiting, passed) {
@@ -73,15 +70,4 @@ func (c gated) Write(b []byte) (int, error) {
 		return 0, err
 	}
 	return c.Conn.Write(b)
-}
-
-// gating puts the gate of a Commit around its connection.
-func gating(dial func(ctx context.Context, network, addr string) (net.Conn, error)) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		conn, err := dial(ctx, network, addr)
-		if g, ok := ctx.Value(gateKey{}).(*gate); ok && err == nil {
-			return gated{conn, g}, nil
-		}
-		return conn, err
-	}
 }

@@ -58,8 +58,8 @@ func TestALimitThatPassesInTheHandshakeLetsNothingOut(t *testing.T) {
 	}}
 	server.StartTLS()
 	c := newClient(t, Deps{}, server.Listener.Addr().String())
-	c.commit.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
-	c.commit.TLSClientConfig.RootCAs.AddCert(server.Certificate())
+	c.tls.RootCAs = x509.NewCertPool()
+	c.tls.RootCAs.AddCert(server.Certificate())
 	_, err := c.Commit(post(t, ctx, server.URL))
 	wantSendError(t, err, false)
 	server.Close() // waits for its handlers

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"code.dny.dev/ssrf"
 )
@@ -22,9 +23,10 @@ type guard struct {
 	log    *slog.Logger
 }
 
-func newGuard(allow map[string]bool, deps Deps) *guard {
+// newGuard makes a guard; keepAlive is the dialer's, negative for connections that do not last.
+func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard {
 	guardian := ssrf.New() // tcp, public addresses, ports 80 and 443
-	opened := net.Dialer{Timeout: dialTimeout, Resolver: deps.Resolver}
+	opened := net.Dialer{Timeout: dialTimeout, Resolver: deps.Resolver, KeepAlive: keepAlive}
 	safe := opened
 	safe.Control = func(network, address string, conn syscall.RawConn) error {
 		if err := guardian.Safe(network, address, conn); err != nil {

@@ -3,6 +3,7 @@ package outbound
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ var ErrBlocked = errors.New("outgoing address refused")
 
 // ErrTooLarge is returned by ReadAll for a body that is larger than the caller accepts.
 var ErrTooLarge = errors.New("response is too large")
+
+// ports of URLs that name none.
+var ports = map[string]string{"http": "80", "https": "443"}
 
 const (
 	dialTimeout   = 10 * time.Second
@@ -50,8 +54,10 @@ type Deps struct {
 
 // Client makes guarded requests. It is safe for concurrent use.
 type Client struct {
-	read   *http.Transport
-	commit *http.Transport
+	read    *http.Transport
+	upgrade *http.Transport // to websockets: HTTP/1.1, a connection each
+	single  *guard          // for connections of one exchange
+	tls     *tls.Config     // of those
 }
 
 // New makes a client; it fails when an entry of Allow is not host:port.
@@ -63,13 +69,12 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if deps.Log == nil {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
-	g := newGuard(allow, deps)
-	commit := newTransport(g)
-	commit.DialContext = gating(g.dial)
-	commit.DisableKeepAlives = true // a fresh connection each: net/http re-sends only on a reused one
-	commit.Protocols = new(http.Protocols)
-	commit.Protocols.SetHTTP1(true)
-	return &Client{read: newTransport(g), commit: commit}, nil
+	g := newGuard(allow, deps, 0)
+	upgrade := newTransport(g)
+	upgrade.DisableKeepAlives = true
+	upgrade.Protocols = new(http.Protocols)
+	upgrade.Protocols.SetHTTP1(true)
+	return &Client{read: newTransport(g), upgrade: upgrade, single: newGuard(allow, deps, -1), tls: &tls.Config{}}, nil
 }
 
 // To makes a client that may also reach this one http or https address, which its owner alone is meant to call. It shares no connection with any other
@@ -90,7 +95,7 @@ func single(address string) (string, error) {
 	}
 	port := u.Port()
 	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+		port = ports[u.Scheme]
 	}
 	return net.JoinHostPort(u.Hostname(), port), nil
 }
@@ -117,7 +122,7 @@ func (c *Client) HTTP() *http.Client {
 
 // DialWebsocket opens a websocket through the guard; ctx bounds the handshake, not the connection's life.
 func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
-	client := &http.Client{Transport: c.commit, CheckRedirect: noRedirect}
+	client := &http.Client{Transport: c.upgrade, CheckRedirect: noRedirect}
 	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
 	if err != nil {
 		if resp != nil && resp.Body != nil {
@@ -131,7 +136,7 @@ func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn
 // Close drops idle connections; the client stays usable.
 func (c *Client) Close() {
 	c.read.CloseIdleConnections()
-	c.commit.CloseIdleConnections()
+	c.upgrade.CloseIdleConnections()
 }
 
 // ReadAll reads at most limit bytes of the body and closes it; a longer body is ErrTooLarge.

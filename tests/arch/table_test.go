@@ -101,6 +101,7 @@ var vendors = []door{
 	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "*/store", "actors/cluster"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
+	{path: "golang.org/x/net/http/httpguts", from: []string{"platform/outbound"}},
 	{path: "golang.org/x/image/", from: []string{"publishing"}},
 	{path: "golang.org/x/sync/", from: []string{"actors", "apps", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
 	{path: "golang.org/x/time/rate", from: []string{"apps/worker"}},
