@@ -133,16 +133,16 @@ func version() string {
 	return "unknown"
 }
 
-type serveCommand struct{}
-
-// Run serves until it is told to stop.
-// collectLess lets the heap grow to three times of what lives in it, unless GOGC says otherwise. What lives is small beside what a burst of posts leaves behind.
+// collectLess lets the heap grow to five times of what lives in it, unless GOGC says otherwise. What lives is small beside what a burst of posts leaves behind.
 func collectLess(lookup env.Lookup) {
 	if _, set := lookup("GOGC"); !set {
-		debug.SetGCPercent(200)
+		debug.SetGCPercent(400)
 	}
 }
 
+type serveCommand struct{}
+
+// Run serves until it is told to stop.
 func (serveCommand) Run(t *terminal) error {
 	var cfg Config
 	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {

@@ -38,7 +38,7 @@ type Publisher interface {
 	Rehearse(ctx context.Context) error
 	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, limits publishingservice.Limits) (publishingservice.Round, error)
 	Heads(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, platforms []string) (map[string]int, error)
-	Load(ctx context.Context, posts []publishing.PostID) ([]publishingservice.Work, error)
+	Load(ctx context.Context, claimed []publishingservice.Claimed) ([]publishingservice.Work, error)
 	Send(ctx context.Context, w publishingservice.Work, yield func(ctx context.Context, d time.Duration) error) publishingservice.Outcome
 	Finish(ctx context.Context, outcomes []publishingservice.Outcome) ([]publishingservice.Finished, error)
 }
@@ -78,6 +78,7 @@ type Worker struct {
 	finish chan ended
 	quiet  chan struct{} // closed when nothing more is claimed
 	over   chan struct{} // closed when the time for a clean stop is up
+	crew   crew          // sends
 
 	claims  sync.WaitGroup // the loops that start work
 	sending sync.WaitGroup // posts under way
@@ -95,7 +96,8 @@ type ended struct {
 
 // New makes a worker. It is the Dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
-	w := &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: make(chan struct{}), over: make(chan struct{})}
+	quiet := make(chan struct{})
+	w := &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: quiet, over: make(chan struct{}), crew: newCrew(quiet)}
 	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Publisher.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: func(org tenancy.OrgID) {
 		deps.Actors.Wake(context.Background(), org, time.Time{})
 	}})
@@ -314,20 +316,16 @@ func (w *Worker) start(ctx context.Context, round publishingservice.Round) {
 		for _, c := range round.Claimed {
 			work, ok := works[c.Post]
 			w.deps.Metrics.claimed(c.Due, w.deps.Clock.Now())
-			go w.send(ctx, c, work, ok)
+			w.crew.do(func() { w.send(ctx, c, work, ok) })
 		}
 	}()
 }
 
 func (w *Worker) load(ctx context.Context, claimed []publishingservice.Claimed) map[publishing.PostID]publishingservice.Work {
-	ids := make([]publishing.PostID, len(claimed))
-	for i, c := range claimed {
-		ids[i] = c.Post
-	}
 	out := map[publishing.PostID]publishingservice.Work{}
-	works, err := w.deps.Publisher.Load(ctx, ids)
+	works, err := w.deps.Publisher.Load(ctx, claimed)
 	if err != nil {
-		w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue", "posts", len(ids), "error", err)
+		w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue", "posts", len(claimed), "error", err)
 	}
 	for _, work := range works {
 		out[work.Post] = work

@@ -58,9 +58,9 @@ func (w *world) Claim(ctx context.Context, _ publishingservice.Lease, _ []publis
 	return r, nil
 }
 
-func (w *world) Load(_ context.Context, posts []publishing.PostID) (out []publishingservice.Work, err error) {
-	for _, p := range posts {
-		out = append(out, publishingservice.Work{Org: organization, Post: p, Token: token})
+func (w *world) Load(_ context.Context, claimed []publishingservice.Claimed) (out []publishingservice.Work, err error) {
+	for _, c := range claimed {
+		out = append(out, publishingservice.Work{Org: organization, Post: c.Post, Token: token})
 	}
 	return out, nil
 }

@@ -57,7 +57,7 @@ func (s *Publisher) Rehearse(ctx context.Context) error {
 	for range 2 {
 		all.Go(func() error {
 			_, claimed := s.store.Claim(ctx, Lease{}, nil, nil, s.hold(), s.deps.Node)
-			_, loaded := s.store.Load(ctx, nil)
+			_, loaded := s.store.Load(ctx, nil, make([]publishing.PostID, 1))
 			_, finished := s.store.Finish(ctx, nil, s.cfg.LateGap, s.deps.Node)
 			return errors.Join(claimed, loaded, finished)
 		})
@@ -81,8 +81,14 @@ func (s *Publisher) Heads(ctx context.Context, l Lease, wants []Want, platforms 
 }
 
 // Load reads what sending needs. What was deleted or taken over meanwhile is left out.
-func (s *Publisher) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
-	return s.store.Load(ctx, posts)
+func (s *Publisher) Load(ctx context.Context, claimed []Claimed) ([]Work, error) {
+	posts, pictured := make([]publishing.PostID, len(claimed)), []publishing.PostID{}
+	for i, c := range claimed {
+		if posts[i] = c.Post; !c.Direct {
+			pictured = append(pictured, c.Post)
+		}
+	}
+	return s.store.Load(ctx, posts, pictured)
 }
 
 // Finish stores outcomes; see the store.

@@ -29,7 +29,7 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease) ([]Doubt, error) {
 	for i, u := range open {
 		ids[i], byID[u.Post] = u.Post, u
 	}
-	works, err := s.store.Load(ctx, ids)
+	works, err := s.store.Load(ctx, ids, ids)
 	out := make([]Doubt, len(works))
 	for i, w := range works {
 		out[i] = Doubt{w, byID[w.Post].HolderGone, byID[w.Post].Now}

@@ -51,8 +51,11 @@ func TestATextThatNeedsNoPreparationIsClaimedAsMarked(t *testing.T) {
 	c := r.direct()
 	thread := r.post(c, -time.Minute, 0, 0)
 	claimed := r.claim(1)
+	if len(claimed) != 1 || !claimed[0].Direct {
+		t.Errorf("%+v", claimed)
+	}
 	r.wantPhases(thread, "PUBLISHING", "committing", "committing", "preparing", "preparing")
-	works, err := r.store.Load(t.Context(), []publishing.PostID{thread})
+	works, err := r.store.Load(t.Context(), []publishing.PostID{thread}, nil)
 	if err != nil || len(works) != 1 || works[0].Phase != "committing" || works[0].Committing.IsZero() {
 		t.Fatalf("%+v: %v", works, err)
 	}
@@ -104,10 +107,14 @@ func TestWhatNeedsPreparationIsNotClaimedAsMarked(t *testing.T) {
 		_, err := tx.Exec(t.Context(), `insert into attachment (org_id, part_id, position, media_id) select org_id, id, 0, $2 from part where post_id = $1`, post, medium)
 		return err
 	}))
-	if got := r.claim(1); len(got) != 1 {
+	if got := r.claim(1); len(got) != 1 || got[0].Direct {
 		t.Fatal(got)
 	}
 	r.wantPhases(post, "PUBLISHING", "preparing", "preparing")
+	ids := []publishing.PostID{post}
+	if works, err := r.store.Load(t.Context(), ids, ids); err != nil || len(works) != 1 || len(works[0].Parts) != 1 || len(works[0].Parts[0].Media) != 1 {
+		t.Errorf("%+v, %v", works, err)
+	}
 	plain := r.post(r.channel(), -time.Second)
 	if got := r.claim(1); len(got) != 1 {
 		t.Fatal(got)

@@ -66,9 +66,8 @@ with o as (
     phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
     release_id = case when o.result in ('published', 'resume') then o.release_id end, release_url = case when o.result in ('published', 'resume') then o.release_url end,
     ref = case when o.result in ('published', 'resume') then o.ref::jsonb end, done_at = case when o.result in ('published', 'resume') then now() end,
-    sent_by = case when o.result in ('published', 'resume') then (select $15 from post p where p.id = any (array[o.post]) and p.claim_token = o.token and (p.state = 'PUBLISHING') is true) end
-  from o where x.id = o.pub and x.post_id = any (array[o.post]) and x.phase <> 'done' and (o.result in ('published', 'resume') or exists (
-    select 1 from post p where p.id = any (array[o.post]) and p.claim_token = o.token and (p.state in ('PUBLISHING', 'UNKNOWN')) is true))
+    sent_by = case when o.result in ('published', 'resume') and o.token in (select token from locked where was = 'PUBLISHING') then $15 end
+  from o where x.id = o.pub and x.post_id = any (array[o.post]) and x.phase <> 'done' and (o.result in ('published', 'resume') or o.token in (select token from locked where was in ('PUBLISHING', 'UNKNOWN')))
   returning x.id, x.position, x.sent_by
 ), unmarked as (
   update publication x set phase = 'preparing' from locked o
@@ -99,7 +98,8 @@ with o as (
   from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
 ), heirs as (
   update post f set state = 'QUEUE', due = now() + f.delay_minutes * interval '1 minute', updated_at = now()
-  from upd where upd.state = 'PUBLISHED' and f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id) is true and f.after_post is not distinct from upd.id and (f.state = 'WAITING') is true and f.deleted_at is null
+  from upd cross join lateral (select n.id from post n where n.after_post = upd.id and (n.org_id = upd.org_id) is true offset 0) next
+  where upd.state = 'PUBLISHED' and f.id = any (array[next.id]) and (f.state = 'WAITING') is true and f.deleted_at is null
 ), bereft as (
   ` + bereft + ` and upd.state = 'ERROR' returning f.org_id, f.id
 ), told as (

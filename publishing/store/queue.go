@@ -37,6 +37,7 @@ type Claimed struct {
 	Token     uuid.UUID
 	Attempt   int
 	Due       time.Time
+	Direct    bool          // a text alone, its call marked by the claim
 	Began     time.Duration // of the claim, by the clock of outbound's limits
 }
 
@@ -110,9 +111,9 @@ with free as materialized (` + heads + `
 ), told as (
   insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken where attempt > 1
 )
-select org_id, id, channel_id, connector, claim_token, attempt, due, null::timestamptz, null::text[] from taken
+select org_id, id, channel_id, connector, claim_token, attempt, due, direct, null::timestamptz, null::text[] from taken
 union all
-select org, null, null, null, null, null, now(), min(at) filter (where connector <> all($6) or at > now()),
+select org, null, null, null, null, null, now(), null, min(at) filter (where connector <> all($6) or at > now()),
   array(select distinct c from unnest(array_agg(connector) filter (where connector = any($6) and at <= now())) c)
 from free where post_id not in (select id from taken) group by org`
 
@@ -169,13 +170,14 @@ func (r *Round) collect(rows pgx.Rows) error {
 		var c Claimed
 		var name *string
 		var attempt *int
+		var direct *bool
 		var at *time.Time
 		var held []string
-		if err := rows.Scan(&c.Org, &c.Post, &c.Channel, &name, &c.Token, &attempt, &c.Due, &at, &held); err != nil {
+		if err := rows.Scan(&c.Org, &c.Post, &c.Channel, &name, &c.Token, &attempt, &c.Due, &direct, &at, &held); err != nil {
 			return err
 		}
 		if !c.Post.IsZero() {
-			c.Connector, c.Attempt = *name, *attempt
+			c.Connector, c.Attempt, c.Direct = *name, *attempt, *direct
 			r.Claimed = append(r.Claimed, c)
 			continue
 		}

@@ -384,7 +384,7 @@ func TestNothingToDoIsNothingDone(t *testing.T) {
 	r.post(r.channel(), -time.Minute)
 	round, err := r.store.Claim(t.Context(), publishingstore.Lease{}, nil, nil, time.Minute, "test")
 	r.ok(err)
-	works, err := r.store.Load(t.Context(), nil)
+	works, err := r.store.Load(t.Context(), nil, nil)
 	r.ok(err)
 	done, err := r.store.Finish(t.Context(), nil, 0, "test")
 	r.ok(err)

@@ -79,7 +79,8 @@ join attachment t on t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is 
 order by t.position`
 
 // Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
-func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
+// Only those of them that are in pictured too may have media.
+func (s *Store) Load(ctx context.Context, posts, pictured []publishing.PostID) ([]Work, error) {
 	var order []*Work
 	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		order = nil
@@ -87,7 +88,9 @@ func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, er
 		media := map[sentPart][]SentMedium{}
 		ids := uuids(posts)
 		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) error { return scanWork(rows, byID, &order) })
-		b.Queue(workMedia, ids).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
+		if len(pictured) > 0 {
+			b.Queue(workMedia, uuids(pictured)).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
+		}
 		b.Queue(workPublications, ids).Query(func(rows pgx.Rows) error { return scanPublications(rows, byID, media) })
 	})
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 type platform struct {
 	address string
 	ln      net.Listener
+	free    chan net.Conn // to who has nothing to do
 	latency atomic.Int64
 	mu      sync.Mutex
 	seen    *seen
@@ -46,11 +47,13 @@ type stored struct {
 }
 
 func listen(ctx context.Context) (*platform, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	cfg := net.ListenConfig{KeepAlive: -1}
+	cfg.SetMultipathTCP(false)
+	ln, err := cfg.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{address: "http://" + ln.Addr().String(), ln: ln}
+	p := &platform{address: "http://" + ln.Addr().String(), ln: ln, free: make(chan net.Conn)}
 	p.begin(0)
 	go p.accept()
 	return p, nil
@@ -87,7 +90,19 @@ func (p *platform) accept() {
 		if err != nil {
 			return // closed
 		}
-		go p.talk(c)
+		select {
+		case p.free <- c:
+		default:
+			go p.serve(c)
+		}
+	}
+}
+
+// serve answers connections until the end.
+func (p *platform) serve(c net.Conn) {
+	for {
+		p.talk(c)
+		c = <-p.free
 	}
 }
 

@@ -50,7 +50,6 @@ func mutants() []mutant {
 		{name: "no-token", nodes: 2, strike: haltTwice, swaps: []swap{
 			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
 			{sendFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null", "where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
-			{finishFile, "where p.id = any (array[o.post]) and p.claim_token = o.token and (p.state in", "where p.id = any (array[o.post]) and (p.state in", 1},
 			{finishFile, "on p.id = any (array[o.post]) where p.claim_token = o.token order by", "on p.id = any (array[o.post]) order by", 1},
 			{finishFile, "where p.id = any (array[o.post]) and p.claim_token = o.token\n", "where p.id = any (array[o.post])\n", 1},
 		}},
