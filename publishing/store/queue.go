@@ -43,11 +43,11 @@ type Claimed struct {
 
 // The head of a channel: the post that holds it, or else the first of its queue. A busy channel's queue is not looked through.
 const headOf = `cross join lateral (
-  (select p.id, p.due, p.not_before from post p
+  (select p.id, p.due, p.not_before, p.revision from post p
    where q.busy_post is null and p.channel_id = q.channel_id and p.state = 'QUEUE' and p.deleted_at is null
    order by p.due, p.seq limit 1)
   union all
-  select p.id, p.due, p.not_before from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h`
+  select p.id, p.due, p.not_before, p.revision from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h`
 
 // The gate: the shards under the epochs in which they were got ($2 holds one for each shard, by its number), of a process ($3) that is still a member.
 const held = `select s.shard from shard s
@@ -58,13 +58,13 @@ const mine = `p.shard = any (array(` + held + `))`
 
 // The first post of every free channel of the organizations ($4), with the time from which it may be claimed. Each organization may have as many as its permits ($5).
 const heads = `
-  select w.org, w.permits, q.channel_id, q.connector, h.id as post_id, h.due, greatest(h.due, h.not_before, q.not_before) as at
+  select w.org, w.permits, q.channel_id, q.connector, h.id as post_id, h.revision, h.due, greatest(h.due, h.not_before, q.not_before) as at
   from unnest($4::uuid[], $5::int[]) w(org, permits) join channel_queue q on q.org_id = any (array[w.org]) ` + headOf + `
   where q.shard = any(array(` + held + `)) and not q.parked and not q.paused`
 
 // Those of them ("free") that an organization may have now, the earliest first, but none of the platforms in $6.
 const dueHeads = `
-  select org, channel_id, connector, post_id, due from (
+  select org, channel_id, connector, post_id, revision, due from (
     select *, row_number() over (partition by org order by due, channel_id) as turn from free where at <= now() and connector <> all($6::text[])) f
   where turn <= permits`
 
@@ -73,6 +73,7 @@ const dueHeads = `
 // "(state = ...) is true" keeps it off the small indexes over states. A test goes through all plans.
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
+// So it does with a post that was rewritten meanwhile: its parts and media are those that the statement saw when it began.
 // The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
 // Where a text needs no preparation, the claim is the mark as well: see Descriptor.Direct.
 // Platforms with a limit ($10) give so many heads ($11), the earliest; one with nothing left takes no organization's permits away.
@@ -80,17 +81,17 @@ const claim = `-- publishing.Claim
 with free as materialized (` + heads + `
 ), head as (` + dueHeads + `
 ), allowed as (
-  select h.channel_id, h.post_id from (select *, row_number() over (partition by connector order by due, channel_id) as nth from head) h
+  select h.channel_id, h.post_id, h.revision from (select *, row_number() over (partition by connector order by due, channel_id) as nth from head) h
   left join unnest($10::text[], $11::int[]) l(connector, most) using (connector) where l.most is null or h.nth <= l.most
 ), queue as (
-  select h.post_id, q.connector, q.direct from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
+  select h.post_id, h.revision, q.connector, q.direct from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
   order by h.channel_id for no key update of q skip locked
 ), locked as (
   select p.id, q.connector, q.direct and p.attempt = 0 and not exists (
     select from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true and exists (select from attachment t where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) offset 0) as direct
   from queue q join post p on p.id = any (array[q.post_id])
-  where (p.state = 'QUEUE') is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
+  where (p.state = 'QUEUE') is true and (p.revision = q.revision) is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
   order by q.post_id for no key update of p skip locked
 ), taken as (
   update post p set state = 'PUBLISHING', phase = case when locked.direct then 'committing' else 'preparing' end, attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,

@@ -55,7 +55,7 @@ func mutants() []mutant {
 		}},
 		{name: "no-busy-no-index", nodes: 1, sql: dropIndex, swaps: []swap{
 			{queueFile, "where q.busy_post is null and p.channel_id = q.channel_id and", "where p.channel_id = q.channel_id and", 1},
-			{queueFile, "  union all\n  select p.id, p.due, p.not_before from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h", ") h", 1},
+			{queueFile, "  union all\n  select p.id, p.due, p.not_before, p.revision from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h", ") h", 1},
 			{queueFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
 		}},
 		{name: "backoff-in-due", nodes: 1, swaps: []swap{

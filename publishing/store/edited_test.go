@@ -1,0 +1,73 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+)
+
+// enrich rewrites a text as a person would who adds a picture and two more parts, and keeps the id of the first.
+func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
+	return r.inOrg(func(tx *publishingstore.Tx) error {
+		group, err := tx.GroupOf(r.Context(), post)
+		if err != nil {
+			return err
+		}
+		old, err := tx.LockGroup(r.Context(), group)
+		if err != nil {
+			return err
+		}
+		if err := publishing.Move(old[0].State, old[0].OutcomeUnknown, old[0].Published, false); err != nil {
+			return err
+		}
+		posts := fixture.Post(r.org, old[0].Channel, time.Now().Add(-time.Second), 0, 0)
+		posts[0].ID, posts[0].Group = post, group
+		posts[0].Parts[0].ID = id.FromUUID[publishing.PartTag](post.UUID())
+		posts[0].Parts[0].Media = []publishing.Attachment{{Media: medium}}
+		return tx.Rewrite(r.Context(), group, old, written(posts))
+	})
+}
+
+// TestAClaimIsOfWhatAPostSaysNow races one large claim against edits: between what it reads and what it locks, a text may have got a picture and more parts.
+func TestAClaimIsOfWhatAPostSaysNow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	medium := fixture.Medium(r.org, time.Now())
+	r.ok(r.store.SaveMedium(t.Context(), medium))
+	posts := make([]publishing.PostID, 150)
+	for i := range posts {
+		posts[i] = r.post(r.direct(), -time.Second)
+	}
+	var race sync.WaitGroup
+	var edited sync.Map
+	for from := range 6 {
+		race.Go(func() {
+			for i := from; i < len(posts); i += 6 {
+				if r.enrich(posts[i], medium.ID) == nil {
+					edited.Store(posts[i], true)
+				}
+			}
+		})
+	}
+	var claimed []publishingstore.Claimed
+	for len(claimed) < len(posts) {
+		claimed = append(claimed, r.claim(len(posts))...)
+	}
+	race.Wait()
+	for _, c := range claimed {
+		ids, pictured := []publishing.PostID{c.Post}, []publishing.PostID{}
+		if !c.Direct {
+			pictured = ids
+		}
+		works, err := r.store.Load(t.Context(), ids, pictured)
+		r.ok(err)
+		if _, rich := edited.Load(c.Post); rich && (c.Direct || len(works[0].Parts) != 3 || len(works[0].Parts[0].Media) != 1) {
+			t.Errorf("of an edited post: direct %v, %d parts, %d media", c.Direct, len(works[0].Parts), len(works[0].Parts[0].Media))
+		}
+	}
+}
