@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/http/httpguts"
@@ -37,8 +38,8 @@ func (e *SendError) Unwrap() error { return e.Err }
 
 const (
 	commitBuffer = 2048     // bytes; the request of a text goes out in one piece
+	answerBuffer = 4096     // bytes; no line between chunks and no trailer may be longer
 	fitsSocket   = 32 << 10 // bytes of a body that the machine takes whoever reads them
-	maxInterim   = 5        // 1xx answers before the answer
 )
 
 // Commit sends an irreversible request exactly once or not at all: HTTP/1.1 on a connection of its own, no redirect, no repetition.
@@ -73,6 +74,7 @@ func (c *Client) exchange(req *http.Request, g *gate) (*http.Response, error) {
 // exchange is the connection of one Commit, and what ends it.
 type exchange struct {
 	net.Conn
+	raw  net.Conn
 	gate *gate
 	ctx  context.Context
 	stop func() bool // the end of the context ends the connection no more
@@ -82,6 +84,9 @@ type exchange struct {
 // connect opens the way to the host of a request, for https through TLS. From then on the gate is asked before anything is written.
 func (c *Client) connect(req *http.Request, g *gate) (*exchange, error) {
 	host, address, err := target(req.URL)
+	if err == nil {
+		err = writable(req)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +94,7 @@ func (c *Client) connect(req *http.Request, g *gate) (*exchange, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &exchange{Conn: gated{raw, g}, gate: g, ctx: req.Context()}
+	x := &exchange{Conn: gated{raw, g}, raw: raw, gate: g, ctx: req.Context()}
 	x.stop = context.AfterFunc(x.ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) }) // wakes whoever reads or writes
 	if req.URL.Scheme == "https" {
 		if err := x.secure(c.tls, host); err != nil {
@@ -114,6 +119,26 @@ func target(u *url.URL) (host, address string, err error) {
 	return host, net.JoinHostPort(host, cmp.Or(u.Port(), ports[u.Scheme])), nil
 }
 
+// writable tells what http.Request.Write would change, leave out or write as it is.
+func writable(req *http.Request) error {
+	if req.Method != "" && !httpguts.ValidHeaderFieldName(req.Method) { // both are tokens
+		return fmt.Errorf("invalid method %q", req.Method)
+	}
+	for _, fields := range []http.Header{req.Header, req.Trailer} {
+		for name, values := range fields {
+			if !httpguts.ValidHeaderFieldName(name) {
+				return fmt.Errorf("invalid header name %q", name)
+			}
+			for _, v := range values {
+				if !httpguts.ValidHeaderFieldValue(v) {
+					return fmt.Errorf("invalid value of the header %s", name) // it may be a secret
+				}
+			}
+		}
+	}
+	return nil
+}
+
 func (x *exchange) secure(cfg *tls.Config, host string) error {
 	ctx, cancel := context.WithTimeout(x.ctx, tlsTimeout)
 	defer cancel()
@@ -129,46 +154,70 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 	wrote := make(chan error, 1)
 	write := func() {
 		err := x.write(req)
-		if err != nil {
+		if err != nil && !hungUp(err) {
 			x.end() // nobody waits for an answer to half a request
 		}
 		wrote <- err
 	}
-	if req.ContentLength <= fitsSocket && (req.ContentLength > 0 || req.Body == nil || req.Body == http.NoBody) {
+	if swift(req) {
 		write()
 	} else {
 		go write()
 	}
 	head := &io.LimitedReader{R: x.Conn, N: maxHeader}
-	resp, err := answered(bufio.NewReaderSize(head, commitBuffer), req)
+	resp, err := answered(bufio.NewReaderSize(head, answerBuffer), req)
 	if err != nil {
 		x.end()
-		return nil, cmp.Or(<-wrote, err)
+		return nil, x.cause(wrote, err)
 	}
 	head.N = math.MaxInt64
 	resp.Body = &answer{resp.Body, x}
 	return resp, nil
 }
 
+// swift tells a request that is written without waiting for anybody: small, and its body in memory, for which alone net/http knows how to begin again.
+func swift(req *http.Request) bool {
+	if req.Body == nil || req.Body == http.NoBody {
+		return true
+	}
+	return req.GetBody != nil && req.ContentLength > 0 && req.ContentLength <= fitsSocket
+}
+
+// hungUp tells that the server has closed the connection: it may have answered before, and what came is still there to be read.
+func hungUp(err error) bool {
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// cause is what broke the writing, if that did, else err. A body that is being waited for is not waited for longer than the context allows.
+func (x *exchange) cause(wrote <-chan error, err error) error {
+	select {
+	case first := <-wrote:
+		return cmp.Or(first, err)
+	case <-x.ctx.Done():
+		return err
+	}
+}
+
 func (x *exchange) write(req *http.Request) error {
 	once := req.WithContext(x.ctx) // a copy
 	once.Close = true
 	w := bufio.NewWriterSize(x.Conn, commitBuffer)
-	if err := once.Write(w); err != nil {
-		return err
+	err := once.Write(w)
+	if err == nil {
+		return w.Flush()
 	}
-	return w.Flush()
+	_, broken := w.Write(nil) // net/http hides what broke the connection in an error of the body
+	return cmp.Or(broken, err)
 }
 
-// answered reads the head of the answer, past those of the interim ones.
+// answered reads the head of the answer, past the interim ones; what bounds it bounds them all together.
 func answered(r *bufio.Reader, req *http.Request) (*http.Response, error) {
-	for range maxInterim {
+	for {
 		resp, err := http.ReadResponse(r, req)
-		if err != nil || resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+		if err != nil || resp.StatusCode/100 != 1 || resp.StatusCode == http.StatusSwitchingProtocols {
 			return resp, err
 		}
 	}
-	return nil, errors.New("the server keeps sending interim answers")
 }
 
 // end closes the connection. What Close says is of no use any more: the answer was read, or given up.
@@ -176,6 +225,9 @@ func (x *exchange) end() {
 	x.once.Do(func() {
 		x.stop()
 		x.gate.close() // a goodbye is not the request
+		if x.ctx.Err() != nil {
+			_ = x.raw.Close() // no goodbye: TLS would wait for it to be taken
+		}
 		_ = x.Close()
 	})
 }
