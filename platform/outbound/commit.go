@@ -200,7 +200,13 @@ func (x *exchange) cause(wrote <-chan error, err error) error {
 
 func (x *exchange) write(req *http.Request) error {
 	once := req.WithContext(x.ctx) // a copy
-	once.Close = true
+	once.Close, once.Header = true, req.Header.Clone()
+	if once.Header == nil {
+		once.Header = http.Header{}
+	}
+	if len(once.Header["Accept-Encoding"]) == 0 {
+		once.Header["Accept-Encoding"] = []string{"identity"} // without it a server may compress as it likes
+	}
 	w := bufio.NewWriterSize(x.Conn, commitBuffer)
 	err := once.Write(w)
 	if err == nil {

@@ -314,7 +314,7 @@ func TestCommitThroughTLS(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, r.Proto+" "+r.Host+" "+string(body))
+		_, _ = io.WriteString(w, r.Proto+" "+r.Host+" "+r.Header.Get("Accept-Encoding")+" "+string(body))
 	}))
 	t.Cleanup(server.Close)
 	c := newClient(t, Deps{}, server.Listener.Addr().String())
@@ -324,7 +324,7 @@ func TestCommitThroughTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body, err := ReadAll(resp, 1000); err != nil || string(body) != "HTTP/1.1 "+server.Listener.Addr().String()+` {"text":"hello"}` {
+	if body, err := ReadAll(resp, 1000); err != nil || string(body) != "HTTP/1.1 "+server.Listener.Addr().String()+` identity {"text":"hello"}` {
 		t.Errorf("%q, %v", body, err)
 	}
 }
