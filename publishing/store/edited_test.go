@@ -5,31 +5,17 @@ import (
 	"testing"
 	"time"
 
-	"crier/platform/id"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
-// enrich rewrites a text as a person would who adds a picture and two more parts, and keeps the id of the first.
+// enrich adds a picture and two more parts to a text.
 func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
-	return r.inOrg(func(tx *publishingstore.Tx) error {
-		group, err := tx.GroupOf(r.Context(), post)
-		if err != nil {
-			return err
-		}
-		old, err := tx.LockGroup(r.Context(), group)
-		if err != nil {
-			return err
-		}
-		if err := publishing.Move(old[0].State, old[0].OutcomeUnknown, old[0].Published, false); err != nil {
-			return err
-		}
-		posts := fixture.Post(r.org, old[0].Channel, time.Now().Add(-time.Second), 0, 0)
-		posts[0].ID, posts[0].Group = post, group
-		posts[0].Parts[0].ID = id.FromUUID[publishing.PartTag](post.UUID())
+	return r.rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
+		posts := fixture.Post(r.org, channel, time.Now().Add(-time.Second), 0, 0)
 		posts[0].Parts[0].Media = []publishing.Attachment{{Media: medium}}
-		return tx.Rewrite(r.Context(), group, old, written(posts))
+		return posts
 	})
 }
 

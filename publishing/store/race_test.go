@@ -9,14 +9,15 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/fault"
+	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
-// edit rewrites a post as a person would: it is refused when the post is claimed or out.
-func (r *rig) edit(post publishing.PostID, text string) error {
+// rewrite puts new content into a post as a person would, the id of its first part kept: it is refused when the post is claimed or out.
+func (r *rig) rewrite(post publishing.PostID, content func(channel publishing.ChannelID) []publishing.Post) error {
 	return r.inOrg(func(tx *publishingstore.Tx) error {
 		group, err := tx.GroupOf(r.Context(), post)
 		if err != nil {
@@ -31,12 +32,20 @@ func (r *rig) edit(post publishing.PostID, text string) error {
 				return err
 			}
 		}
-		posts := fixture.Post(r.org, old[0].Channel, time.Now(), 0)
+		posts := content(old[0].Channel)
 		posts[0].ID, posts[0].Group = post, group
+		posts[0].Parts[0].ID = id.FromUUID[publishing.PartTag](post.UUID())
+		return tx.Rewrite(r.Context(), group, old, written(posts))
+	})
+}
+
+func (r *rig) edit(post publishing.PostID, text string) error {
+	return r.rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
+		posts := fixture.Post(r.org, channel, time.Now(), 0)
 		for i := range posts[0].Parts {
 			posts[0].Parts[i].Content = text
 		}
-		return tx.Rewrite(r.Context(), group, old, written(posts))
+		return posts
 	})
 }
 
