@@ -32,10 +32,13 @@ func TestMove(t *testing.T) {
 		for _, unknown := range []bool{false, true} {
 			for _, published := range []bool{false, true} {
 				for _, republish := range []bool{false, true} {
-					free := !s.Claimed() && (republish || s != publishing.StatePublished && !published && !unknown)
-					err := publishing.Move(s, unknown, published, republish)
-					if free != (err == nil) || !free && !fault.Is(err, fault.Conflict) {
-						t.Errorf("%s unknown=%v published=%v republish=%v: %v", s, unknown, published, republish, err)
+					for _, to := range []publishing.State{publishing.StateDraft, publishing.StateQueue} {
+						sure := s != publishing.StatePublished && !published && (!unknown || to == publishing.StateDraft)
+						free := !s.Claimed() && (republish || sure)
+						err := publishing.Move(s, to, unknown, published, republish)
+						if free != (err == nil) || !free && !fault.Is(err, fault.Conflict) {
+							t.Errorf("%s to %s unknown=%v published=%v republish=%v: %v", s, to, unknown, published, republish, err)
+						}
 					}
 				}
 			}

@@ -69,9 +69,13 @@ const (
 	CodeTooLong         = "took_too_long"
 )
 
-// Move tells what stands in the way of taking a post to DRAFT or QUEUE by hand: claimed posts never move, and posts that are out, or may be, move only with republish.
-// Published tells whether any part of the post has a release.
-func Move(state State, outcomeUnknown, published, republish bool) error {
+// MaybeSentAdvice follows the reason why a post was given up that may have been published.
+const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: look there before publishing it again."
+
+// Move returns why a post cannot be taken to DRAFT or QUEUE by hand, as a Conflict: claimed posts never move, and posts that are published, or may be,
+// move only with republish. Only un-scheduling a post that may be published is allowed: it keeps that it may be.
+// published means that a part of the post has a release.
+func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() {
 		return fault.New(fault.Conflict, op, "The post is being published right now; try again in a moment.")
@@ -82,7 +86,7 @@ func Move(state State, outcomeUnknown, published, republish bool) error {
 	if state == StatePublished || published {
 		return fault.New(fault.Conflict, op, "The post is published already, at least in part; send republish: true to publish it again.")
 	}
-	if outcomeUnknown {
+	if outcomeUnknown && to != StateDraft {
 		return fault.New(fault.Conflict, op, "The post may already be published; look on the platform, then send republish: true to publish it again.")
 	}
 	return nil

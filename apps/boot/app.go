@@ -245,7 +245,7 @@ func (a *App) openServices(ctx context.Context) error {
 	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
 	publisher := publishingservice.NewPublisher(a.cfg.Publishing, deps)
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
-		Publisher: publisher, Keeper: publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(), Caps: registry.InFlight(),
+		Claimer: publisher, Publisher: publisher, Keeper: publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(), Caps: registry.InFlight(),
 		Lease: func() cluster.Lease {
 			if a.member == nil {
 				return cluster.Lease{}

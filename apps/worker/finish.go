@@ -2,87 +2,157 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 )
 
-// batch is how many outcomes go into one statement.
-const batch = 512
-
-// finishLoop stores outcomes, as many at once as have come in meanwhile. No outcome is dropped before it is stored.
-func (w *Worker) finishLoop() {
-	turn := w.newPace()
-	for first := range w.finish {
-		turn.wait(w.over, len(w.finish) >= batch)
-		outcomes := []ended{first}
-		for len(outcomes) < batch && len(w.finish) > 0 {
-			outcomes = append(outcomes, <-w.finish)
-		}
-		w.store(outcomes)
-		turn.done()
-	}
-}
+// finishBatch is how many outcomes go into one statement.
+const finishBatch = 512
 
 const (
 	storeTimeout = 10 * time.Second
 	storePause   = 2 * time.Second // the longest, between tries
+	asideEvery   = time.Minute     // how often outcomes that the database refused are tried again
+	asideKept    = 1024            // of them at most; more are written into the log only
 )
 
-// store repeats until the database has taken the outcomes, however long it is away. A batch that the database itself refuses is stored row by row.
-func (w *Worker) store(all []ended) {
-	outcomes := make([]publishingservice.Outcome, len(all))
-	for i, e := range all {
-		outcomes[i] = e.Outcome
-	}
-	for try := 1; ; try++ {
-		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-		finished, err := w.deps.Publisher.Finish(ctx, outcomes)
-		cancel()
-		switch {
-		case err == nil:
-			w.finished(all, finished)
-			return
-		case pg.IsRefused(err) && len(all) > 1:
-			for i := range all {
-				w.store(all[i : i+1])
+var errRefused = errors.New("the database refuses it")
+
+// finishLoop stores outcomes, as many at once as have come in meanwhile. No outcome is dropped before it is stored: while the database is away, or something is missing
+// that every statement needs, all of them wait; one that the database refuses is set aside and tried again each minute, beside the others.
+func (w *Worker) finishLoop() {
+	turn := w.newPace()
+	again := time.NewTicker(asideEvery)
+	defer again.Stop()
+	var aside []ended
+	for {
+		select {
+		case first, open := <-w.finish:
+			if !open {
+				w.lose(w.store(aside, false), errRefused)
+				return
 			}
-			return
-		case pg.IsRefused(err):
-			w.lose(all, err) // the same would be refused for ever; the claim's end finds the post
-			return
+			turn.wait(w.over, len(w.finish) >= finishBatch)
+			outcomes := []ended{first}
+			for len(outcomes) < finishBatch && len(w.finish) > 0 {
+				outcomes = append(outcomes, <-w.finish)
+			}
+			aside = w.keep(aside, w.store(outcomes, true))
+			turn.done()
+		case <-again.C:
+			aside = w.keep(nil, w.store(aside, false))
 		}
-		w.deps.Log.Error("outcomes cannot be stored yet", "posts", len(outcomes), "try", try, "error", err)
+		w.finishing.end()
+	}
+}
+
+// keep remembers refused outcomes, up to a bound.
+func (w *Worker) keep(aside, more []ended) []ended {
+	room := min(len(more), asideKept-len(aside))
+	w.lose(more[room:], errRefused)
+	return append(aside, more[:room]...)
+}
+
+// store repeats until the database has taken the outcomes, however long it is away, and returns those that it refuses. first means that they were not refused before.
+func (w *Worker) store(all []ended, first bool) (refused []ended) {
+	alone := func(e ended, err error) {
+		if !w.storeBare(e) {
+			refused = append(refused, w.setAside(e, first, err))
+		}
+	}
+	for try := 1; len(all) > 0; try++ {
+		left, err := batch.Isolate(all, w.finishSome, pg.IsRefused, alone)
+		if err == nil {
+			return refused
+		}
+		all = left
+		w.deps.Log.Error("outcomes cannot be stored yet", "posts", len(all), "try", try, "error", err)
 		pause := time.NewTimer(min(storePause, time.Duration(try)*100*time.Millisecond))
 		select {
 		case <-pause.C:
 		case <-w.over:
 			pause.Stop()
 			w.lose(all, err)
-			return
+			return refused
 		}
 	}
+	return refused
 }
 
-// lose says in the log what could not be said in the database, so that nobody has to guess what is out.
+// finishSome stores outcomes in one statement.
+func (w *Worker) finishSome(some []ended) error {
+	w.finishing.begin()
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	outcomes := make([]publishingservice.Outcome, len(some))
+	for i, e := range some {
+		outcomes[i] = e.Outcome
+	}
+	finished, err := w.deps.Publisher.Finish(ctx, outcomes)
+	if err == nil {
+		w.finished(some, finished)
+	}
+	return err
+}
+
+// storeBare stores an outcome that the database refuses without the texts of the platform, which are what it is refused for as a rule.
+func (w *Worker) storeBare(e ended) bool {
+	bare := e
+	bare.Outcome = publishingservice.Bare(e.Outcome)
+	err := w.finishSome([]ended{bare})
+	if err == nil {
+		w.deps.Log.Error("an outcome was stored without its texts, which the database refuses", "post", e.Post, "releaseId", e.ReleaseID, "said", e.Error)
+	}
+	return err == nil
+}
+
+// setAside takes a refused outcome out of the way of the others: its organization may go on, and its post says why it does not.
+func (w *Worker) setAside(e ended, first bool, cause error) ended {
+	if !first {
+		return e
+	}
+	w.deps.Metrics.refused()
+	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
+	defer cancel()
+	if err := w.deps.Publisher.SetAside(ctx, e.Outcome, cause); err != nil {
+		w.deps.Log.Warn("the timeline of a post cannot say that its outcome is refused", "post", e.Post, "error", err)
+	}
+	w.report(e, "the database refuses an outcome; it is tried again each minute", cause)
+	w.deps.Actors.Done(e.Org, e.posts)
+	e.posts = 0
+	return e
+}
+
+// lose writes into the log what could not be stored, so that nobody has to guess what is published.
 func (w *Worker) lose(all []ended, err error) {
 	for _, e := range all {
 		w.deps.Metrics.lost()
-		w.deps.Log.Error("an outcome could not be stored; it is looked up when its claim ends", "org", e.Org, "post", e.Post, "token", e.Token, "result", e.Result, "releaseId", e.ReleaseID, "error", err)
+		w.report(e, "an outcome could not be stored; it is looked up when its claim ends", err)
 		w.deps.Actors.Done(e.Org, e.posts)
 	}
 }
 
-// finished tells the actors, and looks at once at what is doubtful.
+func (w *Worker) report(e ended, message string, err error) {
+	w.deps.Log.Error(message, "org", e.Org, "post", e.Post, "token", e.Token, "result", e.Result, "releaseId", e.ReleaseID, "error", err)
+}
+
+// finished tells the actors, and looks at once at what is unknown.
 func (w *Worker) finished(outcomes []ended, stored []publishingservice.Finished) {
 	kept := map[publishing.PostID]bool{}
 	for _, f := range stored {
-		kept[f.Post] = true
+		kept[f.Post] = f.State != ""
 		if f.State == publishing.StateUnknown {
 			w.SweepNow()
+		}
+		if f.Second {
+			w.deps.Metrics.publishedTwice()
+			w.deps.Log.Error("a platform has published a post twice; the timeline has both release ids", "org", f.Org, "post", f.Post)
 		}
 	}
 	over := map[tenancy.OrgID]int{}
@@ -90,7 +160,7 @@ func (w *Worker) finished(outcomes []ended, stored []publishingservice.Finished)
 		over[o.Org] += o.posts
 		if !kept[o.Post] {
 			w.deps.Metrics.stale()
-			w.deps.Log.Warn("an outcome came after its claim had ended", "post", o.Post, "result", o.Result)
+			w.deps.Log.Warn("an outcome came after its claim had ended", "post", o.Post, "result", o.Result, "releaseId", o.ReleaseID)
 		}
 	}
 	for org, n := range over {

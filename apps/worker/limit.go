@@ -109,7 +109,7 @@ func newLimits(rates Rates, caps map[string]int, l *limits) *limits {
 }
 
 // open tells how many posts of each limited platform may be claimed now. What it takes from a bucket is settled by taken.
-func (l *limits) open(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want) (publishingservice.Limits, error) {
+func (l *limits) open(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want) (map[string]int, error) {
 	if len(l.all) == 0 {
 		return nil, nil
 	}
@@ -131,7 +131,7 @@ func (l *limits) open(ctx context.Context, lease publishingservice.Lease, wants 
 			x.spare, x.ready = x.spare+got, l.clock.Now().Add(wait)
 		}
 	}
-	out := publishingservice.Limits{}
+	out := map[string]int{}
 	for name, x := range l.all {
 		out[name] = x.free()
 		if x.rate.Posts > 0 {

@@ -23,6 +23,10 @@ type Metrics struct {
 	stales   prometheus.Counter
 	losses   prometheus.Counter
 	oldest   prometheus.Gauge
+	twice    prometheus.Counter
+	asides   prometheus.Counter
+	sweeps   prometheus.Counter
+	reg      prometheus.Registerer
 }
 
 // NewMetrics registers the worker's metrics.
@@ -39,6 +43,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		stales:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_stale_outcomes_total", Help: "Outcomes that came after their claim had ended."}),
 		losses:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_unstored_outcomes_total", Help: "Outcomes that the database never took."}),
 	}
+	m.reg = reg
+	m.twice = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_twice_total", Help: "Publications that a platform has under two release ids. Any is an alarm."})
+	m.asides = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_refused_outcomes_total", Help: "Outcomes that the database refused because of what they say; each is tried again every minute."})
+	m.sweeps = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_sweep_failures_total", Help: "Parts of sweeps that failed."})
+	reg.MustRegister(m.twice, m.asides, m.sweeps)
 	m.oldest = prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_oldest_overdue_seconds", Help: "How long the oldest post that could be published has waited, at the last sweep; 0 = none."})
 	reg.MustRegister(m.oldest, m.lateness, m.overdue, m.outcomes, m.looks, m.inFlight, m.waiting, m.reaped, m.missed, m.stales, m.losses)
 	return m
@@ -64,9 +73,23 @@ func (m *Metrics) reconciled(result publishingservice.Result) {
 	m.looks.WithLabelValues(string(result)).Inc()
 }
 
-func (m *Metrics) tended(expired, reaped int) {
-	m.missed.Add(float64(expired))
-	m.reaped.Add(float64(reaped))
+func (m *Metrics) maintained(x publishingservice.Maintained) {
+	m.missed.Add(float64(x.Expired))
+	m.reaped.Add(float64(x.Reaped))
+}
+
+// watch registers what is read from a worker when somebody asks.
+func (m *Metrics) watch(w *Worker) {
+	for _, p := range w.pulses() {
+		labels := prometheus.Labels{"loop": p.name}
+		m.reg.MustRegister(
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_loop_busy_seconds", ConstLabels: labels,
+				Help: "How long the loop has been at the piece of work that it does now; 0 = it waits for work."}, func() float64 { return p.age().Seconds() }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_loop_idle_seconds", ConstLabels: labels,
+				Help: "How long ago the loop ended its last piece of work."}, func() float64 { return p.idle().Seconds() }))
+	}
+	m.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_publish_finish_backlog", Help: "Outcomes that wait to be stored."},
+		func() float64 { return float64(len(w.finish)) }))
 }
 
 // queued takes what a sweep found: when each organization has something that a free channel may publish.
@@ -79,5 +102,8 @@ func (m *Metrics) queued(next map[tenancy.OrgID]time.Time, now time.Time) {
 	m.oldest.Set(oldest.Seconds())
 }
 
-func (m *Metrics) stale() { m.stales.Inc() }
-func (m *Metrics) lost()  { m.losses.Inc() }
+func (m *Metrics) stale()          { m.stales.Inc() }
+func (m *Metrics) lost()           { m.losses.Inc() }
+func (m *Metrics) publishedTwice() { m.twice.Inc() }
+func (m *Metrics) refused()        { m.asides.Inc() }
+func (m *Metrics) sweepFailed()    { m.sweeps.Inc() }

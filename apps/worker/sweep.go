@@ -11,12 +11,24 @@ import (
 // sweepHorizon is how far ahead a sweep wakes organizations; their own timers do the rest.
 const sweepHorizon = time.Minute
 
+// leastSweep is the least time from one sweep to the next, however many reasons there are for one.
+const leastSweep = time.Second
+
 func (w *Worker) sweepLoop(ctx, sending context.Context) {
 	tick := time.NewTicker(w.cfg.Sweep)
 	defer tick.Stop()
+	rest := time.NewTimer(0)
+	defer rest.Stop()
 	var last woken
 	for {
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			return
+		}
 		last = w.look(ctx, sending, last)
+		w.sweeping.end()
+		rest.Reset(min(leastSweep, w.cfg.Sweep))
 		select {
 		case <-ctx.Done():
 			return
@@ -26,26 +38,55 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 	}
 }
 
-// look ends what is over, asks after what is doubtful, and wakes whoever has something due.
+// sweepStep is the deadline of one part of a sweep. Each of its statements has one of its own.
+const sweepStep = time.Minute
+
+// look gives back what lost claims took, ends what is over, asks for unknown outcomes, and wakes the organizations that have something due. A part that fails is tried
+// again with the next sweep and keeps no other from being done.
 func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 	lease := leaseOf(w.deps.Lease())
 	if len(lease.Shards) == 0 {
 		return last
 	}
-	expired, reaped, err := w.deps.Keeper.Tend(ctx, lease)
-	if err == nil {
-		w.deps.Metrics.tended(expired, reaped)
-		err = w.doubts(ctx, sending, lease)
+	next := last
+	for _, part := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"give back lost claims", func(ctx context.Context) error { return w.giveBack(ctx, lease) }},
+		{"end what is over", func(ctx context.Context) error { return w.maintain(ctx, lease) }},
+		{"look up unknown outcomes", func(ctx context.Context) error { return w.doubts(ctx, sending, lease) }},
+		{"wake organizations", func(ctx context.Context) error {
+			began := w.deps.Clock.Now()
+			if !last.over(lease, began) {
+				return nil
+			}
+			next = woken{}
+			if err := w.wake(ctx, lease); err != nil {
+				return err
+			}
+			next = woken{lease, began, w.deps.Clock.Now()}
+			return nil
+		}},
+	} {
+		w.sweeping.begin()
+		step, cancel := context.WithTimeout(ctx, sweepStep)
+		if err := part.do(step); err != nil && ctx.Err() == nil {
+			w.deps.Metrics.sweepFailed()
+			w.deps.Log.Warn("a part of the sweep failed; it is tried again", "part", part.name, "error", err)
+		}
+		cancel()
 	}
-	if began := w.deps.Clock.Now(); err == nil && last.over(lease, began) {
-		err = w.wake(ctx, lease)
-		last = woken{lease, began, w.deps.Clock.Now()}
+	return next
+}
+
+func (w *Worker) maintain(ctx context.Context, lease publishingservice.Lease) error {
+	m, err := w.deps.Keeper.Maintain(ctx, lease)
+	w.deps.Metrics.maintained(m)
+	if m.More {
+		w.SweepNow()
 	}
-	if err != nil && ctx.Err() == nil {
-		w.deps.Log.Warn("the sweep failed; it is tried again", "error", err)
-		return woken{}
-	}
-	return last
+	return err
 }
 
 // woken is when everybody of a lease was woken.
@@ -61,21 +102,42 @@ func (l woken) over(lease publishingservice.Lease, now time.Time) bool {
 	return !slices.Equal(lease.Shards, l.lease.Shards) || !slices.Equal(lease.Epochs, l.lease.Epochs) || now.Sub(l.end) >= rest
 }
 
+// doubts asks for unknown outcomes, each beside the others.
 func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Lease) error {
-	open, err := w.deps.Keeper.Doubts(ctx, lease)
-	if len(open) >= publishingservice.LookBatch {
-		w.SweepNow() // a whole process may be in doubt
-	}
+	admitted := map[string]int{}
+	open, more, err := w.deps.Keeper.Doubts(ctx, lease, w.looks.resting(w.deps.Clock.Now()), func(place string) bool {
+		if !w.looks.admit(place) {
+			return false
+		}
+		admitted[place]++
+		return true
+	})
 	for _, d := range open {
+		if !d.Blind {
+			admitted[d.Place]--
+		}
 		w.sending.Add(1)
-		go func() {
-			defer w.sending.Done()
-			out := w.deps.Keeper.Reconcile(sending, d)
-			w.deps.Metrics.reconciled(out.Result)
-			w.finish <- ended{out, 0}
-		}()
+		go w.reconcile(sending, d)
+	}
+	for place, n := range admitted { // of posts that others have taken or that cannot be read
+		for range n {
+			w.looks.done(place, false, false, w.deps.Clock.Now())
+		}
+	}
+	if more {
+		w.SweepNow()
 	}
 	return err
+}
+
+func (w *Worker) reconcile(ctx context.Context, d publishingservice.Doubt) {
+	defer w.sending.Done()
+	out, unanswered := w.deps.Keeper.Reconcile(ctx, d)
+	if !d.Blind {
+		w.looks.done(d.Place, true, unanswered != nil, w.deps.Clock.Now())
+	}
+	w.deps.Metrics.reconciled(out.Result)
+	w.finish <- ended{Outcome: out}
 }
 
 func (w *Worker) wake(ctx context.Context, lease publishingservice.Lease) error {

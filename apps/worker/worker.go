@@ -33,30 +33,39 @@ type Actors interface {
 	SetNow(now, asked time.Time)
 }
 
-// Publisher is the act of publishing; see publishingservice.Publisher.
-type Publisher interface {
-	Rehearse(ctx context.Context) error
-	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, limits publishingservice.Limits) (publishingservice.Round, error)
+// Claimer takes posts out of the queue; see publishingservice.Publisher.
+type Claimer interface {
+	Warmup(ctx context.Context) error
+	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, limits publishingservice.Limits) (publishingservice.Round, []int64, error)
+	GiveBack(ctx context.Context, l publishingservice.Lease, lost []int64) error
 	Heads(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, platforms []string) (map[string]int, error)
-	Load(ctx context.Context, claimed []publishingservice.Claimed) ([]publishingservice.Work, error)
-	Send(ctx context.Context, w publishingservice.Work, yield func(ctx context.Context, d time.Duration) error) publishingservice.Outcome
-	Finish(ctx context.Context, outcomes []publishingservice.Outcome) ([]publishingservice.Finished, error)
+	Load(ctx context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome, error)
 }
 
-// Keeper looks after what is late, doubtful or forgotten; see publishingservice.Publisher.
+// Publisher is the act of publishing; see publishingservice.Publisher.
+type Publisher interface {
+	Send(ctx context.Context, w publishingservice.Work, yield func(ctx context.Context, d time.Duration) error) publishingservice.Outcome
+	Finish(ctx context.Context, outcomes []publishingservice.Outcome) ([]publishingservice.Finished, error)
+	SetAside(ctx context.Context, o publishingservice.Outcome, cause error) error
+}
+
+// Keeper looks after what is late, unknown or forgotten; see publishingservice.Publisher.
 type Keeper interface {
-	Tend(ctx context.Context, l publishingservice.Lease) (expired, reaped int, err error)
-	Doubts(ctx context.Context, l publishingservice.Lease) ([]publishingservice.Doubt, error)
-	Reconcile(ctx context.Context, d publishingservice.Doubt) publishingservice.Outcome
+	Maintain(ctx context.Context, l publishingservice.Lease) (publishingservice.Maintained, error)
+	Doubts(ctx context.Context, l publishingservice.Lease, resting []string, admit func(place string) bool) ([]publishingservice.Doubt, bool, error)
+	Reconcile(ctx context.Context, d publishingservice.Doubt) (publishingservice.Outcome, error)
 	Sweep(ctx context.Context, l publishingservice.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
 }
 
 // Deps is what a worker needs.
 type Deps struct {
+	Claimer   Claimer
 	Publisher Publisher
 	Keeper    Keeper
 	Actors    Actors
 	Lease     func() cluster.Lease
+	Suspend   func(reason string) // leaves the organizations to other processes while a loop hangs
+	Resume    func()
 	Bucket    Bucket         // nil when the processes share none
 	Caps      map[string]int // by platform, how many posts this process sends at the same time
 	Clock     clock.Clock
@@ -72,7 +81,14 @@ type Worker struct {
 	mu     sync.Mutex
 	turns  order.Turns
 	limits *limits
+	places *places
+	looks  *lookouts
+	scans  scans // of the claim loop
 	free   int
+	lost   []lostClaim
+
+	claiming, finishing, sweeping pulse
+
 	ready  chan struct{} // an offer or a permit came in
 	sweep  chan struct{}
 	finish chan ended
@@ -83,6 +99,7 @@ type Worker struct {
 	claims  sync.WaitGroup // the loops that start work
 	sending sync.WaitGroup // posts under way
 	ending  sync.WaitGroup // the loop that stores outcomes
+	watched sync.WaitGroup
 	stop    context.CancelFunc
 	cut     context.CancelFunc
 	stopped time.Time // when nothing more was claimed; zero before
@@ -94,13 +111,26 @@ type ended struct {
 	posts int
 }
 
+// lostClaim is a claim statement whose answer never came.
+type lostClaim struct {
+	number int64
+	at     time.Time
+}
+
 // New makes a worker. It is the Dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
 	quiet := make(chan struct{})
-	w := &Worker{cfg: cfg, deps: deps, free: cfg.InFlight, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: quiet, over: make(chan struct{}), crew: newCrew(quiet)}
-	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Publisher.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: func(org tenancy.OrgID) {
-		deps.Actors.Wake(context.Background(), org, time.Time{})
-	}})
+	w := &Worker{
+		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(), scans: newScans(),
+		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: quiet, over: make(chan struct{}), crew: newCrew(quiet),
+	}
+	w.claiming.name, w.claiming.limit = "claim", claimHangs
+	w.finishing.name, w.finishing.limit = "finish", finishHangs
+	w.sweeping.name, w.sweeping.limit = "sweep", sweepHangs
+	wake := func(org tenancy.OrgID) { deps.Actors.Wake(context.Background(), org, time.Time{}) }
+	w.places = newPlaces(wake)
+	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Claimer.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: wake})
+	deps.Metrics.watch(w)
 	return w
 }
 
@@ -113,18 +143,19 @@ func (w *Worker) Start(ctx context.Context) {
 	w.stop, w.cut = stop, cut
 	w.mu.Unlock()
 	w.claims.Go(func() {
-		w.rehearse(starting)
+		w.warmup(starting)
 		w.claimLoop(starting, sending)
 	})
 	w.claims.Go(func() { w.sweepLoop(starting, sending) })
 	w.ending.Go(w.finishLoop)
+	w.watched.Go(func() { w.watch(starting) })
 }
 
-// rehearse is best before anything is due, and never in its way for long.
-func (w *Worker) rehearse(ctx context.Context) {
+// warmup runs before the first claim and gives up after claimTime.
+func (w *Worker) warmup(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, claimTime)
 	defer cancel()
-	if err := w.deps.Publisher.Rehearse(ctx); err != nil && ctx.Err() == nil {
+	if err := w.deps.Claimer.Warmup(ctx); err != nil && ctx.Err() == nil {
 		w.deps.Log.Warn("the statements could not be planned ahead", "error", err)
 	}
 }
@@ -146,6 +177,7 @@ func (w *Worker) Quiesce() {
 func (w *Worker) Stop(ctx context.Context) error {
 	w.Quiesce()
 	w.claims.Wait()
+	w.watched.Wait()
 	w.limits.close()
 	ended := make(chan struct{})
 	go func() { w.sending.Wait(); close(ended) }()
@@ -191,118 +223,24 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (w *Worker) release(n int) {
+func (w *Worker) release(n int) (free int) {
 	w.mu.Lock()
 	w.free += n
+	free = w.free
 	w.mu.Unlock()
 	signal(w.ready)
+	return free
 }
 
-// acquire takes a permit back after a wait.
-func (w *Worker) acquire() {
+// releaseOf gives back the permit of a post to a destination.
+func (w *Worker) releaseOf(place string) { w.places.release(place, w.release(1)) }
+
+// acquireOf takes the permit back after a wait.
+func (w *Worker) acquireOf(place string) {
 	w.mu.Lock()
 	w.free--
 	w.mu.Unlock()
-}
-
-// width is how many organizations one claim looks at.
-const width = 512
-
-func (w *Worker) claimLoop(ctx, sending context.Context) {
-	turn := w.newPace()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-w.ready:
-		}
-		turn.wait(ctx.Done(), w.waiting() >= width)
-		for ctx.Err() == nil && w.claim(ctx, sending) {
-			turn.done()
-			turn.wait(ctx.Done(), w.waiting() >= width)
-		}
-	}
-}
-
-// waiting is how many organizations could be served now.
-func (w *Worker) waiting() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return min(w.turns.Len(), max(0, w.free))
-}
-
-// claim serves the next turns; false when nobody waits or nothing is free.
-func (w *Worker) claim(ctx, sending context.Context) bool {
-	w.mu.Lock()
-	grants := w.turns.Take(max(0, w.free), width)
-	held := 0
-	wants := make([]publishingservice.Want, len(grants))
-	for i, g := range grants {
-		wants[i] = publishingservice.Want{Org: g.Org, Permits: g.Permits}
-		held += g.Permits
-	}
-	w.free -= held
-	w.mu.Unlock()
-	if len(grants) == 0 {
-		return false
-	}
-	lease := leaseOf(w.deps.Lease())
-	asked := w.deps.Clock.Now()
-	round, err := w.take(ctx, lease, wants)
-	if err != nil {
-		w.release(held)
-		w.refuse(ctx, grants, err)
-		return true
-	}
-	w.limits.taken(round.Claimed)
-	w.release(held - len(round.Claimed))
-	w.tell(grants, round, asked) // before the first of them can end: an actor counts up, then down
-	w.start(sending, round)
-	return true
-}
-
-// claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to nobody until its time is over.
-const claimTime = 5 * time.Second
-
-func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want) (publishingservice.Round, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
-	defer cancel()
-	limits, err := w.limits.open(ctx, lease, wants)
-	if err != nil {
-		return publishingservice.Round{}, err
-	}
-	return w.deps.Publisher.Claim(ctx, lease, wants, limits)
-}
-
-const refusedWait = time.Second
-
-func (w *Worker) refuse(ctx context.Context, grants []order.Grant, err error) {
-	if ctx.Err() == nil {
-		w.deps.Log.Warn("nothing could be claimed", "error", err)
-	}
-	for _, g := range grants {
-		w.deps.Actors.Refused(g.Org, refusedWait)
-	}
-}
-
-func (w *Worker) tell(grants []order.Grant, round publishingservice.Round, asked time.Time) {
-	claimed := map[tenancy.OrgID]int{}
-	for _, c := range round.Claimed {
-		claimed[c.Org]++
-	}
-	if !round.Now.IsZero() {
-		w.deps.Actors.SetNow(round.Now, asked)
-	}
-	for _, g := range grants {
-		if at, more := round.Next[g.Org]; more {
-			w.deps.Actors.Granted(g.Org, claimed[g.Org], &at, round.Now)
-		} else {
-			w.deps.Actors.Granted(g.Org, claimed[g.Org], nil, round.Now)
-		}
-		if len(round.Held[g.Org]) > 0 {
-			w.limits.hold(g.Org, round.Held[g.Org])
-		}
-	}
+	w.places.take(place)
 }
 
 // start loads what was claimed, in one go, and sends each post by itself.
@@ -312,49 +250,54 @@ func (w *Worker) start(ctx context.Context, round publishingservice.Round) {
 	}
 	w.sending.Add(len(round.Claimed))
 	go func() {
-		works := w.load(ctx, round.Claimed)
+		works, unreadable := w.load(ctx, round.Claimed)
 		for _, c := range round.Claimed {
-			work, ok := works[c.Post]
 			w.deps.Metrics.claimed(c.Due, w.deps.Clock.Now())
+			if out, ok := unreadable[c.Post]; ok {
+				w.ended(c, out)
+				continue
+			}
+			work, ok := works[c.Post]
 			w.crew.do(func() { w.send(ctx, c, work, ok) })
 		}
 	}()
 }
 
-func (w *Worker) load(ctx context.Context, claimed []publishingservice.Claimed) map[publishing.PostID]publishingservice.Work {
-	out := map[publishing.PostID]publishingservice.Work{}
-	works, err := w.deps.Publisher.Load(ctx, claimed)
+func (w *Worker) load(ctx context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome) {
+	works, unreadable, err := w.deps.Claimer.Load(ctx, claimed)
 	if err != nil {
 		w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue", "posts", len(claimed), "error", err)
 	}
-	for _, work := range works {
-		out[work.Post] = work
-	}
-	return out
+	return works, unreadable
 }
 
 // send publishes one post and hands its outcome on. What could not be loaded goes back to the queue.
 func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work publishingservice.Work, loaded bool) {
-	defer w.sending.Done()
 	out := publishingservice.Returned(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
 		work.Began = c.Began
-		out = w.deps.Publisher.Send(ctx, work, w.yield)
+		out = w.deps.Publisher.Send(ctx, work, func(ctx context.Context, d time.Duration) error { return w.yield(ctx, c.Place, d) })
 		done(work.Channel.Connector, out.Result)
 	}
-	w.finish <- ended{out, 1}
+	w.ended(c, out)
+}
+
+// ended hands the outcome of a claimed post on and gives back what the post held.
+func (w *Worker) ended(c publishingservice.Claimed, out publishingservice.Outcome) {
+	defer w.sending.Done()
+	w.finish <- ended{Outcome: out, posts: 1}
 	w.limits.done(c.Connector)
-	w.release(1)
+	w.releaseOf(c.Place)
 }
 
 // ErrQuiet ends the waiting of a post when the process is about to stop.
 var ErrQuiet = errors.New("the worker is stopping")
 
 // yield waits without a permit.
-func (w *Worker) yield(ctx context.Context, d time.Duration) error {
-	w.release(1)
-	defer w.acquire()
+func (w *Worker) yield(ctx context.Context, place string, d time.Duration) error {
+	w.releaseOf(place)
+	defer w.acquireOf(place)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

@@ -36,40 +36,63 @@ type world struct {
 	stored []publishing.PostID
 	busy   int
 	least  int
-	log    bytes.Buffer
+	lost   bool // the answer to a claim never comes
+	aside  []publishing.PostID
+	bare   []publishing.PostID // stored without texts
+
+	givenBack []int64
+	log       bytes.Buffer
 }
 
-func (w *world) Rehearse(context.Context) error { return nil }
+func (w *world) Warmup(context.Context) error { return nil }
+
+func (w *world) GiveBack(_ context.Context, _ publishingservice.Lease, lost []int64) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.givenBack = append(w.givenBack, lost...)
+	return nil
+}
+
+func (w *world) SetAside(_ context.Context, o publishingservice.Outcome, _ error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.aside = append(w.aside, o.Post)
+	return nil
+}
 
 func (w *world) Heads(context.Context, publishingservice.Lease, []publishingservice.Want, []string) (map[string]int, error) {
 	return nil, nil
 }
 
-func (w *world) Claim(ctx context.Context, _ publishingservice.Lease, _ []publishingservice.Want, _ publishingservice.Limits) (publishingservice.Round, error) {
+func (w *world) Claim(ctx context.Context, _ publishingservice.Lease, _ []publishingservice.Want, _ publishingservice.Limits) (publishingservice.Round, []int64, error) {
 	select {
 	case <-time.After(w.slow):
 	case <-ctx.Done():
-		return publishingservice.Round{}, ctx.Err()
+		return publishingservice.Round{}, []int64{7}, ctx.Err()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := publishingservice.Round{Claimed: w.due, Next: map[tenancy.OrgID]time.Time{}}
-	w.due = nil
-	return r, nil
+	r := publishingstore.NewRound()
+	if w.lost {
+		return r, []int64{7}, context.DeadlineExceeded
+	}
+	r.Claimed, w.due = w.due, nil
+	return r, nil, nil
 }
 
-func (w *world) Load(_ context.Context, claimed []publishingservice.Claimed) (out []publishingservice.Work, err error) {
+func (w *world) Load(_ context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome, error) {
+	out := map[publishing.PostID]publishingservice.Work{}
 	for _, c := range claimed {
-		out = append(out, publishingservice.Work{Org: organization, Post: c.Post, Token: token})
+		out[c.Post] = publishingservice.Work{Org: organization, Post: c.Post, Token: token}
 	}
-	return out, nil
+	return out, nil, nil
 }
 
 func (w *world) Send(_ context.Context, x publishingservice.Work, _ func(context.Context, time.Duration) error) publishingservice.Outcome {
 	if w.hold != nil {
 		<-w.hold
 	}
-	return publishingservice.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultPublished, ReleaseID: "release of " + x.Post.String()}
+	return publishingservice.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultPublished, ReleaseID: "release of " + x.Post.String(), ReleaseURL: "url"}
 }
 
 func (w *world) Finish(_ context.Context, outcomes []publishingservice.Outcome) (out []publishingservice.Finished, err error) {
@@ -82,19 +105,22 @@ func (w *world) Finish(_ context.Context, outcomes []publishingservice.Outcome) 
 	}
 	for _, o := range outcomes {
 		w.stored = append(w.stored, o.Post)
+		if o.Ref == nil && o.ReleaseURL == "" {
+			w.bare = append(w.bare, o.Post)
+		}
 		out = append(out, publishingservice.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublished})
 	}
 	return out, nil
 }
 
-func (w *world) Tend(context.Context, publishingservice.Lease) (expired, reaped int, err error) {
-	return 0, 0, nil
+func (w *world) Maintain(context.Context, publishingservice.Lease) (publishingservice.Maintained, error) {
+	return publishingservice.Maintained{}, nil
 }
-func (w *world) Doubts(context.Context, publishingservice.Lease) ([]publishingservice.Doubt, error) {
-	return nil, nil
+func (w *world) Doubts(context.Context, publishingservice.Lease, []string, func(string) bool) ([]publishingservice.Doubt, bool, error) {
+	return nil, false, nil
 }
-func (w *world) Reconcile(context.Context, publishingservice.Doubt) publishingservice.Outcome {
-	return publishingservice.Outcome{}
+func (w *world) Reconcile(context.Context, publishingservice.Doubt) (publishingservice.Outcome, error) {
+	return publishingservice.Outcome{}, nil
 }
 func (w *world) Sweep(context.Context, publishingservice.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return nil, time.Time{}, nil
@@ -137,8 +163,8 @@ func (w *world) start(t *testing.T, posts int) (*Worker, []publishing.PostID) {
 		w.due = append(w.due, publishingservice.Claimed{Org: organization, Post: p, Token: token})
 	}
 	k := New(Config{InFlight: 64, Sweep: time.Hour, Drain: 5 * time.Second}, Deps{
-		Publisher: w, Keeper: w, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
-		Lease: func() cluster.Lease { return cluster.Lease{Shards: []int16{1}} },
+		Claimer: w, Publisher: w, Keeper: w, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Lease: func() cluster.Lease { return cluster.Lease{Shards: []int16{1}} }, Suspend: func(string) {}, Resume: func() {},
 	})
 	k.Start(t.Context())
 	k.Offer(organization, 64)

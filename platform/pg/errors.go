@@ -30,13 +30,17 @@ const (
 	codeUntranslatable = "22P05"
 	codeOutOfRange     = "22003"
 
-	classConnection     = "08"
-	codeAdminShutdown   = "57P01"
-	codeCrashShutdown   = "57P02"
-	codeCannotConnect   = "57P03"
-	codeTooManySessions = "53300"
-	codeIdleInTx        = "25P03" // this process was stopped in the middle of a transaction, which is rolled back
+	codeIdleInTx = "25P03" // this process was stopped in the middle of a transaction, which is rolled back
 )
+
+// awayClasses are the SQLSTATE classes of a server that cannot work now, whatever it is asked: connection exceptions, insufficient
+// resources (a full disk, too many sessions), operator intervention (a shutdown, a statement timeout) and system errors.
+var awayClasses = []string{"08", "53", "57", "58"}
+
+// environmentClasses are the classes that blame the set-up and not the values of a statement: those of a server that is away, a wrong
+// transaction state, a missing role or database, a conflict with other transactions, a missing grant, table or column, a lock that is not
+// to be had, a broken configuration file, and a plan that a migration has changed.
+var environmentClasses = append([]string{"0A", "25", "26", "28", "3D", "3F", "40", "42", "55", "F0"}, awayClasses...)
 
 // errClosed marks what fails because the pools were closed under it.
 var errClosed = errors.New("the pools are closed")
@@ -57,7 +61,7 @@ func IsAway(err error) bool {
 		return false
 	}
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) {
-		return strings.HasPrefix(pe.Code, classConnection) || slices.Contains([]string{codeAdminShutdown, codeCrashShutdown, codeCannotConnect, codeTooManySessions, codeIdleInTx}, pe.Code)
+		return pe.Code == codeIdleInTx || slices.Contains(awayClasses, class(pe))
 	}
 	for _, gone := range []error{errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
 		if errors.Is(err, gone) {
@@ -69,12 +73,37 @@ func IsAway(err error) bool {
 	return errors.As(err, &ce) || errors.As(err, &ne)
 }
 
-// IsRefused tells whether the database took a statement in and refused it for what it says, so that the same would be refused again:
-// bad data, a broken constraint or a wrong statement. Everything else may work later.
+// IsRefused returns true when the database refused a statement because of a row or a value in it, so that the statement may work without
+// that row: bad data, a broken constraint, an exception raised by a function, a limit, or a damaged page. Errors of the environment, such as
+// a missing grant or a full disk, are not the row's: they are retried until they end.
 func IsRefused(err error) bool {
 	var pe *pgconn.PgError
-	return errors.As(err, &pe) && len(pe.Code) == 5 && slices.Contains([]string{"21", "22", "23", "42"}, pe.Code[:2])
+	return errors.As(err, &pe) && len(pe.Code) == 5 && !slices.Contains(environmentClasses, class(pe))
 }
+
+// IsEnvironment returns true when err says nothing of any row or value: the database is away, or what every statement needs is missing. It may end.
+func IsEnvironment(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) || IsAway(err) {
+		return err != nil
+	}
+	var pe *pgconn.PgError
+	return errors.As(err, &pe) && !IsRefused(err)
+}
+
+// Reason is what Postgres said of a refusal, short and without the values of the row, for people who look after the service.
+func Reason(err error) string {
+	var pe *pgconn.PgError
+	if !errors.As(err, &pe) {
+		return "it cannot be read."
+	}
+	name := pe.ConstraintName
+	if name == "" {
+		name = pe.Message[:min(len(pe.Message), 200)]
+	}
+	return strings.ToValidUTF8(pe.Code+" "+name, "") + "."
+}
+
+func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
 // Fault is the one way from an error of a query to a fault: Unavailable while the database is away, Invalid for a value that no column
 // can hold, else Internal. nil stays nil. Errors with a meaning of their own (IsNoRows, IsUnique) are the caller's to tell first.

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"crier/platform/fault"
@@ -22,7 +24,24 @@ const (
 	idleInTx        = "5s"
 	connIdle        = 5 * time.Minute
 	connectLimit    = 5 * time.Second // a server that hangs takes connections and never answers
+
+	// answerMargin is how much longer than the server's own statement_timeout a client waits for an answer.
+	answerMargin = 3 * time.Second
+	// cancelWait is how long a client waits, after its deadline, for the server to confirm that the statement was cancelled.
+	cancelWait = time.Second
 )
+
+// statementTimeout is how long one statement of the role may run before the server cancels it.
+func statementTimeout(r Role) time.Duration {
+	switch r {
+	case Tenant:
+		return 30 * time.Second
+	case Gate:
+		return 5 * time.Second
+	default:
+		return 10 * time.Second
+	}
+}
 
 // lockTimeout is how long a statement of the role waits for a lock before it fails with 55P03.
 func lockTimeout(r Role) string {
@@ -69,6 +88,7 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, share(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
 	limitConnect(pc.ConnConfig)
+	cancelAtDeadline(pc.ConnConfig)
 	pc.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
 		uuids{}.register(c.TypeMap())
 		return nil
@@ -81,12 +101,21 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 		return pc, nil
 	}
 	params["role"] = d.cfg.roleName(r)
-	params["lock_timeout"] = lockTimeout(r)
-	params["idle_in_transaction_session_timeout"] = idleInTx
-	if r == Clock || r == Sender {
-		maps.Copy(params, byIndex())
-	}
+	maps.Copy(params, settings(r))
 	return pc, nil
+}
+
+// settings are the parameters of every session of the role, also of one that a transaction pooler lends.
+func settings(r Role) map[string]string {
+	out := map[string]string{
+		"lock_timeout":                        lockTimeout(r),
+		"statement_timeout":                   strconv.FormatInt(statementTimeout(r).Milliseconds(), 10) + "ms",
+		"idle_in_transaction_session_timeout": idleInTx,
+	}
+	if r == Clock || r == Sender {
+		maps.Copy(out, byIndex())
+	}
+	return out
 }
 
 // byIndex is how the scheduler's few large statements are planned: once, since planning a claim costs more than carrying it out, and from the
@@ -101,6 +130,14 @@ func byIndex() map[string]string {
 func limitConnect(cc *pgx.ConnConfig) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = connectLimit
+	}
+}
+
+// cancelAtDeadline makes a statement whose context ends cancelled at the server too: a claim that nobody waits for must not commit later.
+// A server that confirms nothing within cancelWait loses the connection.
+func cancelAtDeadline(cc *pgx.ConnConfig) {
+	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
 	}
 }
 

@@ -45,7 +45,9 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 var repeatable = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
 
 func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, times int, codes []string, queue func(b *pgx.Batch)) error {
-	return d.told(repeat(ctx, times, codes, func() error {
+	return d.told(ctx, repeat(ctx, times, codes, func() error {
+		ctx, cancel := withDeadline(ctx, r)
+		defer cancel()
 		b := &pgx.Batch{}
 		d.enterBatch(b, r, org)
 		queue(b)
@@ -73,15 +75,25 @@ func noPool(op string, r Role) error {
 }
 
 func (d *DB) inTx(ctx context.Context, r Role, begin string, fn func(tx pgx.Tx) error) error {
-	return d.told(repeat(ctx, attempts, []string{codeDeadlock, codeSerialization, codeLockTimeout}, func() error {
+	return d.told(ctx, repeat(ctx, attempts, []string{codeDeadlock, codeSerialization, codeLockTimeout}, func() error {
+		ctx, cancel := withDeadline(ctx, r)
+		defer cancel()
 		return pgx.BeginTxFunc(ctx, d.pools[r], pgx.TxOptions{BeginQuery: begin}, fn)
 	}))
 }
 
-// told adds to an error that the pools are closed: theirs has no name.
-func (d *DB) told(err error) error {
-	if err != nil && d.closed.Load() {
+// withDeadline bounds one round trip of the role, so that a server that no longer answers holds nobody: not even a caller without a deadline.
+func withDeadline(ctx context.Context, r Role) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, statementTimeout(r)+answerMargin)
+}
+
+// told adds to an error what it does not say itself: that the pools are closed, or that the caller cancelled the statement, which is then cancelled at the server.
+func (d *DB) told(ctx context.Context, err error) error {
+	switch {
+	case err != nil && d.closed.Load():
 		return errors.Join(err, errClosed)
+	case err != nil && errors.Is(ctx.Err(), context.Canceled) && !errors.Is(err, context.Canceled):
+		return errors.Join(err, context.Canceled)
 	}
 	return err
 }
@@ -91,22 +103,23 @@ func (d *DB) begin(r Role) string {
 	if !d.pooled() {
 		return "begin"
 	}
-	return strings.Join([]string{
-		"begin", "set local role " + d.cfg.roleName(r), "set local lock_timeout = '" + lockTimeout(r) + "'",
-		"set local idle_in_transaction_session_timeout = '" + idleInTx + "'",
-	}, "; ")
+	parts := []string{"begin", "set local role " + d.cfg.roleName(r)}
+	for name, value := range settings(r) {
+		parts = append(parts, "set local "+name+" = '"+value+"'")
+	}
+	return strings.Join(parts, "; ")
 }
 
 // enterBatch begins the batch with what makes it the role's and the organization's (uuid.Nil = none), for this transaction only.
 // The connection is in the role already unless a pooler sits between, so a role alone costs nothing there.
 func (d *DB) enterBatch(b *pgx.Batch, r Role, org uuid.UUID) {
-	switch {
-	case d.pooled() && org != uuid.Nil:
-		b.Queue("select set_config('role', $1, true), set_config('app.org_id', $2, true), set_config('lock_timeout', $3, true)",
-			d.cfg.roleName(r), org.String(), lockTimeout(r))
-	case d.pooled():
-		b.Queue("select set_config('role', $1, true), set_config('lock_timeout', $2, true)", d.cfg.roleName(r), lockTimeout(r))
-	case org != uuid.Nil:
+	if d.pooled() {
+		b.Queue("select set_config('role', $1, true)", d.cfg.roleName(r))
+		for name, value := range settings(r) {
+			b.Queue("select set_config($1, $2, true)", name, value)
+		}
+	}
+	if org != uuid.Nil {
 		b.Queue("select set_config('app.org_id', $1, true)", org.String())
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"crier/platform/batch"
 	"crier/platform/pg"
 	publishingstore "crier/publishing/store"
 )
@@ -62,23 +63,30 @@ func (m *marker) run() {
 	}
 }
 
-// store answers a batch. One that Postgres refuses, as when a single post stays locked, is tried one by one.
-func (m *marker) store(batch []*marking) {
-	marks := make([]publishingstore.Mark, len(batch))
-	for i, w := range batch {
-		marks[i] = w.Mark
-	}
+// store writes a batch and answers its sends. A send that Postgres refuses, or whose post stays locked, is taken out of it.
+func (m *marker) store(all []*marking) {
 	ctx, cancel := context.WithTimeout(context.Background(), markTimeout) // the marks of many sends: none of them may end the others'
 	defer cancel()
-	may, err := m.write(ctx, marks)
-	if err != nil && ctx.Err() == nil && !pg.IsAway(err) && len(batch) > 1 {
-		for i := range batch {
-			m.store(batch[i : i+1])
+	left, err := batch.Isolate(all, func(some []*marking) error {
+		marks := make([]publishingstore.Mark, len(some))
+		for i, w := range some {
+			marks[i] = w.Mark
 		}
-		return
-	}
-	for i, w := range batch {
-		w.may, w.err = err == nil && may[i], err
+		may, err := m.write(ctx, marks)
+		if err != nil {
+			return err
+		}
+		for i, w := range some {
+			w.may = may[i]
+			close(w.done)
+		}
+		return nil
+	}, func(err error) bool { return ctx.Err() == nil && !pg.IsAway(err) }, func(w *marking, err error) {
+		w.err = err
+		close(w.done)
+	})
+	for _, w := range left {
+		w.err = err
 		close(w.done)
 	}
 }

@@ -24,12 +24,32 @@ func (s *Posts) Pause(ctx context.Context, p tenancy.Principal, cmd publishing.S
 		return out, nothingToPause(op, cmd.Scope)
 	}
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		result, known, err := tx.Pause(ctx, cmd.Scope, subject, cmd.Paused, by(p), s.cfg.HeldFor)
-		if err == nil && !known {
+		missed, known, err := tx.Pause(ctx, cmd.Scope, subject, cmd.Paused, by(p), s.cfg.HeldFor)
+		if err != nil {
+			return err
+		}
+		if !known {
 			return nothingToPause(op, cmd.Scope)
 		}
-		out = result
-		return err
+		out.Missed = missed
+		return nil
+	})
+	if err != nil {
+		return out, s.ended(op, err)
+	}
+	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		if cmd.Paused {
+			if err := tx.Revoke(ctx, cmd.Scope, subject, by(p)); err != nil {
+				return err
+			}
+		}
+		held, err := tx.Held(ctx, cmd.Scope, subject)
+		if err != nil {
+			return err
+		}
+		held.Missed, held.Paused = out.Missed, cmd.Paused
+		out = held
+		return nil
 	})
 	return out, s.ended(op, err)
 }

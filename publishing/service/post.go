@@ -190,10 +190,11 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 			due = nil
 			return nil // nothing to do, and the place in the queue is kept
 		}
-		if err := movable(posts, cmd.Republish); err != nil {
+		if err := movable(posts, to, cmd.Republish); err != nil {
 			return err
 		}
-		due, err = tx.Move(ctx, posts, to, by(p))
+		keepUnknown := to == publishing.StateDraft && !cmd.Republish
+		due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
 		return err
 	})
 	if err != nil {
@@ -205,9 +206,10 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 	return to, nil
 }
 
+// queued returns true when every post waits for its time. One that may have been sent does not only wait.
 func queued(posts []publishingstore.Standing) bool {
 	for _, p := range posts {
-		if p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
+		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
 			return false
 		}
 	}
@@ -215,13 +217,13 @@ func queued(posts []publishingstore.Standing) bool {
 }
 
 // movable applies publishing.Move to every post of a group; what is out of one is out of all.
-func movable(posts []publishingstore.Standing, republish bool) error {
+func movable(posts []publishingstore.Standing, to publishing.State, republish bool) error {
 	published := false
 	for _, p := range posts {
 		published = published || p.Published
 	}
 	for _, p := range posts {
-		if err := publishing.Move(p.State, p.OutcomeUnknown, published, republish); err != nil {
+		if err := publishing.Move(p.State, to, p.OutcomeUnknown, published, republish); err != nil {
 			return err
 		}
 	}

@@ -3,25 +3,26 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"crier/platform/clock"
 	"crier/platform/halt"
 	"crier/platform/outbound"
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
 )
 
-// Publisher is the act of publishing: it claims, sends and finishes posts, and finds out what became of doubtful sends. It decides nothing about order or time.
+// Publisher is the act of publishing: it claims, sends and finishes posts, and asks platforms for unknown outcomes. It decides nothing about order or time.
 type Publisher struct {
 	core
-	aged  atomic.Int64 // when the age of states was last looked at, Unix nanoseconds
-	marks marker
+	aged   atomic.Int64 // when stuck and orphaned posts were last looked for, Unix nanoseconds
+	marks  marker
+	number atomic.Int64 // of the last claim statement
+	aside  asides
 }
 
 // NewPublisher makes the service.
@@ -46,54 +47,31 @@ type (
 	Result   = publishingstore.Result
 )
 
-// LookBatch is how many doubts are taken at once: after so many there may be more.
-const LookBatch = publishingstore.LookBatch
-
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
-
-// Rehearse says the large statements with nothing to do, on two connections: Postgres plans them now and not when the first posts are due.
-func (s *Publisher) Rehearse(ctx context.Context) error {
-	var all errgroup.Group
-	for range 2 {
-		all.Go(func() error {
-			_, claimed := s.store.Claim(ctx, Lease{}, nil, nil, s.hold(), s.deps.Node)
-			_, loaded := s.store.Load(ctx, nil, make([]publishing.PostID, 1))
-			_, finished := s.store.Finish(ctx, nil, s.cfg.LateGap, s.deps.Node)
-			return errors.Join(claimed, loaded, finished)
-		})
-	}
-	return all.Wait()
-}
-
-// Claim takes due posts of the wanted organizations, and tells when each has more.
-func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (Round, error) {
-	began := clock.Boot()
-	r, err := s.store.Claim(ctx, l, wants, limits, s.hold(), s.deps.Node)
-	for i := range r.Claimed {
-		r.Claimed[i].Began = began
-	}
-	return r, err
-}
-
-// Heads counts what a claim would take of some platforms if they had no limit.
-func (s *Publisher) Heads(ctx context.Context, l Lease, wants []Want, platforms []string) (map[string]int, error) {
-	return s.store.Heads(ctx, l, wants, platforms)
-}
-
-// Load reads what sending needs. What was deleted or taken over meanwhile is left out.
-func (s *Publisher) Load(ctx context.Context, claimed []Claimed) ([]Work, error) {
-	posts, pictured := make([]publishing.PostID, len(claimed)), []publishing.PostID{}
-	for i, c := range claimed {
-		if posts[i] = c.Post; !c.Direct {
-			pictured = append(pictured, c.Post)
-		}
-	}
-	return s.store.Load(ctx, posts, pictured)
-}
 
 // Finish stores outcomes; see the store.
 func (s *Publisher) Finish(ctx context.Context, outcomes []Outcome) ([]Finished, error) {
 	return s.store.Finish(ctx, outcomes, s.cfg.LateGap, s.deps.Node)
+}
+
+// Bare is an outcome without the texts that a platform or a connector wrote: what can be stored of one that Postgres refuses.
+func Bare(o Outcome) Outcome {
+	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
+	if o.Error != "" {
+		o.Error = "The platform's answer cannot be stored."
+	}
+	for _, id := range []*string{&o.ReleaseID, &o.RootID} {
+		if *id != "" && !publishing.Storable(*id) {
+			*id = named(nil)
+		}
+	}
+	return o
+}
+
+// SetAside writes into a post's timeline that its outcome cannot be stored, and why.
+func (s *Publisher) SetAside(ctx context.Context, o Outcome, cause error) error {
+	s.aside.count.Add(1)
+	return s.store.SetAside(ctx, o.Post, s.deps.Node, "The database refuses the outcome of this post ("+string(o.Result)+"): "+pg.Reason(cause))
 }
 
 // Returned is the outcome of a claim that came to nothing: the post goes back to the queue.
@@ -112,13 +90,19 @@ type run struct {
 	yield   func(ctx context.Context, d time.Duration) error
 }
 
-// Send sends a claimed post, part by part, and says how it ended; storing that by its token is the caller's. yield waits without occupying a worker.
-func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Context, d time.Duration) error) Outcome {
+// Send sends a claimed post, part by part, and returns how it ended; storing that by its token is the caller's. yield waits without occupying a worker.
+// A panic ends this post only: as unknown when its call may have been made, else as an error.
+func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Context, d time.Duration) error) (out Outcome) {
 	r, failed := s.open(w)
 	if failed != nil {
 		return *failed
 	}
 	r.yield = yield
+	defer func() {
+		if p := recover(); p != nil {
+			out = r.panicked(p)
+		}
+	}()
 	for i := range r.w.Parts {
 		x := &r.w.Parts[i]
 		if x.Phase == "done" {
@@ -132,16 +116,30 @@ func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Con
 		if i == len(r.w.Parts)-1 {
 			return r.success(*x)
 		}
-		if more, err := s.tell(ctx, func(ctx context.Context) (bool, error) {
+		more, err := s.tell(ctx, func(ctx context.Context) (bool, error) {
 			return s.store.PartDone(ctx, w.Post, w.Token, *x, s.hold(), s.deps.Node)
-		}); err != nil || !more {
-			// It is out; whether it could be written down or the claim went, the last word is a finish by token.
+		})
+		if err != nil || !more {
+			// It is out; whether it could be stored or the claim is gone, a finish by token has the last word.
 			out := r.outcome(*x)
 			out.Result = publishingstore.ResultResume
 			return out
 		}
 	}
 	return r.success(r.w.Parts[len(r.w.Parts)-1])
+}
+
+// panicked is the outcome of a send that panicked.
+func (r *run) panicked(cause any) Outcome {
+	r.deps.Log.Error("publishing a post panicked", "org", r.w.Org, "post", r.w.Post, "panic", cause, "stack", string(debug.Stack()))
+	i := doubtful(r.w)
+	if i < 0 {
+		return Outcome{Org: r.w.Org, Post: r.w.Post, Token: r.w.Token, Result: publishingstore.ResultError, Code: publishing.CodeRejected,
+			Error: "Crier failed on this post before it was sent; its log has the details."}
+	}
+	out := r.outcome(r.w.Parts[i])
+	out.Result = publishingstore.ResultUnknown
+	return out
 }
 
 // tell repeats a write that must not be lost, as long as the claim lasts.
@@ -192,7 +190,7 @@ func (s *Publisher) open(w Work) (*run, *Outcome) {
 // item is the connector's view of a part.
 func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.w.Parts[i]
-	item := connector.Item{Publication: x.ID, CreatedAt: x.CreatedAt.UTC(), Text: publishing.PlainText(x.Content), Settings: r.w.Settings, Handle: x.Handle, Committing: r.w.Committing}
+	item := connector.Item{Publication: x.ID, CreatedAt: x.Due.UTC(), Text: publishing.PlainText(x.Content), Settings: r.w.Settings, Handle: x.Handle, Committing: r.w.Committing}
 	for _, m := range x.Media {
 		item.Media = append(item.Media, r.media(ctx, m.Medium, m.Alt))
 	}

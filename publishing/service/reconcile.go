@@ -2,13 +2,17 @@ package service
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"time"
 
+	"crier/platform/batch"
+	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
-	"crier/tenancy"
 )
 
 // Doubt is a post whose outcome is looked up now.
@@ -16,76 +20,137 @@ type Doubt struct {
 	Work
 	HolderGone bool
 	Now        time.Time // of the database
+	Place      string    // destination of its calls
+	Blind      bool      // the platform is not asked: its destination rests, and the time for asking is over
 }
 
-// Doubts takes the unknown posts whose time has come, with everything that asking for them needs.
-func (s *Publisher) Doubts(ctx context.Context, l Lease) ([]Doubt, error) {
-	open, err := s.store.Look(ctx, l, s.hold())
-	if err != nil || len(open) == 0 {
-		return nil, err
+// lookHold is how long a look at an unknown outcome may take in all, an access that is renewed included; nobody else looks meanwhile.
+func (s *Publisher) lookHold() time.Duration { return 2*s.cfg.RequestDeadline + slack }
+
+// Doubts takes unknown posts whose time has come, with everything that asking for them needs. admit is asked for each before it is taken, and may leave it for later;
+// of the resting destinations only posts are taken that are ended without being asked for. more means that there may be others.
+func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit func(place string) bool) (out []Doubt, more bool, err error) {
+	found, err := s.store.FindUnknown(ctx, l, s.aside.current(s.deps.Clock.Now()), resting, s.cfg.UnknownFor)
+	if err != nil || len(found) == 0 {
+		return nil, false, err
 	}
-	byID := map[publishing.PostID]publishingstore.Unknown{}
-	ids := make([]publishing.PostID, len(open))
-	for i, u := range open {
-		ids[i], byID[u.Post] = u.Post, u
+	doubts := map[publishing.PostID]Doubt{}
+	var ids []publishing.PostID
+	for _, f := range found {
+		blind := slices.Contains(resting, f.Place)
+		if blind || admit(f.Place) {
+			ids = append(ids, f.Post)
+			doubts[f.Post] = Doubt{Place: f.Place, Blind: blind}
+		}
 	}
-	works, err := s.store.Load(ctx, ids, ids)
-	out := make([]Doubt, len(works))
-	for i, w := range works {
-		out[i] = Doubt{w, byID[w.Post].HolderGone, byID[w.Post].Now}
+	var taken []Claimed
+	_, looked := batch.Isolate(ids, func(some []publishing.PostID) error {
+		open, err := s.store.Look(ctx, some, s.lookHold())
+		for _, u := range open {
+			d := doubts[u.Post]
+			d.HolderGone, d.Now = u.HolderGone, u.Now
+			doubts[u.Post], taken = d, append(taken, Claimed{Post: u.Post})
+		}
+		return err
+	}, pg.IsRefused, s.refusedRow(ctx, "its outcome cannot be looked up"))
+	works, _, err := s.Load(ctx, taken)
+	for post, w := range works {
+		d := doubts[post]
+		d.Work = w
+		out = append(out, d)
 	}
-	return out, err
+	return out, len(found) >= publishingstore.MaxLooks && len(ids) > 0, errors.Join(looked, err)
 }
 
-// Reconcile asks the platform what became of a doubtful send and says what follows.
-func (s *Publisher) Reconcile(ctx context.Context, d Doubt) Outcome {
+// Reconcile asks the platform what became of an unknown send and returns what follows. unanswered is why the platform could not be asked, nil when it could or need not.
+// A panic is such a reason.
+func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unanswered error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.RequestDeadline)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			s.deps.Log.Error("looking up an outcome panicked", "org", d.Org, "post", d.Post, "panic", p, "stack", string(debug.Stack()))
+			unanswered = fmt.Errorf("panic: %v", p)
+			out = s.undecided(d)
+		}
+	}()
 	r, failed := s.open(d.Work)
 	if failed != nil && failed.Result == publishingstore.ResultRetry {
 		failed.Result = publishingstore.ResultLater
-		return *failed
+		return *failed, nil
 	}
 	if failed != nil {
-		return giveUp(d.Work, *failed)
+		return giveUp(d.Work, *failed), nil
 	}
 	i := doubtful(d.Work)
 	if i < 0 {
-		out := r.outcome(r.w.Parts[0])
-		out.Result = publishingstore.ResultRetry
-		return out
+		// What was unknown has been learnt meanwhile.
+		last := r.w.Parts[len(r.w.Parts)-1]
+		out := r.success(last)
+		if last.Phase != "done" {
+			out.Result, out.Proven = publishingstore.ResultRetry, true
+		}
+		return out, nil
 	}
 	x := &r.w.Parts[i]
 	if !d.Channel.Grade.Askable() {
-		return giveUp(r.w, r.outcome(*x))
+		return giveUp(r.w, r.outcome(*x)), nil
 	}
-	verdict := r.ask(ctx, i)
+	verdict := connector.Verdict{Outcome: connector.CannotTell}
+	if !d.Blind {
+		verdict, unanswered = r.ask(ctx, i)
+	}
 	switch Decide(verdict.Outcome, d, s.cfg) {
 	case publishingstore.ResultPublished:
 		x.Phase, x.ReleaseID, x.URL, x.Ref = "done", &verdict.Ref.ID, &verdict.Ref.URL, encode(verdict.Ref)
 		if i < len(r.w.Parts)-1 {
 			out := r.outcome(*x)
 			out.Result = publishingstore.ResultResume
-			return out
+			return out, unanswered
 		}
-		return r.success(*x)
+		return r.success(*x), unanswered
 	case publishingstore.ResultRetry:
-		return r.resend(d, *x)
+		return r.resend(d, *x, verdict.Outcome), unanswered
 	case publishingstore.ResultLater:
 		out := r.outcome(*x)
 		out.Result, out.After = publishingstore.ResultLater, NextLook(d, s.cfg)
-		return out
+		return out, unanswered
 	default:
-		return giveUp(r.w, r.outcome(*x))
+		return giveUp(r.w, r.outcome(*x)), unanswered
 	}
 }
 
-// resend lets a post be sent again that surely did not go out: at once when its process died over it, but with a back-off that ends when the platform itself answered with a fault.
-func (r *run) resend(d Doubt, x publishingstore.Publication) Outcome {
-	out := r.outcome(x)
-	out.Result = publishingstore.ResultRetry
-	if d.CallEnded {
-		out.Result, out.After, out.Error, out.Code = r.again(&connector.Error{Public: "The platform failed to publish this."})
+// undecided is the outcome of a look that failed: the post is looked up again until its time is over.
+func (s *Publisher) undecided(d Doubt) Outcome {
+	out := Outcome{Org: d.Org, Post: d.Post, Token: d.Token, Result: publishingstore.ResultLater, After: NextLook(d, s.cfg)}
+	if d.Now.Sub(d.Committing) > s.cfg.UnknownFor {
+		out = giveUp(d.Work, out)
 	}
-	if out.Result == publishingstore.ResultError {
+	return out
+}
+
+// resend sends a post again: at once when its process died over it, but with a back-off that ends when the platform itself answered with a fault, and not
+// for ever when it is always its process that ends. Unless the verdict proves that nothing of the post is on the platform, its key makes the repeat harmless.
+// A post that is given up stays unknown until its absence is proved, if that is only a matter of time.
+func (r *run) resend(d Doubt, x publishingstore.Publication, found connector.Outcome) Outcome {
+	out := r.outcome(x)
+	out.Result, out.Proven = publishingstore.ResultRetry, Proves(found, d, r.cfg)
+	switch {
+	case d.Reaps >= publishingstore.MaxReaps:
+		out.Result, out.Code = publishingstore.ResultError, publishing.CodeTooLong
+		out.Error = fmt.Sprintf("The process that sent this post ended %d times in a row.", d.Reaps)
+	case d.CallEnded:
+		out.Result, out.After, out.Error, out.Code = r.again(&connector.Error{Public: "The platform failed to publish this."})
+	case d.Reaps > 1:
+		out.After = time.Second << d.Reaps
+	}
+	switch {
+	case out.Result != publishingstore.ResultError:
+	case found == connector.NotPublished && !out.Proven && d.Now.Sub(d.Committing) <= r.cfg.UnknownFor:
+		later := r.outcome(x)
+		later.Result, later.After = publishingstore.ResultLater, NextLook(d, r.cfg)
+		return later
+	default:
 		out.Error = partly(r.w, x, out.Error)
 	}
 	return out
@@ -121,28 +186,27 @@ func partly(w Work, part publishingstore.Publication, why string) string {
 	return publishing.Partly(out, part.Position, why)
 }
 
-// ask calls the connector's Reconcile, renewing the access once.
-func (r *run) ask(ctx context.Context, i int) connector.Verdict {
+// ask calls the connector's Reconcile, renewing the access once. The error is why there is no verdict.
+func (r *run) ask(ctx context.Context, i int) (connector.Verdict, error) {
 	for {
 		call, cancel := context.WithTimeout(ctx, r.cfg.RequestDeadline)
 		verdict, err := r.c.Reconcile(call, r.session, r.item(call, i))
 		cancel()
 		if err == nil {
-			return verdict
+			return verdict, nil
 		}
-		if connector.KindOf(err, false) != connector.KindReauth || r.renewed {
-			r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.w.Post, "error", err)
-			return connector.Verdict{Outcome: connector.CannotTell}
+		if connector.KindOf(err, false) == connector.KindReauth && !r.renewed {
+			if err = r.refresh(ctx); err == nil {
+				continue
+			}
 		}
-		if err := r.refresh(ctx); err != nil {
-			r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.w.Post, "error", err)
-			return connector.Verdict{Outcome: connector.CannotTell}
-		}
+		r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.w.Post, "error", err)
+		return connector.Verdict{Outcome: connector.CannotTell}, err
 	}
 }
 
-// Decide says what a verdict means. Absent lets a post be sent again at once only where the platform de-duplicates; elsewhere nobody may still be about to send it,
-// and a call that was under way must have had its time to take effect. A fuzzy read-back counts only the second time, since timelines lag.
+// Decide returns what follows from a verdict. Absent lets a post be sent again at once only where the platform de-duplicates; elsewhere only when it is proved.
+// Where the platform de-duplicates by key it is also sent again, under the same key, when the platform could not be asked for long: without a proof.
 func Decide(found connector.Outcome, d Doubt, cfg Config) publishingstore.Result {
 	age := d.Now.Sub(d.Committing)
 	switch {
@@ -150,15 +214,23 @@ func Decide(found connector.Outcome, d Doubt, cfg Config) publishingstore.Result
 		return publishingstore.ResultPublished
 	case d.Channel.Grade.Deduplicates() && found == connector.NotPublished:
 		return publishingstore.ResultRetry
-	case found == connector.NotPublished && (d.HolderGone || d.CallEnded) && age > cfg.RequestDeadline+cfg.SettleTime && (d.Channel.Grade == publishing.GradeC || d.Looks > 2):
+	case Proves(found, d, cfg):
 		return publishingstore.ResultRetry
 	case age > cfg.UnknownFor && d.Channel.Grade == publishing.GradeA:
-		return publishingstore.ResultRetry // the platform itself refuses the second of two
+		return publishingstore.ResultRetry
 	case age > cfg.UnknownFor:
 		return publishingstore.ResultError
 	default:
 		return publishingstore.ResultLater
 	}
+}
+
+// Proves returns true when a verdict proves that nothing of the post is on the platform and nothing can arrive there any more: nobody may still be about to send it,
+// a call that was under way has had its time to take effect, and a fuzzy read-back was repeated, since timelines lag.
+func Proves(found connector.Outcome, d Doubt, cfg Config) bool {
+	grade := d.Channel.Grade
+	return found == connector.NotPublished && (d.HolderGone || d.CallEnded) && d.Now.Sub(d.Committing) > cfg.RequestDeadline+cfg.SettleTime &&
+		grade.Askable() && (grade != publishing.GradeD || d.Looks > 2)
 }
 
 // NextLook is how long to wait until an unknown outcome is looked up again: soon, then less and less often, and once right when an absent post may be sent again.
@@ -169,32 +241,4 @@ func NextLook(d Doubt, cfg Config) time.Duration {
 		wait = ripe + time.Second
 	}
 	return wait
-}
-
-// Tend does the engine's housekeeping for the shards of a lease: it gives up what is too late or stands in a state for too long, and ends the claims of dead workers. It returns what it changed.
-func (s *Publisher) Tend(ctx context.Context, l Lease) (expired, reaped int, err error) {
-	if reaped, err = s.store.Reap(ctx, l, s.deps.Node); err != nil {
-		return 0, 0, err
-	}
-	if expired, err = s.store.Expire(ctx, l, s.cfg.MaxLate, s.deps.Node); err != nil {
-		return 0, reaped, err
-	}
-	if !s.ageing(s.deps.Clock.Now()) {
-		return expired, reaped, nil
-	}
-	aged, err := s.store.Age(ctx, l, s.cfg.SendFor, s.cfg.WaitFor, s.deps.Node)
-	return expired + aged, reaped, err
-}
-
-// ageEvery is how often the age of states is looked at: the limits are hours, and every waiting part is read.
-const ageEvery = time.Minute
-
-func (s *Publisher) ageing(now time.Time) bool {
-	last := s.aged.Load()
-	return now.UnixNano()-last >= int64(ageEvery) && s.aged.CompareAndSwap(last, now.UnixNano())
-}
-
-// Sweep finds every organization of the lease with something due within the horizon.
-func (s *Publisher) Sweep(ctx context.Context, l Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
-	return s.store.Sweep(ctx, l, horizon)
 }

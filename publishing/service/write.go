@@ -181,7 +181,7 @@ func (s *Posts) plan(ctx context.Context, tx *publishingstore.Tx, p tenancy.Prin
 			if pl.old, err = tx.LockGroup(ctx, group); err != nil {
 				return nil, err
 			}
-			if err := movable(pl.old, cmd.Republish); err != nil {
+			if err := movable(pl.old, publishing.StateQueue, cmd.Republish); err != nil {
 				return nil, err
 			}
 			oldRoot, problem := rootOf(pl.old, e.channel)

@@ -37,6 +37,7 @@ type Outcome struct {
 	Code        string
 	After       time.Duration // until the next try or look
 	CallEnded   bool          // of an unknown: the sender's call is surely over
+	Proven      bool          // of a retry or an error: nothing that was sent before, by whatever call, is on the platform
 	Publication publishing.PublicationID
 	ReleaseID   string // of the part
 	ReleaseURL  string
@@ -47,71 +48,107 @@ type Outcome struct {
 
 // Finished is what became of an outcome.
 type Finished struct {
-	Org   tenancy.OrgID
-	Post  publishing.PostID
-	State publishing.State
-	Due   time.Time
+	Org    tenancy.OrgID
+	Post   publishing.PostID
+	State  publishing.State // empty: the claim had ended before
+	Due    time.Time
+	Second bool // the platform has published it twice, under two release ids
 }
 
-// What fell due while a post held its channel for long, in doubt or backing off, was held back and goes out with gaps.
-// A success is accepted while the post is unknown, or given up as unknown; everything else only while the claim's token is current.
+// The end of claims, by their tokens.
+//
+// A success is accepted from whichever process sends it, because it is a fact: in its publication always; in its post while the claim's token is current, or when
+// the post was given up or un-scheduled meanwhile though it may have been sent. Everything else is accepted only while the token is current.
+// A second success with another release id is kept beside the first.
+//
+// maybe_sent begins with an unknown outcome and ends with a success or a proof of the opposite; a later refusal or a retry is neither. While it stands, a post
+// that is given up is outcome_unknown, whatever the last answer was.
+//
+// Posts that fell due while a channel was held for long, by an unknown outcome or a back-off, go out with gaps.
 const finish = `-- publishing.Finish
 with o as (
-  select * from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
-    as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url)
+  select *, result in ('published', 'resume') as sent
+  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $16::boolean[])
+    as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url, proven)
 ), locked as (
-  select o.*, p.state as was from o join post p on p.id = any (array[o.post]) where p.claim_token = o.token order by o.post for no key update of p
+  -- The posts of current claims, and those that were given up or un-scheduled without knowing of their success.
+  select o.*, p.state as was, p.deleted_at is not null as deleted, p.maybe_sent, (p.claim_token = o.token) is true as current
+  from o join post p on p.id = any (array[o.post])
+  where p.claim_token = o.token or o.sent and p.maybe_sent and p.state in ('ERROR', 'DRAFT')
+    and exists (select from publication x where x.id = o.pub and x.post_id = any (array[p.id]) and (x.number = p.republish) is true)
+  order by o.post for no key update of p
+), v as (
+  -- What each post becomes, and whether it may still be on the platform without our knowing.
+  select l.*,
+    case when l.result = 'published' then 'PUBLISHED' when l.was in ('ERROR', 'DRAFT') then l.was when l.result in ('unknown', 'later') then 'UNKNOWN'
+      when l.result = 'error' or l.deleted then 'ERROR' else 'QUEUE' end as becomes,
+    case when l.sent then false when l.result in ('unknown', 'later') or l.code = 'outcome_unknown' then true else l.maybe_sent and not l.proven end as doubt
+  from locked l
 ), pub as (
   update publication x set
-    phase = case when o.result in ('published', 'resume') then 'done' when o.result = 'error' and o.code <> 'outcome_unknown' then 'failed' when o.result = 'retry' then 'preparing' else x.phase end,
-    release_id = case when o.result in ('published', 'resume') then o.release_id end, release_url = case when o.result in ('published', 'resume') then o.release_url end,
-    ref = case when o.result in ('published', 'resume') then o.ref::jsonb end, done_at = case when o.result in ('published', 'resume') then now() end,
-    sent_by = case when o.result in ('published', 'resume') and o.token in (select token from locked where was = 'PUBLISHING') then $15 end
-  from o where x.id = o.pub and x.post_id = any (array[o.post]) and x.phase <> 'done' and (o.result in ('published', 'resume') or o.token in (select token from locked where was in ('PUBLISHING', 'UNKNOWN')))
-  returning x.id, x.position, x.sent_by
+    phase = case when o.sent then 'done' when o.result in ('unknown', 'later') or o.result = 'error' and v.doubt then x.phase when o.result = 'error' then 'failed' else 'preparing' end,
+    maybe_sent = case when o.sent then false when o.result in ('unknown', 'later') or v.code = 'outcome_unknown' then true else x.maybe_sent and not o.proven end,
+    release_id = case when o.sent then o.release_id end, release_url = case when o.sent then o.release_url end, ref = case when o.sent then o.ref::jsonb end,
+    done_at = case when o.sent then now() end, sent_by = case when o.sent and v.current and v.was = 'PUBLISHING' then $15 end
+  from o left join v on v.post = o.post and v.token = o.token
+  where x.id = o.pub and x.post_id = any (array[o.post]) and x.phase <> 'done' and (o.sent or v.current and v.was in ('PUBLISHING', 'UNKNOWN'))
+  returning x.org_id, x.id, x.post_id, x.position, x.sent_by, x.phase, x.release_id
+), second as (
+  update publication x set second_release_id = o.release_id, second_release_url = o.release_url
+  from o where x.id = o.pub and x.post_id = any (array[o.post]) and o.sent and x.phase = 'done' and x.release_id <> o.release_id and x.second_release_id is null
+  returning x.org_id, x.post_id, x.second_release_id
 ), unmarked as (
-  update publication x set phase = 'preparing' from locked o
-  where o.result in ('retry', 'error') and o.code <> 'outcome_unknown' and o.pub is null and o.was = 'PUBLISHING' and x.post_id = any (array[o.post]) and x.phase = 'committing'
+  update publication x set phase = 'preparing' from v
+  where v.result in ('retry', 'error') and not v.doubt and v.pub is null and v.was = 'PUBLISHING' and x.post_id = any (array[v.post]) and x.phase = 'committing'
 ), upd as (
   update post p set
-    state = case when o.result = 'published' then 'PUBLISHED' when o.result in ('unknown', 'later') then 'UNKNOWN' when o.result = 'error' or p.deleted_at is not null then 'ERROR' else 'QUEUE' end,
-    release_id = case when o.result = 'published' then o.root_id end, release_url = case when o.result = 'published' then o.root_url end,
-    published_at = case when o.result = 'published' then now() end,
-    error = case when o.result = 'error' then o.error when o.result in ('retry', 'resume') and p.deleted_at is not null then 'The post was deleted while it was being published.' end,
-    error_code = case when o.result = 'error' then o.code when o.result in ('retry', 'resume') and p.deleted_at is not null then 'deleted' end,
-    outcome_unknown = o.result = 'error' and o.code = 'outcome_unknown',
-    phase = case when o.result in ('unknown', 'later') then 'committing' end,
-    call_ended = p.call_ended or o.ended,
-    failing_since = case when o.result = 'retry' and o.after_ms > 0 then coalesce(p.failing_since, now()) when o.result <> 'resume' then p.failing_since end,
-    claim_token = case when o.result in ('retry', 'resume') then null else p.claim_token end,
-    claim_holder = case when o.result in ('unknown', 'later') then p.claim_holder end,
-    claim_until = case when o.result in ('unknown', 'later') then now() + o.after_ms * interval '1 millisecond' end,
-    not_before = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' end,
+    state = v.becomes,
+    release_id = case when v.result = 'published' then v.root_id end, release_url = case when v.result = 'published' then v.root_url end,
+    published_at = case when v.result = 'published' then now() end,
+    error = case when v.becomes <> 'ERROR' then null when v.result = 'error' then v.error || case when v.doubt and v.code <> 'outcome_unknown' then $17::text else '' end
+      when v.deleted then 'The post was deleted while it was being published.' else 'A part of this thread is published; the parts after it were not sent.' end,
+    error_code = case when v.becomes <> 'ERROR' then null when v.doubt then 'outcome_unknown' when v.result = 'error' then v.code when v.deleted then 'deleted' else 'retries_used_up' end,
+    outcome_unknown = v.becomes = 'ERROR' and v.doubt, maybe_sent = v.doubt,
+    phase = case when v.becomes = 'UNKNOWN' then 'committing' end,
+    call_ended = p.call_ended or v.ended, reaps = case when v.sent then 0 else p.reaps end,
+    failing_since = case when v.result = 'retry' and v.after_ms > 0 then coalesce(p.failing_since, now()) when v.result <> 'resume' then p.failing_since end,
+    claim_token = case when v.result in ('retry', 'resume') or v.becomes in ('QUEUE', 'DRAFT') then null else p.claim_token end,
+    claim_holder = case when v.becomes = 'UNKNOWN' then p.claim_holder end,
+    claim_until = case when v.becomes = 'UNKNOWN' then now() + v.after_ms * interval '1 millisecond' end,
+    not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' end,
     updated_at = now()
-  from locked o
-  where p.id = any (array[o.post]) and p.claim_token = o.token
-    and (p.state in ('PUBLISHING', 'UNKNOWN') or o.result = 'published' and p.state = 'ERROR' and p.error_code = 'outcome_unknown')
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, o.result, o.code, o.error as reason, o.pub, o.was, least(p.failing_since, p.committing_at) as stuck_since
+  from v
+  where p.id = any (array[v.post])
+    and (v.current and (p.state in ('PUBLISHING', 'UNKNOWN') or v.sent and p.state = 'ERROR' and p.maybe_sent) or not v.current and p.state in ('ERROR', 'DRAFT') and p.maybe_sent)
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, coalesce(p.nominal_due, p.due) as nominal, v.result, v.error as reason, v.pub, v.was,
+    case when p.error_code is not null then p.error_code else v.code end as code, least(p.failing_since, p.committing_at) as stuck_since
 ), free as (
   update channel_queue q set busy_post = null, done_at = now(), held_until = case when upd.stuck_since < now() - interval '2 minutes' then now() else q.held_until end,
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end
   from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id and upd.state in ('PUBLISHED', 'ERROR')
-), heirs as (
-  update post f set state = 'QUEUE', due = now() + f.delay_minutes * interval '1 minute', updated_at = now()
+), released as (
+  -- The part that waited for this one; its nominal due time is what it would be had this one been on time.
+  update post f set state = 'QUEUE', due = now() + f.delay_minutes * interval '1 minute', nominal_due = upd.nominal + f.delay_minutes * interval '1 minute', updated_at = now()
   from upd cross join lateral (select n.id from post n where n.after_post = upd.id and (n.org_id = upd.org_id) is true offset 0) next
   where upd.state = 'PUBLISHED' and f.id = any (array[next.id]) and (f.state = 'WAITING') is true and f.deleted_at is null
-), bereft as (
-  ` + bereft + ` and upd.state = 'ERROR' returning f.org_id, f.id
+), followers as (
+  ` + failFollowers + ` and upd.state = 'ERROR' returning f.org_id, f.id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
   select org_id, id, case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15,
     coalesce(nullif(code, ''), reason, (select 'part ' || x.position + 1 from publication x where x.id = upd.pub and x.post_id = any (array[upd.id])))
   from upd where upd.pub is null or upd.pub not in (select id from pub where sent_by is not null)
-  union all select org_id, id, 'failed', $15, 'predecessor_failed' from bereft
+  union all select org_id, id, 'failed', $15, 'predecessor_failed' from followers
+  union all select org_id, post_id, 'sent', $15, 'part ' || position + 1 || ', learnt after its claim had ended: ' || release_id from pub
+    where phase = 'done' and not exists (select from upd where upd.id = pub.post_id)
+  union all select org_id, post_id, 'published_twice', $15, 'also as ' || second_release_id from second
 )
-select org_id, id, state, coalesce(due, now()) from upd`
+select org_id, id, state, coalesce(due, now()), exists (select from second where second.post_id = upd.id) from upd
+union all
+select org_id, post_id, '', now(), true from second where not exists (select from upd where upd.id = second.post_id)`
 
-// Finish stores outcomes by their tokens, in one statement. What is not among the answers had lost its claim; that a part is out is stored all the same.
+// Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state, had lost its claim; that a part is published
+// is stored all the same. An error of one outcome stores none: see batch.Isolate.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
 	n := len(outcomes)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([]pgtype.UUID, n)
@@ -119,19 +156,20 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Dur
 	for i := range text {
 		text[i] = make([]*string, n)
 	}
-	after, ended := make([]int64, n), make([]bool, n)
+	after, ended, proven := make([]int64, n), make([]bool, n), make([]bool, n)
 	for i, o := range outcomes {
 		posts[i], tokens[i], pubs[i] = o.Post.UUID(), o.Token, pgtype.UUID{Bytes: o.Publication.UUID(), Valid: !o.Publication.IsZero()}
-		after[i], ended[i] = o.After.Milliseconds(), o.CallEnded
+		after[i], ended[i], proven[i] = o.After.Milliseconds(), o.CallEnded, o.Proven
 		result, ref := string(o.Result), string(o.Ref)
 		for j, v := range []string{result, o.Error, o.Code, o.ReleaseID, o.ReleaseURL, ref, o.RootID, o.RootURL} {
 			text[j][i] = nullable(v, j)
 		}
 	}
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7], lateGap.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7],
+			lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).Query(func(rows pgx.Rows) (err error) {
 			done, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finished, err error) {
-				err = row.Scan(&f.Org, &f.Post, &f.State, &f.Due)
+				err = row.Scan(&f.Org, &f.Post, &f.State, &f.Due, &f.Second)
 				return f, err
 			})
 			return err
@@ -148,14 +186,43 @@ func nullable(v string, column int) *string {
 	return &v
 }
 
-// LookBatch is how many unknown posts are taken at once.
-const LookBatch = 256
+// MaxLooks is how many unknown outcomes are found at once.
+const MaxLooks = 1000
+
+// The destinations take turns, so that one with many unknown outcomes keeps no other's from being found. Of one that is not asked now ($6) only those are found that
+// were sent longer ago than an outcome may stay unknown ($7): they end without being asked for.
+const findUnknown = `-- publishing.FindUnknown
+select id, place, stale from (
+  select p.id, '@' || q.destination as place, p.committing_at < now() - $7 * interval '1 millisecond' as stale,
+    row_number() over (partition by q.destination order by p.claim_until) as nth, p.claim_until
+  from post p join channel_queue q on q.channel_id = any (array[p.channel_id])
+  where ` + mine + ` and ` + lookable + ` and p.id <> all ($4::uuid[])) u
+where stale or place <> all ($6::text[]) order by nth, claim_until limit $5`
+
+// Found is an unknown outcome whose time to be looked up has come.
+type Found struct {
+	Post  publishing.PostID
+	Place string // destination of its calls
+	Stale bool   // it has been unknown for longer than it may
+}
+
+// FindUnknown lists unknown outcomes of the lease's shards whose time has come, those of each destination in turn. except is left out, and of the resting destinations
+// everything that has not been unknown for longer than unknownFor.
+func (s *Store) FindUnknown(ctx context.Context, l Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []Found, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(findUnknown, l.Shards, l.epochs(), l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Found])
+			return err
+		})
+	})
+	return out, err
+}
 
 const look = `-- publishing.Look
 with open as (
-  select p.id from post p where ` + mine + ` and p.state = 'UNKNOWN' and p.claim_until <= now() order by p.claim_until limit $5 for no key update of p skip locked
+  ` + these + lookable + locked + `
 )
-update post p set looks = p.looks + 1, claim_until = now() + $4 * interval '1 millisecond', updated_at = now()
+update post p set looks = p.looks + 1, claim_until = now() + $2 * interval '1 millisecond', updated_at = now()
 from open where p.id = any (array[open.id])
 returning p.id, not exists (select 1 from node n where n.id = p.claim_holder), now()`
 
@@ -166,10 +233,10 @@ type Unknown struct {
 	Now        time.Time
 }
 
-// Look takes the unknown posts whose time has come; nobody else looks at them for as long as hold.
-func (s *Store) Look(ctx context.Context, l Lease, hold time.Duration) (out []Unknown, err error) {
+// Look takes those of the unknown posts whose time has come; no other process looks at them for as long as hold.
+func (s *Store) Look(ctx context.Context, posts []publishing.PostID, hold time.Duration) (out []Unknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(look, l.Shards, l.epochs(), l.Holder, hold.Milliseconds(), LookBatch).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(look, uuids(posts), hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
 				err = row.Scan(&u.Post, &u.HolderGone, &u.Now)
 				return u, err

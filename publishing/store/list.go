@@ -15,7 +15,7 @@ import (
 )
 
 const rootColumns = `p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, p.publish_date, p.after_post, p.delay_minutes, p.revision, p.settings, p.creation_method,
-  p.release_id, p.release_url, p.error, p.error_code, p.outcome_unknown, p.series_id, coalesce(p.occurrence, 0), coalesce(p.interval_days, 0), p.created_at, p.updated_at`
+  p.release_id, p.release_url, p.error, p.error_code, p.maybe_sent, p.series_id, coalesce(p.occurrence, 0), coalesce(p.interval_days, 0), p.created_at, p.updated_at`
 
 func scanPost(row pgx.CollectableRow) (p publishing.Post, err error) {
 	var delay int

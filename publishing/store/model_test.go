@@ -74,6 +74,8 @@ type modelPost struct {
 	dueLook bool              // of an unknown one
 	backing bool              // it waits for the end of its back-off
 	deleted bool              // people see it no more
+	maybe   bool              // it may have been sent, and nothing has proved the opposite
+	reaps   int               // claims in a row that ended with their worker
 	out     *modelPublication // of the current round; nil before its first claim
 }
 
@@ -81,7 +83,8 @@ type modelPost struct {
 type modelPublication struct {
 	id    publishing.PublicationID
 	phase string
-	open  bool // a call may have had its effect, and nobody has told
+	maybe bool
+	open  bool // a call may have had its effect, and nothing is known of it
 }
 
 // modelClaim is one claim ever made, by somebody who may still speak.
@@ -95,7 +98,7 @@ type modelClaim struct {
 
 func newModel(rt *rapid.T, r *rig) *model {
 	m := &model{rig: r, gone: map[uuid.UUID]bool{}}
-	r.clock(`update post set state = 'ERROR', error = 'over' where state in ('PUBLISHING', 'UNKNOWN')`) // what the sequence before left open
+	r.clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`) // what the sequence before left open
 	for range rapid.IntRange(1, 3).Draw(rt, "channels") {
 		m.channels = append(m.channels, &modelChannel{id: r.channel()})
 	}
@@ -191,7 +194,7 @@ func (m *model) mark(rt *rapid.T) {
 	if !got {
 		return
 	}
-	if c.out.open {
+	if c.out.open && !c.out.maybe { // what is known to be unknown is sent again only under the same key
 		rt.Fatalf("a second call begins while nobody knows what the first did; the post is %s", m.about(p.id))
 	}
 	c.marked, c.out.open, c.out.phase, p.phase, p.expired = true, true, "committing", "committing", false
@@ -222,10 +225,11 @@ func (m *model) hold(rt *rapid.T, column string, field func(*modelChannel) *bool
 }
 
 // movable is when a person may take a post elsewhere.
-func (p *modelPost) movable(republish bool) bool {
+func (p *modelPost) movable(to publishing.State, republish bool) bool {
 	claimed := p.state == publishing.StatePublishing || p.state == publishing.StateUnknown
-	out := p.code == publishing.CodeOutcomeUnknown || p.out != nil && (p.out.phase == "done" || p.out.phase == "committing")
-	return !claimed && (republish || !out)
+	published := p.state == publishing.StatePublished || p.out != nil && p.out.phase == "done"
+	unknown := p.maybe || p.out != nil && p.out.phase == "committing"
+	return !claimed && (republish || !published && (!unknown || to == publishing.StateDraft))
 }
 
 func (m *model) move(rt *rapid.T) {
@@ -239,20 +243,23 @@ func (m *model) move(rt *rapid.T) {
 		if found = len(old) == 1; err != nil || !found {
 			return err
 		}
-		if refused = publishing.Move(old[0].State, old[0].OutcomeUnknown, old[0].Published, republish); refused != nil {
+		if refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish); refused != nil {
 			return nil
 		}
-		due, err = tx.Move(m.rig.Context(), old, to, "test")
+		due, err = tx.Move(m.rig.Context(), old, to, to == publishing.StateDraft && !republish, "test")
 		return err
 	}))
-	if found == p.deleted || found && (refused == nil) != p.movable(republish) || refused != nil && fault.KindOf(refused) != fault.Conflict {
+	if found == p.deleted || found && (refused == nil) != p.movable(to, republish) || refused != nil && fault.KindOf(refused) != fault.Conflict {
 		rt.Fatalf("the move to %s is answered with found %v, %v; the post is %s", to, found, refused, m.about(p.id))
 	}
 	if !found || refused != nil {
 		return
 	}
 	p.free()
-	p.state, p.due, p.phase, p.code, p.token, p.out, p.backing, p.expired = to, *due, "", "", uuid.Nil, nil, false, false
+	p.state, p.due, p.phase, p.code, p.token, p.backing, p.expired, p.reaps = to, *due, "", "", uuid.Nil, false, false, 0
+	if p.maybe = p.maybe && to == publishing.StateDraft && !republish; !p.maybe {
+		p.out = nil // a new round
+	}
 }
 
 func (m *model) delete(rt *rapid.T) {

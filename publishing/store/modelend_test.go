@@ -27,6 +27,9 @@ func (m *model) finish(rt *rapid.T) {
 	if o.Result == publishingstore.ResultPublished {
 		o.ReleaseID, o.RootID = "release", "release"
 	}
+	if o.Result == publishingstore.ResultError || o.Result == publishingstore.ResultRetry {
+		o.Proven = rapid.Bool().Draw(rt, "proven")
+	}
 	if rapid.Bool().Draw(rt, "later") {
 		o.After = time.Hour
 	}
@@ -41,15 +44,17 @@ func (m *model) finish(rt *rapid.T) {
 func (c *modelClaim) finished(o publishingstore.Outcome) bool {
 	p := c.post
 	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
-	late := o.Result == publishingstore.ResultPublished && p.state == publishing.StateError && p.code == publishing.CodeOutcomeUnknown && p.token == c.Token
-	c.out.told(o, current)
+	late := o.Result == publishingstore.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft) && p.out == c.out
+	unknown := o.Result == publishingstore.ResultUnknown || o.Result == publishingstore.ResultLater || o.Code == publishing.CodeOutcomeUnknown
+	doubt := o.Result != publishingstore.ResultPublished && (unknown || p.maybe && !o.Proven)
+	c.out.told(o, current, unknown, doubt)
 	if !current && !late {
 		return false
 	}
-	p.phase, p.code, p.expired = "", "", false
+	p.phase, p.code, p.expired, p.maybe = "", "", false, doubt
 	switch o.Result {
 	case publishingstore.ResultPublished:
-		p.state = publishing.StatePublished
+		p.state, p.reaps = publishing.StatePublished, 0
 	case publishingstore.ResultUnknown, publishingstore.ResultLater:
 		p.state, p.phase, p.dueLook = publishing.StateUnknown, "committing", o.After == 0
 	case publishingstore.ResultRetry:
@@ -60,21 +65,27 @@ func (c *modelClaim) finished(o publishingstore.Outcome) bool {
 	default:
 		p.state, p.code = publishing.StateError, o.Code
 	}
+	if p.state == publishing.StateError && p.maybe {
+		p.code = publishing.CodeOutcomeUnknown
+	}
 	if p.state == publishing.StatePublished || p.state == publishing.StateError {
 		p.free()
 	}
 	return true
 }
 
-// told is what an outcome says of the publication: that it is out counts whoever tells it, everything else only from the current claim.
-func (x *modelPublication) told(o publishingstore.Outcome, current bool) {
+// told is what an outcome means for its publication: a success counts from every process, everything else only from the current claim.
+func (x *modelPublication) told(o publishingstore.Outcome, current, unknown, doubt bool) {
+	if x.phase == "done" || !current && o.Result != publishingstore.ResultPublished {
+		return
+	}
+	x.maybe = o.Result != publishingstore.ResultPublished && (unknown || x.maybe && !o.Proven)
 	switch {
-	case x.phase == "done":
 	case o.Result == publishingstore.ResultPublished:
 		x.phase, x.open = "done", false
-	case current && o.Result == publishingstore.ResultRetry:
-		x.phase, x.open = "preparing", false
-	case current && o.Result == publishingstore.ResultError && o.Code != publishing.CodeOutcomeUnknown:
+	case o.Result == publishingstore.ResultRetry:
+		x.phase, x.open = "preparing", x.maybe
+	case o.Result == publishingstore.ResultError && !doubt:
 		x.phase, x.open = "failed", false
 	}
 }
@@ -94,18 +105,24 @@ func (m *model) reap(rt *rapid.T) {
 			continue
 		}
 		want++
-		switch {
-		case p.phase == "committing":
-			p.state, p.dueLook = publishing.StateUnknown, true
-		case p.deleted:
-			p.state, p.code, p.phase, p.token = publishing.StateError, "deleted", "", uuid.Nil
+		p.reaps++
+		if p.phase == "committing" {
+			p.state, p.dueLook, p.maybe, p.out.maybe = publishing.StateUnknown, true, true, true
+			continue
+		}
+		p.state, p.phase, p.token, p.backing = publishing.StateQueue, "", uuid.Nil, p.reaps > 1
+		if p.deleted || p.reaps >= publishingstore.MaxReaps {
+			p.state, p.code, p.backing = publishing.StateError, publishing.CodeTooLong, false
 			p.free()
-		default:
-			p.state, p.phase, p.token = publishing.StateQueue, "", uuid.Nil
+		}
+		if p.deleted {
+			p.code = "deleted"
+		}
+		if p.state == publishing.StateError && p.maybe {
+			p.code = publishing.CodeOutcomeUnknown
 		}
 	}
-	got, err := m.rig.store.Reap(m.rig.Context(), m.rig.lease, "test")
-	m.rig.ok(err)
+	got := m.rig.reap(m.rig.lease)
 	if got != want {
 		rt.Errorf("%d claims were ended, not %d", got, want)
 	}
@@ -129,8 +146,7 @@ func (m *model) look(rt *rapid.T) {
 			want[p.id], p.dueLook = m.gone[c.holder], false
 		}
 	}
-	open, err := m.rig.store.Look(m.rig.Context(), m.rig.lease, time.Hour)
-	m.rig.ok(err)
+	open := m.rig.look(m.rig.lease, time.Hour)
 	for _, u := range open {
 		if gone, due := want[u.Post]; !due || u.HolderGone != gone {
 			rt.Errorf("looked at %s with its holder gone %v", m.about(u.Post), u.HolderGone)
@@ -167,12 +183,13 @@ type modelRow struct {
 	Due         int64 // Unix microseconds
 	Token       uuid.UUID
 	Deleted     bool
+	Maybe       bool
 	Holds       bool   // its channel
 	Publication string // the phase of the round that it is in
 }
 
 const modelRows = `select p.id, p.state, case when p.state in ('PUBLISHING', 'UNKNOWN') then p.phase else '' end, coalesce(p.error_code, ''), (extract(epoch from p.due) * 1000000)::bigint,
-  coalesce(p.claim_token, '00000000-0000-0000-0000-000000000000'), p.deleted_at is not null, q.busy_post is not distinct from p.id, coalesce(x.phase, '')
+  coalesce(p.claim_token, '00000000-0000-0000-0000-000000000000'), p.deleted_at is not null, p.maybe_sent, q.busy_post is not distinct from p.id, coalesce(x.phase, '')
 from post p join channel_queue q on q.channel_id = p.channel_id left join publication x on x.post_id = p.id and x.number = p.republish where p.org_id = $1`
 
 // agree compares every post with the model.
@@ -186,7 +203,7 @@ func (m *model) agree(rt *rapid.T) {
 		}
 		var id publishing.PostID
 		var r modelRow
-		_, err = pgx.ForEachRow(all, []any{&id, &r.State, &r.Phase, &r.Code, &r.Due, &r.Token, &r.Deleted, &r.Holds, &r.Publication}, func() error { rows[id] = r; return nil })
+		_, err = pgx.ForEachRow(all, []any{&id, &r.State, &r.Phase, &r.Code, &r.Due, &r.Token, &r.Deleted, &r.Maybe, &r.Holds, &r.Publication}, func() error { rows[id] = r; return nil })
 		return err
 	}))
 	if len(rows) != len(m.posts) {
@@ -200,7 +217,7 @@ func (m *model) agree(rt *rapid.T) {
 }
 
 func (p *modelPost) row() modelRow {
-	r := modelRow{State: p.state, Phase: p.phase, Code: p.code, Due: p.due.UnixMicro(), Token: p.token, Deleted: p.deleted, Holds: p.channel.busy == p}
+	r := modelRow{State: p.state, Phase: p.phase, Code: p.code, Due: p.due.UnixMicro(), Token: p.token, Deleted: p.deleted, Maybe: p.maybe, Holds: p.channel.busy == p}
 	if p.out != nil {
 		r.Publication = p.out.phase
 	}

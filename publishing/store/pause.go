@@ -25,10 +25,11 @@ const (
 	pauseReaches = `u.subject in (c.org_id, c.customer_id, c.id)`
 )
 
-// A claim whose call has not begun is taken back: without its token nobody makes the call.
+// A claim whose call has not begun is taken back: without its token the call is not made.
 const pauseRevoke = `-- publishing.PauseRevoke
 with held as (
   select p.id from post p where p.channel_id in (` + reached + `) and p.state = 'PUBLISHING' and p.phase = 'preparing' and p.deleted_at is null
+    and exists (select from channel_queue q where q.channel_id = p.channel_id and q.paused)
   order by p.id for no key update of p
 ), back as (
   update post p set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, updated_at = now() from held where p.id = held.id
@@ -51,14 +52,15 @@ with late as (
   where p.channel_id in (` + reached + `) and q.paused and not exists (` + pausesOf + `p.channel_id where ` + pauseReaches + `) and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now() - $3 * interval '1 millisecond'
   order by p.id for no key update of p
 ), upd as (
-  update post p set state = 'ERROR', error = 'Publishing was paused at the time of the post, and for too long after it, so it was not sent.', error_code = 'missed', updated_at = now()
-  from late where p.id = late.id returning p.org_id, p.id, p.group_id
+  update post p set state = 'ERROR', error = 'Publishing was paused at the time of the post, and for too long after it.' || ` + maybeSentWords + `,
+    error_code = ` + maybeSentCode + `'missed' end, outcome_unknown = p.maybe_sent, updated_at = now()
+  from late where p.id = late.id returning p.org_id, p.id, p.group_id, p.error_code
 ), free as (
   update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
 ), heirs as (
-  ` + bereft + ` returning f.org_id, f.id
+  ` + failFollowers + ` returning f.org_id, f.id
 )
-insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), 'missed' from upd
+insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), error_code from upd
 union all select org_id, id, 'failed', $4, nullif($5, ''), 'predecessor_failed' from heirs`
 
 const heldCount = `-- publishing.HeldCount
@@ -73,30 +75,40 @@ where p.channel_id in (` + reached + `) and p.state = 'QUEUE' and p.deleted_at i
 const subjectKnown = `-- publishing.SubjectKnown
 select $1 = 'organization' or exists (select 1 from customer where $1 = 'customer' and id = $2) or exists (select 1 from channel where $1 = 'channel' and id = $2 and deleted_at is null)`
 
-// Pause sets or clears one pause and makes the scheduler's flags follow; false means that there is no such thing to pause. When it returns, nothing that it reaches begins a call any more.
-// On clearing, what was due for longer than hold is given up.
-func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration) (out publishing.PauseResult, known bool, err error) {
+// Pause sets or clears one pause and makes the scheduler's flags follow; false means that there is no such thing to pause. On clearing, what was due for longer
+// than hold is given up. When a pause that was set is committed, no claim takes what it reaches; a claim from before it is taken back by Revoke.
+func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration) (missed int, known bool, err error) {
 	if err := t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known); err != nil || !known {
-		return out, known, err
+		return 0, known, err
 	}
 	b := &pgx.Batch{}
 	if paused {
 		b.Queue(pauseSet, t.org, subject, scope, by)
-		b.Queue(pauseRevoke, scope, subject, by, t.node)
-		b.Queue(pauseApply, scope, subject)
-		b.Queue(pauseRevoke, scope, subject, by, t.node) // what was claimed between the two
 	} else {
 		b.Queue(pauseClear, subject)
 		b.Queue(heldExpire, scope, subject, hold.Milliseconds(), by, t.node).Exec(func(tag pgconn.CommandTag) error {
-			out.Missed = int(tag.RowsAffected())
+			missed = int(tag.RowsAffected())
 			return nil
 		})
-		b.Queue(pauseApply, scope, subject)
 	}
+	b.Queue(pauseApply, scope, subject)
+	t.freed = t.freed || !paused
+	return missed, true, t.tx.SendBatch(ctx, b).Close()
+}
+
+// Revoke takes back the claims that a pause reaches whose call has not begun, unless the pause is gone. It needs a transaction of its own after Pause: that one has
+// locked rows of channel_queue, and everybody locks posts first. When it returns, nothing that the pause reaches begins a call any more.
+func (t *Tx) Revoke(ctx context.Context, scope publishing.PauseScope, subject any, by string) error {
+	_, err := t.tx.Exec(ctx, pauseRevoke, scope, subject, by, t.node)
+	return err
+}
+
+// Held tells what a pause keeps back, or would.
+func (t *Tx) Held(ctx context.Context, scope publishing.PauseScope, subject any) (out publishing.PauseResult, err error) {
+	b := &pgx.Batch{}
 	b.Queue(heldCount, scope, subject).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Held, &out.InFlight) })
 	b.Queue(heldPosts, scope, subject, publishing.MaxHeldShown).Query(func(rows pgx.Rows) error { return scanHeld(rows, &out) })
-	out.Paused, t.freed = paused, t.freed || !paused
-	return out, true, t.tx.SendBatch(ctx, b).Close()
+	return out, t.tx.SendBatch(ctx, b).Close()
 }
 
 func scanHeld(rows pgx.Rows, out *publishing.PauseResult) error {

@@ -19,14 +19,23 @@ import (
 func (r *rig) pause(scope publishing.PauseScope, subject any, paused bool, hold time.Duration) publishing.PauseResult {
 	r.Helper()
 	var out publishing.PauseResult
+	missed := 0
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		result, known, err := tx.Pause(r.Context(), scope, subject, paused, "test", hold)
+		n, known, err := tx.Pause(r.Context(), scope, subject, paused, "test", hold)
 		if err == nil && !known {
 			r.Fatal("there is nothing to pause")
 		}
-		out = result
+		missed = n
 		return err
 	}))
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) {
+		if paused {
+			r.ok(tx.Revoke(r.Context(), scope, subject, "test"))
+		}
+		out, err = tx.Held(r.Context(), scope, subject)
+		return err
+	}))
+	out.Missed, out.Paused = missed, paused
 	return out
 }
 
@@ -237,8 +246,7 @@ func TestNoStateLastsForEver(t *testing.T) {
 	i := slices.Index(r.lease.Shards, int16(tenancy.Shard(r.org)))
 	lease := publishingstore.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1], Epochs: r.lease.Epochs[i : i+1]} // as with many processes
 	age := func() int {
-		n, err := r.store.Age(t.Context(), lease, 6*time.Hour, time.Hour, "test")
-		r.ok(err)
+		n := r.age(lease)
 		return n
 	}
 	// Every step renews the claim, for hours.

@@ -58,7 +58,10 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	statements := map[pg.Role][]string{
-		pg.Clock: {claim, headCount, sweep, expire, reap, outlive, orphan, finish, look, handleSave, commitMark, partDone, commitUnmark}, pg.Sender: {workPosts, workPublications, workMedia},
+		pg.Clock: {
+			claim, giveBack, holdRepair, channelSetAside, headCount, sweep, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
+			finish, findUnknown, look, setAside, handleSave, commitMark, partDone, commitUnmark,
+		}, pg.Sender: {workPosts, workPublications, workMedia},
 	}
 	for _, state := range []string{"new", "known to be empty"} {
 		if state != "new" {

@@ -112,7 +112,7 @@ select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.i
 
 // A statement of its own, since what the lock waited for may have sent a part: only a later snapshot sees it. A call that began and was never answered counts as unknown.
 const groupStanding = `-- publishing.GroupStanding
-select p.id, p.channel_id, p.state, p.outcome_unknown or coalesce(x.begun, false), coalesce(x.out, false), p.after_post, p.publish_date, p.series_id, coalesce(p.occurrence, 0)
+select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false), coalesce(x.out, false), p.after_post, p.publish_date, p.series_id, coalesce(p.occurrence, 0)
 from post p left join lateral (
   select bool_or(x.phase = 'done') as out, bool_or(x.phase = 'committing') as begun from publication x where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
 where p.group_id = $1 and p.deleted_at is null order by p.id`
@@ -183,19 +183,22 @@ func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID)
 	return out
 }
 
-// Every move by hand begins a new round: publications of earlier rounds stay as they ended.
+// Every move by hand begins a new round: publications of earlier rounds stay as they ended. Only a post that is un-scheduled though it may have been sent ($3)
+// keeps its round, and with it that it may have been sent.
 const postMove = `-- publishing.PostMove
 update post set
   state = case when $2 = 'DRAFT' then 'DRAFT' when after_post is null then 'QUEUE' else 'WAITING' end,
   due = case when after_post is not null then null when $2 = 'DRAFT' then publish_date else greatest(publish_date, now()) end,
-  republish = republish + 1, attempt = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
+  republish = case when $3 and maybe_sent then republish else republish + 1 end, maybe_sent = $3 and maybe_sent,
+  nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_round = null, claim_holder = null, claim_until = null,
   committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()
 where id = any($1) returning due`
 
 // Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due.
-func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, by string) (*time.Time, error) {
-	rows, err := t.tx.Query(ctx, postMove, uuids(idsOf(posts, every)), to)
+// With keepUnknown, posts that may have been sent stay marked as such; else the caller has accepted that they may be published twice.
+func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, keepUnknown bool, by string) (*time.Time, error) {
+	rows, err := t.tx.Query(ctx, postMove, uuids(idsOf(posts, every)), to, keepUnknown)
 	if err != nil {
 		return nil, err
 	}
@@ -228,7 +231,7 @@ func earliest(times []*time.Time) (first *time.Time) {
 
 const postRewrite = `-- publishing.PostRewrite
 update post set state = $2, due = case when $2 = 'DRAFT' then coalesce($3::timestamptz, now()) else greatest($3::timestamptz, now()) end, publish_date = coalesce($4, now()), settings = $5, creation_method = $6, revision = revision + 1,
-  republish = republish + 1, attempt = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_epoch = null, claim_holder = null, claim_until = null,
+  republish = republish + 1, maybe_sent = false, nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_round = null, claim_holder = null, claim_until = null,
   committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()
 where id = $1`

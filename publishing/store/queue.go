@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"maps"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,14 +21,33 @@ type Lease struct {
 	Epochs []int64
 }
 
-// Want is how many posts an organization may have claimed now.
+// Want is how many posts an organization may have claimed now. Its channels are looked at in the order of their ids, those after After.
 type Want struct {
 	Org     tenancy.OrgID
 	Permits int
+	After   publishing.ChannelID // zero: from the first channel on
 }
 
-// Limits is what all channels of a platform share: how many posts of each may be claimed now. A platform that is not in it has no limit.
-type Limits map[string]int
+// Limits is what all channels of a platform, or of a destination, share.
+type Limits struct {
+	Platforms map[string]int // how many posts of each may be claimed now; a platform that is not in it has no limit
+	Busy      map[string]int // how many permits the posts of each destination hold now
+	Free      int            // permits that nobody holds; a destination gets one only while it holds fewer than are free
+}
+
+// AllFree are the limits of a process that has no other posts under way.
+func AllFree() Limits { return Limits{Free: math.MaxInt32} }
+
+// ClaimRules is what every claim of a process has in common.
+type ClaimRules struct {
+	Hold    time.Duration // how long the claim lasts unless it is renewed
+	MaxLate time.Duration // a post that is later than this is not claimed
+	Window  int           // how many channels of one organization one claim looks at
+	Node    string        // name of the process in timelines
+}
+
+// ClaimWindow is the usual ClaimRules.Window: it bounds what one organization with thousands of channels costs a claim.
+const ClaimWindow = 256
 
 // Claimed is a post that this process alone may send now, by its token.
 type Claimed struct {
@@ -34,6 +55,7 @@ type Claimed struct {
 	Post      publishing.PostID
 	Channel   publishing.ChannelID
 	Connector string
+	Place     string // destination of its calls, as Limits.Busy counts it
 	Token     uuid.UUID
 	Attempt   int
 	Due       time.Time
@@ -41,13 +63,15 @@ type Claimed struct {
 	Began     time.Duration // of the claim, by the clock of outbound's limits
 }
 
-// The head of a channel: the post that holds it, or else the first of its queue. A busy channel's queue is not looked through.
+// The head of a channel: the post that holds it, else the first of its queue that is not too late ($8 milliseconds) to be published.
+// A busy channel's queue is not looked through.
 const headOf = `cross join lateral (
   (select p.id, p.due, p.not_before, p.revision from post p
-   where q.busy_post is null and p.channel_id = q.channel_id and p.state = 'QUEUE' and p.deleted_at is null
+   where s.busy_post is null and p.channel_id = s.channel_id and p.state = 'QUEUE' and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond'
    order by p.due, p.seq limit 1)
   union all
-  select p.id, p.due, p.not_before, p.revision from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h`
+  select p.id, p.due, p.not_before, p.revision from post p
+  where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond') h`
 
 // The gate: the shards under the epochs in which they were got ($2 holds one for each shard, by its number), of a process ($3) that is still a member.
 const held = `select s.shard from shard s
@@ -56,97 +80,205 @@ const held = `select s.shard from shard s
 // mine are the posts of those shards.
 const mine = `p.shard = any (array(` + held + `))`
 
-// The first post of every free channel of the organizations ($4), with the time from which it may be claimed. Each organization may have as many as its permits ($5).
-const heads = `
-  select w.org, w.permits, q.channel_id, q.connector, h.id as post_id, h.revision, h.due, greatest(h.due, h.not_before, q.not_before) as at
-  from unnest($4::uuid[], $5::int[]) w(org, permits) join channel_queue q on q.org_id = any (array[w.org]) ` + headOf + `
-  where q.shard = any(array(` + held + `)) and not q.parked and not q.paused`
+// The channels that this claim looks at: of each organization ($4) at most $7, in the order of their ids, those after $6.
+const span = `
+  select w.org, w.permits, q.channel_id, q.shard, q.connector, '@' || q.destination as place, q.busy_post, q.not_before, q.parked or q.paused as shut
+  from unnest($4::uuid[], $5::int[], $6::uuid[]) w(org, permits, after) cross join lateral (
+    select * from channel_queue c where c.org_id = w.org and c.channel_id > w.after order by c.channel_id limit $7) q`
 
-// Those of them ("free") that an organization may have now, the earliest first, but none of the platforms in $6.
+// The first post of every free channel of the span, with the time from which it may be claimed. Each organization may have as many as its permits ($5).
+const heads = `
+  select s.org, s.permits, s.channel_id, s.connector, s.place, h.id as post_id, h.revision, h.due, greatest(h.due, h.not_before, s.not_before) as at
+  from span s ` + headOf + `
+  where s.shard = any(array(` + held + `)) and not s.shut`
+
+// Those of them ("free") that an organization may have now, the earliest first, but none of a platform or destination that has nothing left ($9).
 const dueHeads = `
-  select org, channel_id, connector, post_id, revision, due from (
-    select *, row_number() over (partition by org order by due, channel_id) as turn from free where at <= now() and connector <> all($6::text[])) f
+  select org, channel_id, connector, place, post_id, revision, due from (
+    select *, row_number() over (partition by org order by due, channel_id) as turn
+    from free where at <= now() and connector <> all($9::text[]) and place <> all($9::text[])) f
   where turn <= permits`
 
-// The planner goes by what the tables held when a connection first said a statement, and would read the whole of one that was small then, for ever so many rows.
-// So nothing but a look-up is left to it: "x = any (array[y])" is the equality that it can use for an index and for nothing else, no order is asked of what is looked up, and
-// "(state = ...) is true" keeps it off the small indexes over states. A test goes through all plans.
+// Statements are planned once for a connection, perhaps while tables are empty. "x = any (array[y])" is the equality that the planner can use
+// for an index look-up and for nothing else, and "(state = ...) is true" keeps it off the small partial indexes. A test goes through all plans.
 
-// The claim reads heads without locks, then locks the channel's queue row and the post, testing both again on their newest versions: whoever comes second skips.
-// So it does with a post that was rewritten meanwhile: its parts and media are those that the statement saw when it began.
-// The parts of a thread get times a millisecond apart: platforms list what has the same time in any order.
-// Where a text needs no preparation, the claim is the mark as well: see Descriptor.Direct.
-// Platforms with a limit ($10) give so many heads ($11), the earliest; one with nothing left takes no organization's permits away.
+// The claim reads heads without locks, then locks the channel's queue row and the post, and tests both again on their newest versions: whichever
+// process comes second skips them. A post that was edited since the statement began is skipped too, because its parts were read before the edit.
+// Where a text needs no preparation, the claim is also the mark of the call: see Descriptor.Direct.
+//
+// Limits: of a platform in $13 at most $14 heads, the earliest. Of a destination ($15, which holds $16 permits) only as many that each of them gets its permit
+// while the destination holds fewer than are free ($17): ranked by what their destination would hold, each row knows how many permits those before it take.
+//
+// A publication's id is derived from post, part, round and due time, and its created_at is the due time: the same send has the same identity after
+// a restore that lost the claim. Parts of a thread are a millisecond apart, because platforms list posts of the same time in any order.
 const claim = `-- publishing.Claim
-with free as materialized (` + heads + `
+with span as materialized (` + span + `
+), free as materialized (` + heads + `
 ), head as (` + dueHeads + `
+), limited as (
+  select h.*, coalesce(b.busy, 0) + row_number() over (partition by h.place order by h.due, h.channel_id) as would_hold from (
+    select d.*, row_number() over (partition by connector order by due, channel_id) as nth from head d) h
+  left join unnest($13::text[], $14::int[]) l(connector, most) using (connector) left join unnest($15::text[], $16::int[]) b(place, busy) using (place)
+  where l.most is null or h.nth <= l.most
 ), allowed as (
-  select h.channel_id, h.post_id, h.revision from (select *, row_number() over (partition by connector order by due, channel_id) as nth from head) h
-  left join unnest($10::text[], $11::int[]) l(connector, most) using (connector) where l.most is null or h.nth <= l.most
+  select channel_id, post_id, revision from (select *, row_number() over (order by would_hold, due, channel_id) as rank from limited) r
+  where would_hold - 1 < $17::bigint - (rank - 1)
 ), queue as (
-  select h.post_id, h.revision, q.connector, q.direct from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
+  select h.post_id, h.revision, q.connector, '@' || q.destination as place, q.direct from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
   order by h.channel_id for no key update of q skip locked
 ), locked as (
-  select p.id, q.connector, q.direct and p.attempt = 0 and not exists (
+  select p.id, q.connector, q.place, q.direct and p.attempt = 0 and not exists (
     select from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true and exists (select from attachment t where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) offset 0) as direct
   from queue q join post p on p.id = any (array[q.post_id])
   where (p.state = 'QUEUE') is true and (p.revision = q.revision) is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
   order by q.post_id for no key update of p skip locked
 ), taken as (
   update post p set state = 'PUBLISHING', phase = case when locked.direct then 'committing' else 'preparing' end, attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
-    claim_epoch = $7, claim_until = now() + $8 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = case when locked.direct then now() end, not_before = null, updated_at = now()
+    claim_round = $10, claim_until = now() + $11 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = case when locked.direct then now() end, not_before = null, updated_at = now()
   from locked where p.id = any (array[locked.id])
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, p.republish, p.revision, locked.connector, locked.direct
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, coalesce(p.nominal_due, p.due) as nominal, p.republish, p.revision, locked.connector, locked.place, locked.direct
 ), hold as (
   update channel_queue q set busy_post = t.id, not_before = null,
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
   from taken t where q.channel_id = any (array[t.channel_id])
 ), written as (
-  insert into publication (org_id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by, phase, marked_at, marked_by)
-  select a.org_id, a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', now()) + a.position * interval '1 millisecond', a.revision,
-    now(), case when a.attempt = 1 then $9 end, case when a.marked then 'committing' else 'preparing' end, case when a.marked then now() end, case when a.marked then $9 end
-  from (select t.org_id, t.group_id, t.republish, t.revision, t.attempt, a.id, a.post_id, a.position, t.direct and row_number() over (partition by t.id order by a.position) = 1 as marked
+  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by, phase, marked_at, marked_by)
+  select a.org_id, substr(encode(sha256(convert_to(concat_ws(' ', a.post_id, a.id, a.republish, (extract(epoch from a.nominal) * 1000)::bigint), 'UTF8')), 'hex'), 1, 32)::uuid,
+    a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', a.nominal) + a.position * interval '1 millisecond', a.revision,
+    now(), case when a.attempt = 1 then $12 end, case when a.marked then 'committing' else 'preparing' end, case when a.marked then now() end, case when a.marked then $12 end
+  from (select t.org_id, t.group_id, t.republish, t.revision, t.attempt, t.nominal, a.id, a.post_id, a.position, t.direct and row_number() over (partition by t.id order by a.position) = 1 as marked
     from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
   on conflict on constraint publication_once do nothing
 ), told as (
-  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $9 from taken where attempt > 1
+  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $12 from taken where attempt > 1
 )
-select org_id, id, channel_id, connector, claim_token, attempt, due, direct, null::timestamptz, null::text[] from taken
+select org_id, id, channel_id, connector, place, claim_token, attempt, due, direct, null::timestamptz, null::text[] from taken
 union all
-select org, null, null, null, null, null, now(), null, min(at) filter (where connector <> all($6) or at > now()),
-  array(select distinct c from unnest(array_agg(connector) filter (where connector = any($6) and at <= now())) c)
-from free where post_id not in (select id from taken) group by org`
+select s.org, null, case when s.channels = $7 then s.last end, null, null, null, null, now(), null, f.at, f.held
+from (select org, count(*) as channels, (array_agg(channel_id order by channel_id desc))[1] as last from span group by org) s
+left join (
+  select org, min(at) filter (where connector <> all($9) and place <> all($9) or at > now()) as at,
+    array(select distinct c from unnest(array_agg(case when connector = any($9) then connector else place end) filter (where (connector = any($9) or place = any($9)) and at <= now())) c) as held
+  from free where post_id not in (select id from taken) group by org) f using (org)
+where f.org is not null or s.channels = $7`
 
 // Round is what a claim brought.
 type Round struct {
 	Claimed []Claimed
-	Next    map[tenancy.OrgID]time.Time // when the next free channel of an organization has something due; absent = nothing
-	Held    map[tenancy.OrgID][]string  // platforms with nothing left of their limit that have something of it due; they are not in Next
-	Now     time.Time                   // of the database
+	Next    map[tenancy.OrgID]time.Time            // when the next free channel that was looked at has something due; absent = nothing
+	More    map[tenancy.OrgID]publishing.ChannelID // the last channel that was looked at, of organizations that may have more
+	Held    map[tenancy.OrgID][]string             // platforms and destinations with nothing left that have something of it due; they are not in Next
+	Now     time.Time                              // of the database
 }
 
-// Claim takes due posts, at most one a channel, and tells when each organization has more. A stale lease takes nothing.
-func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits, hold time.Duration, node string) (r Round, err error) {
-	orgs, permits := columns(wants)
-	names, most, spent := limits.columns()
+// NewRound makes an empty one.
+func NewRound() Round {
+	return Round{Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]publishing.ChannelID{}, Held: map[tenancy.OrgID][]string{}}
+}
+
+// Add puts what another claim of the same process brought to this one.
+func (r *Round) Add(other Round) {
+	r.Claimed = append(r.Claimed, other.Claimed...)
+	for org, at := range other.Next {
+		if first, ok := r.Next[org]; !ok || at.Before(first) {
+			r.Next[org] = at
+		}
+	}
+	maps.Copy(r.More, other.More)
+	for org, places := range other.Held {
+		r.Held[org] = append(r.Held[org], places...)
+	}
+	if other.Now.After(r.Now) {
+		r.Now = other.Now
+	}
+}
+
+// Claim takes due posts, at most one a channel, and returns when each organization has more. A stale lease takes nothing.
+// number identifies this statement among those of the process: see GiveBack.
+func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits, number int64, rules ClaimRules) (r Round, err error) {
+	orgs, permits, after := columns(wants)
+	names, most, spent := limits.platforms()
+	places, busy, full := limits.places()
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		r = Round{Next: map[tenancy.OrgID]time.Time{}, Held: map[tenancy.OrgID][]string{}}
-		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, spent, l.maxEpoch(), hold.Milliseconds(), node, names, most).Query(r.collect)
+		r = NewRound()
+		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, full...),
+			number, rules.Hold.Milliseconds(), rules.Node, names, most, places, busy, int64(limits.Free)).Query(r.collect)
 	})
 	return r, err
 }
 
+// A claim whose answer was lost may have been stored all the same. Nobody knows its tokens, so nothing of it was sent.
+const giveBack = `-- publishing.GiveBack
+with lost as (
+  select p.id from post p where p.shard = any ($1::smallint[]) and p.state = 'PUBLISHING' and p.claim_holder = $2 and p.claim_round = any ($3::bigint[])
+  for no key update of p skip locked
+), back as (
+  update post p set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = greatest(p.attempt - 1, 0),
+    committing_at = null, updated_at = now()
+  from lost where p.id = any (array[lost.id]) returning p.org_id, p.id
+), unmarked as (
+  update publication x set phase = 'preparing' from back where x.post_id = any (array[back.id]) and x.phase = 'committing'
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'returned', $4, 'the answer to its claim was lost' from back
+)
+select distinct org_id from back`
+
+// GiveBack returns to the queue what claims of this process took whose answer it never got, by the numbers of those claims. It returns whose posts they are.
+func (s *Store) GiveBack(ctx context.Context, l Lease, numbers []int64, node string) (orgs []tenancy.OrgID, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(giveBack, l.Shards, l.Holder, numbers, node).Query(func(rows pgx.Rows) (err error) {
+			orgs, err = pgx.CollectRows(rows, pgx.RowTo[tenancy.OrgID])
+			return err
+		})
+	})
+	return orgs, err
+}
+
+// The channel's hold is what its posts say: the one that is on its way, if there is one.
+const holdRepair = `-- publishing.HoldRepair
+update channel_queue q set busy_post = h.id
+from (select c.channel_id, (select p.id from post p where p.channel_id = any (array[c.channel_id]) and p.state in ('PUBLISHING', 'UNKNOWN')) as id
+  from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) h
+where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
+
+const channelSetAside = `-- publishing.ChannelSetAside
+with aside as (
+  update channel_queue q set not_before = now() + $3 * interval '1 millisecond'
+  from (select c.channel_id from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) n
+  where q.channel_id = any (array[n.channel_id]) returning q.org_id, q.channel_id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason)
+  select a.org_id, h.id, 'set_aside', $4, $5 from aside a cross join lateral (
+    select p.id from post p where p.channel_id = a.channel_id and p.state = 'QUEUE' and p.deleted_at is null order by p.due, p.seq limit 1) h
+)
+select channel_id from aside`
+
+// RepairHold makes the hold of an organization's first channel after one follow from its posts; true means that it did not.
+func (s *Store) RepairHold(ctx context.Context, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
+	return s.clockRow(ctx, holdRepair, org, after.UUID())
+}
+
+// SetAsideChannel keeps an organization's first channel after one from being claimed for a while, and writes the reason into the timeline of its first post.
+// It returns the channel.
+func (s *Store) SetAsideChannel(ctx context.Context, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason, node string) (c publishing.ChannelID, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(channelSetAside, org, after.UUID(), pause.Milliseconds(), node, reason).QueryRow(func(row pgx.Row) error { return row.Scan(&c) })
+	})
+	return c, err
+}
+
 const headCount = `-- publishing.HeadCount
-with free as materialized (` + heads + `)
-select connector, count(*) from (` + dueHeads + `) h where connector = any($7) group by connector`
+with span as materialized (` + span + `
+), free as materialized (` + heads + `)
+select connector, count(*) from (` + dueHeads + `) h where connector = any($10) group by connector`
 
 // Heads counts what a claim would take of some platforms if they had no limit.
-func (s *Store) Heads(ctx context.Context, l Lease, wants []Want, platforms []string) (n map[string]int, err error) {
-	orgs, permits := columns(wants)
+func (s *Store) Heads(ctx context.Context, l Lease, wants []Want, platforms []string, rules ClaimRules) (n map[string]int, err error) {
+	orgs, permits, after := columns(wants)
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		n = map[string]int{}
-		b.Queue(headCount, l.Shards, l.epochs(), l.Holder, orgs, permits, []string{}, platforms).Query(func(rows pgx.Rows) error {
+		b.Queue(headCount, l.Shards, l.epochs(), l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), []string{}, platforms).Query(func(rows pgx.Rows) error {
 			var name string
 			var count int
 			_, err := pgx.ForEachRow(rows, []any{&name, &count}, func() error { n[name] = count; return nil })
@@ -156,12 +288,12 @@ func (s *Store) Heads(ctx context.Context, l Lease, wants []Want, platforms []st
 	return n, err
 }
 
-func columns(wants []Want) (orgs [][16]byte, permits []int32) {
-	orgs, permits = make([][16]byte, len(wants)), make([]int32, len(wants))
+func columns(wants []Want) (orgs [][16]byte, permits []int32, after [][16]byte) {
+	orgs, permits, after = make([][16]byte, len(wants)), make([]int32, len(wants)), make([][16]byte, len(wants))
 	for i, w := range wants {
-		orgs[i], permits[i] = w.Org.UUID(), int32(w.Permits)
+		orgs[i], permits[i], after[i] = w.Org.UUID(), int32(w.Permits), w.After.UUID()
 	}
-	return orgs, permits
+	return orgs, permits, after
 }
 
 // collect reads what was claimed, and after that a row without a post for each organization that has more.
@@ -169,21 +301,24 @@ func (r *Round) collect(rows pgx.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
 		var c Claimed
-		var name *string
+		var name, place *string
 		var attempt *int
 		var direct *bool
 		var at *time.Time
 		var held []string
-		if err := rows.Scan(&c.Org, &c.Post, &c.Channel, &name, &c.Token, &attempt, &c.Due, &direct, &at, &held); err != nil {
+		if err := rows.Scan(&c.Org, &c.Post, &c.Channel, &name, &place, &c.Token, &attempt, &c.Due, &direct, &at, &held); err != nil {
 			return err
 		}
 		if !c.Post.IsZero() {
-			c.Connector, c.Attempt, c.Direct = *name, *attempt, *direct
+			c.Connector, c.Place, c.Attempt, c.Direct = *name, *place, *attempt, *direct
 			r.Claimed = append(r.Claimed, c)
 			continue
 		}
 		if r.Now = c.Due; at != nil {
 			r.Next[c.Org] = *at
+		}
+		if !c.Channel.IsZero() {
+			r.More[c.Org] = c.Channel
 		}
 		if len(held) > 0 {
 			r.Held[c.Org] = held
@@ -192,16 +327,28 @@ func (r *Round) collect(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// columns are the platforms with their limits, and those of them that have nothing left.
-func (l Limits) columns() (names []string, most []int32, spent []string) {
+// platforms are the platforms with their limits, and those of them that have nothing left.
+func (l Limits) platforms() (names []string, most []int32, spent []string) {
 	names, most, spent = []string{}, []int32{}, []string{}
-	for name, n := range l {
+	for name, n := range l.Platforms {
 		names, most = append(names, name), append(most, int32(n))
 		if n <= 0 {
 			spent = append(spent, name)
 		}
 	}
 	return names, most, spent
+}
+
+// places are the destinations with the permits that they hold, and those that may have no more.
+func (l Limits) places() (names []string, busy []int32, full []string) {
+	names, busy = []string{}, []int32{}
+	for name, n := range l.Busy {
+		names, busy = append(names, name), append(busy, int32(n))
+		if n >= l.Free {
+			full = append(full, name)
+		}
+	}
+	return names, busy, full
 }
 
 // epochs has one for each shard, by its number; none is negative but that of a shard not held.
@@ -216,28 +363,22 @@ func (l Lease) epochs() []int64 {
 	return out
 }
 
-func (l Lease) maxEpoch() (top int64) {
-	for _, e := range l.Epochs {
-		top = max(top, e)
-	}
-	return top
-}
-
 const sweep = `-- publishing.Sweep
 select w.org_id, min(w.at), now() from (
   select q.org_id, greatest(case when q.busy_post is null then d.at else b.at end, q.not_before) as at
   from (select p.channel_id, min(greatest(p.due, p.not_before)) as at from post p
-    where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond' group by p.channel_id offset 0) d
+    where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond' and p.due > now() - $5 * interval '1 millisecond'
+    group by p.channel_id offset 0) d
   join channel_queue q on q.channel_id = any (array[d.channel_id])
   left join lateral (select greatest(p.due, p.not_before) as at from post p where p.id = any (array[q.busy_post]) and (p.state = 'QUEUE') is true and p.deleted_at is null) b on true
   where not q.parked and not q.paused and (q.busy_post is null or b.at is not null) offset 0) w
 group by w.org_id`
 
-// Sweep finds every organization of the lease with something due within the horizon on a channel that is free.
-func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
+// Sweep finds every organization of the lease with something due within the horizon, and not too late, on a channel that is free.
+func (s *Store) Sweep(ctx context.Context, l Lease, horizon, maxLate time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}
-		b.Queue(sweep, l.Shards, l.epochs(), l.Holder, horizon.Milliseconds()).Query(func(rows pgx.Rows) error {
+		b.Queue(sweep, l.Shards, l.epochs(), l.Holder, horizon.Milliseconds(), maxLate.Milliseconds()).Query(func(rows pgx.Rows) error {
 			defer rows.Close()
 			for rows.Next() {
 				var org tenancy.OrgID
@@ -251,61 +392,4 @@ func (s *Store) Sweep(ctx context.Context, l Lease, horizon time.Duration) (next
 		})
 	})
 	return next, now, err
-}
-
-// What waits for posts that have ended without going out ("upd") ends with them.
-const bereft = `update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null`
-
-const expire = `-- publishing.Expire
-with late as (
-  select p.id from post p where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $4 * interval '1 millisecond'
-  order by p.due, p.id limit 1000 for no key update of p skip locked
-), upd as (
-  update post p set state = 'ERROR', error = 'The post could not be published within ' || ($4::bigint / 3600000) || ' hours of its time, so it was not sent.', error_code = 'missed', updated_at = now()
-  from late where p.id = any (array[late.id]) returning p.org_id, p.id, p.group_id, p.channel_id
-), free as (
-  update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
-), heirs as (
-  ` + bereft + ` returning f.org_id, f.id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $5, 'missed' from upd union all select org_id, id, 'failed', $5, 'predecessor_failed' from heirs
-)
-select count(*) from upd`
-
-// Expire gives up posts that are later than maxLate; it returns how many.
-func (s *Store) Expire(ctx context.Context, l Lease, maxLate time.Duration, node string) (n int, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(expire, l.Shards, l.epochs(), l.Holder, maxLate.Milliseconds(), node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-	})
-	return n, err
-}
-
-// What was not yet being committed goes back to the queue and keeps its hold; what was may be out and must be asked for.
-const reap = `-- publishing.Reap
-with dead as (
-  select p.id from post p where ` + mine + ` and p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select 1 from node n where n.id = p.claim_holder))
-  order by p.claim_until, p.id limit 1000 for no key update of p skip locked
-), upd as (
-  update post p set
-    state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is null then 'QUEUE' else 'ERROR' end,
-    error = case when p.phase <> 'committing' and p.deleted_at is not null then 'The post was deleted while it was being published.' end,
-    error_code = case when p.phase <> 'committing' and p.deleted_at is not null then 'deleted' end,
-    claim_until = case when p.phase = 'committing' then now() end,
-    claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end,
-    phase = case when p.phase = 'committing' then p.phase end, updated_at = now()
-  from dead where p.id = any (array[dead.id]) returning p.org_id, p.id, p.state, p.channel_id
-), free as (
-  update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id and upd.state = 'ERROR'
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, case when state = 'UNKNOWN' then 'unknown' else 'returned' end, $4, 'its worker is gone' from upd
-)
-select count(*) from upd`
-
-// Reap ends the claims whose time is over or whose process is gone; it returns how many.
-func (s *Store) Reap(ctx context.Context, l Lease, node string) (n int, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(reap, l.Shards, l.epochs(), l.Holder, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
-	})
-	return n, err
 }

@@ -136,7 +136,7 @@ func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 				if left == 0 || t.Context().Err() != nil || t.Failed() {
 					return
 				}
-				round, err := r.store.Claim(t.Context(), r.lease, []publishingstore.Want{{Org: r.org, Permits: 3}}, nil, time.Minute, "test")
+				round, err := r.claimOf(r.lease, publishingstore.AllFree(), publishingstore.Want{Org: r.org, Permits: 3})
 				if err != nil {
 					t.Error(err)
 					return
@@ -271,26 +271,24 @@ func TestReapByPhase(t *testing.T) {
 		}
 	}
 	r.clock(`update post set claim_until = now() - interval '1 second' where id = any($1)`, []uuid.UUID{early.UUID(), late.UUID()})
-	n, err := r.store.Reap(t.Context(), r.lease, "test")
-	r.ok(err)
+	n := r.reap(r.lease)
 	if n != 2 {
 		t.Fatalf("reaped %d", n)
 	}
 	r.expect(early, publishing.StateQueue)
 	r.expect(late, publishing.StateUnknown)
 	r.expect(alive, publishing.StatePublishing)
-	open, err := r.store.Look(t.Context(), r.lease, time.Minute)
-	r.ok(err)
+	open := r.look(r.lease, time.Minute)
 	if len(open) != 1 || open[0].Post != late || open[0].HolderGone {
 		t.Fatalf("%+v", open)
 	}
-	if again, err := r.store.Look(t.Context(), r.lease, time.Minute); err != nil || len(again) != 0 {
-		t.Fatalf("looked at twice: %+v %v", again, err)
+	if again := r.look(r.lease, time.Minute); len(again) != 0 {
+		t.Fatalf("looked at twice: %+v", again)
 	}
 	successor := r.newLease()
 	r.clock(`delete from node where id = $1`, r.lease.Holder)
-	if n, err := r.store.Reap(t.Context(), successor, "test"); n != 1 || err != nil {
-		t.Fatalf("the claim of a process that is gone stays: %d %v", n, err)
+	if n := r.reap(successor); n != 1 {
+		t.Fatalf("the claim of a process that is gone stays: %d", n)
 	}
 	r.expect(alive, publishing.StateUnknown)
 }
@@ -333,8 +331,7 @@ func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
 	r.post(c, -time.Hour)
 	second := r.post(c, -50*time.Minute)
 	missed := r.post(r.channel(), -25*time.Hour)
-	n, err := r.store.Expire(t.Context(), r.lease, 24*time.Hour, "test")
-	r.ok(err)
+	n := r.expire(r.lease)
 	if p := r.root(missed); n != 1 || p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
 		t.Fatalf("%d %+v", n, p)
 	}
@@ -367,7 +364,7 @@ func TestAParkedChannelCostsNoClaims(t *testing.T) {
 	}
 	r.insert(posts...)
 	r.ok(r.store.Park(t.Context(), c))
-	next, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute)
+	next, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute, 24*time.Hour)
 	r.ok(err)
 	if len(next) != 0 {
 		t.Fatalf("woken for nothing: %v", next)
@@ -382,7 +379,7 @@ func TestNothingToDoIsNothingDone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.post(r.channel(), -time.Minute)
-	round, err := r.store.Claim(t.Context(), publishingstore.Lease{}, nil, nil, time.Minute, "test")
+	round, err := r.claimOf(publishingstore.Lease{}, publishingstore.AllFree())
 	r.ok(err)
 	works, err := r.store.Load(t.Context(), nil, nil)
 	r.ok(err)

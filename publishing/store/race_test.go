@@ -28,7 +28,7 @@ func (r *rig) rewrite(post publishing.PostID, content func(channel publishing.Ch
 			return err
 		}
 		for _, p := range old {
-			if err := publishing.Move(p.State, p.OutcomeUnknown, p.Published, false); err != nil {
+			if err := publishing.Move(p.State, publishing.StateQueue, p.OutcomeUnknown, p.Published, false); err != nil {
 				return err
 			}
 		}

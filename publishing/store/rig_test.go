@@ -114,9 +114,64 @@ func (r *rig) claim(permits int) []publishingstore.Claimed {
 
 func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Round {
 	r.Helper()
-	round, err := r.store.Claim(r.Context(), l, []publishingstore.Want{{Org: r.org, Permits: permits}}, nil, time.Minute, "test")
+	round, err := r.claimOf(l, publishingstore.AllFree(), publishingstore.Want{Org: r.org, Permits: permits})
 	r.ok(err)
 	return round
+}
+
+// rules of a claim that lasts a minute.
+func rules() publishingstore.ClaimRules {
+	return publishingstore.ClaimRules{Hold: time.Minute, MaxLate: 24 * time.Hour, Window: publishingstore.ClaimWindow, Node: "test"}
+}
+
+func (r *rig) claimOf(l publishingstore.Lease, limits publishingstore.Limits, wants ...publishingstore.Want) (publishingstore.Round, error) {
+	return r.store.Claim(r.Context(), l, wants, limits, 1, rules())
+}
+
+// find lists the posts that need one kind of upkeep.
+func (r *rig) find(l publishingstore.Lease, kind publishingstore.Upkeep, after time.Duration) []publishing.PostID {
+	r.Helper()
+	ids, err := r.store.Find(r.Context(), l, kind, after, nil, publishingstore.MaxUpkeep)
+	r.ok(err)
+	return ids
+}
+
+func (r *rig) reap(l publishingstore.Lease) int {
+	r.Helper()
+	n, err := r.store.Reap(r.Context(), r.find(l, publishingstore.UpkeepReap, 0), "test")
+	r.ok(err)
+	return n
+}
+
+func (r *rig) expire(l publishingstore.Lease) int {
+	r.Helper()
+	n, err := r.store.Expire(r.Context(), r.find(l, publishingstore.UpkeepExpire, 24*time.Hour), 24*time.Hour, "test")
+	r.ok(err)
+	return n
+}
+
+// age gives up what is prepared for longer than 6 hours and what waits for longer than one.
+func (r *rig) age(l publishingstore.Lease) int {
+	r.Helper()
+	stuck, err := r.store.FailStuck(r.Context(), r.find(l, publishingstore.UpkeepStuck, 6*time.Hour), 6*time.Hour, "test")
+	r.ok(err)
+	orphans, err := r.store.FailOrphans(r.Context(), r.find(l, publishingstore.UpkeepOrphans, time.Hour), time.Hour, "test")
+	r.ok(err)
+	return stuck + orphans
+}
+
+// look takes the unknown outcomes whose time has come.
+func (r *rig) look(l publishingstore.Lease, hold time.Duration) []publishingstore.Unknown {
+	r.Helper()
+	found, err := r.store.FindUnknown(r.Context(), l, nil, nil, time.Hour)
+	r.ok(err)
+	ids := make([]publishing.PostID, len(found))
+	for i, f := range found {
+		ids[i] = f.Post
+	}
+	open, err := r.store.Look(r.Context(), ids, hold)
+	r.ok(err)
+	return open
 }
 
 // mark asks for the calls of claims that last a minute.

@@ -21,8 +21,9 @@ type Publication struct {
 	Post      publishing.PostID
 	Part      publishing.PartID
 	Position  int
-	CreatedAt time.Time
-	Phase     string // preparing, committing, done or failed
+	Due       time.Time // frozen: identity of the send, with ID
+	ClaimedAt time.Time // of the first claim, stored before the first call
+	Phase     string    // preparing, committing, done or failed
 	Handle    json.RawMessage
 	ReleaseID *string
 	URL       *string
@@ -58,15 +59,17 @@ type Work struct {
 	Committing time.Time
 	CallEnded  bool
 	Looks      int
+	Reaps      int  // claims in a row that ended with their worker
+	MaybeSent  bool // a call of the current part may have reached the platform before this claim
 }
 
 const workPosts = `-- publishing.WorkPosts
-select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks,
+select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true`
 
 const workPublications = `-- publishing.WorkPublications
-select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
+select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true
 left join part a on a.id = any (array[x.part_id]) and (a.org_id = x.org_id and x.post_id = p.id) is true
 where (x.number = p.republish) is true and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
@@ -110,7 +113,7 @@ func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) e
 		var committing *time.Time
 		var failing int64
 		c := &w.Channel
-		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Phase, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks,
+		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Phase, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
 			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential); err != nil {
 			return err
 		}
@@ -150,7 +153,7 @@ func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map
 		var of publishing.PostID
 		var x Publication
 		var current bool
-		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.CreatedAt, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
+		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
 			return err
 		}
 		w := byID[of]
@@ -239,9 +242,9 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 // That a part is out is stored whoever tells it and whatever became of the claim; the claim only decides whether the next part may go.
 const partDone = `-- publishing.PartDone
 with done as (
-  update publication set phase = 'done', release_id = $4, release_url = $5, ref = $6, done_at = now(), sent_by = $8 where id = $3 and post_id = $1 and phase <> 'done'
+  update publication set phase = 'done', maybe_sent = false, release_id = $4, release_url = $5, ref = $6, done_at = now(), sent_by = $8 where id = $3 and post_id = $1 and phase <> 'done'
 )
-update post set phase = 'preparing', call_ended = false, failing_since = null, claim_until = now() + $7 * interval '1 millisecond'
+update post set phase = 'preparing', call_ended = false, failing_since = null, maybe_sent = false, reaps = 0, claim_until = now() + $7 * interval '1 millisecond'
 where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null`
 
 // PartDone stores a published part that has successors; false means that no further part may be sent.

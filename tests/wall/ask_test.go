@@ -167,7 +167,7 @@ func questions(db *pg.DB) map[string]question {
 			return true, tx.Delete(t.Context(), []publishingstore.Standing{th.standing})
 		}),
 		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
-			due, err := tx.Move(t.Context(), []publishingstore.Standing{th.standing}, publishing.StateDraft, "me")
+			due, err := tx.Move(t.Context(), []publishingstore.Standing{th.standing}, publishing.StateDraft, true, "me")
 			return due == nil, err
 		}),
 		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
@@ -202,6 +202,23 @@ func questions(db *pg.DB) map[string]question {
 			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
 			return !known, err
 		}),
+		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			return true, tx.Revoke(t.Context(), publishing.PauseChannel, th.channel.ID, "me")
+		}),
+		"Tx.Held": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			held, err := tx.Held(t.Context(), publishing.PauseChannel, th.channel.ID)
+			return len(held.Posts) == 0 && held.Held == 0 && held.InFlight == 0, err
+		}),
+		"Store.RepairHold": func(t *testing.T, mine, theirs estate) bool {
+			repaired, err := s.RepairHold(t.Context(), mine.org, publishing.ChannelID{})
+			must(t, err)
+			return !repaired
+		},
+		"Store.SetAsideChannel": func(t *testing.T, mine, theirs estate) bool {
+			channel, err := s.SetAsideChannel(t.Context(), mine.org, publishing.ChannelID{}, time.Minute, "test", "test")
+			must(t, err)
+			return channel == mine.channel.ID
+		},
 		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
 			n, err := tx.HoldChannels(t.Context(), []publishing.ChannelID{th.channel.ID}, th.post.Group)
 			return n == 0, err
@@ -279,7 +296,7 @@ func TestTheSenderSeesOnlyWhatIsClaimed(t *testing.T) {
 	force := func(state, more string) {
 		t.Helper()
 		must(t, db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-			_, err := tx.Exec(t.Context(), `update post set state = $1, error = case when $1 = 'ERROR' then 'x' end, release_id = case when $1 = 'PUBLISHED' then 'x' end, published_at = case when $1 = 'PUBLISHED' then now() end,
+			_, err := tx.Exec(t.Context(), `update post set state = $1, error = case when $1 = 'ERROR' then 'x' end, maybe_sent = $1 = 'UNKNOWN', release_id = case when $1 = 'PUBLISHED' then 'x' end, published_at = case when $1 = 'PUBLISHED' then now() end,
 				claim_token = gen_random_uuid(), claim_holder = gen_random_uuid(), claim_until = now(), phase = 'committing', committing_at = now() `+more+` where id = $2`, state, claimed.post.ID)
 			return err
 		}))

@@ -1,0 +1,151 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+)
+
+// width is how many organizations one claim looks at.
+const width = 512
+
+func (w *Worker) claimLoop(ctx, sending context.Context) {
+	turn := w.newPace()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.ready:
+		}
+		turn.wait(ctx.Done(), w.waiting() >= width)
+		for ctx.Err() == nil && w.claim(ctx, sending) {
+			turn.done()
+			turn.wait(ctx.Done(), w.waiting() >= width)
+		}
+		w.claiming.end()
+	}
+}
+
+// waiting is how many organizations could be served now.
+func (w *Worker) waiting() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return min(w.turns.Len(), max(0, w.free))
+}
+
+// claim serves the next turns; false when nobody waits or nothing is free.
+func (w *Worker) claim(ctx, sending context.Context) bool {
+	w.claiming.begin()
+	w.mu.Lock()
+	free := max(0, w.free)
+	grants := w.turns.Take(free, width)
+	held := 0
+	wants := make([]publishingservice.Want, len(grants))
+	for i, g := range grants {
+		wants[i] = w.scans.want(g.Org, g.Permits)
+		held += g.Permits
+	}
+	w.free -= held
+	w.mu.Unlock()
+	if len(grants) == 0 {
+		return false
+	}
+	lease := leaseOf(w.deps.Lease())
+	asked := w.deps.Clock.Now()
+	round, err := w.take(ctx, lease, wants, free)
+	w.limits.taken(round.Claimed)
+	for _, c := range round.Claimed {
+		w.places.take(c.Place)
+	}
+	if err != nil && ctx.Err() == nil {
+		w.deps.Log.Warn("not everything could be claimed", "claimed", len(round.Claimed), "error", err)
+	}
+	w.tell(wants, round, asked, w.release(held-len(round.Claimed)), err != nil) // before the first of them can end: an actor counts up, then down
+	w.start(sending, round)
+	return true
+}
+
+// claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to nobody until its time is over.
+const claimTime = 5 * time.Second
+
+func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want, free int) (publishingservice.Round, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
+	defer cancel()
+	platforms, err := w.limits.open(ctx, lease, wants)
+	if err != nil {
+		return publishingservice.Round{}, err
+	}
+	round, lost, err := w.deps.Claimer.Claim(ctx, lease, wants, publishingservice.Limits{Platforms: platforms, Busy: w.places.busy(), Free: free})
+	if len(lost) > 0 {
+		w.mu.Lock()
+		for _, number := range lost {
+			w.lost = append(w.lost, lostClaim{number: number, at: w.deps.Clock.Now()})
+		}
+		w.mu.Unlock()
+		w.SweepNow()
+	}
+	return round, err
+}
+
+// lostFor is how long a claim whose answer was lost may still be stored: longer than the server lets a statement run.
+const lostFor = 20 * time.Second
+
+// giveBack returns to the queue what claims took whose answer never came.
+func (w *Worker) giveBack(ctx context.Context, lease publishingservice.Lease) error {
+	w.mu.Lock()
+	lost := slices.Clone(w.lost)
+	w.mu.Unlock()
+	if len(lost) == 0 {
+		return nil
+	}
+	numbers := make([]int64, len(lost))
+	for i, x := range lost {
+		numbers[i] = x.number
+	}
+	now := w.deps.Clock.Now()
+	if err := w.deps.Claimer.GiveBack(ctx, lease, numbers); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost = slices.DeleteFunc(w.lost, func(x lostClaim) bool { return slices.Contains(numbers, x.number) && now.Sub(x.at) > lostFor })
+	return nil
+}
+
+const refusedWait = time.Second
+
+// tell answers the offers. After a failed claim only those are answered with what it brought who got something; the others ask again soon.
+func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Round, asked time.Time, free int, failed bool) {
+	claimed := map[tenancy.OrgID]int{}
+	for _, c := range round.Claimed {
+		claimed[c.Org]++
+	}
+	if !round.Now.IsZero() {
+		w.deps.Actors.SetNow(round.Now, asked)
+	}
+	for _, want := range wants {
+		n := claimed[want.Org]
+		if failed && n == 0 {
+			w.deps.Actors.Refused(want.Org, refusedWait)
+			continue
+		}
+		next, done := w.scans.step(want, round, n)
+		if !done {
+			w.Offer(want.Org, want.Permits)
+			continue
+		}
+		w.deps.Actors.Granted(want.Org, n, next, round.Now)
+		var platforms []string
+		for _, name := range round.Held[want.Org] {
+			if isPlace(name) {
+				w.places.hold(name, want.Org, free)
+			} else {
+				platforms = append(platforms, name)
+			}
+		}
+		w.limits.hold(want.Org, platforms)
+	}
+}

@@ -1,0 +1,163 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"crier/platform/batch"
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+func (s *Publisher) rules(window int) publishingstore.ClaimRules {
+	return publishingstore.ClaimRules{Hold: s.hold(), MaxLate: s.cfg.MaxLate, Window: window, Node: s.deps.Node}
+}
+
+// Warmup sends the large statements with nothing to do, on two connections, so that Postgres plans them before the first posts are due.
+func (s *Publisher) Warmup(ctx context.Context) error {
+	var all errgroup.Group
+	for range 2 {
+		all.Go(func() error {
+			_, claimed := s.store.Claim(ctx, Lease{}, nil, Limits{}, 0, s.rules(publishingstore.ClaimWindow))
+			_, loaded := s.store.Load(ctx, nil, make([]publishing.PostID, 1))
+			_, finished := s.store.Finish(ctx, nil, s.cfg.LateGap, s.deps.Node)
+			return errors.Join(claimed, loaded, finished)
+		})
+	}
+	return all.Wait()
+}
+
+// claimSplits is how many claims one call of Claim may send while it looks for what Postgres refuses.
+const claimSplits = 64
+
+// Claim takes due posts of the wanted organizations, and returns when each has more. Where Postgres refuses a claim because of what one channel's rows say, the
+// others are claimed without it: first the organizations are halved, then the channels of the one that is left. That channel's hold is repaired, and if it is refused
+// all the same, it is set aside for a while.
+//
+// With an error, lost has the numbers of the claims that may have been stored although their answer never came: they go to GiveBack.
+func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (round Round, lost []int64, err error) {
+	c := &claiming{Publisher: s, lease: l, limits: limits, round: publishingstore.NewRound(), left: claimSplits}
+	_, err = batch.Isolate(wants, func(some []Want) error {
+		return c.claim(ctx, some, publishingstore.ClaimWindow)
+	}, c.blame, func(w Want, cause error) {
+		c.err = errors.Join(c.err, c.channels(ctx, w, publishingstore.ClaimWindow, cause))
+	})
+	return c.round, c.lost, errors.Join(err, c.err)
+}
+
+// claiming is one call of Claim.
+type claiming struct {
+	*Publisher
+	lease  Lease
+	limits Limits
+	round  Round
+	lost   []int64
+	left   int
+	err    error
+}
+
+func (c *claiming) blame(err error) bool { return pg.IsRefused(err) && c.left > 0 }
+
+// claim sends one statement and adds what it brought.
+func (c *claiming) claim(ctx context.Context, wants []Want, window int) error {
+	c.left--
+	began, number := clock.Boot(), c.number.Add(1)
+	got, err := c.store.Claim(ctx, c.lease, wants, c.limits, number, c.rules(window))
+	if err != nil {
+		if !pg.IsRefused(err) {
+			c.lost = append(c.lost, number)
+		}
+		return err
+	}
+	for i := range got.Claimed {
+		got.Claimed[i].Began = began
+	}
+	c.limits.Free -= len(got.Claimed)
+	c.round.Add(got)
+	return nil
+}
+
+// channels claims the channels of one organization that was refused, half of the window at a time.
+func (c *claiming) channels(ctx context.Context, w Want, window int, cause error) error {
+	if window > 1 {
+		before := len(c.round.Claimed)
+		for range 2 {
+			delete(c.round.More, w.Org)
+			half := w
+			half.Permits -= len(c.round.Claimed) - before
+			err := c.claim(ctx, []Want{half}, window/2)
+			if c.blame(err) {
+				err = c.channels(ctx, half, window/2, err)
+			}
+			if err != nil {
+				return err
+			}
+			last, more := c.round.More[w.Org]
+			if !more {
+				return nil
+			}
+			w.After = last
+		}
+		return nil
+	}
+	if repaired, err := c.store.RepairHold(ctx, w.Org, w.After); err != nil || repaired {
+		c.deps.Log.Error("the hold of a channel did not agree with its posts; it was repaired", "org", w.Org, "after", w.After, "cause", cause, "error", err)
+		if err == nil {
+			if err = c.claim(ctx, []Want{w}, window); err == nil {
+				return nil
+			}
+			cause = err
+		}
+	}
+	channel, err := c.store.SetAsideChannel(ctx, w.Org, w.After, asideFor, "The database refuses to claim this post: "+pg.Reason(cause), c.deps.Node)
+	if err != nil {
+		return err
+	}
+	c.aside.count.Add(1)
+	c.deps.Log.Error("the database refuses to claim a post; its channel is set aside", "org", w.Org, "channel", channel, "error", cause)
+	c.round.More[w.Org] = channel
+	return nil
+}
+
+// GiveBack returns to the queue what claims took whose answer never came, and wakes whose posts they are.
+func (s *Publisher) GiveBack(ctx context.Context, l Lease, lost []int64) error {
+	orgs, err := s.store.GiveBack(ctx, l, lost, s.deps.Node)
+	for _, org := range orgs {
+		s.deps.Waker.Wake(ctx, org, time.Time{})
+	}
+	return err
+}
+
+// Heads counts what a claim would take of some platforms if they had no limit.
+func (s *Publisher) Heads(ctx context.Context, l Lease, wants []Want, platforms []string) (map[string]int, error) {
+	return s.store.Heads(ctx, l, wants, platforms, s.rules(publishingstore.ClaimWindow))
+}
+
+// Load reads what sending needs, by post. What was deleted or taken over meanwhile is left out; a post that cannot be read has an outcome instead, and does not keep
+// the others from being sent. An error means that the database is away: nothing is known of the posts that are in neither map.
+func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome, err error) {
+	works, unreadable = map[publishing.PostID]Work{}, map[publishing.PostID]Outcome{}
+	_, err = batch.Isolate(claimed, func(some []Claimed) error {
+		posts, pictured := make([]publishing.PostID, len(some)), []publishing.PostID{}
+		for i, c := range some {
+			if posts[i] = c.Post; !c.Direct {
+				pictured = append(pictured, c.Post)
+			}
+		}
+		got, err := s.store.Load(ctx, posts, pictured)
+		for _, w := range got {
+			works[w.Post] = w
+		}
+		return err
+	}, func(err error) bool { return !pg.IsEnvironment(err) }, func(c Claimed, err error) {
+		s.deps.Log.Error("a claimed post cannot be read", "org", c.Org, "post", c.Post, "error", err)
+		unreadable[c.Post] = Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultError, Code: publishing.CodeRejected,
+			Error: "The stored post cannot be read: " + pg.Reason(err)}
+	})
+	return works, unreadable, err
+}

@@ -1,0 +1,141 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"crier/platform/batch"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+const (
+	asideFor  = 10 * time.Minute // how long a row that Postgres refuses is left out
+	maxAside  = 1000             // rows that are left out at most; more are tried again
+	maxRounds = 20               // statements of one kind in one call of Maintain
+	ageEvery  = time.Minute      // how often stuck and orphaned posts are looked for: their limits are hours, and every waiting part is read
+)
+
+// asides are the posts that Postgres refuses to change; they are left out for a while, so that the others go on.
+type asides struct {
+	count atomic.Int64 // ever
+	mu    sync.Mutex
+	until map[publishing.PostID]time.Time
+}
+
+// SetAsides is how many rows were set aside since the start because Postgres refused them.
+func (s *Publisher) SetAsides() int64 { return s.aside.count.Load() }
+
+func (a *asides) add(post publishing.PostID, until time.Time) {
+	a.count.Add(1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.until == nil {
+		a.until = map[publishing.PostID]time.Time{}
+	}
+	if len(a.until) < maxAside {
+		a.until[post] = until
+	}
+}
+
+// current lists the posts that are left out now.
+func (a *asides) current(now time.Time) (out []publishing.PostID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for post, until := range a.until {
+		if now.After(until) {
+			delete(a.until, post)
+			continue
+		}
+		out = append(out, post)
+	}
+	return out
+}
+
+// refusedRow sets a post aside that Postgres refuses to change, and writes the reason into its timeline.
+func (s *Publisher) refusedRow(ctx context.Context, what string) func(publishing.PostID, error) {
+	return func(post publishing.PostID, cause error) {
+		s.aside.add(post, s.deps.Clock.Now().Add(asideFor))
+		err := s.store.SetAside(ctx, post, s.deps.Node, "The database refuses this post ("+what+"): "+pg.Reason(cause))
+		s.deps.Log.Error("the database refuses a post; it is set aside", "post", post, "what", what, "error", errors.Join(cause, err))
+	}
+}
+
+// Maintained is what a call of Maintain changed.
+type Maintained struct {
+	Expired int  // posts that were given up: too late, stuck or orphaned
+	Reaped  int  // claims that ended with their worker
+	More    bool // there is more of the same: call it again soon
+}
+
+// Maintain gives up posts of the lease's shards that are too late or stand in a state for too long, and ends the claims of dead workers. One kind of work that fails
+// does not keep the others from being done, nor one post the others of its kind.
+func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err error) {
+	type step struct {
+		kind  publishingstore.Upkeep
+		after time.Duration
+		what  string
+		total *int
+		do    func(context.Context, []publishing.PostID) (int, error)
+	}
+	node := s.deps.Node
+	steps := []step{
+		{publishingstore.UpkeepReap, 0, "its claim cannot be ended", &m.Reaped, func(ctx context.Context, ids []publishing.PostID) (int, error) {
+			return s.store.Reap(ctx, ids, node)
+		}},
+		{publishingstore.UpkeepExpire, s.cfg.MaxLate, "it cannot be given up as missed", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
+			return s.store.Expire(ctx, ids, s.cfg.MaxLate, node)
+		}},
+	}
+	if s.ageing(s.deps.Clock.Now()) {
+		steps = append(steps,
+			step{publishingstore.UpkeepStuck, s.cfg.SendFor, "it cannot be given up", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
+				return s.store.FailStuck(ctx, ids, s.cfg.SendFor, node)
+			}},
+			step{publishingstore.UpkeepOrphans, s.cfg.WaitFor, "it cannot be given up", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
+				return s.store.FailOrphans(ctx, ids, s.cfg.WaitFor, node)
+			}})
+	}
+	for _, x := range steps {
+		n, more, failed := s.upkeep(ctx, l, x.kind, x.after, x.what, x.do)
+		*x.total += n
+		m.More = m.More || more
+		err = errors.Join(err, failed)
+	}
+	return m, err
+}
+
+// upkeep does one kind of work until there is none left or it has sent its share of statements.
+func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Upkeep, after time.Duration, what string,
+	do func(context.Context, []publishing.PostID) (int, error)) (total int, more bool, err error) {
+	for range maxRounds {
+		ids, err := s.store.Find(ctx, l, kind, after, s.aside.current(s.deps.Clock.Now()), publishingstore.MaxUpkeep)
+		if err != nil || len(ids) == 0 {
+			return total, false, err
+		}
+		_, err = batch.Isolate(ids, func(some []publishing.PostID) error {
+			n, err := do(ctx, some)
+			total += n
+			return err
+		}, pg.IsRefused, s.refusedRow(ctx, what))
+		if err != nil || len(ids) < publishingstore.MaxUpkeep {
+			return total, false, err
+		}
+	}
+	return total, true, nil
+}
+
+func (s *Publisher) ageing(now time.Time) bool {
+	last := s.aged.Load()
+	return now.UnixNano()-last >= int64(ageEvery) && s.aged.CompareAndSwap(last, now.UnixNano())
+}
+
+// Sweep finds every organization of the lease with something due within the horizon.
+func (s *Publisher) Sweep(ctx context.Context, l Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+	return s.store.Sweep(ctx, l, horizon, s.cfg.MaxLate)
+}

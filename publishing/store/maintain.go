@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+)
+
+// Upkeep is a kind of periodic work on posts. Each kind first lists the posts that need it, without locks, and then changes them by their ids in one
+// statement, which tests each of them again: so a post that Postgres refuses can be left out without stopping the others.
+type Upkeep string
+
+// The kinds of upkeep.
+const (
+	UpkeepReap    Upkeep = "reap"    // claims whose time is over or whose process is gone
+	UpkeepExpire  Upkeep = "expire"  // queued posts that are too late
+	UpkeepStuck   Upkeep = "stuck"   // claims that are renewed for ever without coming to their call
+	UpkeepOrphans Upkeep = "orphans" // delayed parts whose predecessor is over
+)
+
+// MaxUpkeep is how many posts are changed in one statement.
+const MaxUpkeep = 1000
+
+const (
+	reapable  = `p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select 1 from node n where n.id = p.claim_holder))`
+	lapsed    = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $4 * interval '1 millisecond'`
+	stuck     = `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $4 * interval '1 millisecond'`
+	orphaned  = `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $4 * interval '1 millisecond'`
+	lookable  = `p.state = 'UNKNOWN' and p.claim_until <= now()`
+	isLeftOut = `p.id <> all ($5::uuid[])`
+)
+
+const findReap = `-- publishing.FindReap
+select p.id from post p where ` + mine + ` and ` + reapable + ` and $4::bigint >= 0 and ` + isLeftOut + ` order by p.claim_until, p.id limit $6`
+
+const findExpire = `-- publishing.FindExpire
+select p.id from post p where ` + mine + ` and ` + lapsed + ` and ` + isLeftOut + ` order by p.due, p.id limit $6`
+
+const findStuck = `-- publishing.FindStuck
+select p.id from post p where ` + mine + ` and ` + stuck + ` and ` + isLeftOut + ` order by p.updated_at, p.id limit $6`
+
+const findOrphans = `-- publishing.FindOrphans
+select p.id from post p left join post b on b.id = any (array[p.after_post]) and (b.org_id = p.org_id) is true
+where ` + mine + ` and ` + orphaned + ` and ` + isLeftOut + `
+  and (b.id is null or b.deleted_at is not null or b.state in ('PUBLISHED', 'ERROR')) and coalesce(b.updated_at, p.updated_at) < now() - $4 * interval '1 millisecond'
+order by p.updated_at, p.id limit $6`
+
+// Find lists posts of the lease's shards that need one kind of upkeep, the most urgent first. after is the age from which they do (expire, stuck and
+// orphans); except is left out.
+func (s *Store) Find(ctx context.Context, l Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int) (ids []publishing.PostID, err error) {
+	sql := map[Upkeep]string{UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans}[kind]
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(sql, l.Shards, l.epochs(), l.Holder, after.Milliseconds(), uuids(except), limit).Query(func(rows pgx.Rows) (err error) {
+			ids, err = pgx.CollectRows(rows, pgx.RowTo[publishing.PostID])
+			return err
+		})
+	})
+	return ids, err
+}
+
+// Between these two stands the condition that those of the posts $1 must meet that are locked.
+const (
+	these  = `select p.id from unnest($1::uuid[]) u(id) join post p on p.id = any (array[u.id]) where (`
+	locked = `) is true order by u.id for no key update of p skip locked`
+)
+
+// What waits for posts that have ended without being published ("upd") ends with them.
+const failFollowers = `update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
+  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null`
+
+// How a statement that gives a post up ends its words and its code: a post that may have been sent is never reported as surely failed.
+const (
+	maybeSentWords = `case when p.maybe_sent then '` + publishing.MaybeSentAdvice + `' else '' end`
+	maybeSentCode  = `case when p.maybe_sent then 'outcome_unknown' else `
+)
+
+const expire = `-- publishing.Expire
+with late as (
+  ` + these + `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $2 * interval '1 millisecond'` + locked + `
+), upd as (
+  update post p set state = 'ERROR', updated_at = now(),
+    error = 'The post could not be published within ' || ($2::bigint / 3600000) || ' hours of its time.' || ` + maybeSentWords + `,
+    error_code = ` + maybeSentCode + `'missed' end, outcome_unknown = p.maybe_sent
+  from late where p.id = any (array[late.id]) returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
+), free as (
+  update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
+), followers as (
+  ` + failFollowers + ` returning f.org_id, f.id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason)
+  select org_id, id, 'failed', $3, error_code from upd union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
+)
+select count(*) from upd`
+
+// Expire gives up those of the posts that are later than maxLate; it returns how many.
+func (s *Store) Expire(ctx context.Context, posts []publishing.PostID, maxLate time.Duration, node string) (n int, err error) {
+	err = s.count(ctx, &n, expire, uuids(posts), maxLate.Milliseconds(), node)
+	return n, err
+}
+
+// MaxReaps is how often in a row the worker of a post may end over it before the post is given up: what ends a process would do so for ever.
+const MaxReaps = 8
+
+// A claim that had not come to its call goes back to the queue and keeps its hold, from the second time in a row on after a growing wait: that keeps a post
+// that ends its process apart from those that were on their way beside it. What was being sent may be out and must be asked for.
+const reap = `-- publishing.Reap
+with dead as (
+  ` + these + reapable + locked + `
+), upd as (
+  update post p set
+    state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is not null or p.reaps + 1 >= $3::int then 'ERROR' else 'QUEUE' end,
+    error = case when p.phase = 'committing' then null
+      when p.deleted_at is not null then 'The post was deleted while it was being published.'
+      when p.reaps + 1 >= $3::int then 'The process that prepared this post ended ' || p.reaps + 1 || ' times in a row.' || ` + maybeSentWords + ` end,
+    error_code = case when p.phase = 'committing' then null when p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $3::int) then 'outcome_unknown'
+      when p.deleted_at is not null then 'deleted' when p.reaps + 1 >= $3::int then 'took_too_long' end,
+    outcome_unknown = p.phase <> 'committing' and p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $3::int),
+    maybe_sent = p.maybe_sent or p.phase = 'committing', reaps = p.reaps + 1,
+    not_before = case when p.phase <> 'committing' and p.reaps > 0 then now() + least(300, 2 ^ (p.reaps + 1)) * interval '1 second' end,
+    claim_until = case when p.phase = 'committing' then now() end,
+    claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end,
+    phase = case when p.phase = 'committing' then p.phase end, updated_at = now()
+  from dead where p.id = any (array[dead.id]) returning p.org_id, p.id, p.group_id, p.state, p.channel_id, p.deleted_at
+), doubted as (
+  update publication x set maybe_sent = true from upd where upd.state = 'UNKNOWN' and x.post_id = any (array[upd.id]) and x.phase = 'committing'
+), free as (
+  update channel_queue q set busy_post = null, done_at = now() from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id and upd.state = 'ERROR'
+), followers as (
+  ` + failFollowers + ` and upd.state = 'ERROR' returning f.org_id, f.id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason)
+  select org_id, id, case state when 'UNKNOWN' then 'unknown' when 'ERROR' then 'failed' else 'returned' end, $2, 'its worker is gone' from upd
+  union all select org_id, id, 'failed', $2, 'predecessor_failed' from followers
+)
+select count(*) from upd`
+
+// Reap ends those of the claims whose time is over or whose process is gone; it returns how many.
+func (s *Store) Reap(ctx context.Context, posts []publishing.PostID, node string) (n int, err error) {
+	err = s.count(ctx, &n, reap, uuids(posts), node, MaxReaps)
+	return n, err
+}
+
+// Clearing the token fences the worker: nothing was sent, and nothing will be.
+const failStuck = `-- publishing.FailStuck
+with old as (
+  ` + these + `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $2 * interval '1 millisecond'` + locked + `
+), upd as (
+  update post p set state = 'ERROR', phase = null, claim_token = null, claim_holder = null, claim_until = null, updated_at = now(),
+    error = 'The post was not ready after ' || ($2::bigint / 60000) || ' minutes of preparing it.' || ` + maybeSentWords + `,
+    error_code = ` + maybeSentCode + `'took_too_long' end, outcome_unknown = p.maybe_sent
+  from old where p.id = any (array[old.id]) returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
+), free as (
+  update channel_queue q set busy_post = null, done_at = now() from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
+), followers as (
+  ` + failFollowers + ` returning f.org_id, f.id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason)
+  select org_id, id, 'failed', $3, error_code from upd union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
+)
+select count(*) from upd`
+
+// FailStuck gives up those of the claims that have been prepared for longer than a while, however often they were renewed.
+func (s *Store) FailStuck(ctx context.Context, posts []publishing.PostID, preparing time.Duration, node string) (n int, err error) {
+	err = s.count(ctx, &n, failStuck, uuids(posts), preparing.Milliseconds(), node)
+	return n, err
+}
+
+// A delayed part goes on in the statement that ends its predecessor. One that was left behind all the same is given up: its time may be long past.
+const failOrphans = `-- publishing.FailOrphans
+with orphan as (
+  ` + these + `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $2 * interval '1 millisecond'` + locked + `
+), upd as (
+  update post p set state = 'ERROR', error = 'The part before this one ended without starting this one.', error_code = 'predecessor_failed', updated_at = now()
+  from orphan where p.id = any (array[orphan.id]) returning p.org_id, p.id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $3, 'predecessor_failed' from upd
+)
+select count(*) from upd`
+
+// FailOrphans gives up those of the waiting parts that have waited for longer than a while.
+func (s *Store) FailOrphans(ctx context.Context, posts []publishing.PostID, waiting time.Duration, node string) (n int, err error) {
+	err = s.count(ctx, &n, failOrphans, uuids(posts), waiting.Milliseconds(), node)
+	return n, err
+}
+
+func (s *Store) count(ctx context.Context, n *int, sql string, args ...any) error {
+	return s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(n) })
+	})
+}
+
+const setAside = `-- publishing.SetAside
+insert into post_event (org_id, post_id, event, node, reason) select p.org_id, p.id, 'set_aside', $2, $3 from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`
+
+// SetAside writes into a post's timeline that Postgres refuses to change it, and why.
+func (s *Store) SetAside(ctx context.Context, post publishing.PostID, node, reason string) error {
+	return s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(setAside, post, node, reason) })
+}
