@@ -6,11 +6,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Boot is the time since the machine started. It also runs while this process is stopped or the machine sleeps, and nobody can set it.
+// atStart is the reading of the boot clock when the process started, 0 if it cannot be read.
+var atStart, _ = bootTime()
+
+// Boot returns the time since the machine started, by a clock that nobody can set. It also runs while the process is
+// stopped and while the machine sleeps.
+//
+// Where the system refuses that clock, which every kernel that Go supports has, Boot goes on from the reading at the
+// start of the process by the monotonic clock, which stops while the machine sleeps.
 func Boot() time.Duration {
-	var t unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil {
-		return time.Duration(time.Now().UnixNano()) // a kernel older than the clock
+	if now, ok := bootTime(); ok {
+		return now
 	}
-	return time.Duration(t.Nano())
+	return monotonic(atStart)
+}
+
+func bootTime() (now time.Duration, ok bool) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
+		return 0, false
+	}
+	return time.Duration(t.Nano()), true
 }

@@ -4,5 +4,7 @@ package clock
 
 import "time"
 
-// Boot is the time since some fixed moment. It also runs while this process is stopped or the machine sleeps.
-func Boot() time.Duration { return time.Duration(time.Now().UnixNano()) }
+// Boot returns the time since this process started, by a clock that nobody can set. It runs while the process is
+// stopped. Whether it runs while the machine sleeps depends on the system: on some, such as macOS, it stops, and a
+// limit that is measured by it then lasts longer by that sleep.
+func Boot() time.Duration { return monotonic(0) }
