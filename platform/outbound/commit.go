@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -79,6 +80,8 @@ type exchange struct {
 	ctx  context.Context
 	stop func() bool // the end of the context ends the connection no more
 	once sync.Once
+	// answered is set when the answer was read to its end. A connection that is closed without it is reset.
+	answered atomic.Bool
 }
 
 // connect opens the way to the host of a request, for https through TLS. From then on the gate is asked before anything is written.
@@ -171,6 +174,7 @@ func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, x.cause(wrote, err)
 	}
 	head.N = math.MaxInt64
+	x.answered.Store(resp.Body == http.NoBody)
 	resp.Body = &answer{resp.Body, x}
 	return resp, nil
 }
@@ -226,16 +230,31 @@ func answered(r *bufio.Reader, req *http.Request) (*http.Response, error) {
 	}
 }
 
-// end closes the connection. What Close says is of no use any more: the answer was read, or given up.
+// end closes the connection. Without a whole answer it resets it: an orderly close would leave the rest of the
+// request to the kernel, which goes on sending it for minutes, and the platform would act long after the commit had
+// failed. After a whole answer the close is orderly, because a reset could destroy what the server has not read yet.
+// What Close returns is of no use: the answer was read, or given up.
 func (x *exchange) end() {
 	x.once.Do(func() {
 		x.stop()
-		x.gate.close() // a goodbye is not the request
-		if x.ctx.Err() != nil {
-			_ = x.raw.Close() // no goodbye: TLS would wait for it to be taken
+		x.gate.close() // closing TLS writes an alert, which is not the request
+		switch {
+		case !x.answered.Load():
+			reset(x.raw) // before the close of TLS, whose alert would wait until the server takes it
+		case x.ctx.Err() != nil:
+			_ = x.raw.Close() // there is no time for that wait
 		}
 		_ = x.Close()
 	})
+}
+
+// reset closes a connection so that the kernel drops what it has not sent yet. SetLinger fails only on a connection
+// that is closed already.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
 }
 
 // because names the end of the context as the cause of what it broke.
@@ -254,7 +273,11 @@ type answer struct {
 
 func (a *answer) Read(p []byte) (int, error) {
 	n, err := a.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) {
+		a.x.answered.Store(true)
+		return n, err
+	}
+	if err != nil {
 		err = &SendError{Err: because(a.x.ctx, err), Written: true}
 	}
 	return n, err

@@ -2,7 +2,6 @@
 package outbound
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -13,8 +12,6 @@ import (
 	"net/url"
 	"strings"
 	"time"
-
-	"github.com/coder/websocket"
 )
 
 // ErrBlocked marks every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
@@ -55,9 +52,9 @@ type Deps struct {
 // Client makes guarded requests. It is safe for concurrent use.
 type Client struct {
 	read    *http.Transport
-	upgrade *http.Transport // to websockets: HTTP/1.1, a connection each
-	single  *guard          // for connections of one exchange
-	tls     *tls.Config     // of those
+	guarded *guard      // of read and of websockets
+	single  *guard      // for connections of one exchange
+	tls     *tls.Config // of websockets and of connections of one exchange
 }
 
 // New makes a client; it fails when an entry of Allow is not host:port.
@@ -70,11 +67,7 @@ func New(cfg Config, deps Deps) (*Client, error) {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	g := newGuard(allow, deps, 0)
-	upgrade := newTransport(g)
-	upgrade.DisableKeepAlives = true
-	upgrade.Protocols = new(http.Protocols)
-	upgrade.Protocols.SetHTTP1(true)
-	return &Client{read: newTransport(g), upgrade: upgrade, single: newGuard(allow, deps, -1), tls: &tls.Config{}}, nil
+	return &Client{read: newTransport(g), guarded: g, single: newGuard(allow, deps, -1), tls: &tls.Config{}}, nil
 }
 
 // To makes a client that may also reach this one http or https address, which its owner alone is meant to call. It shares no connection with any other
@@ -120,23 +113,9 @@ func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: c.read, CheckRedirect: checkRedirect}
 }
 
-// DialWebsocket opens a websocket through the guard; ctx bounds the handshake, not the connection's life.
-func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
-	client := &http.Client{Transport: c.upgrade, CheckRedirect: noRedirect}
-	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
-	if err != nil {
-		if resp != nil && resp.Body != nil {
-			err = errors.Join(err, resp.Body.Close())
-		}
-		return nil, fmt.Errorf("websocket: %w", err)
-	}
-	return conn, nil
-}
-
 // Close drops idle connections; the client stays usable.
 func (c *Client) Close() {
 	c.read.CloseIdleConnections()
-	c.upgrade.CloseIdleConnections()
 }
 
 // ReadAll reads at most limit bytes of the body and closes it; a longer body is ErrTooLarge.
