@@ -53,7 +53,10 @@ type Descriptor struct {
 	Grade        publishing.Grade // usual grade; an account may be worse
 	InFlight     int              // calls at once over all channels of the platform, 0 = no cap of its own
 	Direct       bool             // a text without media needs no Prepare: Commit takes it with an empty Handle
-	Rules        string           // the rules in words, for agents
+	// KeyOnly: the platform de-duplicates by a key that is made of Item.Publication and Item.Due alone, so CreatedAt is
+	// not part of the identity of a send.
+	KeyOnly bool
+	Rules   string // the rules in words, for agents
 }
 
 // Field is one input of a credential platform's form.
@@ -98,7 +101,8 @@ type HTTP interface {
 	Do(*http.Request) (*http.Response, error)
 	// Commit makes an irreversible call once; its error tells whether anything was written.
 	Commit(*http.Request) (*http.Response, error)
-	// Websocket opens a websocket.
+	// Websocket opens a websocket on a connection of its own. When ctx ends, the connection is reset and nothing more of
+	// it is sent.
 	Websocket(ctx context.Context, url string) (*websocket.Conn, error)
 }
 
@@ -110,6 +114,9 @@ type Account struct {
 	Picture string          // URL, may be empty
 	Data    json.RawMessage // what the connector wants to remember of it, nothing secret
 	Grade   publishing.Grade
+	// Destination is where posts of this account go: the host in lower case, with the port if it is not the usual one;
+	// several are sorted and joined by commas. At most 255 bytes. The engine bounds the calls at once for each.
+	Destination string
 }
 
 // Connected is the result of Connect.
@@ -146,15 +153,20 @@ type Problem struct {
 
 // Item is one publication: one part, sent once.
 type Item struct {
-	Publication publishing.PublicationID // identity of the send; never changes when it is tried again
-	CreatedAt   time.Time                // frozen with the publication, UTC, millisecond precision
-	Text        string
-	Media       []Media
-	Settings    json.RawMessage
-	Root        *Ref            // of a reply: the first part
-	Parent      *Ref            // of a reply: the part before
-	Handle      json.RawMessage // what the last Prepare returned, nil at first; at most 8 KB
-	Committing  time.Time       // for Reconcile: when the call was about to be made
+	// Publication and Due are the identity of the send. They never change when it is tried again.
+	Publication publishing.PublicationID
+	// Due is when this publication is due: frozen, UTC, millisecond precision, distinct within a thread.
+	Due time.Time
+	// CreatedAt is the time that the post shows: frozen with the publication, UTC, millisecond precision. It may differ
+	// from one try to the next where Descriptor.KeyOnly says so, and equals Due elsewhere.
+	CreatedAt  time.Time
+	Text       string
+	Media      []Media
+	Settings   json.RawMessage
+	Root       *Ref            // of a reply: the first part
+	Parent     *Ref            // of a reply: the part before
+	Handle     json.RawMessage // what the last Prepare returned, nil at first; at most 8 KB
+	Committing time.Time       // for Reconcile: when the call was about to be made
 }
 
 // Media is one medium of a part. Bytes come from our own store.

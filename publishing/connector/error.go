@@ -24,6 +24,14 @@ const (
 	KindOperator   Kind = "operator"   // our own set-up is in the way: only who runs this instance can mend it
 )
 
+func (k Kind) valid() bool {
+	switch k {
+	case KindReauth, KindDisconnect, KindContent, KindTransient, KindUnknown, KindOperator:
+		return true
+	}
+	return false
+}
+
 // Error is a failure of a platform call. Public is safe for people; Raw is for the log, short and without secrets.
 type Error struct {
 	Kind   Kind
@@ -90,11 +98,14 @@ func FromStatus(resp *http.Response, committing bool) *Error {
 	return e
 }
 
-// RetryAfter reads the header in its seconds form; 0 when absent.
+// maxAfter bounds the wait that an answer may ask for; the engine gives up long before.
+const maxAfter = 30 * 24 * time.Hour
+
+// RetryAfter reads the header in its seconds form, up to 30 days; 0 when absent.
 func RetryAfter(h http.Header) time.Duration {
-	n, err := strconv.Atoi(h.Get("Retry-After"))
+	n, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64)
 	if err != nil || n < 0 {
 		return 0
 	}
-	return time.Duration(n) * time.Second
+	return time.Duration(min(n, int64(maxAfter/time.Second))) * time.Second
 }

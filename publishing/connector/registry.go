@@ -5,7 +5,8 @@ import (
 	"sort"
 )
 
-// Registry holds the connectors of this instance by platform identifier.
+// Registry holds the connectors of this instance by platform identifier. What it returns is guarded: a panic in a
+// connector is an error, and what a platform says is cleaned and bounded.
 type Registry struct{ byID map[string]Connector }
 
 // NewRegistry makes a registry; two connectors of one identifier are an error.
@@ -16,7 +17,7 @@ func NewRegistry(all ...Connector) (*Registry, error) {
 		if _, taken := r.byID[name]; taken {
 			return nil, fmt.Errorf("connector %q is registered twice", name)
 		}
-		r.byID[name] = c
+		r.byID[name] = guard(c)
 	}
 	return r, nil
 }

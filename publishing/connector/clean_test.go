@@ -1,0 +1,173 @@
+package connector
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+func TestClean_KeepsOnlyWhatEveryStoreHolds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in    string
+		limit int
+		want  string
+	}{
+		"plain words stay":                {"Grüße, 世界 👩‍👧", 100, "Grüße, 世界 👩‍👧"},
+		"U+0000 is left out":              {"a\x00b\x00", 100, "ab"},
+		"control characters are too":      {"a\x1b[31mb\x7f\u0080\u009fc", 100, "a[31mbc"},
+		"white space becomes one space":   {" \t a\r\n\u0085\u2028b \n", 100, "a b"},
+		"invalid UTF-8 is left out":       {"a\xff\xc3b\xed\xa0\x80", 100, "ab"},
+		"the replacement character stays": {"a\uFFFDb", 100, "a\uFFFDb"},
+		"a cut does not split":            {"aéé", 4, "aé"},
+		"nor leave a space":               {"a b", 2, "a"},
+		"no room, no words":               {"a", 0, ""},
+	} {
+		if got := Clean(tc.in, tc.limit); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func FuzzClean(f *testing.F) {
+	f.Add("a\x00\xff \n\u0085é👩‍👧", 5)
+	f.Add("\uFFFD\xed\xa0\x80", 100)
+	f.Fuzz(func(t *testing.T, words string, limit int) {
+		got := Clean(words, limit)
+		if len(got) > max(limit, 0) || !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
+			t.Fatalf("%q with a limit of %d gives %q", words, limit, got)
+		}
+		if again := Clean(got, limit); again != got {
+			t.Fatalf("%q is not clean, it becomes %q", got, again)
+		}
+	})
+}
+
+func TestCleanJSON_KeepsOnlyWhatJsonbHolds(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ in, want string }{
+		"a clean document stays":        {`{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`, `{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`},
+		"U+0000 is left out of strings": {`{"a":["x\u0000y"]}`, `{"a":["xy"]}`},
+		"and of names":                  {`{"a\u0000":"<"}`, `{"a":"<"}`},
+		"half a pair is replaced":       {`["\ud800","\udc00x"]`, "[\"\uFFFD\",\"\uFFFDx\"]"},
+		"invalid UTF-8 is replaced":     {"[\"a\xffb\"]", "[\"a\uFFFDb\"]"},
+		"a number without room is null": {`[1e999999,1e-999999,1e3,0e5]`, `[null,null,1e3,0e5]`},
+		"other controls stay escaped":   {`["\u0001\b"]`, `["\u0001\b"]`},
+		"nothing stays nothing":         {``, ``},
+	} {
+		got, err := cleanJSON(json.RawMessage(tc.in))
+		if err != nil || string(got) != tc.want {
+			t.Errorf("%s: got %s (%v), want %s", name, got, err, tc.want)
+		}
+	}
+	for name, in := range map[string]string{
+		"not JSON":  `{"a":`,
+		"two":       `{}{}`,
+		"too large": `"` + strings.Repeat("x", maxDocument) + `"`,
+		"too deep":  strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2),
+	} {
+		if got, err := cleanJSON(json.RawMessage(in)); err == nil {
+			t.Errorf("%s: got %s", name, got)
+		}
+	}
+}
+
+func FuzzCleanJSON(f *testing.F) {
+	for _, seed := range []string{`{"a\u0000":["\ud800",1e400,{"b":"\u0000"}]}`, "\"\xff\"", `[[[]]]`, `1E-400`, `null`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		got, err := cleanJSON(raw)
+		if err != nil || len(raw) == 0 {
+			return
+		}
+		if !json.Valid(got) || !utf8.Valid(got) {
+			t.Fatalf("%q gives %q", raw, got)
+		}
+		var doc any
+		if err := json.Unmarshal(got, &doc); err != nil {
+			t.Fatalf("%q gives %q: %v", raw, got, err)
+		}
+		if strings.ContainsRune(fmt.Sprint(doc), 0) {
+			t.Fatalf("%q holds U+0000", got)
+		}
+	})
+}
+
+func TestCleanRef_NeverLosesThatPostIsOut(t *testing.T) {
+	t.Parallel()
+	got := CleanRef(Ref{ID: "at://\x00a\n", URL: "https://a.test/\x00", Data: json.RawMessage(`{"uri":"a\u0000"}`)})
+	if got.ID != "at://a" || got.URL != "" || string(got.Data) != `{"uri":"a"}` {
+		t.Errorf("got %+v with the data %s", got, got.Data)
+	}
+	long := strings.Repeat("x", 10_000)
+	got = CleanRef(Ref{ID: long, URL: "https://a.test/" + long, Data: json.RawMessage(`{"` + long)})
+	if len(got.ID) != maxID || got.URL != "" || got.Data != nil {
+		t.Errorf("got %+v", got)
+	}
+	for address, kept := range map[string]bool{
+		"https://a.test/x": true, "http://a.test": true, "javascript:alert(1)": false, "/x": false, "data:text/html,x": false,
+	} {
+		if got := CleanRef(Ref{ID: "1", URL: address}).URL; (got == address) != kept {
+			t.Errorf("the URL %q became %q", address, got)
+		}
+	}
+}
+
+func TestCleanError_BoundsWordsAndKinds(t *testing.T) {
+	t.Parallel()
+	long := "\x00" + strings.Repeat("x", 10_000)
+	shared := &Error{Kind: KindContent, After: -1, Code: long, Public: long, Raw: long}
+	var got *Error
+	if !errors.As(cleanError(fmt.Errorf("wrapped: %w", shared), true), &got) {
+		t.Fatal("not one of ours any more")
+	}
+	if len(got.Code) != maxCode || len(got.Public) != maxPublic || len(got.Raw) != maxRaw {
+		t.Errorf("%d, %d and %d bytes", len(got.Code), len(got.Public), len(got.Raw))
+	}
+	if got.After != 0 || got.Kind != KindContent {
+		t.Errorf("got %+v", got)
+	}
+	if shared.Public != long {
+		t.Error("an error that a connector may share was changed")
+	}
+	for _, tc := range []struct {
+		kind       Kind
+		committing bool
+		want       Kind
+	}{
+		{KindUnknown, true, KindUnknown}, {KindUnknown, false, KindTransient},
+		{"", true, KindUnknown}, {"mad", false, KindTransient}, {KindOperator, true, KindOperator},
+	} {
+		err := cleanError(&Error{Kind: tc.kind, After: 1e6 * time.Hour}, tc.committing)
+		if !errors.As(err, &got) || got.Kind != tc.want || got.After != maxAfter {
+			t.Errorf("%q, in a commit %v: got %v", tc.kind, tc.committing, err)
+		}
+	}
+	var none *Error
+	if err := cleanError(none, true); err == nil || KindOf(err, true) != KindUnknown {
+		t.Errorf("an error that is a nil pointer becomes %v", err)
+	}
+}
+
+func TestDestination_NamesHosts(t *testing.T) {
+	t.Parallel()
+	for want, addresses := range map[string][]string{
+		"pds.example":            {"https://PDS.example./xrpc"},
+		"pds.example:8443":       {"https://pds.example:8443"},
+		"127.0.0.1:4009":         {"http://127.0.0.1:4009/"},
+		"[::1]:7000":             {"ws://[::1]:7000"},
+		"a.example,b.example:80": {"wss://b.example:80", "wss://A.example:443", "ws://a.example:80/x"},
+		"":                       {"not an address", "%"},
+		strings.Repeat("a", 240) + ",b" + strings.Repeat("b", 13): {"wss://b" + strings.Repeat("b", 100), "wss://" + strings.Repeat("a", 240)},
+	} {
+		if got := Destination(addresses...); got != want {
+			t.Errorf("%q: got %q, want %q", addresses, got, want)
+		}
+	}
+}

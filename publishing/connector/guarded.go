@@ -1,0 +1,167 @@
+package connector
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"slices"
+)
+
+// guard returns a connector behind which nothing of a platform or of a mistake in its code reaches the engine: a panic
+// becomes an error, and every word is cleaned and bounded. The Registry guards each connector, so that none can forget.
+func guard(c Connector) Connector {
+	g := guarded{c: c, descriptor: c.Describe()}
+	if r, ok := c.(Refresher); ok {
+		return guardedRefresher{guarded: g, r: r}
+	}
+	return g
+}
+
+// guarded is a connector whose results are clean. It implements Connector.
+type guarded struct {
+	c          Connector
+	descriptor Descriptor
+}
+
+// guardedRefresher is one whose access expires. It implements Connector and Refresher.
+type guardedRefresher struct {
+	guarded
+	r Refresher
+}
+
+// Describe returns what the connector said when it was registered, which is constant.
+func (g guarded) Describe() Descriptor { return g.descriptor }
+
+// Connect returns a clean account; a panic is KindContent.
+func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string) (out Connected, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = Connected{}, broken(v, KindContent, "The connector failed on this form.")
+		}
+	}()
+	out, err = g.c.Connect(ctx, env, fields)
+	if err != nil {
+		return Connected{}, cleanError(err, false)
+	}
+	out.Account, err = cleanAccount(out.Account)
+	if err != nil {
+		return Connected{}, err
+	}
+	return out, nil
+}
+
+// Validate returns problems in clean words; a panic is one problem.
+func (g guarded) Validate(d Draft) (out []Problem) {
+	defer func() {
+		if v := recover(); v != nil {
+			out = []Problem{{Message: "The connector failed on this post."}}
+		}
+	}()
+	out = slices.Clone(g.c.Validate(d))
+	for i := range out {
+		out[i].Message = Clean(out[i].Message, maxPublic)
+	}
+	return out
+}
+
+// Prepare returns a handle that can be stored; a panic, or a handle that cannot, is KindContent.
+func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			step, err = Step{}, broken(v, KindContent, failedPost)
+		}
+	}()
+	step, err = g.c.Prepare(ctx, s, item)
+	if err != nil {
+		return Step{}, cleanError(err, false)
+	}
+	step.Handle, err = cleanJSON(step.Handle)
+	if err != nil {
+		return Step{}, &Error{Kind: KindContent, Public: failedPost, Raw: "the handle cannot be stored", Err: err}
+	}
+	step.Wait = max(step.Wait, 0)
+	return step, nil
+}
+
+// Commit returns a reference that can be stored; a panic is KindUnknown, because the call may have been made.
+func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			ref, err = Ref{}, broken(v, KindUnknown, failedCommit)
+		}
+	}()
+	ref, err = g.c.Commit(ctx, s, item)
+	if err != nil {
+		return Ref{}, cleanError(err, true)
+	}
+	return CleanRef(ref), nil
+}
+
+// Reconcile returns a reference that can be stored; a panic is CannotTell with an error, and so is an outcome that is
+// none.
+func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdict, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			v, err = Verdict{Outcome: CannotTell}, broken(p, KindTransient, failedLook)
+		}
+	}()
+	v, err = g.c.Reconcile(ctx, s, item)
+	if err != nil {
+		return Verdict{Outcome: CannotTell}, cleanError(err, false)
+	}
+	switch v.Outcome {
+	case Published:
+		return Verdict{Outcome: Published, Ref: CleanRef(v.Ref)}, nil
+	case NotPublished:
+		return Verdict{Outcome: NotPublished}, nil
+	default:
+		return Verdict{Outcome: CannotTell}, nil
+	}
+}
+
+// Refresh passes the credential on, which is sealed before it is stored; a panic is KindContent.
+func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out json.RawMessage, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			out, err = nil, broken(v, KindContent, failedPost)
+		}
+	}()
+	out, err = g.r.Refresh(ctx, s)
+	if err != nil {
+		return nil, cleanError(err, false)
+	}
+	return out, nil
+}
+
+// What people are told of a panic.
+const (
+	failedPost   = "The connector failed on this post."
+	failedCommit = "The connector failed while publishing, so this may or may not have been published."
+	failedLook   = "The connector failed while it looked for this post."
+)
+
+// broken is the error of a connector that panicked with v.
+func broken(v any, kind Kind, public string) *Error {
+	return &Error{Kind: kind, Code: "panic", Public: public, Raw: "panic: " + panicText(v), Err: Recovered(v)}
+}
+
+// panicText returns the words of a panic. A value of another type is named by its type, since it may hold a secret.
+func panicText(v any) string {
+	switch v := v.(type) {
+	case error, string:
+		return Clean(fmt.Sprint(v), maxPublic)
+	default:
+		return fmt.Sprintf("a value of type %T", v)
+	}
+}
+
+// maxStack bounds the stack of a panic in the log, in bytes.
+const maxStack = 8 << 10
+
+// Recovered makes an error of what recover returned, with its words and the stack of its caller, both bounded. A
+// connector that starts a goroutine recovers in it, because nobody else can: a panic there ends the process.
+func Recovered(v any) error {
+	stack := debug.Stack()
+	return fmt.Errorf("panic: %s\n%s", panicText(v), stack[:min(len(stack), maxStack)])
+}

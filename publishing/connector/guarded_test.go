@@ -1,0 +1,183 @@
+package connector
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// scripted is a connector that answers, fails or panics as a test says.
+type scripted struct {
+	connected Connected
+	problems  []Problem
+	step      Step
+	ref       Ref
+	verdict   Verdict
+	renewed   json.RawMessage
+	err       error
+	panics    any
+}
+
+func (c scripted) Describe() Descriptor { return Descriptor{ID: "scripted"} }
+
+func (c scripted) fail() error {
+	if c.panics != nil {
+		panic(c.panics)
+	}
+	return c.err
+}
+
+func (c scripted) Connect(context.Context, Env, map[string]string) (Connected, error) {
+	return c.connected, c.fail()
+}
+
+func (c scripted) Validate(Draft) []Problem {
+	if c.fail() != nil {
+		return nil
+	}
+	return c.problems
+}
+
+func (c scripted) Prepare(context.Context, *Session, Item) (Step, error) { return c.step, c.fail() }
+
+func (c scripted) Commit(context.Context, *Session, Item) (Ref, error) { return c.ref, c.fail() }
+
+func (c scripted) Reconcile(context.Context, *Session, Item) (Verdict, error) {
+	return c.verdict, c.fail()
+}
+
+func (c scripted) Refresh(context.Context, *Session) (json.RawMessage, error) {
+	return c.renewed, c.fail()
+}
+
+// registered returns a connector as the engine gets it.
+func registered(t *testing.T, c Connector) Connector {
+	t.Helper()
+	r, err := NewRegistry(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, ok := r.Get("scripted")
+	if !ok || len(r.All()) != 1 {
+		t.Fatal("not registered")
+	}
+	return out
+}
+
+func TestRegistry_TurnsPanicsIntoErrors(t *testing.T) {
+	t.Parallel()
+	long := "split into halves\x00" + strings.Repeat("x", 10_000)
+	for name, value := range map[string]any{
+		"words": long, "an error": errors.New(long), "a secret": struct{ token string }{"secret-token"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := registered(t, scripted{panics: value})
+			_, connect := c.Connect(t.Context(), Env{}, nil)
+			_, prepare := c.Prepare(t.Context(), nil, Item{})
+			_, commit := c.Commit(t.Context(), nil, Item{})
+			verdict, reconcile := c.Reconcile(t.Context(), nil, Item{})
+			_, refresh := c.(Refresher).Refresh(t.Context(), nil)
+			for call, tc := range map[string]struct {
+				err  error
+				want Kind
+			}{
+				"Connect": {connect, KindContent}, "Prepare": {prepare, KindContent}, "Commit": {commit, KindUnknown},
+				"Reconcile": {reconcile, KindTransient}, "Refresh": {refresh, KindContent},
+			} {
+				var e *Error
+				if !errors.As(tc.err, &e) || e.Kind != tc.want || e.Public == "" {
+					t.Errorf("%s: got %v, want %s", call, tc.err, tc.want)
+					continue
+				}
+				if !strings.HasPrefix(e.Raw, "panic: ") || len(e.Raw) > maxRaw || strings.Contains(e.Raw, "\x00") {
+					t.Errorf("%s: the words for the log are %q", call, e.Raw)
+				}
+				if log := e.Error(); !strings.Contains(log, "guarded_test.go") || strings.Contains(log, "secret-token") {
+					t.Errorf("%s: the log gets no stack, or a secret: %s", call, log)
+				}
+			}
+			if verdict.Outcome != CannotTell {
+				t.Errorf("Reconcile answers %q, want %q", verdict.Outcome, CannotTell)
+			}
+			if problems := c.Validate(Draft{}); len(problems) != 1 || problems[0].Message == "" {
+				t.Errorf("Validate finds %+v, want one problem", problems)
+			}
+		})
+	}
+}
+
+func TestRegistry_CleansResults(t *testing.T) {
+	t.Parallel()
+	c := registered(t, scripted{
+		connected: Connected{Account: Account{
+			ID: "1", Name: "A\x00nn", Profile: "@a\x00", Picture: "javascript:x", Destination: "a\x00",
+			Data: json.RawMessage(`["\u0000"]`),
+		}},
+		problems: []Problem{{Part: 1, Message: "too\x00 long"}},
+		step:     Step{Wait: -1, Handle: json.RawMessage(`{"id":"\u0000"}`)},
+		ref:      Ref{ID: "1\x00", URL: "https://a.test/\x00", Data: json.RawMessage(`{"cid":"\u0000"}`)},
+		verdict:  Verdict{Outcome: Published, Ref: Ref{ID: "1\x00"}},
+	})
+	connected, err := c.Connect(t.Context(), Env{}, nil)
+	want := Account{ID: "1", Name: "Ann", Profile: "@a", Destination: "a", Data: json.RawMessage(`[""]`)}
+	if err != nil || !reflect.DeepEqual(connected.Account, want) {
+		t.Errorf("Connect: got %+v %v, want %+v", connected.Account, err, want)
+	}
+	if problems := c.Validate(Draft{}); len(problems) != 1 || problems[0] != (Problem{Part: 1, Message: "too long"}) {
+		t.Errorf("Validate: %+v", problems)
+	}
+	step, err := c.Prepare(t.Context(), nil, Item{})
+	if err != nil || step.Wait != 0 || string(step.Handle) != `{"id":""}` {
+		t.Errorf("Prepare: %s %v %v", step.Handle, step.Wait, err)
+	}
+	ref, err := c.Commit(t.Context(), nil, Item{})
+	if err != nil || ref.ID != "1" || ref.URL != "" || string(ref.Data) != `{"cid":""}` {
+		t.Errorf("Commit: %+v %v", ref, err)
+	}
+	if v, err := c.Reconcile(t.Context(), nil, Item{}); err != nil || v.Outcome != Published || v.Ref.ID != "1" {
+		t.Errorf("Reconcile: %+v %v", v, err)
+	}
+}
+
+func TestRegistry_RefusesWhatCannotBeStored(t *testing.T) {
+	t.Parallel()
+	for name, a := range map[string]Account{
+		"no ID":                {},
+		"an ID with U+0000":    {ID: "a\x00"},
+		"an ID that is long":   {ID: strings.Repeat("x", maxID+1)},
+		"data that is no JSON": {ID: "1", Data: json.RawMessage(`{`)},
+	} {
+		c := registered(t, scripted{connected: Connected{Account: a}})
+		if _, err := c.Connect(t.Context(), Env{}, nil); KindOf(err, false) != KindContent || err == nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	c := registered(t, scripted{step: Step{Handle: json.RawMessage(`{`)}, verdict: Verdict{Outcome: "mad"}})
+	if _, err := c.Prepare(t.Context(), nil, Item{}); KindOf(err, false) != KindContent || err == nil {
+		t.Errorf("a handle that is no JSON: got %v", err)
+	}
+	if v, err := c.Reconcile(t.Context(), nil, Item{}); err != nil || v.Outcome != CannotTell {
+		t.Errorf("an outcome that is none: got %+v %v", v, err)
+	}
+	words := registered(t, scripted{err: &Error{Kind: KindContent, Public: "no\x00"}})
+	if _, err := words.Commit(t.Context(), nil, Item{}); err == nil || strings.Contains(err.Error(), "\x00") {
+		t.Errorf("an error with U+0000: got %v", err)
+	}
+}
+
+// plain is a connector whose access does not expire.
+type plain struct{ Connector }
+
+func TestRegistry_AddsNoRefresh(t *testing.T) {
+	t.Parallel()
+	if _, ok := registered(t, plain{scripted{}}).(Refresher); ok {
+		t.Error("a connector without Refresh has one")
+	}
+	if _, ok := registered(t, scripted{}).(Refresher); !ok {
+		t.Error("a connector with Refresh has none")
+	}
+}
