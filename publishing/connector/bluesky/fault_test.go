@@ -24,13 +24,17 @@ const (
 	did      = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
 )
 
-// broken is a server that answers one method wrongly and the rest as a PDS would.
+// broken is a server that answers some methods wrongly and the rest as a PDS would.
 type broken struct {
 	URL string
 
-	mu     sync.Mutex
-	calls  []string
-	method string // the broken one
+	mu    sync.Mutex
+	calls []string
+	wrong map[string]said // by method
+}
+
+// said is a wrong answer.
+type said struct {
 	status int
 	header http.Header
 	body   string
@@ -45,10 +49,18 @@ func newBroken(t *testing.T) *broken {
 	return b
 }
 
+// breaks makes one method answer wrongly, and no other.
 func (b *broken) breaks(method string, status int, body string, header http.Header) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.method, b.status, b.body, b.header = method, status, body, header
+	b.wrong = map[string]said{method: {status, header, body}}
+}
+
+// alsoBreaks leaves what is broken already.
+func (b *broken) alsoBreaks(method string, status int, body string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.wrong[method] = said{status: status, body: body}
 }
 
 func (b *broken) count(method string) (n int) {
@@ -79,9 +91,9 @@ func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "com.atproto.repo.putRecord":
 		body = `{"uri":"at://x","cid":"bafyreia"}`
 	}
-	if method == b.method {
-		status, body = b.status, b.body
-		for k, v := range b.header {
+	if wrong, ok := b.wrong[method]; ok {
+		status, body = wrong.status, wrong.body
+		for k, v := range wrong.header {
 			w.Header()[k] = v
 		}
 	}
@@ -153,6 +165,16 @@ func TestRefusals(t *testing.T) {
 		"a failing server":             {500, `{"error":"InternalServerError"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
 		"a failing server with a code": {502, `{"error":"ExpiredToken"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
 		"a server that stops waiting":  {408, ``, nil, connector.KindTransient, connector.KindUnknown, 0},
+		"a page of a proxy as 404":     {404, `<html>404 Not Found</html>`, nil, connector.KindTransient, connector.KindTransient, 0},
+		"another program's 404":        {404, `{"error":"Not Found"}`, nil, connector.KindTransient, connector.KindTransient, 0},
+		"an empty 405":                 {405, ``, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a proxy that wants to know":   {407, ``, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a misdirected request":        {421, ``, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a request that is too early":  {425, ``, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a page of a filter as 403":    {403, `<html>Forbidden</html>`, nil, connector.KindTransient, connector.KindUnknown, 0},
+		"a redirect for good":          {308, ``, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a redirect after the work":    {303, `{"error":"ExpiredToken"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
+		"the server's own 404":         {404, `{"error":"InvalidRequest","message":"no"}`, nil, connector.KindContent, connector.KindContent, 0},
 		"a success without sense":      {200, `{}`, nil, connector.KindTransient, connector.KindUnknown, 0},
 		"a success that is no JSON":    {200, `<html>`, nil, connector.KindTransient, connector.KindUnknown, 0},
 	} {

@@ -46,7 +46,11 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 	if cred.Identifier == "" || cred.Password == "" {
 		return connector.Connected{}, badForm("Type in your handle and an app password.", nil)
 	}
-	if cred, err = signIn(ctx, env, cred); err != nil {
+	cred, err = signIn(ctx, env, cred)
+	if connector.WrongAddress(err) {
+		return connector.Connected{}, badForm("This address does not answer like a Bluesky service.", err)
+	}
+	if err != nil {
 		return connector.Connected{}, err
 	}
 	account, err := account(ctx, env, cred)
@@ -142,18 +146,18 @@ func refusedSignIn(err error) error {
 	if !errors.As(err, &e) {
 		return err
 	}
-	switch {
-	case e.Kind == connector.KindReauth && e.Code != "AuthFactorTokenRequired":
+	if e.Kind == connector.KindReauth && e.Code != "AuthFactorTokenRequired" {
 		e.Public = "Bluesky does not know this identifier and app password."
-	case e.Kind == connector.KindContent && e.Status != 0 && e.Code == "":
-		e.Public = "This address does not answer like a Bluesky service."
 	}
 	return e
 }
 
 // account reads name and picture from the profile's record; an account without a profile goes by its handle.
 func account(ctx context.Context, env connector.Env, cred credential) (connector.Account, error) {
-	out := connector.Account{ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeA}
+	out := connector.Account{
+		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeA,
+		Destination: connector.Destination(cred.Server),
+	}
 	if out.Name == "" {
 		out.Name = cred.DID
 	}

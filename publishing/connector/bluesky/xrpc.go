@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -112,15 +114,24 @@ func unreadable(status int, err error, committing bool) *connector.Error {
 	return e
 }
 
+// errorName is the shape that XRPC asks of the name of an error: an ASCII constant without white space. What names its
+// error in another way, such as a proxy, is no AT protocol server.
+var errorName = regexp.MustCompile(`^[!-~]+$`)
+
 // refusal classifies by the server's code first, then by the status.
 func (cl client) refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
-	e := connector.FromStatus(resp, committing)
 	var said struct{ Error, Message string }
-	if json.Unmarshal(body, &said) == nil {
-		e.Code, e.Raw = cl.clean(said.Error), cl.clean(said.Message)
+	author := connector.ByOther
+	if json.Unmarshal(body, &said) == nil && errorName.MatchString(said.Error) {
+		author = connector.ByPlatform
 	}
-	if resp.StatusCode < 500 { // a code of a failing server proves nothing
-		byCode(e, committing)
+	e := connector.FromStatus(resp, author, committing)
+	e.Code, e.Raw = said.Error, cl.clean(said.Message)
+	if !slices.Contains(codes, e.Code) { // a known one holds no secret, even where a short password is a part of it
+		e.Code = cl.clean(e.Code)
+	}
+	if e.Author == connector.ByPlatform && resp.StatusCode < 500 { // a code of a failing server proves nothing
+		byCode(e)
 	}
 	if e.Kind == connector.KindTransient && resp.StatusCode < 500 && e.After == 0 {
 		e.After = cl.reset(resp.Header)
@@ -128,7 +139,14 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	return e
 }
 
-func byCode(e *connector.Error, committing bool) {
+// codes are the names of errors that mean something to this package.
+var codes = []string{
+	"ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired", "AuthFactorTokenRequired",
+	"AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended", "AccountDeactivated", "RepoDeactivated",
+	"AccountNotFound", "RepoNotFound", "RateLimitExceeded", "BlobNotFound", "RecordNotFound", "InvalidSwap",
+}
+
+func byCode(e *connector.Error) {
 	switch e.Code {
 	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
 		e.Kind, e.Public = connector.KindReauth, "Bluesky no longer accepts our access; reconnect the channel."
@@ -145,18 +163,9 @@ func byCode(e *connector.Error, committing bool) {
 	case "BlobNotFound": // servers drop uploads that no record names; Prepare uploads old ones again
 		e.Kind, e.Public = connector.KindTransient, "Bluesky lost an uploaded image; it will be uploaded again."
 	default:
-		byStatus(e, committing)
-	}
-}
-
-func byStatus(e *connector.Error, committing bool) {
-	switch {
-	case e.Status == http.StatusRequestTimeout && committing:
-		e.Kind, e.Public = connector.KindUnknown, "The Bluesky server gave up waiting, so it may or may not have published this."
-	case e.Status == http.StatusRequestTimeout:
-		e.Kind, e.Public = connector.KindTransient, "The Bluesky server gave up waiting."
-	case e.Kind == connector.KindContent && e.Raw != "":
-		e.Public = "Bluesky refused this: " + strings.TrimRight(e.Raw, ".") + "."
+		if e.Kind == connector.KindContent && e.Raw != "" {
+			e.Public = "Bluesky refused this: " + strings.TrimRight(e.Raw, ".") + "."
+		}
 	}
 }
 
@@ -167,8 +176,7 @@ func (cl client) clean(words string) string {
 			words = strings.ReplaceAll(words, secret, "…")
 		}
 	}
-	words = strings.Join(strings.Fields(words), " ")
-	return strings.ToValidUTF8(words[:min(len(words), maxRaw)], "")
+	return connector.Clean(words, maxRaw)
 }
 
 // reset reads when a rate limit's window ends, a time in Unix seconds; 0 when absent.

@@ -123,19 +123,18 @@ func read(resp *http.Response, err error, out any, committing bool) error {
 }
 
 func refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
-	e := connector.FromStatus(resp, committing)
 	var said struct {
 		Error struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(body, &said) == nil {
-		e.Code, e.Raw = said.Error.Code, said.Error.Message
+	author := connector.ByOther
+	if json.Unmarshal(body, &said) == nil && said.Error.Code != "" {
+		author = connector.ByPlatform
 	}
-	if len(e.Raw) > maxRaw {
-		e.Raw = e.Raw[:maxRaw]
-	}
+	e := connector.FromStatus(resp, author, committing)
+	e.Code, e.Raw = said.Error.Code, connector.Clean(said.Error.Message, maxRaw)
 	return e
 }
 

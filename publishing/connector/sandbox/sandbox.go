@@ -56,7 +56,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		},
 		Editor: "normal", MaxLength: maxLength, Unit: connector.Graphemes,
 		Media: connector.MediaRules{MaxImages: maxMedia, MaxVideos: maxMedia, Mixed: true, MaxImageBytes: maxImage, MaxVideoBytes: maxVideo},
-		Grade: publishing.GradeA, Direct: true,
+		Grade: publishing.GradeA, Direct: true, KeyOnly: true,
 		Rules: "Plain text of up to 500 characters (an account may allow more or less) and up to 4 PNG, JPEG, GIF or MP4 files. Threads are chains of replies. Nothing is really published.",
 	}
 }
@@ -94,7 +94,7 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 	credential, err := json.Marshal(credential{service, name, password, in.AccessToken, in.RefreshToken})
 	account := connector.Account{
 		ID: in.Account.ID, Name: in.Account.Name, Profile: in.Account.Name, Picture: in.Account.Picture,
-		Data: data, Grade: publishing.Grade(in.Account.Grade),
+		Data: data, Grade: publishing.Grade(in.Account.Grade), Destination: connector.Destination(service),
 	}
 	return connector.Connected{Account: account, Credential: credential}, err
 }
@@ -122,17 +122,24 @@ func (c *Connector) service(typed string) (string, error) {
 // refusedForm gives the platform's own words for what was typed; other failures stay what they are.
 func refusedForm(err error) error {
 	var e *connector.Error
-	if !errors.As(err, &e) || e.Kind != connector.KindContent && e.Kind != connector.KindReauth || e.Status == 0 {
+	if !errors.As(err, &e) {
 		return err
 	}
-	e.Public = "The sandbox refuses this account: " + map[string]string{
+	if connector.WrongAddress(err) {
+		e.Kind = connector.KindContent
+	}
+	if e.Kind != connector.KindContent && e.Kind != connector.KindReauth || e.Status == 0 {
+		return err
+	}
+	words, known := map[string]string{
 		"name_taken":        "the name is taken with another password or grade.",
 		"wrong_credentials": "the name or the password is wrong.",
 		"bad_name":          "a name has 1 to 40 letters, digits, dots, dashes or underscores.",
 		"bad_password":      "a password has 1 to 200 bytes.",
 		"bad_grade":         "the grade must be A, C or E.",
 	}[e.Code]
-	if strings.HasSuffix(e.Public, ": ") {
+	e.Public = "The sandbox refuses this account: " + words
+	if !known {
 		e.Public = fmt.Sprintf("There is no sandbox at this address, or it refuses the account (status %d).", e.Status)
 	}
 	return e

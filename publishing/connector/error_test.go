@@ -1,0 +1,99 @@
+package connector
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestFromStatus_ProvesOnlyWhatStatusMeans is the rule of FromStatus as a table. before is outside a commit.
+func TestFromStatus_ProvesOnlyWhatStatusMeans(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		status         int
+		author         Author
+		before, commit Kind
+	}{
+		{101, ByPlatform, KindTransient, KindUnknown},
+		{300, ByPlatform, KindTransient, KindUnknown},
+		{301, ByPlatform, KindTransient, KindTransient},
+		{302, ByOther, KindTransient, KindUnknown},
+		{303, ByOther, KindTransient, KindUnknown},
+		{304, ByOther, KindTransient, KindUnknown},
+		{307, ByOther, KindTransient, KindTransient},
+		{308, ByOther, KindTransient, KindTransient},
+		{400, ByPlatform, KindContent, KindContent},
+		{400, ByOther, KindTransient, KindUnknown},
+		{401, ByPlatform, KindReauth, KindReauth},
+		{401, ByOther, KindReauth, KindReauth},
+		{403, ByPlatform, KindContent, KindContent},
+		{403, ByOther, KindTransient, KindUnknown},
+		{404, ByPlatform, KindContent, KindContent},
+		{404, ByOther, KindTransient, KindTransient},
+		{405, ByPlatform, KindContent, KindContent},
+		{405, ByOther, KindTransient, KindTransient},
+		{407, ByOther, KindTransient, KindTransient},
+		{408, ByPlatform, KindTransient, KindUnknown},
+		{408, ByOther, KindTransient, KindUnknown},
+		{409, ByOther, KindTransient, KindUnknown},
+		{410, ByOther, KindTransient, KindTransient},
+		{411, ByOther, KindTransient, KindTransient},
+		{413, ByPlatform, KindContent, KindContent},
+		{413, ByOther, KindContent, KindContent},
+		{414, ByOther, KindContent, KindContent},
+		{415, ByOther, KindTransient, KindTransient},
+		{417, ByOther, KindTransient, KindTransient},
+		{421, ByOther, KindTransient, KindTransient},
+		{425, ByOther, KindTransient, KindTransient},
+		{426, ByOther, KindTransient, KindTransient},
+		{429, ByPlatform, KindTransient, KindTransient},
+		{429, ByOther, KindTransient, KindTransient},
+		{431, ByOther, KindContent, KindContent},
+		{451, ByOther, KindTransient, KindUnknown},
+		{499, ByOther, KindTransient, KindUnknown},
+		{500, ByPlatform, KindTransient, KindUnknown},
+		{502, ByOther, KindTransient, KindUnknown},
+		{503, ByOther, KindTransient, KindUnknown},
+		{520, ByOther, KindTransient, KindUnknown},
+	} {
+		resp := &http.Response{StatusCode: tc.status, Header: http.Header{}}
+		for committing, want := range map[bool]Kind{false: tc.before, true: tc.commit} {
+			e := FromStatus(resp, tc.author, committing)
+			if e.Kind != want || e.Status != tc.status || e.Public == "" {
+				t.Errorf("%d by %s, in a commit %v: got %s, want %s", tc.status, tc.author, committing, e.Kind, want)
+			}
+		}
+	}
+}
+
+func TestWrongAddress_IsAnswerOfNoSuchPlatform(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		status int
+		author Author
+		want   bool
+	}{
+		{404, ByOther, true}, {301, ByOther, true}, {403, ByOther, true}, {413, ByOther, true},
+		{404, ByPlatform, false}, {401, ByOther, false}, {408, ByOther, false}, {429, ByOther, false}, {502, ByOther, false},
+	} {
+		resp := &http.Response{StatusCode: tc.status, Header: http.Header{}}
+		if got := WrongAddress(FromStatus(resp, tc.author, false)); got != tc.want {
+			t.Errorf("%d by %s: got %v, want %v", tc.status, tc.author, got, tc.want)
+		}
+	}
+	if WrongAddress(FromSend(http.ErrServerClosed, false)) || WrongAddress(nil) {
+		t.Error("without an answer nothing is known of the address")
+	}
+}
+
+func TestRetryAfter_IsBounded(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]time.Duration{
+		"7": 7 * time.Second, "0": 0, "-1": 0, "soon": 0, "": 0,
+		"10000000000": 30 * 24 * time.Hour, "9223372036854775807": 30 * 24 * time.Hour,
+	} {
+		if got := RetryAfter(http.Header{"Retry-After": {value}}); got != want {
+			t.Errorf("%q: got %v, want %v", value, got, want)
+		}
+	}
+}
