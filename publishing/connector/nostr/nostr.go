@@ -93,7 +93,10 @@ func (w signer) account(fields map[string]string, shown profile) (connector.Acco
 	if picture == "" && webAddress(shown.Picture) {
 		picture = shown.Picture
 	}
-	return connector.Account{ID: w.pub, Name: name, Profile: npub, Picture: picture, Grade: publishing.GradeA}, nil
+	return connector.Account{
+		ID: w.pub, Name: name, Profile: npub, Picture: picture, Grade: publishing.GradeA,
+		Destination: connector.Destination(w.relays...),
+	}, nil
 }
 
 func webAddress(s string) bool {
@@ -131,7 +134,7 @@ func (w signer) visit(ctx context.Context, env connector.Env) (profile, error) {
 		defer l.close()
 		events, _ := l.query(ctx, map[string]any{"authors": []string{w.pub}, "kinds": []int{kindProfile}, "limit": 1})
 		return found{events: events}
-	}, func(f found) bool { return f.err == nil })
+	}, func(f found) bool { return f.err == nil }, func(_ string, err error) found { return found{err: err} })
 	var newest event
 	var failures []failure
 	for i, f := range all {

@@ -42,7 +42,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 		}
 		defer l.close()
 		return l.publish(ctx, e)
-	}, func(a answer) bool { return a.accepted })
+	}, func(a answer) bool { return a.accepted }, func(url string, err error) answer {
+		return answer{failure: failure{host(url), connector.KindUnknown, "could not be followed", err}}
+	})
 	var have []string
 	var failures []failure
 	for i, a := range answers {
@@ -82,7 +84,7 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 			}
 		}
 		return word{sure: err == nil}
-	}, func(w word) bool { return w.has })
+	}, func(w word) bool { return w.has }, func(string, error) word { return word{} })
 	outcome := connector.NotPublished
 	var have []string
 	for i, w := range words {

@@ -21,8 +21,10 @@ const (
 
 var errRefused = errors.New("the relay refuses the question")
 
-// ask asks all relays at once and returns their answers in order. It ends early once one answer is enough and the others had their grace.
-func ask[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool) []T {
+// ask asks all relays at once and returns their answers in order. It ends early once one answer is enough and the
+// others had their grace. A panic in one becomes the answer that failed makes of it, and costs only that relay.
+func ask[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool,
+	failed func(url string, err error) T) []T {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	type numbered struct {
@@ -30,8 +32,16 @@ func ask[T any](ctx context.Context, relays []string, one func(context.Context, 
 		v T
 	}
 	answers := make(chan numbered)
+	safely := func(url string) (answer T) {
+		defer func() {
+			if v := recover(); v != nil {
+				answer = failed(url, connector.Recovered(v))
+			}
+		}()
+		return one(ctx, url)
+	}
 	for i, url := range relays {
-		go func() { answers <- numbered{i, one(ctx, url)} }()
+		go func() { answers <- numbered{i, safely(url)} }()
 	}
 	out := make([]T, len(relays))
 	hurried := false
@@ -49,6 +59,8 @@ func ask[T any](ctx context.Context, relays []string, one func(context.Context, 
 // line is an open connection to one relay.
 type line struct {
 	conn      *websocket.Conn
+	cut       context.CancelFunc // resets the connection, unless it is closed already
+	pending   bool               // an event was sent whose verdict has not come
 	url       string
 	who       signer
 	env       connector.Env
@@ -56,17 +68,27 @@ type line struct {
 	known     bool   // we have answered a challenge
 }
 
+// dial opens a line. It is reset when ctx ends, so that nothing of it goes out after that.
 func dial(ctx context.Context, env connector.Env, who signer, url string) (*line, error) {
+	ctx, cut := context.WithCancel(ctx)
 	conn, err := env.HTTP.Websocket(ctx, url)
 	if err != nil {
+		cut()
 		return nil, err
 	}
 	conn.SetReadLimit(maxFrame)
-	return &line{conn: conn, url: url, who: who, env: env}, nil
+	return &line{conn: conn, cut: cut, url: url, who: who, env: env}, nil
 }
 
-// close hangs up. There is nothing left to say, so a failure means nothing.
-func (l *line) close() { _ = l.conn.CloseNow() }
+// close hangs up. While a verdict is missing it resets the connection, so that the kernel sends nothing of the event
+// later. There is nothing left to say in either case, so a failure means nothing.
+func (l *line) close() {
+	if l.pending {
+		l.cut()
+	}
+	_ = l.conn.CloseNow()
+	l.cut()
+}
 
 func (l *line) send(ctx context.Context, message ...any) error {
 	raw, err := encode(message)
@@ -129,6 +151,7 @@ func (l *line) publish(ctx context.Context, e event) answer {
 
 // submit sends an event and waits for its OK. After an error the relay may have it.
 func (l *line) submit(ctx context.Context, label string, e event) (ok bool, message string, err error) {
+	l.pending = true
 	if err := l.send(ctx, label, e); err != nil {
 		return false, "", err
 	}
@@ -143,6 +166,7 @@ func (l *line) submit(ctx context.Context, label string, e event) (ok bool, mess
 		if len(rest) > 2 {
 			message = text(rest[2])
 		}
+		l.pending = false
 		return ok, message, nil
 	}
 }

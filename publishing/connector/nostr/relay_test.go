@@ -2,12 +2,23 @@ package nostr
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
 	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/coder/websocket"
+
+	"crier/platform/clock"
 	"crier/publishing/connector"
+	"crier/publishing/connector/conformance"
 	"crier/tests/relay"
 )
 
@@ -40,12 +51,133 @@ func TestAskWaitsNoLongerThanNeeded(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				one := slow(map[string]time.Duration{"a": tc.a, "b": tc.b})
-				got := ask(t.Context(), []string{"a", "b"}, one, func(s string) bool { return s == tc.enough })
+				got := ask(t.Context(), []string{"a", "b"}, one, func(s string) bool { return s == tc.enough }, nil)
 				if !slices.Equal(got, tc.want) {
 					t.Errorf("got %q, want %q", got, tc.want)
 				}
 			})
 		})
+	}
+}
+
+func TestAsk_PanicCostsOneRelay(t *testing.T) {
+	t.Parallel()
+	one := func(_ context.Context, url string) string {
+		if url == "b" {
+			panic("a frame that nobody expected")
+		}
+		return url
+	}
+	failed := func(url string, err error) string { return url + " failed: " + strings.SplitN(err.Error(), "\n", 2)[0] }
+	got := ask(t.Context(), []string{"a", "b", "c"}, one, func(string) bool { return false }, failed)
+	if want := []string{"a", "b failed: panic: a frame that nobody expected", "c"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A handshake that fails has sent no event, whatever the answer says.
+func TestCommit_RefusedHandshakeIsTransient(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{
+		200, 301, 302, 303, 308, 400, 401, 403, 404, 405, 407, 408, 421, 425, 426, 429, 500, 502, 503,
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(status)
+			}))
+			t.Cleanup(server.Close)
+			host := server.Listener.Addr().String()
+			sealed, err := json.Marshal(credential{Key: strings.Repeat("1", 64), Relays: []string{"ws://" + host}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := &connector.Session{
+				Env: connector.Env{HTTP: conformance.NewLine(t, host), Clock: clock.System{}}, Credential: sealed,
+			}
+			_, err = New().Commit(t.Context(), s, prepared(t, s, item("hello")))
+			wantKind(t, err, connector.KindTransient)
+		})
+	}
+}
+
+// silent is a relay that takes an event and does not answer; ended gets how its connection ended.
+func silent(t *testing.T, ended chan<- error, answer bool) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		conn, err := websocket.Accept(w, req, nil)
+		if err != nil {
+			ended <- err
+			return
+		}
+		_, raw, err := conn.Read(t.Context())
+		var parts []json.RawMessage
+		var e event
+		if err == nil {
+			err = errors.Join(json.Unmarshal(raw, &parts), json.Unmarshal(parts[1], &e))
+		}
+		if err == nil && answer {
+			err = conn.Write(t.Context(), websocket.MessageText, []byte(`["OK","`+e.ID+`",true,""]`))
+		}
+		if err == nil {
+			_, _, err = conn.Read(t.Context())
+		}
+		ended <- err
+	}))
+	t.Cleanup(server.Close)
+	return "ws://" + server.Listener.Addr().String()
+}
+
+func TestLine_IsResetWhileVerdictIsMissing(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]bool{
+		"without a verdict it is reset":  false,
+		"with one it is closed in order": true,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan error, 1)
+			url := silent(t, ended, answer)
+			key, err := parseKey(nsec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := event{Kind: kindNote, Tags: [][]string{}}.signed(key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			env := connector.Env{HTTP: conformance.NewLine(t, strings.TrimPrefix(url, "ws://")), Clock: clock.System{}}
+			l, err := dial(t.Context(), env, signer{key: key, pub: e.PubKey}, url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := l.send(t.Context(), "EVENT", e); err != nil {
+				t.Fatal(err)
+			}
+			l.pending = true
+			if answer {
+				l.pending = false
+				if _, _, err := l.next(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.close()
+			if err := <-ended; errors.Is(err, syscall.ECONNRESET) == answer {
+				t.Errorf("the relay's connection ended with %v", err)
+			}
+		})
+	}
+}
+
+func TestNote_IsSameForSamePublication(t *testing.T) {
+	t.Parallel()
+	r := relay.Start(t)
+	s := session(t, r)
+	it := item("hello")
+	first, second := prepared(t, s, it), prepared(t, s, it)
+	if string(first.Handle) != string(second.Handle) {
+		t.Errorf("prepared twice: %s and %s", first.Handle, second.Handle)
 	}
 }
 
