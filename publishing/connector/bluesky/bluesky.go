@@ -42,8 +42,9 @@ func (c *Connector) Describe() connector.Descriptor {
 			{Key: "password", Label: "App password", Validation: `^.{3,}$`, Type: "password", Hint: "Made in Bluesky under Settings, Privacy and security, App passwords"},
 		},
 		Editor: "normal", MaxLength: maxGraphemes, Unit: connector.Graphemes,
-		Media: connector.MediaRules{MaxImages: maxImages},
-		Grade: publishing.GradeA, // without a cap: channels are on many servers, and one that hangs must not hold up the others
+		Media:   connector.MediaRules{MaxImages: maxImages},
+		Grade:   publishing.GradeA, // without InFlight: channels are on many servers, which must not hold each other up
+		KeyOnly: true,
 		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, with up to 4 images (PNG, JPEG or GIF) and no video. " +
 			"Images over 1,000,000 bytes are made smaller; GIFs over that size are refused. " +
 			"Links that begin with http:// or https://, @handles and #hashtags become links. Threads are chains of replies.",

@@ -24,7 +24,8 @@ import (
 )
 
 func item(at time.Time, text string) connector.Item {
-	it := connector.Item{CreatedAt: at.UTC().Truncate(time.Millisecond), Text: text}
+	at = at.UTC().Truncate(time.Millisecond)
+	it := connector.Item{Due: at, CreatedAt: at, Text: text}
 	fresh(&it.Publication)
 	return it
 }

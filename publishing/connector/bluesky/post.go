@@ -157,7 +157,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	rkey := recordKey(item.Publication, item.CreatedAt)
+	rkey := recordKey(item.Publication, item.Due)
 	body, err := json.Marshal(map[string]any{"repo": cred.DID, "collection": collection, "rkey": rkey, "record": rec, "swapRecord": nil})
 	if err != nil {
 		return connector.Ref{}, &connector.Error{Kind: connector.KindContent, Public: "This post cannot be written as JSON.", Err: err}
@@ -176,19 +176,21 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	return refOf(cred, rkey, said.CID)
 }
 
-// taken looks at the record that has our key already: ours from an earlier try, or another.
+// taken looks at the record that has our key already: ours from an earlier try, perhaps with another createdAt, or
+// another record.
 func taken(ctx context.Context, s *connector.Session, cred credential, rkey string, rec json.RawMessage, cause error) (connector.Ref, error) {
 	there, err := look(ctx, s, cred, rkey)
 	switch {
 	case err != nil || there.CID == "":
 		return connector.Ref{}, &connector.Error{Kind: connector.KindUnknown, Public: "Bluesky says that this post exists already, but does not show it.", Err: errors.Join(cause, err)}
-	case !sameJSON(there.Value, rec):
+	case !samePost(there.Value, rec):
 		return connector.Ref{}, &connector.Error{Kind: connector.KindContent, Code: "InvalidSwap", Public: "Another record has this post's place on Bluesky already.", Err: cause}
 	}
 	return refOf(cred, rkey, there.CID)
 }
 
-// Reconcile reads the record under the publication's key. A record of other content proves nothing about ours.
+// Reconcile reads the record under the publication's key. A record of other content proves nothing about ours; one that
+// differs in createdAt alone is ours, from a try whose trace was lost.
 func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item connector.Item) (connector.Verdict, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
@@ -198,14 +200,14 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	if err != nil {
 		return connector.Verdict{}, err
 	}
-	rkey := recordKey(item.Publication, item.CreatedAt)
+	rkey := recordKey(item.Publication, item.Due)
 	there, err := look(ctx, s, cred, rkey)
 	switch {
 	case err != nil:
 		return connector.Verdict{}, err
 	case there.CID == "":
 		return connector.Verdict{Outcome: connector.NotPublished}, nil
-	case !sameJSON(there.Value, rec):
+	case !samePost(there.Value, rec):
 		return connector.Verdict{Outcome: connector.CannotTell}, nil
 	}
 	ref, err := refOf(cred, rkey, there.CID)

@@ -74,7 +74,8 @@ type strongRef struct {
 	CID string `json:"cid"`
 }
 
-// makeRecord builds the record from what is frozen with the publication, the handle included: the same input gives the same bytes, always.
+// makeRecord builds the record from what is frozen with the publication, the handle included: the same input gives the
+// same bytes, always.
 func makeRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	rec := record{Type: collection, Text: item.Text, CreatedAt: item.CreatedAt.UTC().Format("2006-01-02T15:04:05.000Z")}
 	for _, f := range h.Facets {
@@ -148,10 +149,21 @@ func (r *strongRef) read(ref *connector.Ref) error {
 	return nil
 }
 
-// sameJSON compares two documents by what they say, not by how they are written.
-func sameJSON(a, b json.RawMessage) bool {
+// samePost compares two records by what they say, not by how they are written, and apart from createdAt: the key of a
+// record is the identity of the send, its time is not.
+func samePost(a, b json.RawMessage) bool {
 	var x, y any
-	return decodeExactly(a, &x) == nil && decodeExactly(b, &y) == nil && reflect.DeepEqual(x, y)
+	if decodeExactly(a, &x) != nil || decodeExactly(b, &y) != nil {
+		return false
+	}
+	return reflect.DeepEqual(undated(x), undated(y))
+}
+
+func undated(doc any) any {
+	if record, ok := doc.(map[string]any); ok {
+		delete(record, "createdAt")
+	}
+	return doc
 }
 
 func decodeExactly(raw json.RawMessage, into *any) error {
@@ -165,7 +177,7 @@ func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	uri := "at://" + cred.DID + "/" + collection + "/" + rkey
 	data, err := json.Marshal(strongRef{uri, cid})
 	who := cred.Handle
-	if who == "" || who == "handle.invalid" {
+	if who == "handle.invalid" || !handlePattern.MatchString(who) {
 		who = cred.DID
 	}
 	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + who + "/post/" + rkey, Data: data}, err

@@ -5,10 +5,13 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"crier/publishing/connector"
 )
+
+const maxDestination = 255 // bytes
 
 var identifier = regexp.MustCompile(`^[a-z][a-z0-9-]*$`)
 
@@ -76,8 +79,12 @@ func (s Suite) connect(t *testing.T) {
 		if a.ID == "" || a.Name == "" || !a.Grade.Valid() || !json.Valid(first.Credential) || len(a.Data) > 0 && !json.Valid(a.Data) {
 			t.Errorf("the account lacks an ID, a name or a grade, or its documents are not JSON: %+v", a)
 		}
+		d := a.Destination
+		if d == "" || len(d) > maxDestination || d != strings.ToLower(d) || strings.ContainsAny(d, "/@ ") {
+			t.Errorf("the Destination is %q, want lower-case hosts of at most %d bytes in all", d, maxDestination)
+		}
 		r.secrets = secretsOf(r.c.Describe(), fields, first)
-		r.noSecret("the account", a.ID+a.Name+a.Profile+a.Picture+string(a.Data))
+		r.noSecret("the account", a.ID+a.Name+a.Profile+a.Picture+a.Destination+string(a.Data))
 		second, err := s.New().Connect(t.Context(), r.s.Env, fields)
 		if err != nil || second.Account.ID != a.ID {
 			t.Errorf("connecting again gives the account %q (%v), first %q", second.Account.ID, err, a.ID)

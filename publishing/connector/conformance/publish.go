@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"crier/publishing/connector"
 )
@@ -185,9 +186,41 @@ func (s Suite) repeat(t *testing.T) {
 		}
 		r.commitAgain(item, first.ID)
 	})
+	t.Run("a publication whose traces are lost is one post when it is sent again", func(t *testing.T) {
+		r := s.home(t)
+		if !r.grade().Deduplicates() {
+			t.Skipf("grade %s does not know repeats", r.grade())
+		}
+		r.sendAnew(0)
+	})
+	t.Run("its CreatedAt does not make a second post where the key alone counts", func(t *testing.T) {
+		r := s.home(t)
+		if !r.c.Describe().KeyOnly || !r.grade().Deduplicates() {
+			t.Skip("CreatedAt is part of the identity, or nothing is")
+		}
+		r.sendAnew(time.Hour)
+	})
 }
 
-// twin is another publication of the same content, made at the same moment.
+// sendAnew publishes an item, forgets all that was stored of it, and sends it again with a CreatedAt that much later:
+// it must be the post that is there, for Reconcile and for Commit.
+func (r *rig) sendAnew(later time.Duration) {
+	r.t.Helper()
+	item := r.prepare(r.loaded())
+	first, err := r.commit(&item)
+	if err != nil {
+		r.t.Fatalf("Commit: %v", err)
+	}
+	item.Handle, item.CreatedAt = nil, item.CreatedAt.Add(later)
+	item = r.prepare(item)
+	v, err := r.reconcile(item)
+	if err != nil || v.Outcome != connector.Published || v.Ref.ID != first.ID {
+		r.t.Errorf("Reconcile answers %s %q (%v), want published %q", v.Outcome, v.Ref.ID, err, first.ID)
+	}
+	r.commitAgain(item, first.ID)
+}
+
+// twin is another publication of the same content, due at the same moment.
 func twin(item connector.Item) connector.Item {
 	renew(&item.Publication)
 	item.Handle = nil

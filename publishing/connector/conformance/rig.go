@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"crier/platform/clock"
 	"crier/platform/id"
@@ -75,7 +76,8 @@ func (r *rig) grade() publishing.Grade { return r.s.Account.Grade }
 
 // item makes a publication whose text is nowhere else on the platform.
 func (r *rig) item(media ...connector.Media) connector.Item {
-	item := connector.Item{CreatedAt: r.s.Clock.Now().Truncate(1e6), Media: media, Settings: r.Settings}
+	now := r.s.Clock.Now().Truncate(time.Millisecond)
+	item := connector.Item{Due: now, CreatedAt: now, Media: media, Settings: r.Settings}
 	renew(&item.Publication)
 	item.Text = "Conformance " + item.Publication.String()
 	return item

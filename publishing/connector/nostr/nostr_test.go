@@ -49,7 +49,8 @@ func renew[T any](v *id.ID[T]) { *v = id.New[T]() }
 
 // moment is fixed, so that every item of a test is of the same second.
 func item(text string, media ...connector.Media) connector.Item {
-	it := connector.Item{Text: text, Media: media, CreatedAt: time.Date(2026, 3, 4, 5, 6, 7, 8e6, time.UTC)}
+	moment := time.Date(2026, 3, 4, 5, 6, 7, 8e6, time.UTC)
+	it := connector.Item{Text: text, Media: media, Due: moment, CreatedAt: moment}
 	renew(&it.Publication)
 	return it
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	platform "crier/apps/sim/sandbox"
 	"crier/platform/clock"
@@ -145,7 +146,8 @@ func (w *world) fault(t *testing.T, body string) {
 }
 
 func item(text string, media ...connector.Media) connector.Item {
-	it := connector.Item{Text: text, Media: media, CreatedAt: clock.System{}.Now()}
+	now := clock.System{}.Now().Truncate(time.Millisecond)
+	it := connector.Item{Text: text, Media: media, Due: now, CreatedAt: now}
 	renew(&it.Publication)
 	return it
 }
@@ -351,14 +353,14 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 	if s.Credential, err = own.Refresh(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
-	item := connector.Item{Publication: id.New[publishing.PublicationTag](), CreatedAt: s.Clock.Now(), Text: "by its own way"}
-	if item, err = conformance.Prepare(t.Context(), own, s, item); err != nil {
+	it := item("by its own way")
+	if it, err = conformance.Prepare(t.Context(), own, s, it); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := own.Commit(t.Context(), s, item); err != nil {
+	if _, err := own.Commit(t.Context(), s, it); err != nil {
 		t.Fatal(err)
 	}
-	if v, err := own.Reconcile(t.Context(), s, item); err != nil || v.Outcome != connector.Published {
+	if v, err := own.Reconcile(t.Context(), s, it); err != nil || v.Outcome != connector.Published {
 		t.Fatalf("%+v, %v", v, err)
 	}
 	other := open(t) // the same platform on another loopback port

@@ -1,0 +1,153 @@
+package bluesky_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"crier/platform/clock"
+	"crier/publishing/connector"
+	"crier/publishing/connector/bluesky"
+	"crier/publishing/connector/conformance"
+)
+
+// registered returns the connector as the engine gets it.
+func registered(t *testing.T) connector.Connector {
+	t.Helper()
+	r, err := connector.NewRegistry(bluesky.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, ok := r.Get("bluesky")
+	if !ok {
+		t.Fatal("not registered")
+	}
+	return c
+}
+
+// storable fails on what a text or jsonb column refuses.
+func storable(t *testing.T, where string, v any) {
+	t.Helper()
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(raw), `\u0000`) {
+		t.Errorf("%s holds U+0000: %s", where, raw)
+	}
+}
+
+// Every field of an answer but the tokens, which are sealed, ends in U+0000 here: what comes out of the connector layer
+// can be stored all the same, and that a post is out is never lost.
+func TestServerWords_AreStorable(t *testing.T) {
+	t.Parallel()
+	const account = `{"did":"` + did + `","handle":"alice.test\u0000","accessJwt":"a","refreshJwt":"r",` +
+		`"didDoc":{"id":"\u0000"}}`
+	const profile = `{"uri":"\u0000","cid":"\u0000",` +
+		`"value":{"displayName":"Al\u0000ice","avatar":{"ref":{"$link":"bafy\u0000"}}}}`
+	const upload = `{"blob":{"$type":"blob","ref":{"$link":"b\u0000"},"mimeType":"\u0000","size":3}}`
+	b := newBroken(t)
+	c := registered(t)
+	env := b.env(t, clock.System{})
+	b.breaks("com.atproto.server.createSession", 200, account, nil)
+	done, err := c.Connect(t.Context(), env, b.form())
+	if err != nil {
+		t.Fatal(err)
+	}
+	storable(t, "the account", done.Account)
+	if a := done.Account; a.Name != "alice.test" || a.Profile != "alice.test" || a.Destination == "" {
+		t.Errorf("the account is %+v", a)
+	}
+	b.breaks("com.atproto.repo.getRecord", 200, profile, nil)
+	named, err := c.Connect(t.Context(), env, b.form())
+	if err != nil || named.Account.Name != "Alice" {
+		t.Errorf("the account is %+v, %v", named.Account, err)
+	}
+	storable(t, "the account with a profile", named.Account)
+	b.breaks("com.atproto.server.createSession", 200, strings.Replace(account, did, did+`\u0000`, 1), nil)
+	_, err = c.Connect(t.Context(), env, b.form())
+	wantKind(t, err, connector.KindContent, 0)
+
+	s := &connector.Session{Env: env, Account: done.Account, Credential: done.Credential}
+	it := item(clock.System{}.Now(), "text @bob.test")
+	it.Media = []connector.Media{{ContentType: "image/png", Name: "a.png", Size: 3, Open: opener([]byte("abc"))}}
+	b.breaks("com.atproto.identity.resolveHandle", 200, `{"did":"did:plc:bob\u0000"}`, nil)
+	b.alsoBreaks("com.atproto.repo.uploadBlob", 200, upload)
+	it, err = conformance.Prepare(t.Context(), c, s, it)
+	if err != nil {
+		t.Fatal(err)
+	}
+	storable(t, "the handle", it.Handle)
+	b.breaks("com.atproto.repo.putRecord", 200, `{"uri":"at://x\u0000","cid":"bafy\u0000"}`, nil)
+	ref, err := c.Commit(t.Context(), s, it)
+	if err != nil || ref.ID == "" || !strings.HasPrefix(ref.URL, "https://bsky.app/profile/"+did) {
+		t.Errorf("the post is out, got %+v, %v", ref, err)
+	}
+	storable(t, "the reference", ref)
+	b.breaks("com.atproto.repo.putRecord", 400, `{"error":"Invalid\u0000","message":"no\u0000 \ud800 \u0007"}`, nil)
+	_, err = c.Commit(t.Context(), s, it)
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		t.Fatal(err)
+	}
+	storable(t, "the error", []string{e.Code, e.Public, e.Raw, e.Error()})
+}
+
+// A record at our key that differs in createdAt alone is ours, found again after its row was lost; one that says
+// something else is not.
+func TestRecordAtOurKey_IsOursApartFromCreatedAt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		text    string
+		outcome connector.Outcome
+		kind    connector.Kind // of the Commit, "" = published
+	}{
+		"the same text is ours": {"text", connector.Published, ""},
+		"another text is not":   {"other", connector.CannotTell, connector.KindContent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBroken(t)
+			s := b.session(t, clock.System{})
+			it, err := conformance.Prepare(t.Context(), registered(t), s, item(clock.System{}.Now(), "text"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			there := `{"$type":"app.bsky.feed.post","text":"` + tc.text + `","createdAt":"2001-01-01T00:00:00.000Z"}`
+			b.breaks("com.atproto.repo.getRecord", 200, `{"uri":"at://x","cid":"bafyold","value":`+there+`}`, nil)
+			v, err := registered(t).Reconcile(t.Context(), s, it)
+			if err != nil || v.Outcome != tc.outcome {
+				t.Errorf("Reconcile: %+v, %v", v, err)
+			}
+			b.alsoBreaks("com.atproto.repo.putRecord", 400, `{"error":"InvalidSwap","message":"Record was at bafyold"}`)
+			ref, err := registered(t).Commit(t.Context(), s, it)
+			if tc.kind != "" {
+				wantKind(t, err, tc.kind, 0)
+			} else if err != nil || !strings.Contains(string(ref.Data), "bafyold") {
+				t.Errorf("Commit: %+v, %v", ref, err)
+			}
+		})
+	}
+}
+
+// A server that was there and is replaced by a proxy's page must not look like a wrong password.
+func TestRefresh_WaitsWhileAnotherServerAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBroken(t)
+	s := b.session(t, clock.System{})
+	b.breaks("com.atproto.server.refreshSession", 404, `<html>404 Not Found</html>`, nil)
+	_, err := bluesky.New().Refresh(t.Context(), s)
+	wantKind(t, err, connector.KindTransient, 0)
+}
+
+// A short password can be a part of the name of an error. Hiding it there would make that error another one.
+func TestRefusal_ShortPasswordHidesNoCode(t *testing.T) {
+	t.Parallel()
+	b := newBroken(t)
+	form := b.form()
+	form["password"] = "Rec"
+	if _, err := bluesky.New().Connect(t.Context(), b.env(t, clock.System{}), form); err != nil {
+		t.Errorf("an account without a profile: %v", err)
+	}
+}
