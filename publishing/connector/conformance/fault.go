@@ -26,6 +26,7 @@ func (s Suite) commitFaults(t *testing.T) {
 		{ErrorBefore, connector.KindUnknown, 0},
 		{ErrorAfter, connector.KindUnknown, 0},
 		{Expired, connector.KindReauth, 0},
+		{Replaced, connector.KindTransient, 0},
 	} {
 		t.Run(string(k.fault)+" is "+string(k.kind), func(t *testing.T) {
 			r := s.home(t)
@@ -120,6 +121,7 @@ func (s Suite) prepareFaults(t *testing.T) {
 		{ErrorBefore, connector.KindTransient, 0},
 		{ErrorAfter, connector.KindTransient, 0},
 		{Expired, connector.KindReauth, 0},
+		{Replaced, connector.KindTransient, 0},
 	} {
 		t.Run(string(k.fault)+" is "+string(k.kind), func(t *testing.T) {
 			r := s.home(t)
@@ -140,7 +142,7 @@ func (s Suite) prepareFaults(t *testing.T) {
 
 // reconcileFaults asks a platform that is down: silence is no proof that nothing was published.
 func (s Suite) reconcileFaults(t *testing.T) {
-	for _, fault := range []Fault{RefuseDial, DropAnswer, CutAnswer, RateLimit, ErrorBefore, Expired} {
+	for _, fault := range []Fault{RefuseDial, DropAnswer, CutAnswer, RateLimit, ErrorBefore, Expired, Replaced} {
 		t.Run(string(fault)+" proves nothing", func(t *testing.T) {
 			r := s.home(t)
 			item := r.prepared()

@@ -163,6 +163,8 @@ func (f Fault) answer(req *http.Request) (*http.Response, error) {
 		resp.StatusCode = http.StatusInternalServerError
 	case Expired:
 		resp.StatusCode = http.StatusUnauthorized
+	case Replaced:
+		resp.StatusCode = http.StatusNotFound
 	default:
 		return nil, errBroken
 	}

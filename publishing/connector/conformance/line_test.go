@@ -29,6 +29,7 @@ func TestLineBreaksAsItSays(t *testing.T) {
 		ErrorBefore:   {0, 500, false},
 		ErrorAfter:    {1, 500, false},
 		Expired:       {0, 401, false},
+		Replaced:      {0, 404, false},
 	} {
 		t.Run("fault "+string(fault)+" strikes once", func(t *testing.T) {
 			t.Parallel()

@@ -61,6 +61,7 @@ const (
 	ErrorBefore   Fault = "500 before acting"         //
 	ErrorAfter    Fault = "500 after acting"          // acts
 	Expired       Fault = "401"                       //
+	Replaced      Fault = "404 of another server"     // as a proxy answers while the platform's server restarts
 )
 
 func (f Fault) acts() bool { return f == DropAnswer || f == CutAnswer || f == ErrorAfter }
