@@ -23,6 +23,7 @@ type Channel struct {
 	RefreshNeeded bool
 	Timezone      string // IANA name
 	Direct        bool   // a text needs no preparation there, and a repeat is known; only written
+	Destination   string // host that its posts go to; only written
 	CreatedAt     time.Time
 }
 

@@ -141,7 +141,7 @@ func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectStat
 	}
 	a := got.Account
 	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile, Picture: a.Picture,
-		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Direct: a.Grade.Deduplicates() && s.direct(st.Connector)}
+		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Direct: a.Grade.Deduplicates() && s.direct(st.Connector), Destination: a.Destination}
 	channel, next, err := s.store.Connect(ctx, channel, sealed)
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)

@@ -93,16 +93,18 @@ type run struct {
 // Send sends a claimed post, part by part, and returns how it ended; storing that by its token is the caller's. yield waits without occupying a worker.
 // A panic ends this post only: as unknown when its call may have been made, else as an error.
 func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Context, d time.Duration) error) (out Outcome) {
-	r, failed := s.open(w)
-	if failed != nil {
-		return *failed
-	}
-	r.yield = yield
+	r := &run{Publisher: s, w: w}
 	defer func() {
 		if p := recover(); p != nil {
 			out = r.panicked(p)
 		}
 	}()
+	opened, failed := s.open(w)
+	if failed != nil {
+		return *failed
+	}
+	r = opened
+	r.yield = yield
 	for i := range r.w.Parts {
 		x := &r.w.Parts[i]
 		if x.Phase == "done" {
@@ -190,7 +192,10 @@ func (s *Publisher) open(w Work) (*run, *Outcome) {
 // item is the connector's view of a part.
 func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.w.Parts[i]
-	item := connector.Item{Publication: x.ID, CreatedAt: x.Due.UTC(), Text: publishing.PlainText(x.Content), Settings: r.w.Settings, Handle: x.Handle, Committing: r.w.Committing}
+	item := connector.Item{
+		Publication: x.ID, Due: x.Due.UTC(), CreatedAt: r.createdAt(x), Text: publishing.PlainText(x.Content), Settings: r.w.Settings,
+		Handle: x.Handle, Committing: r.w.Committing,
+	}
 	for _, m := range x.Media {
 		item.Media = append(item.Media, r.media(ctx, m.Medium, m.Alt))
 	}
@@ -199,6 +204,19 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 		item.Root, item.Parent = decode(before[0]), decode(before[len(before)-1])
 	}
 	return item
+}
+
+// lateCreated is how late a post must be to be dated by its claim instead of its due time.
+const lateCreated = 2 * time.Minute
+
+// createdAt is the time that a platform is told. It is the due time, which is part of the identity of the send, except of a post that is late on a platform that
+// de-duplicates by key alone: there it is the time of the first claim, which was stored before the first call.
+func (r *run) createdAt(x publishingstore.Publication) time.Time {
+	late := x.ClaimedAt.Sub(x.Due) > lateCreated
+	if late && r.c.Describe().KeyOnly && r.w.Channel.Grade == publishing.GradeA {
+		return x.ClaimedAt.UTC().Truncate(time.Millisecond).Add(time.Duration(x.Position) * time.Millisecond)
+	}
+	return x.Due.UTC()
 }
 
 func decode(x publishingstore.Publication) *connector.Ref {

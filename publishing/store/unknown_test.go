@@ -1,0 +1,300 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// sent is the outcome of a claim's first part.
+func (r *rig) sent(c publishingstore.Claimed, result publishingstore.Result, release string) publishingstore.Outcome {
+	return publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: r.publication(c.Post), Result: result, ReleaseID: release, RootID: release}
+}
+
+func (r *rig) store1(o publishingstore.Outcome) publishingstore.Finished {
+	r.Helper()
+	done, err := r.store.Finish(r.Context(), []publishingstore.Outcome{o}, time.Second, "test")
+	r.ok(err)
+	if len(done) > 1 {
+		r.Fatalf("one outcome ended %d posts", len(done))
+	}
+	if len(done) == 0 {
+		return publishingstore.Finished{}
+	}
+	return done[0]
+}
+
+// maybeSent reads the flags of a post and of its publication.
+func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select p.maybe_sent, x.maybe_sent from post p join publication x on x.post_id = p.id and x.number = p.republish where p.id = $1`, post).
+			Scan(&ofPost, &ofPublication)
+	}))
+	return ofPost, ofPublication
+}
+
+// unknown is a post whose only call was never answered, and that was then sent back to the queue without a proof.
+func (r *rig) unknown() (publishing.PostID, publishingstore.Claimed) {
+	r.Helper()
+	post := r.post(r.channel(), -time.Second)
+	c := r.claim(1)[0]
+	r.mark(c)
+	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+	r.store1(r.sent(c, publishingstore.ResultRetry, ""))
+	r.expect(post, publishing.StateQueue)
+	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
+		r.Fatalf("a retry without a proof forgot that the post may have been sent: post %v, publication %v", ofPost, ofPublication)
+	}
+	return post, c
+}
+
+func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(r *rig, post publishing.PostID){
+		"when its tries are used up": func(r *rig, _ publishing.PostID) {
+			c := r.claim(1)[0]
+			o := r.sent(c, publishingstore.ResultError, "")
+			o.Code, o.Error = publishing.CodeRetriesUsedUp, "Given up after 2 tries."
+			r.store1(o)
+		},
+		"when the platform refuses a later try": func(r *rig, _ publishing.PostID) {
+			c := r.claim(1)[0]
+			r.mark(c)
+			o := r.sent(c, publishingstore.ResultError, "")
+			o.Code, o.Error = publishing.CodeRejected, "No."
+			r.store1(o)
+		},
+		"when its time is over": func(r *rig, post publishing.PostID) {
+			r.clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
+			if n := r.expire(r.lease); n != 1 {
+				r.Fatalf("%d expired", n)
+			}
+		},
+		"when its preparation never ends": func(r *rig, post publishing.PostID) {
+			r.claim(1)
+			r.clock(`update post set updated_at = now() - interval '7 hours' where id = $1`, post)
+			if n := r.age(r.lease); n != 1 {
+				r.Fatalf("%d given up", n)
+			}
+		},
+		"when its worker always ends": func(r *rig, post publishing.PostID) {
+			r.clock(`update post set reaps = $2 where id = $1`, post, publishingstore.MaxReaps-1)
+			r.claim(1)
+			r.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
+			r.reap(r.lease)
+		},
+		"when a pause lasted too long": func(r *rig, post publishing.PostID) {
+			r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
+			r.clock(`update post set due = now() - interval '2 hours' where id = $1`, post)
+			r.pause(publishing.PauseOrganization, r.org, false, time.Hour)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			post, _ := r.unknown()
+			end(r, post)
+			p := r.root(post)
+			if p.State != publishing.StateError || p.ErrorCode == nil || *p.ErrorCode != publishing.CodeOutcomeUnknown || !p.OutcomeUnknown {
+				t.Fatalf("a post that may have been sent is reported as %s %v, want ERROR outcome_unknown", p.State, p.ErrorCode)
+			}
+		})
+	}
+}
+
+func TestFinish_ProofEndsMaybeSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second)
+	c := r.claim(1)[0]
+	r.mark(c)
+	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+	o := r.sent(c, publishingstore.ResultRetry, "")
+	o.Proven = true
+	r.store1(o)
+	if ofPost, ofPublication := r.maybeSent(post); ofPost || ofPublication {
+		t.Fatal("a proof that nothing was published does not end the doubt")
+	}
+	c = r.claim(1)[0]
+	o = r.sent(c, publishingstore.ResultError, "")
+	o.Code, o.Error = publishing.CodeRejected, "No."
+	r.store1(o)
+	if p := r.root(post); *p.ErrorCode != publishing.CodeRejected || p.OutcomeUnknown {
+		t.Fatalf("a post that is proved absent is reported as %v", *p.ErrorCode)
+	}
+}
+
+func TestReap_MarksCommittingPostMaybeSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second)
+	r.mark(r.claim(1)...)
+	r.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
+	r.reap(r.lease)
+	r.expect(post, publishing.StateUnknown)
+	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
+		t.Fatalf("post %v, publication %v", ofPost, ofPublication)
+	}
+}
+
+func TestMove_UnscheduleKeepsMaybeSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post, c := r.unknown()
+	move := func(to publishing.State, republish bool) (refused error) {
+		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+			old, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
+			if err != nil {
+				return err
+			}
+			refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish)
+			if refused != nil {
+				return nil
+			}
+			_, err = tx.Move(t.Context(), old, to, to == publishing.StateDraft && !republish, "test")
+			return err
+		}))
+		return refused
+	}
+	if err := move(publishing.StateDraft, false); err != nil {
+		t.Fatalf("un-scheduling is refused: %v", err)
+	}
+	r.expect(post, publishing.StateDraft)
+	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
+		t.Fatal("un-scheduling forgot that the post may have been sent")
+	}
+	if err := move(publishing.StateQueue, false); err == nil {
+		t.Fatal("a draft that may have been sent is scheduled again without republish")
+	}
+	late := r.sent(c, publishingstore.ResultPublished, "late")
+	if f := r.store1(late); f.State != publishing.StatePublished {
+		t.Fatalf("a late success of a draft is answered with %+v", f)
+	}
+	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
+		t.Fatalf("%s %v", p.State, p.ReleaseID)
+	}
+}
+
+func TestFinish_AcceptsLateSuccess(t *testing.T) {
+	t.Parallel()
+	t.Run("of a post that was given up under another claim", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		post, first := r.unknown()
+		o := r.sent(r.claim(1)[0], publishingstore.ResultError, "")
+		o.Code, o.Error = publishing.CodeRetriesUsedUp, "Given up."
+		r.store1(o)
+		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != publishing.StatePublished || f.Second {
+			t.Fatalf("%+v", f)
+		}
+		if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" || p.OutcomeUnknown || p.Error != nil {
+			t.Fatalf("%+v", p)
+		}
+	})
+	t.Run("of a post that waits for its next try, which then sends nothing", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		post, first := r.unknown()
+		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != "" {
+			t.Fatalf("%+v", f)
+		}
+		works, err := r.store.Load(t.Context(), []publishing.PostID{r.claim(1)[0].Post}, nil)
+		r.ok(err)
+		if x := works[0].Parts[0]; x.Phase != "done" || *x.ReleaseID != "late" {
+			t.Fatalf("%+v", x)
+		}
+		r.timeline(post, "sent")
+	})
+	t.Run("a second time under another id, which raises an alarm", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		post, first := r.unknown()
+		second := r.claim(1)[0]
+		r.store1(r.sent(second, publishingstore.ResultPublished, "one"))
+		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "one")); f.Second {
+			t.Fatal("the same release id counts as a second publication")
+		}
+		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "two")); !f.Second {
+			t.Fatalf("a second release id is answered with %+v", f)
+		}
+		var kept string
+		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `select release_id || ' ' || second_release_id from publication where post_id = $1`, post).Scan(&kept)
+		}))
+		if kept != "one two" {
+			t.Fatalf("kept are %q", kept)
+		}
+		r.timeline(post, "published_twice")
+	})
+}
+
+// timeline wants an event of a post.
+func (r *rig) timeline(post publishing.PostID, event string) {
+	r.Helper()
+	events, err := r.store.Events(r.Context(), r.org, r.root(post).Group)
+	r.ok(err)
+	for _, e := range events {
+		if e.Event == event {
+			return
+		}
+	}
+	r.Fatalf("the timeline has no %q: %+v", event, events)
+}
+
+func TestReap_GivesUpPostThatEndsItsWorkers(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second)
+	for n := 1; n <= publishingstore.MaxReaps; n++ {
+		if got := r.claim(1); len(got) != 1 {
+			t.Fatalf("claim %d takes %d posts", n, len(got))
+		}
+		r.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, post)
+		r.reap(r.lease)
+		if n > 1 && n < publishingstore.MaxReaps && len(r.claim(1)) != 0 {
+			t.Fatalf("after %d ended workers the post does not wait", n)
+		}
+		r.clock(`update post set not_before = null where id = $1`, post)
+	}
+	if p := r.root(post); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeTooLong {
+		t.Fatalf("%s %v", p.State, p.ErrorCode)
+	}
+}
+
+func TestClaim_DerivesIdentityOfSend(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Minute)
+	type identity struct {
+		id      uuid.UUID
+		created time.Time
+	}
+	claim := func() (x identity) {
+		r.claim(1)
+		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `select id, created_at from publication where post_id = $1`, post).Scan(&x.id, &x.created)
+		}))
+		return x
+	}
+	first := claim()
+	// A standby that had not received the last commits is promoted: the post is queued, and nothing of its claim is left.
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `delete from publication where post_id = $1`, post)
+		return err
+	}))
+	r.clock(`update post set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = 0 where id = $1`, post)
+	if again := claim(); again != first {
+		t.Fatalf("the same send is %+v, and after a lost commit %+v", first, again)
+	}
+	due := r.root(post).Due.Truncate(time.Millisecond)
+	if !first.created.Equal(due) {
+		t.Fatalf("it is dated %s, want its due time %s", first.created, due)
+	}
+}
