@@ -41,6 +41,9 @@ type world struct {
 	bare   []publishing.PostID // stored without texts
 
 	givenBack []int64
+	keeper    Keeper // in place of the world itself
+	suspend   func(string)
+	resume    func()
 	log       bytes.Buffer
 }
 
@@ -162,13 +165,24 @@ func (w *world) start(t *testing.T, posts int) (*Worker, []publishing.PostID) {
 		ids = append(ids, p)
 		w.due = append(w.due, publishingservice.Claimed{Org: organization, Post: p, Token: token})
 	}
-	k := New(Config{InFlight: 64, Sweep: time.Hour, Drain: 5 * time.Second}, Deps{
-		Claimer: w, Publisher: w, Keeper: w, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
-		Lease: func() cluster.Lease { return cluster.Lease{Shards: []int16{1}} }, Suspend: func(string) {}, Resume: func() {},
-	})
+	k := w.build()
 	k.Start(t.Context())
 	k.Offer(organization, 64)
 	return k, ids
+}
+
+func (w *world) build() *Worker {
+	var keeper Keeper = w
+	if w.keeper != nil {
+		keeper = w.keeper
+	}
+	if w.suspend == nil {
+		w.suspend, w.resume = func(string) {}, func() {}
+	}
+	return New(Config{InFlight: 64, Sweep: time.Hour, Drain: 5 * time.Second}, Deps{
+		Claimer: w, Publisher: w, Keeper: keeper, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Lease: func() cluster.Lease { return cluster.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
+	})
 }
 
 func stop(t *testing.T, k *Worker, within time.Duration) {

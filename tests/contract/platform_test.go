@@ -47,11 +47,17 @@ func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
 
 func (r *rig) platform(t *testing.T, method, path string, body any) answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, r.sandbox+path, strings.NewReader(string(encode(t, body))))
+	var in io.Reader = http.NoBody
+	if body != nil {
+		in = strings.NewReader(string(encode(t, body)))
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, r.sandbox+path, in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Content-Type", "application/json")
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

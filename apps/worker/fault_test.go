@@ -1,0 +1,172 @@
+package worker
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+)
+
+func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
+	t.Parallel()
+	// A grant, a table or a column is missing for a while, or the disk is full.
+	for _, code := range []string{"42501", "42P01", "42703", "53100", "57014", "55P03"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				back := time.Now().Add(10 * time.Minute)
+				w := &world{refuse: func([]publishingservice.Outcome) error {
+					if time.Now().Before(back) {
+						return &pgconn.PgError{Code: code}
+					}
+					return nil
+				}}
+				k, ids := w.start(t, 40)
+				time.Sleep(15 * time.Minute)
+				synctest.Wait()
+				if !same(w.stored, ids) || len(w.aside) != 0 {
+					t.Errorf("%d of %d outcomes are stored, %d set aside", len(w.stored), len(ids), len(w.aside))
+				}
+				stop(t, k, time.Minute)
+			})
+		})
+	}
+}
+
+func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
+	t.Parallel()
+	// What a function raises, a broken constraint, a damaged page.
+	for _, code := range []string{"P0002", "P0001", "23514", "54000", "XX001"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{hold: make(chan struct{})}
+				k, ids := w.start(t, 20)
+				bad, well := ids[7], time.Now().Add(30*time.Minute)
+				w.refuse = func(outcomes []publishingservice.Outcome) error {
+					if time.Now().Before(well) && slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == bad }) {
+						return &pgconn.PgError{Code: code}
+					}
+					return nil
+				}
+				close(w.hold)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if len(w.stored) != 19 || w.busy != 0 || !slices.Equal(w.aside, []publishing.PostID{bad}) {
+					t.Fatalf("%d of 19 outcomes are stored beside a refused one, %d are under way, %v is set aside", len(w.stored), w.busy, w.aside)
+				}
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				if !same(w.stored, ids) || w.least < 0 {
+					t.Fatalf("once it is accepted, %d of %d outcomes are stored", len(w.stored), len(ids))
+				}
+				stop(t, k, time.Minute)
+			})
+		})
+	}
+}
+
+func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{hold: make(chan struct{})}
+		k, ids := w.start(t, 20)
+		bad := ids[7]
+		w.refuse = func(outcomes []publishingservice.Outcome) error {
+			if slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == bad && o.ReleaseURL != "" }) {
+				return &pgconn.PgError{Code: "22021"}
+			}
+			return nil
+		}
+		close(w.hold)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if !same(w.stored, ids) || !slices.Equal(w.bare, []publishing.PostID{bad}) || len(w.aside) != 0 {
+			t.Fatalf("%d of %d are stored, without texts %v, aside %v", len(w.stored), len(ids), w.bare, w.aside)
+		}
+		stop(t, k, time.Minute)
+	})
+}
+
+func TestClaim_GivesBackWhatALostAnswerTook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{lost: true}
+		k, _ := w.start(t, 1)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if !slices.Contains(w.givenBack, 7) {
+			t.Fatal("the claim is not given back")
+		}
+		stop(t, k, time.Minute)
+	})
+}
+
+// tending counts the sweeps, each of which gives a reason for the next.
+type tending struct {
+	*world
+	sweeps atomic.Int64
+	hang   chan struct{} // the first sweep waits for it, whatever its context says; nil = none does
+}
+
+func (k *tending) Maintain(context.Context, publishingservice.Lease) (publishingservice.Maintained, error) {
+	if k.sweeps.Add(1) == 1 && k.hang != nil {
+		<-k.hang
+	}
+	return publishingservice.Maintained{More: true}, nil
+}
+
+func TestSweep_HasALeastInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k := &tending{world: &world{}}
+		k.keeper = k
+		w, _ := k.start(t, 0)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := k.sweeps.Load(); n < 5 || n > 11 {
+			t.Errorf("%d sweeps in ten seconds, each of which asks for another", n)
+		}
+		stop(t, w, time.Minute)
+	})
+}
+
+func TestWatch_SuspendsWhileALoopHangs(t *testing.T) {
+	t.Parallel()
+	w := &world{}
+	var suspended, resumed atomic.Int64
+	w.suspend, w.resume = func(string) { suspended.Add(1) }, func() { resumed.Add(1) }
+	k := w.build()
+	k.sweeping.limit = time.Millisecond
+	k.sweeping.begin()
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan struct{})
+	go func() { k.watch(ctx); close(over) }()
+	await(t, "the process is suspended", func() bool { return suspended.Load() == 1 })
+	if err := k.Check(t.Context()); err == nil {
+		t.Error("a worker whose sweep hangs is healthy")
+	}
+	k.sweeping.end()
+	await(t, "the process takes part again", func() bool { return resumed.Load() == 1 })
+	if err := k.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	<-over
+}
+
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package worker
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// sleepers collects who is woken.
+type sleepers struct {
+	mu    sync.Mutex
+	woken []tenancy.OrgID
+}
+
+func (s *sleepers) wake(org tenancy.OrgID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.woken = append(s.woken, org)
+}
+
+func TestPlaces_WakesThoseWhoWaitWhenPermitsAreFree(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleepers{}
+		p := newPlaces(s.wake)
+		first, second := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
+		for range 3 {
+			p.take("@hangs")
+		}
+		p.hold("@hangs", first, 3)
+		p.hold("@hangs", first, 3)
+		p.hold("@hangs", second, 3)
+		if synctest.Wait(); len(s.woken) != 0 {
+			t.Fatalf("%d are woken while the destination holds as much as is free", len(s.woken))
+		}
+		p.take("@healthy")
+		p.release("@healthy", 4) // another destination's permit makes room, too
+		if synctest.Wait(); len(s.woken) != 1 || s.woken[0] != first {
+			t.Fatalf("woken are %v, want the first in line", s.woken)
+		}
+		for free := range 3 {
+			p.release("@hangs", 5+free)
+		}
+		if synctest.Wait(); len(s.woken) != 2 || len(p.all) != 0 || len(p.waiting) != 0 {
+			t.Fatalf("woken are %v; kept are %d destinations, %d waiting", s.woken, len(p.all), len(p.waiting))
+		}
+	})
+}
+
+func TestLookouts_SharesSlotsAndBacksOff(t *testing.T) {
+	t.Parallel()
+	l := newLookouts()
+	l.slots = 12
+	admitted := map[string]int{}
+	for range 20 {
+		for _, place := range []string{"@a", "@b"} {
+			if l.admit(place) {
+				admitted[place]++
+			}
+		}
+	}
+	if admitted["@a"] != 4 || admitted["@b"] != 4 || !l.admit("@c") {
+		t.Fatalf("two silent destinations take %v of 12 slots", admitted)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for range 4 {
+		l.done("@a", true, true, now)
+	}
+	if resting := l.resting(now.Add(30 * time.Second)); len(resting) != 1 || resting[0] != "@a" {
+		t.Fatalf("after four failures in a row rest %v", resting)
+	}
+	if resting := l.resting(now.Add(longestRest)); len(resting) != 0 {
+		t.Fatalf("%v rest for ever", resting)
+	}
+	if !l.admit("@a") || l.admit("@a") {
+		t.Fatal("a destination that failed is not asked one question at a time")
+	}
+	l.done("@a", true, false, now)
+	if !l.admit("@a") || !l.admit("@a") {
+		t.Fatal("a destination that answers again is asked one question at a time")
+	}
+}

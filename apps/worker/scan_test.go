@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"crier/platform/id"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// TestScans_AnswersWhenAllChannelsWereLookedAt plays claims that look at a window of an organization's channels each, from wherever the last scan ended.
+func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
+	t.Parallel()
+	org := id.New[tenancy.OrgTag]()
+	rapid.Check(t, func(t *rapid.T) {
+		channels := make([]publishing.ChannelID, rapid.IntRange(0, 20).Draw(t, "channels"))
+		for i := range channels {
+			channels[i] = id.New[publishing.ChannelTag]()
+		}
+		slices.SortFunc(channels, func(a, b publishing.ChannelID) int { return slices.Compare(bytesOf(a), bytesOf(b)) })
+		window := rapid.IntRange(1, 6).Draw(t, "window")
+		s := newScans()
+		if len(channels) > 0 && rapid.Bool().Draw(t, "from the middle") {
+			s.start[org] = rapid.SampledFrom(channels).Draw(t, "start")
+		}
+		now := time.Now()
+		seen := map[publishing.ChannelID]bool{}
+		for range len(channels) + 3 {
+			want := s.want(org, 3)
+			round := publishingstore.NewRound()
+			round.Now = now
+			after := 0
+			for _, c := range channels {
+				if slices.Compare(bytesOf(c), bytesOf(want.After)) <= 0 {
+					continue
+				}
+				seen[c] = true
+				if after++; after == window {
+					round.More[org] = c
+					break
+				}
+			}
+			if _, done := s.step(want, publishingservice.Round(round), 0); done {
+				if len(seen) != len(channels) {
+					t.Fatalf("%d of %d channels were looked at when the offer was answered", len(seen), len(channels))
+				}
+				if len(s.open)+len(s.start) != 0 {
+					t.Fatal("a scan that is over is kept")
+				}
+				return
+			}
+		}
+		t.Fatal("the scan does not end")
+	})
+}
+
+func bytesOf(c publishing.ChannelID) []byte {
+	u := c.UUID()
+	return u[:]
+}

@@ -1,0 +1,254 @@
+package service_test
+
+import (
+	"io"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+	"crier/tests/dbtest"
+	"crier/tests/fixture"
+)
+
+// rig is a Publisher on a database of its own, whose owner may break things.
+type rig struct {
+	*testing.T
+	db        *pg.DB
+	owner     *pgx.Conn
+	store     *publishingstore.Store
+	publisher *publishingservice.Publisher
+	lease     publishingservice.Lease
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	address := dbtest.URL(t)
+	r := &rig{T: t, db: dbtest.OpenURL(t, address)}
+	var err error
+	r.owner, err = pgx.Connect(t.Context(), address)
+	r.ok(err)
+	t.Cleanup(func() { _ = r.owner.Close(t.Context()) })
+	r.store = publishingstore.New(r.db)
+	registry, err := connector.NewRegistry()
+	r.ok(err)
+	r.publisher = publishingservice.NewPublisher(
+		publishingservice.Config{RequestDeadline: time.Minute, MaxLate: 24 * time.Hour, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute},
+		publishingservice.Deps{DB: r.db, Connectors: registry, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Node: "test"})
+	r.lease = publishingservice.Lease{Holder: uuid.New()}
+	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
+	r.clock(`update shard set owner = $1, epoch = 1`, r.lease.Holder)
+	for shard := range tenancy.Shards {
+		r.lease.Shards, r.lease.Epochs = append(r.lease.Shards, int16(shard)), append(r.lease.Epochs, 1)
+	}
+	return r
+}
+
+func (r *rig) ok(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *rig) clock(sql string, args ...any) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(r.Context(), sql, args...)
+		return err
+	}))
+}
+
+func (r *rig) organization() tenancy.OrgID {
+	r.Helper()
+	person, org, member := fixture.Owner(time.Now())
+	people := tenancystore.New(r.db)
+	r.ok(people.CreatePerson(r.Context(), person))
+	r.ok(people.CreateOrganization(r.Context(), org, member))
+	return org.ID
+}
+
+func (r *rig) channel(org tenancy.OrgID) publishing.ChannelID {
+	r.Helper()
+	c := fixture.Channel(org)
+	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
+	r.ok(err)
+	return c.ID
+}
+
+// post books a post that has been due for a while.
+func (r *rig) post(org tenancy.OrgID, c publishing.ChannelID, late time.Duration) publishing.PostID {
+	r.Helper()
+	posts := fixture.Post(org, c, time.Now())
+	r.ok(r.store.InOrg(r.Context(), org, func(tx *publishingstore.Tx) error {
+		return tx.Insert(r.Context(), []publishingstore.NewPost{{Post: posts[0], By: "test"}})
+	}))
+	r.clock(`update post set due = now() - $2 * interval '1 millisecond' where id = $1`, posts[0].ID, late.Milliseconds())
+	return posts[0].ID
+}
+
+func (r *rig) claim(wants ...publishingservice.Want) publishingservice.Round {
+	r.Helper()
+	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishingstore.AllFree())
+	if r.ok(err); len(lost) != 0 {
+		r.Fatalf("claims %v are lost", lost)
+	}
+	return round
+}
+
+func claimed(round publishingservice.Round) (out []publishing.PostID) {
+	for _, c := range round.Claimed {
+		out = append(out, c.Post)
+	}
+	return out
+}
+
+// refuse makes Postgres refuse every change of one post that an upkeep or a claim makes; events of it can still be written.
+func (r *rig) refuse(post publishing.PostID, code string) {
+	r.Helper()
+	_, err := r.owner.Exec(r.Context(), `create function refuse() returns trigger language plpgsql as $f$ begin
+		if new.id = '`+post.String()+`' then raise exception 'this row is bad' using errcode = '`+code+`'; end if; return new; end $f$;
+		create trigger refuse before update on post for each row execute function refuse()`)
+	r.ok(err)
+}
+
+func (r *rig) state(post publishing.PostID) (state publishing.State) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select state from post where id = $1`, post).Scan(&state)
+	}))
+	return state
+}
+
+func (r *rig) setAside(org tenancy.OrgID, post publishing.PostID) (reasons int) {
+	r.Helper()
+	r.ok(r.db.InOrg(r.Context(), org.UUID(), func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select count(*) from post_event where post_id = $1 and event = 'set_aside' and length(reason) > 20`, post).Scan(&reasons)
+	}))
+	return reasons
+}
+
+func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	broken, healthy := r.organization(), r.organization()
+	c, beside := r.channel(broken), r.channel(broken)
+	r.post(broken, c, 2*time.Second)
+	behind := r.post(broken, c, time.Second)
+	want := []publishingservice.Want{{Org: broken, Permits: 8}, {Org: healthy, Permits: 8}}
+	r.claim(want...)
+	r.clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as somebody may "unstick" a channel
+	posts := []publishing.PostID{r.post(broken, beside, time.Second), r.post(healthy, r.channel(healthy), time.Second)}
+	got := claimed(r.claim(want...))
+	for _, p := range posts {
+		if !slices.Contains(got, p) {
+			t.Errorf("%s is not claimed beside a channel whose hold is wrong", p)
+		}
+	}
+	if len(got) != 2 || r.state(behind) != publishing.StateQueue {
+		t.Fatalf("%d posts are claimed", len(got))
+	}
+	if r.publisher.SetAsides() != 0 {
+		t.Fatal("a channel that could be repaired is set aside")
+	}
+}
+
+func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"P0001", "23514", "XX001"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			broken, healthy := r.organization(), r.organization()
+			bad := r.post(broken, r.channel(broken), time.Second)
+			var posts []publishing.PostID
+			for range 5 {
+				posts = append(posts, r.post(broken, r.channel(broken), time.Second), r.post(healthy, r.channel(healthy), time.Second))
+			}
+			r.refuse(bad, code)
+			got := claimed(r.claim(publishingservice.Want{Org: broken, Permits: 8}, publishingservice.Want{Org: healthy, Permits: 8}))
+			for _, p := range posts {
+				if !slices.Contains(got, p) {
+					t.Errorf("%s is not claimed beside one that the database refuses", p)
+				}
+			}
+			if r.setAside(broken, bad) != 1 || r.publisher.SetAsides() != 1 {
+				t.Fatal("nobody can read why the post does not go out")
+			}
+			if more := claimed(r.claim(publishingservice.Want{Org: broken, Permits: 8})); len(more) != 0 {
+				t.Fatalf("claimed again: %v", more)
+			}
+			if r.setAside(broken, bad) != 1 {
+				t.Fatal("a channel that is set aside is tried at each claim")
+			}
+		})
+	}
+}
+
+func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	org := r.organization()
+	bad := r.post(org, r.channel(org), 25*time.Hour)
+	var late []publishing.PostID
+	for range 20 {
+		late = append(late, r.post(org, r.channel(org), 25*time.Hour))
+	}
+	r.refuse(bad, "P0002")
+	for range 2 {
+		if _, err := r.publisher.Maintain(t.Context(), r.lease); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range late {
+		if got := r.state(p); got != publishing.StateError {
+			t.Fatalf("%s is %s beside a post that the database refuses", p, got)
+		}
+	}
+	if n := r.setAside(org, bad); n != 1 || r.state(bad) != publishing.StateQueue {
+		t.Fatalf("the refused post has %d reasons in its timeline", n)
+	}
+}
+
+func TestMaintain_ExpiresUntilNothingIsLate(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	org := r.organization()
+	c := r.channel(org)
+	const n = 2*publishingstore.MaxUpkeep + 1
+	r.ok(r.db.InOrg(t.Context(), org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date)
+			select $1, gen_random_uuid(), gen_random_uuid(), $2, $3, 'QUEUE', now() - interval '2 days', now() from generate_series(1, $4::int)`, org, c, tenancy.Shard(org), n)
+		return err
+	}))
+	if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != n || m.More {
+		t.Fatalf("%d of %d late posts are given up, more %v: %v", m.Expired, n, m.More, err)
+	}
+	if round := r.claim(publishingservice.Want{Org: org, Permits: 8}); len(round.Claimed) != 0 {
+		t.Fatal("a late post is claimed")
+	}
+}
+
+func TestSend_PanicEndsItsPostOnly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t) // without a keyring, so that opening the channel's access panics
+	c := publishing.Channel{Connector: "none"}
+	for phase, want := range map[string]publishingservice.Result{"preparing": publishingstore.ResultError, "committing": publishingstore.ResultUnknown} {
+		parts := []publishingstore.Publication{{Phase: phase}}
+		w := publishingservice.Work{Channel: c, Parts: parts}
+		if out := publishingservice.Panicking(r.publisher, w); out.Result != want {
+			t.Errorf("a panic while %s ends as %q, want %q", phase, out.Result, want)
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package contract
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// silence makes the platform take a post, lose its answer, and then answer nothing useful for as long as the service asks.
+func (r *rig) silence(t *testing.T, c channel, after string) {
+	t.Helper()
+	r.fault(t, c, "drop_answer", posting(), nil)
+	more := m{"times": 100_000}
+	if after == "rate_limit" {
+		more["retryAfter"] = 1
+	}
+	r.fault(t, c, after, m{}, more)
+}
+
+// speak ends all faults.
+func (r *rig) speak(t *testing.T) {
+	t.Helper()
+	if a := r.platform(t, http.MethodDelete, "/_sim/faults", nil); a.status >= 300 {
+		t.Fatalf("the faults stay: %v", a)
+	}
+}
+
+// held is how many requests hang on the platform.
+func (r *rig) held(t *testing.T) (n int) {
+	t.Helper()
+	var list struct{ Faults []struct{ Held int } }
+	r.platform(t, http.MethodGet, "/_sim/faults", nil).want(t, http.StatusOK).into(t, &list)
+	for _, f := range list.Faults {
+		n += f.Held
+	}
+	return n
+}
+
+var briefly = map[string]string{"SETTLE_TIME": "1s", "UNKNOWN_FOR": "2s", "BACKOFF_FOR": "3s"}
+
+// The platform has the post, its answer was lost, and then it is away for longer than the service asks and tries.
+func TestUnknown_IsNeverReportedAsFailed(t *testing.T) {
+	t.Parallel()
+	for _, after := range []string{"error_before", "rate_limit"} {
+		t.Run(after, func(t *testing.T) {
+			t.Parallel()
+			r := start(t, briefly) // its own, because speak ends the faults of all accounts
+			o := r.organization(t)
+			c := o.channel(t, "A")
+			r.silence(t, c, after)
+			id := o.create(t, now(c.id, part("once only")))
+			e := o.reaches(t, id, "ERROR")["posts"].([]any)[0].(m)
+			if e["errorCode"] != "outcome_unknown" || e["outcomeUnknown"] != true || len(r.published(t, c)) != 1 {
+				t.Fatalf("a post that is live is reported as %v", e)
+			}
+			r.speak(t)
+			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule"}).refusal(t, http.StatusConflict)
+			o.do(t, http.MethodPost, "/posts", now(c.id, m{"id": id, "content": "other words"})).refusal(t, http.StatusConflict)
+			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "draft"}).want(t, http.StatusOK)
+			if got := o.get(t, "/posts/"+id).want(t, http.StatusOK).object(t); got["state"] != "DRAFT" {
+				t.Fatalf("an un-scheduled post is %v", got["state"])
+			}
+			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule"}).refusal(t, http.StatusConflict)
+			if out := r.published(t, c); len(out) != 1 {
+				t.Fatalf("%d posts are live", len(out))
+			}
+			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule", "republish": true}).want(t, http.StatusOK)
+			o.reaches(t, id, "PUBLISHED")
+		})
+	}
+}
+
+func TestUnknown_IsNotEditedWhileItIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := start(t, map[string]string{"SETTLE_TIME": "1s", "UNKNOWN_FOR": "2s", "BACKOFF_FOR": "60s"})
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	r.fault(t, c, "drop_answer", posting(), nil)
+	r.fault(t, c, "rate_limit", m{}, m{"times": 100_000, "retryAfter": 4})
+	id := o.create(t, now(c.id, part("first words")))
+	var full m
+	eventually(t, "a second try", func() bool {
+		full = o.get(t, "/posts/"+id).want(t, http.StatusOK).object(t)
+		return slices.Contains(happened(full), "retried")
+	}, func() any { return happened(full) })
+	edit := func() int {
+		return o.do(t, http.MethodPost, "/posts", now(c.id, m{"id": id, "content": "other words"})).status
+	}
+	for range 5 {
+		if got := edit(); got != http.StatusConflict {
+			t.Fatalf("an edit of a post that may be live is answered with %d", got)
+		}
+		o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule"}).refusal(t, http.StatusConflict)
+	}
+	r.speak(t)
+	o.reaches(t, id, "PUBLISHED")
+	if got := r.texts(t, c); got != "first words" {
+		t.Fatalf("live is %v", got)
+	}
+}
+
+func TestUnknown_CanBeDeleted(t *testing.T) {
+	t.Parallel()
+	r := start(t, briefly)
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	r.silence(t, c, "error_before")
+	id := o.create(t, now(c.id, part("once only")))
+	o.reaches(t, id, "ERROR")
+	o.do(t, http.MethodDelete, "/posts/"+id, nil).want(t, http.StatusOK)
+	o.get(t, "/posts/"+id).refusal(t, http.StatusNotFound)
+	r.speak(t)
+	if out := r.published(t, c); len(out) != 1 {
+		t.Fatalf("%d posts are live", len(out))
+	}
+}
+
+// Posts on a server that hangs hold at most half of the permits; all of them are those of one process here.
+func TestHangingServer_HoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	elsewhere := startSandbox(t) // another destination
+	r := start(t, map[string]string{"MAX_IN_FLIGHT": "16", "REQUEST_DEADLINE": "10m", "OUTBOUND_ALLOW": strings.TrimPrefix(elsewhere, "http://")})
+	for range 3 {
+		o := r.organization(t)
+		for i := range 8 {
+			c := o.channel(t, "A")
+			r.fault(t, c, "hold", posting(), m{"times": 1})
+			o.create(t, now(c.id, part(fmt.Sprint("hangs ", i))))
+		}
+	}
+	eventually(t, "calls that hang", func() bool { return r.held(t) == 8 }, func() any { return r.held(t) })
+	healthy := r.organization(t)
+	there := *r
+	there.sandbox, healthy.rig = elsewhere, &there
+	c := healthy.channel(t, "A")
+	healthy.reaches(t, healthy.create(t, now(c.id, part("healthy"))), "PUBLISHED") // long before a call that hangs has ended
+	if n := r.held(t); n != 8 {
+		t.Fatalf("%d calls hang, want half of the permits", n)
+	}
+	r.speak(t)
+}
