@@ -58,6 +58,18 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
+// callLimit is the longest that one statement of the heartbeat may take. A beat that finds its connection dead takes
+// three of them, to notice, to connect and to ask again, and still renews the lease before it lapses. Leases under
+// three seconds are for tests and go without that.
+func (c Config) callLimit() time.Duration {
+	return min(max((c.TTL-c.Beat)/3, shortestCall), longestCall)
+}
+
+const (
+	shortestCall = 500 * time.Millisecond
+	longestCall  = 5 * time.Second
+)
+
 func hostPort(address string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(address)
 	if err != nil {

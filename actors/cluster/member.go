@@ -3,14 +3,17 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
 	clusterstore "crier/actors/cluster/store"
+	"crier/platform/clock"
 	"crier/platform/pg"
 )
 
@@ -27,7 +30,9 @@ type Lease struct {
 	Epochs []int64
 }
 
-// Deps of a member. Changed is called when shards were gained, Lost when some were given away, before anybody else can have them; Refuses probes an address.
+// Deps of a member. Changed is called when shards were gained, Lost when some were given away, before anybody else can
+// have them. Refuses tells whether a machine answers that nothing listens at an address; it is called by several
+// goroutines at once and must heed its context.
 type Deps struct {
 	DB      *pg.DB
 	Home    *Home
@@ -37,48 +42,119 @@ type Deps struct {
 	Refuses func(ctx context.Context, address string) bool
 }
 
-// Member is this process in the cluster: it beats, holds its share of the shards, and knows who holds the others.
+// Member is this process in the cluster: it renews its lease, holds its share of the shards, and knows who holds the
+// others. Its methods are safe for concurrent use.
 type Member struct {
-	ID      uuid.UUID
-	cfg     Config
-	deps    Deps
-	store   *clusterstore.Store
-	lease   atomic.Pointer[Lease]
-	owners  atomic.Pointer[map[int16]owner]
-	seen    atomic.Int64
-	fenced  chan struct{}
-	stop    context.CancelFunc
-	done    sync.WaitGroup
-	leaving atomic.Bool
-	wake    chan struct{}
-	free    chan struct{} // closed when every shard was released
+	ID        uuid.UUID
+	cfg       Config
+	deps      Deps
+	store     *clusterstore.Store
+	prover    *prover
+	lease     atomic.Pointer[Lease]
+	owners    atomic.Pointer[map[int16]owner]
+	seen      atomic.Int64
+	beaten    atomic.Pointer[time.Time]
+	fenced    chan struct{}
+	stop      context.CancelFunc
+	done      sync.WaitGroup
+	leaving   atomic.Bool
+	suspended atomic.Bool
+	released  released // only the heartbeat goroutine uses it
+	wake      chan struct{}
+	free      chan struct{} // closed when every shard was released for good
 }
+
+// released is whether this process has given its shards back, as Postgres knows it.
+type released int
+
+const (
+	releasedNo released = iota
+	releasedYes
+	releasedUnsure // the statement failed, and may have been carried out all the same
+)
 
 type owner struct {
 	id      uuid.UUID
 	address string
 }
 
-// Join makes this process a member and starts its beat. address is where its actors are reached, "" for nowhere.
+// Join makes this process a member and starts its heartbeat. address is where its actors are reached, "" for nowhere.
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
 	id := uuid.Must(uuid.NewV7())
-	m := &Member{ID: id, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, id), fenced: make(chan struct{}), wake: make(chan struct{}, 1), free: make(chan struct{})}
+	m := &Member{
+		ID: id, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, id, cfg.callLimit()),
+		fenced: make(chan struct{}), wake: make(chan struct{}, 1), free: make(chan struct{}),
+	}
+	if deps.Refuses != nil {
+		dead := clusterstore.NewDead(deps.DB, cfg.TTL)
+		m.prover = newProver(cfg.Beat, proverDeps{
+			unlocked: dead.Unlocked, forget: dead.Forget, refuses: deps.Refuses, log: deps.Log,
+		})
+	}
 	m.lease.Store(&Lease{Holder: m.ID})
 	m.owners.Store(&map[int16]owner{})
-	if err := m.store.Join(ctx, clusterstore.Node{ID: m.ID, Home: deps.Home.ID, Address: address, Roles: cfg.Roles}, cfg.TTL); err != nil {
-		return nil, err
-	}
-	if _, err := m.look(ctx); err != nil {
-		return nil, err
+	if err := m.join(ctx, address); err != nil {
+		return nil, errors.Join(err, m.store.Close(ctx))
 	}
 	beat, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = cancel
 	m.done.Go(func() { m.run(beat) })
+	if m.prover != nil {
+		m.done.Go(func() { m.prover.run(beat) })
+	}
 	return m, nil
 }
 
-// Lease is what may be scheduled now; whether it still holds is decided by every claim itself.
-func (m *Member) Lease() Lease { return *m.lease.Load() }
+// joinTries is how often a start asks a Postgres that does not answer within the limit of a heartbeat, which is short
+// for a start.
+const joinTries = 3
+
+func (m *Member) join(ctx context.Context, address string) (err error) {
+	me := clusterstore.Node{ID: m.ID, Home: m.deps.Home.ID, Address: address, Roles: m.cfg.Roles}
+	for range joinTries {
+		asked := clock.System{}.Now()
+		if err = m.store.Join(ctx, me, m.cfg.TTL); err == nil {
+			m.beaten.Store(&asked)
+			_, err = m.look(ctx)
+		}
+		if err == nil || !pg.IsAway(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// Lease is what may be scheduled now; whether it still holds is decided by every claim itself. While suspended it is
+// empty.
+func (m *Member) Lease() Lease {
+	if m.suspended.Load() {
+		return Lease{Holder: m.ID}
+	}
+	return *m.lease.Load()
+}
+
+// LastBeat is when the request that last renewed the lease was sent.
+func (m *Member) LastBeat() time.Time { return *m.beaten.Load() }
+
+// Suspend gives every shard to the others and takes none until Resume. It does not wait: from now on Lease is empty
+// here, and the others get the shards as soon as Postgres can be reached. The process stays a member and keeps its
+// heartbeat. Without others, nobody has the shards meanwhile.
+func (m *Member) Suspend(reason string) {
+	if m.suspended.Swap(true) {
+		return
+	}
+	m.deps.Log.Warn("this process gives its shards away and takes none for now", "reason", reason)
+	m.nudge()
+}
+
+// Resume ends Suspend: the process takes its share of the shards again. It does not wait.
+func (m *Member) Resume() {
+	if !m.suspended.Swap(false) {
+		return
+	}
+	m.deps.Log.Info("this process takes shards again")
+	m.nudge()
+}
 
 // Place tells who holds a shard: this process, or the address of another; neither when nobody does, or nobody who can be reached.
 func (m *Member) Place(shard int16) (address string, here bool) {
@@ -127,11 +203,11 @@ func (m *Member) rest(ctx context.Context) bool {
 	return <-woken || told
 }
 
-// beat renews the lease, and looks at the shards when there is reason to. Postgres being away is no reason to end: nothing can be claimed meanwhile.
+// beat renews the lease, and looks at the shards when there is reason to. It returns false when the process was
+// declared gone. Postgres being away is no reason to end: nothing can be claimed meanwhile.
 func (m *Member) beat(ctx context.Context, look bool) bool {
-	call, cancel := context.WithTimeout(ctx, m.cfg.TTL)
-	defer cancel()
-	found, err := m.store.Beat(call, m.cfg.TTL)
+	asked := clock.System{}.Now()
+	found, err := m.store.Beat(ctx, m.cfg.TTL)
 	if err != nil {
 		if ctx.Err() == nil {
 			m.deps.Log.Warn("the lease could not be renewed", "error", err)
@@ -143,25 +219,46 @@ func (m *Member) beat(ctx context.Context, look bool) bool {
 		m.lease.Store(&Lease{Holder: m.ID})
 		return false
 	}
+	m.beaten.Store(&asked)
 	if found.Lapsed {
 		m.deps.Log.Warn("the lease had lapsed; going on under new epochs")
 	}
-	if !look && !found.Lapsed && !found.Fresh && !found.Orphans {
+	if !look && !found.Lapsed && !found.Fresh && !found.Orphans && m.wanted() == m.released {
 		return true
 	}
+	call, cancel := context.WithTimeout(ctx, m.cfg.callLimit()) // all of it together, so that the next beat is in time
+	defer cancel()
 	if err := m.settle(call); err != nil && ctx.Err() == nil {
 		m.deps.Log.Warn("shards could not be looked up", "error", err)
 	}
 	return true
 }
 
-// settle looks, and looks again soon while shards are on their way.
+// wanted is what released should be.
+func (m *Member) wanted() released {
+	if m.leaving.Load() || m.suspended.Load() {
+		return releasedYes
+	}
+	return releasedNo
+}
+
+// settle gives all shards back or asks for some again, if that is due, and looks at them; and again soon while shards
+// are on their way.
 func (m *Member) settle(ctx context.Context) error {
-	if m.leaving.Load() && !closed(m.free) {
-		if err := m.store.Release(ctx); err != nil {
+	leaving := m.leaving.Load()
+	if want := m.wanted(); want != m.released {
+		tell := m.store.Return
+		if want == releasedYes {
+			m.hold(nil, nil)
+			tell = m.store.Release
+		}
+		m.released = releasedUnsure
+		if err := tell(ctx); err != nil {
 			return err
 		}
-		m.hold(nil, nil)
+		m.released = want
+	}
+	if leaving && !closed(m.free) {
 		close(m.free)
 	}
 	moving, err := m.look(ctx)
@@ -193,7 +290,9 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	m.bury(ctx, nodes)
+	if m.prover != nil {
+		m.prover.tell(nodes)
+	}
 	take, give := plan(m.ID, nodes, shards)
 	if len(give) > 0 {
 		m.hold(keep(shards, m.ID, give), nil)
@@ -274,30 +373,7 @@ func (m *Member) hold(mine []clusterstore.Shard, v *view) {
 	}
 }
 
-// bury forgets processes that are proved gone: their lease is over, nobody holds their lock, and at their address nothing listens any more, or another process does.
-// A process that is only stopped still accepts; a lock alone may have gone with a restart of Postgres.
-func (m *Member) bury(ctx context.Context, nodes []clusterstore.Node) {
-	for _, n := range nodes {
-		if n.Alive || n.Address == "" || m.deps.Refuses == nil {
-			continue
-		}
-		if locked, err := m.store.Locked(ctx, n.ID); err != nil || locked || !succeeded(n, nodes) && !m.deps.Refuses(ctx, n.Address) {
-			continue
-		}
-		if err := m.store.Bury(ctx, n.ID); err != nil {
-			m.deps.Log.Warn("a process that is gone could not be forgotten", "node", n.ID, "error", err)
-			continue
-		}
-		m.deps.Log.Info("a process is gone", "node", n.ID, "address", n.Address)
-	}
-}
-
-// succeeded tells whether a living process has the address by now.
-func succeeded(gone clusterstore.Node, nodes []clusterstore.Node) bool {
-	return slices.ContainsFunc(nodes, func(n clusterstore.Node) bool { return n.Alive && n.Address == gone.Address && n.ID != gone.ID })
-}
-
-// Release gives every shard to the others, at once; the process stays a member for what it has under way.
+// Release gives every shard to the others, at once and for good; the process stays a member for what it has under way.
 func (m *Member) Release(ctx context.Context) error {
 	m.leaving.Store(true)
 	m.nudge()
@@ -311,13 +387,10 @@ func (m *Member) Release(ctx context.Context) error {
 	}
 }
 
-// Leave stops the beat and gives the shards back.
+// Leave stops the heartbeat, gives the shards back and ends the membership. The connection is closed in any case.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()
 	m.lease.Store(&Lease{Holder: m.ID})
-	if err := m.store.Leave(ctx); err != nil {
-		return err
-	}
-	return m.store.Close(ctx)
+	return errors.Join(m.store.Leave(ctx), m.store.Close(ctx))
 }

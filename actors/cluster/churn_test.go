@@ -1,0 +1,246 @@
+package cluster_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crier/actors/cluster"
+	"crier/platform/pg"
+	"crier/tenancy"
+	"crier/tests/dbtest"
+)
+
+// neverAnswers is the address of lost machines: a probe there returns only when the test ends. It counts how many run
+// at once.
+type neverAnswers struct {
+	end  chan struct{}
+	busy atomic.Int64
+	most atomic.Int64
+}
+
+func (n *neverAnswers) refuses(context.Context, string) bool {
+	busy := n.busy.Add(1)
+	defer n.busy.Add(-1)
+	for most := n.most.Load(); busy > most && !n.most.CompareAndSwap(most, busy); most = n.most.Load() {
+	}
+	<-n.end
+	return false
+}
+
+func TestMember_SilentDeadProcessesHoldNothingUp(t *testing.T) {
+	t.Parallel()
+	p, proxied, db := through(t)
+	exec(t, db, `insert into node (id, home, address, roles, expires_at)
+		select gen_random_uuid(), gen_random_uuid(), '10.255.255.1:7000', '{worker}', now() - interval '1 minute'
+		from generate_series(1, 50)`)
+	lost := &neverAnswers{end: make(chan struct{})}
+	other := join(t, quick, proxied, home(t, t.TempDir()))
+	m, err := cluster.Join(t.Context(), quick, "mine", cluster.Deps{
+		DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler), Refuses: lost.refuses,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leave(t, m)
+	defer close(lost.end)
+	joined := m.LastBeat()
+	eventually(t, "eight probes run", func() bool { return lost.busy.Load() == 8 })
+	eventually(t, "both have a share", func() bool { return apart(m, other) && len(m.Lease().Shards) > 0 })
+	p.gate.Store(refusing)
+	p.cut()
+	eventually(t, "the shards of the process that lost its connection are taken over", func() bool {
+		return len(m.Lease().Shards) == tenancy.Shards
+	})
+	epoch := m.Lease().Epochs[0]
+	eventually(t, "the lease is renewed for longer than it lasts", func() bool {
+		return m.LastBeat().Sub(joined) > 2*quick.TTL
+	})
+	if now := m.Lease().Epochs[0]; now != epoch {
+		t.Errorf("the lease lapsed: the epoch went from %d to %d", epoch, now)
+	}
+	if most := lost.most.Load(); most != 8 {
+		t.Errorf("%d probes ran at once, want 8", most)
+	}
+	p.gate.Store(passing)
+	leave(t, other)
+}
+
+// owned is how many shards the process has by the word of Postgres.
+func owned(t *testing.T, db *pg.DB, m *cluster.Member) (n int) {
+	t.Helper()
+	query(t, db, &n, `select count(*) from shard where owner = $1`, m.ID)
+	return n
+}
+
+func TestSuspend_GivesTheShardsAwayAndStaysMember(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	first, second := join(t, quick, db, home(t, t.TempDir())), join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, first)
+	defer leave(t, second)
+	eventually(t, "both have a share", func() bool { return apart(first, second) && len(second.Lease().Shards) > 0 })
+	first.Suspend("a test")
+	first.Suspend("again")
+	if n := len(first.Lease().Shards); n != 0 {
+		t.Errorf("%d shards right after Suspend, want 0", n)
+	}
+	eventually(t, "the other has all", func() bool { return apart(second) && owned(t, db, first) == 0 })
+	last := first.LastBeat()
+	eventually(t, "it goes on renewing its lease", func() bool { return first.LastBeat().Sub(last) > quick.TTL })
+	if n := len(first.Lease().Shards); n != 0 || second.Seen() != 2 {
+		t.Errorf("suspended it has %d shards, want 0; %d members are seen, want 2", n, second.Seen())
+	}
+	first.Resume()
+	first.Resume()
+	eventually(t, "both have a share again", func() bool {
+		return apart(first, second) && len(first.Lease().Shards) > 0
+	})
+}
+
+func TestSuspend_AloneLeavesTheShardsUnowned(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	m := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, m)
+	m.Suspend("a test")
+	free := func() (n int) {
+		query(t, db, &n, `select count(*) from shard where owner is null`)
+		return n
+	}
+	eventually(t, "nobody has a shard", func() bool { return free() == tenancy.Shards })
+	m.Resume()
+	eventually(t, "it has all again", func() bool { return apart(m) && owned(t, db, m) == tenancy.Shards })
+}
+
+func TestSuspend_ResumedAtOnceKeepsEveryShard(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	m := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, m)
+	for range 100 {
+		m.Suspend("a test")
+		m.Resume()
+	}
+	last := m.LastBeat()
+	eventually(t, "some beats went by", func() bool { return m.LastBeat().Sub(last) > 10*quick.Beat })
+	eventually(t, "it has all", func() bool { return apart(m) && owned(t, db, m) == tenancy.Shards })
+	var leaving bool
+	if query(t, db, &leaving, `select leaving from node where id = $1`, m.ID); leaving {
+		t.Error("it is marked as leaving")
+	}
+}
+
+func TestSuspend_WithoutPostgresTakesEffectWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	p, proxied, db := through(t)
+	first := join(t, quick, proxied, home(t, t.TempDir()))
+	second := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, first)
+	defer leave(t, second)
+	eventually(t, "both have a share", func() bool { return apart(first, second) && len(second.Lease().Shards) > 0 })
+	p.gate.Store(refusing)
+	p.cut()
+	first.Suspend("a test")
+	if n := len(first.Lease().Shards); n != 0 {
+		t.Errorf("%d shards right after Suspend, want 0", n)
+	}
+	p.gate.Store(passing)
+	eventually(t, "the other has all", func() bool { return apart(second) && owned(t, db, first) == 0 })
+	p.gate.Store(refusing)
+	p.cut()
+	first.Resume()
+	p.gate.Store(passing)
+	eventually(t, "both have a share again", func() bool {
+		return apart(first, second) && len(first.Lease().Shards) > 0
+	})
+}
+
+func TestRelease_EndsASuspensionForGood(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	m := join(t, quick, db, home(t, t.TempDir()))
+	defer leave(t, m)
+	m.Suspend("a test")
+	eventually(t, "it has no shard", func() bool { return owned(t, db, m) == 0 })
+	if err := m.Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m.Resume()
+	last := m.LastBeat()
+	eventually(t, "some beats went by", func() bool { return m.LastBeat().Sub(last) > 10*quick.Beat })
+	if n := owned(t, db, m); n != 0 {
+		t.Errorf("it took %d shards after Release", n)
+	}
+}
+
+func TestBeat_ASilentConnectionIsReplacedBeforeTheLeaseLapses(t *testing.T) {
+	t.Parallel()
+	p, proxied, db := through(t)
+	m := join(t, quick, proxied, home(t, t.TempDir()))
+	defer leave(t, m)
+	epoch := func() (n int64) {
+		query(t, db, &n, `select epoch from shard where shard = 0`)
+		return n
+	}
+	before := epoch()
+	p.swallow()
+	dead := time.Now()
+	eventually(t, "the lease is renewed", func() bool { return m.LastBeat().After(dead) })
+	if now := epoch(); now != before {
+		t.Errorf("the lease lapsed: the epoch went from %d to %d", before, now)
+	}
+	eventually(t, "it still has all", func() bool { return apart(m) })
+}
+
+func TestBeat_GoesOnAfterAPostgresThatAnsweredNobody(t *testing.T) {
+	t.Parallel()
+	p, proxied, db := through(t)
+	m := join(t, quick, proxied, home(t, t.TempDir()))
+	defer leave(t, m)
+	epoch := m.Lease().Epochs[0]
+	p.gate.Store(swallowed)
+	p.swallow()
+	expired := func() (over bool) {
+		query(t, db, &over, `select expires_at < now() from node where id = $1`, m.ID)
+		return over
+	}
+	eventually(t, "the lease lapses", expired)
+	p.gate.Store(passing)
+	eventually(t, "it goes on under new epochs", func() bool {
+		l := m.Lease()
+		return len(l.Epochs) == tenancy.Shards && l.Epochs[0] > epoch
+	})
+}
+
+func TestBeat_TheLockIsHeldAgainAfterAnotherSessionHadIt(t *testing.T) {
+	t.Parallel()
+	p, proxied, db := through(t)
+	m := join(t, quick, proxied, home(t, t.TempDir()))
+	defer leave(t, m)
+	key := `hashtextextended('crier node ' || $1::text, 0)`
+	holder, err := db.Direct(t.Context(), pg.Clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.gate.Store(refusing)
+	p.cut()
+	eventually(t, "the lock is free", func() (free bool) {
+		if err := holder.QueryRow(t.Context(), `select pg_try_advisory_lock(`+key+`)`, m.ID).Scan(&free); err != nil {
+			t.Fatal(err)
+		}
+		return free
+	})
+	p.gate.Store(passing)
+	last := m.LastBeat()
+	eventually(t, "it beats without its lock", func() bool { return m.LastBeat().After(last) })
+	if err := holder.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it holds its lock", func() (held bool) {
+		query(t, db, &held, `select not pg_try_advisory_xact_lock(`+key+`)`, m.ID)
+		return held
+	})
+}
