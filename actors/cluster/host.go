@@ -5,48 +5,74 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/cluster"
 	"github.com/asynkron/protoactor-go/remote"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 )
 
-// Host runs the actors of this process. Alone it needs no socket; with one, it finds the actors of the other processes, too. The request path is the cluster's either way.
+// Host runs the actors of this process. Alone it needs no socket; with one, it reaches the actors of the other
+// processes, too.
 //
-// Of the library's cluster only that path is used. Who is a member and who holds what is Member's, so neither gossip nor its block list is started:
-// a process that was cut off for a while would stay blocked for ever.
+// Only the process that owns an identity's shard knows whether its actor is awake. Another process therefore never
+// addresses the actor itself: it sends its message to the owner's router, an actor of a known name, which wakes
+// the actor if need be and hands the message on. So an actor that went to sleep, moved or was restarted is never taken
+// for a process that does not answer.
+//
+// Of the library, actors and their transport are used. Who is a member and who owns what is Member's, so neither its
+// cluster nor its gossip and block list is started: a process that was cut off for a while would stay blocked for ever.
 type Host struct {
-	system  *actor.ActorSystem
-	cluster *cluster.Cluster
-	lookup  *lookup
-	remote  *remote.Remote
-	kind    string
+	system *actor.ActorSystem
+	lookup *lookup
+	remote *remote.Remote
+	kind   Kind
+	moved  atomic.Int64
 }
 
 // Kind is what a host runs.
 type Kind struct {
-	Name    string
-	Produce func() actor.Actor
-	Moved   any                                 // told to every actor that has to go, a second before it goes: it is to answer nothing more
-	Shard   func(identity string) (int16, bool) // the shard of an identity, false when it names nothing
+	Name string
+	// Produce makes the actor of an identity.
+	Produce func(identity string) actor.Actor
+	// Moved is sent to an actor that has to go. From then on it answers requests with Moved() and passes other messages
+	// on through Send; it is stopped a second later.
+	Moved any
+	// Shard is the shard of an identity, false when it names nothing.
+	Shard func(identity string) (int16, bool)
 }
 
-// ErrClosed is the answer of a host that is going down.
-var ErrClosed = errors.New("the actor host is closed")
-
-const (
-	lookupTime   = 100 * time.Millisecond // to ask another process for an actor
-	messageLimit = 16 << 20               // a frame holds up to 1,000 messages, and a larger one would kill the connection
-	queueSize    = 1024
+var (
+	// ErrSilent means that a process or its actor did not answer in time.
+	ErrSilent = errors.New("no answer in time")
+	// ErrNowhere means that no process could be found that runs the actor.
+	ErrNowhere = errors.New("no process runs the actor now")
 )
 
-// NewHost makes a host for one kind of actor. The first user message of every actor is *cluster.ClusterInit with its identity.
+// Moved is how an actor answers that it is not the one to ask any more.
+func Moved() any { return wrapperspb.Bool(false) }
+
+func isMoved(answer any) bool {
+	v, ok := answer.(*wrapperspb.BoolValue)
+	return ok && !v.GetValue()
+}
+
+const (
+	messageLimit = 16 << 20 // a frame holds up to 1,000 messages, and a larger one would kill the connection
+	queueSize    = 1024
+	pingAfter    = 10 * time.Second // a connection on which nothing comes is probed after so long,
+	pingLimit    = 5 * time.Second  // and is dead without an answer in this time
+)
+
+// NewHost makes a host for one kind of actor.
 func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	log = slog.New(lower{log.Handler()})
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
@@ -63,16 +89,7 @@ func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	}
 	rc := remote.Configure(host, port, options...)
 	rc.MaxRetryCount = 1
-	look := &lookup{system: system, kind: kind, pids: map[string]*actor.PID{}}
-	c := cluster.New(system, cluster.Configure("crier", nil, look, rc, cluster.WithKinds(cluster.NewKind(kind.Name, actor.PropsFromProducer(kind.Produce))), cluster.WithRequestLog(false)))
-	c.IdentityLookup = look
-	look.built = cluster.NewKind(kind.Name, actor.PropsFromProducer(kind.Produce)).Build(c)
-	look.terminating = system.EventStream.Subscribe(func(event any) {
-		if gone, ok := event.(*cluster.ActivationTerminating); ok {
-			look.RemovePid(gone.ClusterIdentity, gone.Pid)
-		}
-	})
-	h := &Host{system: system, cluster: c, lookup: look, kind: kind.Name}
+	h := &Host{system: system, lookup: &lookup{system: system, kind: kind, pids: map[string]*actor.PID{}}, kind: kind}
 	if cfg.Listen == "" {
 		return h, nil
 	}
@@ -84,22 +101,29 @@ func wire(cfg Config) ([]remote.ConfigOption, error) {
 		remote.WithEndpointWriterQueueSize(queueSize), remote.WithEndpointManagerQueueSize(queueSize),
 		remote.WithCallOptions(grpc.MaxCallRecvMsgSize(messageLimit), grpc.MaxCallSendMsgSize(messageLimit)),
 	}
+	dial := []grpc.DialOption{grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingAfter, Timeout: pingLimit})}
 	if cfg.Advertise != "" {
 		options = append(options, remote.WithAdvertisedHost(cfg.Advertise))
 	}
-	server := []grpc.ServerOption{grpc.MaxRecvMsgSize(messageLimit)}
+	server := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(messageLimit),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: pingAfter, Timeout: pingLimit}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingAfter / 2}),
+	}
 	mutual, err := cfg.tls()
 	if err != nil {
 		return nil, err
 	}
 	if mutual != nil {
 		server = append(server, grpc.Creds(credentials.NewTLS(mutual)))
-		options = append(options, remote.WithDialOptions(grpc.WithTransportCredentials(credentials.NewTLS(mutual))))
+		dial = append(dial, grpc.WithTransportCredentials(credentials.NewTLS(mutual)))
+	} else {
+		dial = append(dial, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	}
-	return append(options, remote.WithServerOptions(server...)), nil
+	return append(options, remote.WithServerOptions(server...), remote.WithDialOptions(dial...)), nil
 }
 
-// listen opens the socket and the door at which other processes ask for actors. The library panics where others return an error.
+// listen opens the socket and starts the router. The library panics where others return an error.
 func (h *Host) listen(rc *remote.Config) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -108,23 +132,31 @@ func (h *Host) listen(rc *remote.Config) (err error) {
 	}()
 	h.remote = remote.NewRemote(h.system, rc)
 	h.remote.Start()
-	_, err = h.system.Root.SpawnNamed(actor.PropsFromFunc(h.door), door(h.kind))
+	_, err = h.system.Root.SpawnNamed(actor.PropsFromFunc(h.route), routerName(h.kind.Name))
 	return err
 }
 
-func door(kind string) string { return "door-" + kind }
+func routerName(kind string) string { return "router-" + kind }
 
-// door answers another process: with the actor it asks for, or that it is not here.
-func (h *Host) door(ctx actor.Context) {
-	ask, ok := ctx.Message().(*wrapperspb.StringValue)
-	if !ok {
+// identityHeader names, on a message to a router, the identity that it is for.
+const identityHeader = "identity"
+
+// route is the router: it hands messages of other processes to the actors of this one. It never waits.
+func (h *Host) route(ctx actor.Context) {
+	if ctx.MessageHeader() == nil {
 		return
 	}
-	if pid := h.lookup.local(ask.GetValue()); pid != nil {
-		ctx.Respond(pid)
-		return
+	identity := ctx.MessageHeader().Get(identityHeader)
+	if identity == "" {
+		return // a message of the actor system itself
 	}
-	ctx.Respond(wrapperspb.Bool(false))
+	pid := h.lookup.local(identity)
+	switch {
+	case pid != nil:
+		h.system.Root.Send(pid, &actor.MessageEnvelope{Message: ctx.Message(), Sender: ctx.Sender()})
+	case ctx.Sender() != nil:
+		ctx.Respond(Moved())
+	}
 }
 
 // Address is where other processes reach this one, "" when alone.
@@ -140,37 +172,61 @@ func (h *Host) Locate(place func(shard int16) (address string, here bool)) {
 	h.lookup.place.Store(&place)
 }
 
-// Request asks an actor, waking it if need be, and waits for its answer at most as long as timeout. It is tried once.
-func (h *Host) Request(identity string, message any, timeout time.Duration) (any, error) {
-	h.check(identity)
-	return h.cluster.Request(identity, h.kind, message, cluster.WithTimeout(timeout), cluster.WithRetryCount(1))
-}
-
-// Send tells an actor something, waking it if need be. The message may be lost.
-func (h *Host) Send(identity string, message any) {
-	h.check(identity)
-	pid, known := h.cluster.PidCache.Get(identity, h.kind)
-	if !known {
-		if pid = h.lookup.Get(cluster.NewClusterIdentity(identity, h.kind)); pid == nil {
-			return
+// Request asks an actor, waking it if need be, and waits for its answer at most as long as budget. When the actor turns
+// out to have moved, stopped or lost its connection, it is looked for once more. The error is ErrSilent or ErrNowhere;
+// after ErrSilent the message may have arrived.
+func (h *Host) Request(identity string, message any, budget time.Duration) (any, error) {
+	end := clock.System{}.Now().Add(budget)
+	for tries := 1; ; tries++ {
+		answer, err := h.ask(identity, message, end.Sub(clock.System{}.Now()))
+		if err == nil && !isMoved(answer) {
+			return answer, nil
+		}
+		if errors.Is(err, actor.ErrTimeout) {
+			return nil, ErrSilent
+		}
+		if err == nil {
+			h.moved.Add(1)
+		}
+		if tries == 2 || errors.Is(err, ErrNowhere) {
+			return nil, ErrNowhere
 		}
 	}
-	h.system.Root.Send(pid, message)
 }
 
-// check forgets where an actor was, if it belongs elsewhere by now.
-func (h *Host) check(identity string) {
-	pid, known := h.cluster.PidCache.Get(identity, h.kind)
-	if !known {
-		return
+func (h *Host) ask(identity string, message any, budget time.Duration) (any, error) {
+	pid, header := h.find(identity)
+	if pid == nil {
+		return nil, ErrNowhere
 	}
+	future := actor.NewFuture(h.system, max(0, budget))
+	h.system.Root.Send(pid, &actor.MessageEnvelope{Header: header, Message: message, Sender: future.PID()})
+	answer, err := future.Result()
+	if errors.Is(err, actor.ErrDeadLetter) && header == nil {
+		h.lookup.remove(identity, pid)
+	}
+	return answer, err
+}
+
+// Send tells an actor something, waking it if need be. The message may be lost when a process or a connection ends.
+func (h *Host) Send(identity string, message any) {
+	pid, header := h.find(identity)
+	if pid != nil {
+		h.system.Root.Send(pid, &actor.MessageEnvelope{Header: header, Message: message})
+	}
+}
+
+// find returns where messages for an identity go: to its actor, or to the router of another process with a header that
+// says whom it is for. It returns nil when no process owns the identity, or this one is closed.
+func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	address, here := h.lookup.where(identity)
-	if here {
-		address = h.system.Address()
+	switch {
+	case here:
+		return h.lookup.local(identity), nil
+	case address == "":
+		return nil, nil
 	}
-	if pid.Address != address {
-		h.Forget(identity)
-	}
+	return actor.NewPID(address, routerName(h.kind.Name)), map[string]string{identityHeader: identity}
 }
 
 // SendHere tells an actor of this process something, if it is awake.
@@ -180,25 +236,33 @@ func (h *Host) SendHere(identity string, message any) {
 	}
 }
 
-// Here tells whether an actor belongs to this process.
-func (h *Host) Here(identity string) bool {
-	_, here := h.lookup.where(identity)
-	return here
-}
+// Where tells where an identity lives: in this process, or at the address of another one; neither when nobody owns it.
+func (h *Host) Where(identity string) (address string, here bool) { return h.lookup.where(identity) }
 
-// Forget makes the next message to an identity look its actor up anew.
-func (h *Host) Forget(identity string) { h.cluster.PidCache.Remove(identity, h.kind) }
+// Moves is how many requests found that their actor lives elsewhere, or in another activation, by now.
+func (h *Host) Moves() int64 { return h.moved.Load() }
 
 // leaving is how long an actor that has to go still answers that it is gone.
 const leaving = time.Second
 
 // Evict stops the actors that do not belong here any more. It does not wait for them.
 func (h *Host) Evict() {
-	for identity, pid := range h.lookup.strangers() {
-		h.Forget(identity)
-		h.system.Root.Send(pid, h.lookup.kind.Moved)
-		time.AfterFunc(leaving, func() { h.system.Root.Poison(pid) })
+	for _, pid := range h.lookup.strangers() {
+		h.system.Root.Send(pid, h.kind.Moved)
+		h.poison(pid)
 	}
+}
+
+// Retire makes room for a new activation of an identity and stops the given one a second later. An actor calls it when
+// it wants to go to sleep, and treats every message after it as after Kind.Moved: so no message is lost that was on its
+// way to it.
+func (h *Host) Retire(identity string, pid *actor.PID) {
+	h.lookup.remove(identity, pid)
+	h.poison(pid)
+}
+
+func (h *Host) poison(pid *actor.PID) {
+	time.AfterFunc(leaving, func() { h.system.Root.Poison(pid) })
 }
 
 // Close stops every actor and the system. Messages under way are answered first.
@@ -215,7 +279,6 @@ func (h *Host) Close(ctx context.Context) error {
 		}
 		errs = append(errs, f.Wait())
 	}
-	h.system.EventStream.Unsubscribe(h.lookup.terminating)
 	if h.remote != nil {
 		h.remote.Shutdown(false)
 	}
@@ -223,5 +286,5 @@ func (h *Host) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Len is how many actors live here.
-func (h *Host) Len() int { return h.lookup.len() }
+// Len is how many actors live here, those that are about to go among them.
+func (h *Host) Len() int { return int(h.lookup.running.Load()) }

@@ -5,38 +5,20 @@ import (
 	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/cluster"
-	"github.com/asynkron/protoactor-go/eventstream"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// lookup finds an actor where its shard is: in this process, or by asking the process that holds it. It never starts an actor that belongs elsewhere.
+// lookup knows where identities live and which of this process's actors are awake. It never starts an actor that
+// belongs elsewhere.
 type lookup struct {
-	system      *actor.ActorSystem
-	kind        Kind
-	built       *cluster.ActivatedKind
-	terminating *eventstream.Subscription
-	place       atomic.Pointer[func(shard int16) (address string, here bool)]
+	system *actor.ActorSystem
+	kind   Kind
+	place  atomic.Pointer[func(shard int16) (address string, here bool)]
+
+	running atomic.Int64 // actors that have not stopped, those that have to go among them
 
 	mu     sync.Mutex
 	pids   map[string]*actor.PID
 	closed bool
-}
-
-// Get finds or starts the actor of an identity; nil when nobody can be asked for it now.
-func (l *lookup) Get(ci *cluster.ClusterIdentity) *actor.PID {
-	address, here := l.where(ci.Identity)
-	switch {
-	case here:
-		return l.local(ci.Identity)
-	case address == "":
-		return nil
-	}
-	answer, err := l.system.Root.RequestFuture(actor.NewPID(address, door(l.kind.Name)), wrapperspb.String(ci.Identity), lookupTime).Result()
-	if pid, ok := answer.(*actor.PID); ok && err == nil {
-		return pid
-	}
-	return nil
 }
 
 func (l *lookup) where(identity string) (address string, here bool) {
@@ -61,9 +43,24 @@ func (l *lookup) local(identity string) *actor.PID {
 	if pid := l.pids[identity]; pid != nil {
 		return pid
 	}
-	pid := l.system.Root.Spawn(cluster.WithClusterIdentity(l.built.Props, cluster.NewClusterIdentity(identity, l.kind.Name)))
+	l.running.Add(1)
+	pid := l.system.Root.Spawn(l.props(identity))
 	l.pids[identity] = pid
 	return pid
+}
+
+// props makes an actor that is forgotten when it stops, for whatever reason.
+func (l *lookup) props(identity string) *actor.Props {
+	return actor.PropsFromProducer(func() actor.Actor { return l.kind.Produce(identity) },
+		actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
+			return func(ctx actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+				next(ctx, envelope)
+				if _, stopped := envelope.Message.(*actor.Stopped); stopped {
+					l.running.Add(-1)
+					l.remove(identity, ctx.Self())
+				}
+			}
+		}))
 }
 
 func (l *lookup) awake(identity string) *actor.PID {
@@ -73,33 +70,26 @@ func (l *lookup) awake(identity string) *actor.PID {
 }
 
 // strangers takes the actors that do not belong here out of the map.
-func (l *lookup) strangers() map[string]*actor.PID {
+func (l *lookup) strangers() (out []*actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := map[string]*actor.PID{}
 	for identity, pid := range l.pids {
 		if _, here := l.where(identity); !here {
-			out[identity] = pid
+			out = append(out, pid)
 			delete(l.pids, identity)
 		}
 	}
 	return out
 }
 
-// RemovePid forgets an actor that stopped.
-func (l *lookup) RemovePid(ci *cluster.ClusterIdentity, pid *actor.PID) {
+// remove forgets an activation.
+func (l *lookup) remove(identity string, pid *actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if known := l.pids[ci.Identity]; known != nil && known.Equal(pid) {
-		delete(l.pids, ci.Identity)
+	if known := l.pids[identity]; known != nil && known.Equal(pid) {
+		delete(l.pids, identity)
 	}
 }
-
-// Setup has nothing to do: the host builds the kind itself.
-func (l *lookup) Setup(*cluster.Cluster, []string, bool) {}
-
-// Shutdown lets no new actor start.
-func (l *lookup) Shutdown() { l.close() }
 
 func (l *lookup) close() []*actor.PID {
 	l.mu.Lock()
@@ -110,10 +100,4 @@ func (l *lookup) close() []*actor.PID {
 		out = append(out, pid)
 	}
 	return out
-}
-
-func (l *lookup) len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.pids)
 }

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/asynkron/protoactor-go/cluster"
 	"google.golang.org/protobuf/types/known/emptypb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"crier/actors/cluster"
 	"crier/actors/ratelimit"
 	"crier/platform/clock"
-	"crier/platform/id"
 	"crier/tenancy"
 )
 
@@ -33,7 +32,7 @@ type (
 	}
 	// done says that claimed posts have ended.
 	done struct{ posts int }
-	// leave says that the organization's shard belongs to another process: whatever comes now is told so.
+	// leave says that the organization's shard belongs to another process: whatever comes now is sent on.
 	leave struct{}
 )
 
@@ -43,13 +42,18 @@ const (
 	nothing   = time.Duration(-1)
 )
 
-// organization is one organization's clerk: it counts requests, keeps one timer and knows how much it has under way. All of it may be lost at any line.
+// organization is the actor of one organization: it counts requests, keeps one timer and knows how many posts are under
+// way. All of its state may be lost at any line.
 type organization struct {
 	cfg      Config
 	clock    clock.Clock
 	skew     func() time.Duration // the database's clock less ours
 	dispatch Dispatcher
 	log      *slog.Logger
+	// retire makes room for a new activation; whatever comes here after it has to be sent on.
+	retire func(self *actor.PID)
+	// resend sends a message to the organization's current activation, wherever that is.
+	resend func(message any)
 
 	org     tenancy.OrgID
 	window  ratelimit.Window
@@ -59,7 +63,7 @@ type organization struct {
 	offered bool
 	again   bool // something came up while an offer was out
 	idle    *time.Timer
-	left    bool
+	left    bool // another activation answers for the organization
 }
 
 // Receive never blocks and never panics out: a fault in here must not stop an organization.
@@ -73,14 +77,11 @@ func (o *organization) Receive(ctx actor.Context) {
 		}
 	}()
 	if o.left {
-		if _, asked := ctx.Message().(*emptypb.Empty); asked {
-			ctx.Respond(moved())
-		}
+		o.pass(ctx)
 		return
 	}
 	switch m := ctx.Message().(type) {
-	case *cluster.ClusterInit:
-		o.org, _ = id.Parse[tenancy.OrgTag](m.Identity.Identity)
+	case *actor.Started:
 		o.rest(ctx)
 	case *actor.Stopping:
 		o.stop()
@@ -105,6 +106,17 @@ func (o *organization) Receive(ctx actor.Context) {
 		o.rest(ctx)
 	case expire:
 		o.passivate(ctx)
+	}
+}
+
+// pass sends on what comes after this activation has left: a request must ask again, a wake-up goes to the one that
+// answers now.
+func (o *organization) pass(ctx actor.Context) {
+	switch m := ctx.Message().(type) {
+	case *emptypb.Empty:
+		ctx.Respond(cluster.Moved())
+	case *timestamppb.Timestamp:
+		o.resend(m)
 	}
 }
 
@@ -183,7 +195,9 @@ func (o *organization) passivate(ctx actor.Context) {
 		o.idle.Reset(passivate)
 		return
 	}
-	ctx.Poison(ctx.Self())
+	o.left = true
+	o.stop()
+	o.retire(ctx.Self())
 }
 
 func (o *organization) stop() {

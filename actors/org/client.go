@@ -2,8 +2,8 @@ package org
 
 import (
 	"context"
+	"errors"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,31 +24,53 @@ type Config struct {
 	Budget   time.Duration `env:"ACTOR_BUDGET, default=250ms" doc:"How long a request waits for its organization's actor."`
 }
 
-// Client reaches an organization's actor wherever it lives.
+// Client reaches an organization's actor wherever it lives. It is safe for concurrent use.
 type Client struct {
 	cfg      Config
 	clock    clock.Clock
 	log      *slog.Logger
 	host     *cluster.Host
 	skew     atomic.Int64
-	mu       sync.Mutex
-	fallback map[tenancy.OrgID]*ratelimit.Window
-	asking   map[tenancy.OrgID]int // requests that wait for their organization's actor
-	silent   map[string]time.Time  // processes that did not answer, by address, until when they are not asked
-	place    func(shard int16) (address string, here bool)
-	moved    atomic.Int64
-	alone    atomic.Int64
-	busy     atomic.Int64
+	fallback *ratelimit.Windows[tenancy.OrgID]
+
+	mu     sync.Mutex
+	asking map[tenancy.OrgID]int // requests that wait for their organization's actor
+	peers  map[string]peer       // other processes, by address
+	warned time.Time             // when it was last logged that nobody runs an organization
+
+	alone  atomic.Int64
+	silent atomic.Int64
+	busy   atomic.Int64
 }
 
-const busyWait = time.Second
+// peer is what is known of another process.
+type peer struct {
+	heard  time.Time // when it last answered
+	silent time.Time // it did not answer; until then it is not asked
+}
+
+const (
+	busyWait   = time.Second
+	maxWindows = 1 << 17 // organizations a minute that this process limits by itself; about 20 MB
+	maxPeers   = 1024
+)
 
 // New makes the actor host and its client. dispatch is asked by the actors; it may be set up later than the first request.
 func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) (client *Client, err error) {
-	client = &Client{cfg: cfg, clock: c, log: log, fallback: map[tenancy.OrgID]*ratelimit.Window{}, asking: map[tenancy.OrgID]int{}, silent: map[string]time.Time{}}
-	client.host, err = cluster.NewHost(net, cluster.Kind{Name: "org", Moved: leave{}, Shard: shard, Produce: func() actor.Actor {
-		return &organization{cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log}
-	}}, log)
+	client = &Client{
+		cfg: cfg, clock: c, log: log, fallback: ratelimit.NewWindows[tenancy.OrgID](maxWindows),
+		asking: map[tenancy.OrgID]int{}, peers: map[string]peer{},
+	}
+	produce := func(identity string) actor.Actor {
+		parsed, _ := id.Parse[tenancy.OrgTag](identity) // callers make identities of ids only
+		return &organization{
+			cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log, org: parsed,
+			retire: func(self *actor.PID) { client.host.Retire(identity, self) },
+			resend: func(message any) { client.host.Send(identity, message) },
+		}
+	}
+	kind := cluster.Kind{Name: "org", Moved: leave{}, Shard: shard, Produce: produce}
+	client.host, err = cluster.NewHost(net, kind, log)
 	return client, err
 }
 
@@ -60,28 +82,8 @@ func shard(identity string) (int16, bool) {
 // Address is where other processes reach this one's organizations, "" when alone.
 func (c *Client) Address() string { return c.host.Address() }
 
-// Locate tells where organizations live; without it all of them are here.
-func (c *Client) Locate(place func(shard int16) (address string, here bool)) {
-	c.place = place
-	c.host.Locate(place)
-}
-
-// silence is how long a process that did not answer is not asked: else every request of its organizations would wait in vain until others have them.
-const silence = time.Second
-
-// quiet tells the address of the organization's process if it is another one, and whether that did not answer just now.
-func (c *Client) quiet(organization tenancy.OrgID) (address string, quiet bool) {
-	if c.place == nil {
-		return "", false
-	}
-	address, here := c.place(int16(tenancy.Shard(organization)))
-	if here {
-		return "", false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return address, c.clock.Now().Before(c.silent[address])
-}
+// Locate tells where organizations live; without it all of them are here. Call it before the first request.
+func (c *Client) Locate(place func(shard int16) (address string, here bool)) { c.host.Locate(place) }
 
 // Evict stops the actors of organizations that live elsewhere by now.
 func (c *Client) Evict() { c.host.Evict() }
@@ -108,59 +110,102 @@ func (c *Client) leave(organization tenancy.OrgID) {
 	}
 }
 
-// Admit counts one request of the organization. When its actor cannot be reached within the budget, a window of this node decides, so that a dead node refuses nobody.
-// Of an organization that has too many waiting already, the next is refused at once.
+// Admit counts one request of the organization. When its actor cannot be reached within the budget, a window of this
+// process decides, so that a dead process refuses nobody. Of an organization that has too many requests waiting
+// already, the next is refused at once.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
 	if !c.queue(organization) {
 		c.busy.Add(1)
 		return Admission{Limit: c.cfg.Limit, Reset: c.clock.Now().Add(busyWait), RetryAfter: busyWait}
 	}
 	defer c.leave(organization)
-	address, quiet := c.quiet(organization)
-	if quiet {
-		c.alone.Add(1)
-		return c.admitHere(organization, "")
-	}
 	name := organization.String()
-	answer, err := c.host.Request(name, admit(), c.cfg.Budget)
-	if isMoved(answer) {
-		c.moved.Add(1)
-		c.host.Forget(name)
-		answer, err = c.host.Request(name, admit(), c.cfg.Budget)
+	address, here := c.host.Where(name)
+	if !here && c.isSilent(address) {
+		return c.admitHere(organization)
 	}
+	asked := c.clock.Now()
+	answer, err := c.host.Request(name, admit(), c.cfg.Budget)
 	if a, ok := fromWire(answer); ok && err == nil {
+		c.hear(address, here)
 		return a
 	}
-	c.host.Forget(name)
-	c.alone.Add(1)
-	c.log.Warn("an organization's actor did not answer; this node admits by itself", "org", organization, "error", err)
-	return c.admitHere(organization, address)
+	switch {
+	case errors.Is(err, cluster.ErrSilent):
+		c.unanswered(organization, address, asked)
+	case c.mayWarn():
+		c.log.Warn("an organization's actor cannot be found; this process admits by itself",
+			"org", organization, "error", err)
+	}
+	return c.admitHere(organization)
 }
 
-// admitHere decides by a window of this node. A silent process is not asked again for a while.
-func (c *Client) admitHere(organization tenancy.OrgID, silent string) Admission {
+// admitHere decides by a window of this process.
+func (c *Client) admitHere(organization tenancy.OrgID) Admission {
+	c.alone.Add(1)
+	limit := c.cfg.Limit
+	v := c.fallback.Take(organization, c.clock.Now(), limit)
+	return Admission{Allowed: v.Allowed, Limit: limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
+}
+
+// silence is how long a process that did not answer is not asked: else every request of its organizations would wait in
+// vain until others have them.
+const silence = time.Second
+
+// isSilent tells whether the process at an address did not answer just now.
+func (c *Client) isSilent(address string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.clock.Now().Before(c.peers[address].silent)
+}
+
+// hear notes that the process at an address has answered.
+func (c *Client) hear(address string, here bool) {
+	if here || address == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.setPeer(address, peer{heard: c.clock.Now()})
+}
+
+// unanswered notes that a request waited in vain for an actor. The actor's process counts as silent unless it has
+// answered others meanwhile: then it is only this actor that does not.
+func (c *Client) unanswered(organization tenancy.OrgID, address string, asked time.Time) {
+	c.silent.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, now := c.peers[address], c.clock.Now()
+	if address == "" || !p.heard.Before(asked) || now.Before(p.silent) {
+		return
+	}
+	p.silent = now.Add(silence)
+	c.setPeer(address, p)
+	c.log.Warn("an organization's actor did not answer; this process admits by itself",
+		"org", organization, "address", address)
+}
+
+func (c *Client) setPeer(address string, p peer) {
+	if len(c.peers) >= maxPeers { // addresses of years; what is known of them is worth a second
+		clear(c.peers)
+	}
+	c.peers[address] = p
+}
+
+// mayWarn returns true once a second.
+func (c *Client) mayWarn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.clock.Now()
-	if silent != "" {
-		maps.DeleteFunc(c.silent, func(_ string, until time.Time) bool { return until.Before(now) })
-		c.silent[silent] = now.Add(silence)
+	if now.Sub(c.warned) < time.Second && !now.Before(c.warned) {
+		return false
 	}
-	for org, w := range c.fallback {
-		if w.Expired(now) {
-			delete(c.fallback, org)
-		}
-	}
-	w := c.fallback[organization]
-	if w == nil {
-		w = &ratelimit.Window{}
-		c.fallback[organization] = w
-	}
-	v := w.Take(now, c.cfg.Limit)
-	return Admission{Allowed: v.Allowed, Limit: c.cfg.Limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
+	c.warned = now
+	return true
 }
 
-// Wake tells the actor when something is due. What is far away is left to the sweep.
+// Wake tells the actor when something is due, and wakes it if it sleeps, wherever it lives. What is far away is left to
+// the sweep.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
 		c.host.Send(organization.String(), nudge(due))
@@ -196,10 +241,13 @@ func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
 
 // Moved is how often an organization was found to live elsewhere by now.
-func (c *Client) Moved() int64 { return c.moved.Load() }
+func (c *Client) Moved() int64 { return c.host.Moves() }
 
 // Alone is how often this process had to admit by itself.
 func (c *Client) Alone() int64 { return c.alone.Load() }
+
+// Unanswered is how many requests waited for their organization's actor in vain.
+func (c *Client) Unanswered() int64 { return c.silent.Load() }
 
 // Busy is how many requests were refused because too many of their organization waited.
 func (c *Client) Busy() int64 { return c.busy.Load() }

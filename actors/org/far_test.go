@@ -5,6 +5,7 @@
 package org_test
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -17,7 +18,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +104,114 @@ func TestAnOrganizationThatMovesIsFollowed(t *testing.T) {
 	}
 }
 
+// asleep makes the organization's actor in the first process stop, as after ten idle minutes, while the second process
+// remembers it.
+func asleep(t *testing.T, first, second *org.Client, home *atomic.Int32, mine tenancy.OrgID) {
+	t.Helper()
+	if a := second.Admit(t.Context(), mine); !a.Allowed || second.Alone() != 0 {
+		t.Fatalf("%+v, %d times alone", a, second.Alone())
+	}
+	home.Store(1)
+	first.Evict()
+	home.Store(0)
+	for end := time.Now().Add(20 * time.Second); first.Awake() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the actor never stopped")
+		}
+	}
+}
+
+func TestAdmit_AnActorThatSleepsInAnotherProcessIsAsked(t *testing.T) {
+	t.Parallel()
+	first, second, _, home := pair(t, org.Config{Limit: 4, InFlight: 1})
+	mine, neighbour := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
+	asleep(t, first, second, home, mine)
+	for i := range 6 {
+		if a, want := second.Admit(t.Context(), mine), i < 4; a.Allowed != want || want && a.Remaining != 3-i {
+			t.Errorf("request %d: %+v", i+1, a)
+		}
+	}
+	for i, c := range []*org.Client{second, first, second} {
+		if a := c.Admit(t.Context(), neighbour); !a.Allowed || a.Remaining != 3-i {
+			t.Errorf("request %d of a neighbour: %+v", i+1, a)
+		}
+	}
+	if first.Awake() != 2 || second.Alone() != 0 {
+		t.Errorf("%d actors are awake, want 2; %d requests were admitted alone, want 0", first.Awake(), second.Alone())
+	}
+}
+
+func TestWake_ReachesAnActorThatSleepsInAnotherProcess(t *testing.T) {
+	t.Parallel()
+	first, second, desks, home := pair(t, org.Config{Limit: 4, InFlight: 1})
+	mine := id.New[tenancy.OrgTag]()
+	asleep(t, first, second, home, mine)
+	second.Wake(t.Context(), mine, time.Now())
+	for end := time.Now().Add(20 * time.Second); len(desks[0].seen()) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the wake-up was lost")
+		}
+	}
+}
+
+func TestAdmit_OneActorThatHangsDoesNotMakeItsProcessSilent(t *testing.T) {
+	t.Parallel()
+	pool := make(stuck)
+	defer close(pool)
+	var both [2]*org.Client
+	marked := &silences{Handler: slog.DiscardHandler}
+	for i, d := range []org.Dispatcher{pool, &desk{}} {
+		cfg := org.Config{Limit: 1 << 30, InFlight: 1, Budget: 250 * time.Millisecond}
+		c, err := org.New(cfg, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, slog.New(marked), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stop(t, c) })
+		both[i] = c
+	}
+	for i, c := range both {
+		c.Locate(func(int16) (string, bool) { return both[0].Address(), i == 0 })
+	}
+	near := both[1]
+	hangs, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
+	near.Wake(t.Context(), hangs, time.Now())
+	hung := make(chan org.Admission)
+	go func() { hung <- near.Admit(t.Context(), hangs) }()
+	for waiting := true; waiting; {
+		select {
+		case a := <-hung:
+			if !a.Allowed || near.Unanswered() != 1 {
+				t.Errorf("the one that hangs: %+v, %d unanswered, want 1", a, near.Unanswered())
+			}
+			waiting = false
+		default:
+			near.Admit(t.Context(), other)
+		}
+	}
+	if near.Alone() != 1 || marked.count.Load() != 0 {
+		t.Errorf("%d requests were admitted alone, want only that of the actor that hangs", near.Alone())
+		t.Errorf("its process was marked silent %d times, want never", marked.count.Load())
+	}
+}
+
+// silences counts how often a process was found silent.
+type silences struct {
+	slog.Handler
+	count atomic.Int64
+}
+
+func (s *silences) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s *silences) Handle(_ context.Context, r slog.Record) error {
+	if r.Level == slog.LevelWarn && strings.Contains(r.Message, "did not answer") {
+		s.count.Add(1)
+	}
+	return nil
+}
+
+func (s *silences) WithAttrs([]slog.Attr) slog.Handler { return s }
+func (s *silences) WithGroup(string) slog.Handler      { return s }
+
 func TestAProcessThatIsGoneHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	c, err := org.New(org.Config{Limit: 2, InFlight: 1, Budget: 250 * time.Millisecond}, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
@@ -130,8 +238,9 @@ func TestASilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = ln.Close() }() // nothing is served
-	log := &record{}
-	c, err := org.New(org.Config{Limit: 1000, InFlight: 1, Budget: 50 * time.Millisecond}, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, slog.New(slog.NewTextHandler(log, nil)), &desk{})
+	cfg := org.Config{Limit: 1000, InFlight: 1, Budget: 50 * time.Millisecond}
+	log := slog.New(slog.DiscardHandler)
+	c, err := org.New(cfg, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, log, &desk{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +251,7 @@ func TestASilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 			t.Fatalf("request %d: %+v", i+1, a)
 		}
 	}
-	if asked := strings.Count(log.String(), "did not answer"); c.Alone() != 100 || asked == 0 || asked > 50 {
+	if asked := c.Unanswered(); c.Alone() != 100 || asked == 0 || asked > 50 {
 		t.Errorf("%d of 100 were admitted here, and the process was asked %d times", c.Alone(), asked)
 	}
 }
@@ -176,24 +285,6 @@ func TestProcessesKnowEachOtherByCertificates(t *testing.T) {
 	if c := processes["friend"]; !c.Admit(t.Context(), mine).Allowed || c.Alone() != 0 || processes["home"].Awake() != 1 {
 		t.Error("a process with a certificate did not reach the actor")
 	}
-}
-
-// record is a log that may be read while it is written.
-type record struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (r *record) Write(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.Write(p)
-}
-
-func (r *record) String() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.text.String()
 }
 
 // issuer signs the certificates of processes.

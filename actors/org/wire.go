@@ -9,19 +9,13 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// What travels between processes is the well-known protobuf types, since the library carries nothing else: Empty asks for admission, and is answered
-// by an Admission as JSON bytes; a Timestamp says when something is due; false says that the organization lives elsewhere by now.
+// What travels between processes is the well-known protobuf types, since the library carries nothing else: Empty asks
+// for admission, and is answered by an Admission as JSON bytes; a Timestamp says when something is due; cluster.Moved()
+// says that the organization lives elsewhere by now.
 
 func admit() any { return &emptypb.Empty{} }
 
 func nudge(due time.Time) any { return timestamppb.New(due) }
-
-func moved() any { return wrapperspb.Bool(false) }
-
-func isMoved(answer any) bool {
-	v, ok := answer.(*wrapperspb.BoolValue)
-	return ok && !v.GetValue()
-}
 
 func toWire(a Admission) (any, error) {
 	raw, err := json.Marshal(a)

@@ -1,0 +1,41 @@
+package org_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"crier/actors/cluster"
+	"crier/actors/org"
+	"crier/platform/clock"
+	"crier/platform/id"
+	"crier/tenancy"
+)
+
+// BenchmarkAdmit_Alone is a request while nobody owns the shards, after so many organizations have made one.
+func BenchmarkAdmit_Alone(b *testing.B) {
+	for _, organizations := range []int{2_000, 64_000} {
+		b.Run(fmt.Sprint(organizations), func(b *testing.B) {
+			cfg := org.Config{Limit: 60, InFlight: 1, Budget: 250 * time.Millisecond}
+			c, err := org.New(cfg, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			c.Locate(func(int16) (string, bool) { return "", false })
+			all := make([]tenancy.OrgID, organizations)
+			for i := range all {
+				all[i] = id.New[tenancy.OrgTag]()
+				c.Admit(b.Context(), all[i])
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				c.Admit(b.Context(), all[i%len(all)])
+			}
+			b.StopTimer()
+			if err := c.Close(b.Context()); err != nil {
+				b.Fatal(err)
+			}
+		})
+	}
+}
