@@ -37,16 +37,7 @@ func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *H
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
-	mux.HandleFunc("GET /health", func(w http.ResponseWriter, r *http.Request) {
-		checks, healthy := health.Check(r.Context())
-		w.Header().Set("Content-Type", "application/json")
-		if !healthy {
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}
-		if err := json.NewEncoder(w).Encode(map[string]any{"checks": checks}); err != nil {
-			log.WarnContext(r.Context(), "a health answer could not be sent", "error", err)
-		}
-	})
+	mux.Handle("GET /health", answerHealth(health, log))
 	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 	mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
@@ -64,6 +55,20 @@ func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *H
 		}
 	}()
 	return l, nil
+}
+
+// answerHealth answers 503 when a check failed that the service cannot do without, else 200.
+func answerHealth(health *Health, log *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		checks, healthy := health.Check(r.Context())
+		w.Header().Set("Content-Type", "application/json")
+		if !healthy {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		if err := json.NewEncoder(w).Encode(map[string]any{"checks": checks}); err != nil {
+			log.WarnContext(r.Context(), "a health answer could not be sent", "error", err)
+		}
+	})
 }
 
 // Addr is where it listens.

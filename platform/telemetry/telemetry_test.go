@@ -132,6 +132,10 @@ func TestHealthTellsEachCheck(t *testing.T) {
 	})
 	h.Add("polite", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 	h.Add("deaf", func(context.Context) error { <-release; return nil })
+	if answers, healthy := h.Check(t.Context()); healthy || answers["private"] != "Not checked yet." {
+		t.Error("before the first run:", answers, healthy)
+	}
+	h.Refresh()
 	answers, healthy := h.Check(t.Context())
 	want := map[string]string{
 		"replaced": "ok", "private": "Not reachable.", "public": "The database is starting.", "polite": "No answer within 1s.", "deaf": "No answer within 1s.",

@@ -1,0 +1,131 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestHealth_AFailedDegradedCheckLeavesTheServiceHealthy(t *testing.T) {
+	t.Parallel()
+	h := NewHealth(time.Second, nil)
+	h.Add("postgres", func(context.Context) error { return nil })
+	h.AddDegraded("redis", func(context.Context) error { return io.EOF })
+	h.Refresh()
+	answers, healthy := h.Check(t.Context())
+	want := map[string]string{"postgres": "ok", "redis": "degraded: Not reachable."}
+	if !maps.Equal(answers, want) || !healthy {
+		t.Errorf("got %v, healthy %t, want %v, true", answers, healthy, want)
+	}
+	h.Add("postgres", func(context.Context) error { return io.EOF })
+	h.Refresh()
+	if answers, healthy := h.Check(t.Context()); healthy {
+		t.Errorf("healthy without a required check: %v", answers)
+	}
+}
+
+func TestHealth_AskingRunsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth(2*time.Second, nil)
+		var runs atomic.Int64
+		h.Add("counted", func(context.Context) error { runs.Add(1); return nil })
+		h.Start(t.Context())
+		defer h.Stop()
+		for range 1000 {
+			if answers, healthy := h.Check(t.Context()); !healthy {
+				t.Fatal(answers)
+			}
+		}
+		if n := runs.Load(); n != 1 {
+			t.Errorf("the check ran %d times for 1000 questions, want once", n)
+		}
+		time.Sleep(10*time.Second + time.Millisecond)
+		if n := runs.Load(); n != 11 {
+			t.Errorf("the check ran %d times in ten seconds, want 11", n)
+		}
+	})
+}
+
+func TestHealth_AResultThatIsTooOldHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth(2*time.Second, nil)
+		h.Add("fine", func(context.Context) error { return nil })
+		h.Start(t.Context())
+		h.Stop() // as if the checks had stopped running
+		time.Sleep(6 * time.Second)
+		if answers, healthy := h.Check(t.Context()); !healthy {
+			t.Errorf("after six seconds: %v", answers)
+		}
+		time.Sleep(4 * time.Second)
+		if answers, healthy := h.Check(t.Context()); healthy || answers["fine"] != "Last checked 10s ago." {
+			t.Errorf("after ten seconds: %v, healthy %t", answers, healthy)
+		}
+	})
+}
+
+func TestHealth_ACheckThatHangsHasOneRunAndHoldsNothingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth(2*time.Second, nil)
+		var runs atomic.Int64
+		end := make(chan struct{})
+		h.AddDegraded("deaf", func(context.Context) error { runs.Add(1); <-end; return nil })
+		h.Add("fine", func(context.Context) error { return nil })
+		h.Start(t.Context())
+		time.Sleep(time.Minute)
+		answers, healthy := h.Check(t.Context())
+		if !healthy || answers["fine"] != OK || answers["deaf"] == OK || runs.Load() != 1 {
+			t.Errorf("%v, healthy %t, %d runs, want one", answers, healthy, runs.Load())
+		}
+		close(end)
+		time.Sleep(2 * time.Second)
+		if answers, _ := h.Check(t.Context()); answers["deaf"] != OK {
+			t.Errorf("after it returned: %v", answers)
+		}
+		h.Stop()
+	})
+}
+
+func TestAge_FailsWhenTheLastSignIsTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth(time.Second, nil)
+		last := time.Now()
+		h.Add("scheduler", Age(func() time.Time { return last }, 10*time.Second))
+		time.Sleep(10 * time.Second)
+		h.Refresh()
+		if answers, healthy := h.Check(t.Context()); !healthy {
+			t.Errorf("at the limit: %v", answers)
+		}
+		time.Sleep(3 * time.Second)
+		h.Refresh()
+		answers, healthy := h.Check(t.Context())
+		if healthy || answers["scheduler"] != "The last sign of life was 13s ago." {
+			t.Errorf("past the limit: %v, healthy %t", answers, healthy)
+		}
+	})
+}
+
+func TestListener_HealthIsUnavailableOnlyForRequiredChecks(t *testing.T) {
+	t.Parallel()
+	h := NewHealth(time.Second, nil)
+	h.AddDegraded("redis", func(context.Context) error { return io.EOF })
+	ask := func() int {
+		h.Refresh()
+		answer := httptest.NewRecorder()
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/health", nil)
+		answerHealth(h, nil).ServeHTTP(answer, request)
+		return answer.Code
+	}
+	if code := ask(); code != http.StatusOK {
+		t.Errorf("with a degraded check: %d, want 200", code)
+	}
+	h.Add("postgres", func(context.Context) error { return io.EOF })
+	if code := ask(); code != http.StatusServiceUnavailable {
+		t.Errorf("with a failed check: %d, want 503", code)
+	}
+}
