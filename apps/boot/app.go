@@ -47,6 +47,7 @@ type App struct {
 	health   *telemetry.Health
 
 	db       *pg.DB
+	probe    *pg.DB // one connection, for the health check alone
 	redis    *redis.Client
 	home     *cluster.Home
 	blobs    *blob.Disk
@@ -65,7 +66,10 @@ type App struct {
 
 // New makes an App; nothing runs yet.
 func New(cfg Config, log *slog.Logger) *App {
-	return &App{cfg: cfg, log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(), health: telemetry.NewHealth(2*time.Second, log)}
+	return &App{
+		cfg: cfg, log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
+		health: telemetry.NewHealth(checkTime, log),
+	}
 }
 
 // Start brings every part up, in order; on an error, what was up is down again.
@@ -73,7 +77,7 @@ func (a *App) Start(ctx context.Context) error {
 	parts := []lifecycle.Part{
 		{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
 		{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
-		{Name: "postgres", Start: a.openPostgres, Stop: func(context.Context) error { a.db.Close(); return nil }},
+		{Name: "postgres", Start: a.openPostgres, Stop: a.closePostgres},
 		{Name: "redis", Start: a.openRedis, Stop: func(context.Context) error { return a.redis.Close() }},
 		{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
 		{Name: "services", Start: a.openServices, Stop: a.closeServices},
@@ -88,6 +92,7 @@ func (a *App) Start(ctx context.Context) error {
 	if err := a.group.Start(ctx, parts...); err != nil {
 		return errors.Join(err, a.Close())
 	}
+	a.health.Start(ctx)
 	a.health.SetReady(true)
 	return nil
 }
@@ -102,6 +107,7 @@ func (a *App) Close() error {
 	if a.health.Ready() {
 		a.quit(ctx)
 	}
+	a.health.Stop()
 	return a.group.Stop(ctx)
 }
 
@@ -168,11 +174,19 @@ func (a *App) openPostgres(ctx context.Context) (err error) {
 	if err == nil {
 		err = a.db.Ping(ctx)
 	}
+	if err == nil {
+		err = a.checkPostgres(ctx)
+	}
 	if err != nil {
 		a.db.Close()
 		return err
 	}
-	a.health.Add("postgres", a.db.Ping)
+	return nil
+}
+
+func (a *App) closePostgres(context.Context) error {
+	a.probe.Close()
+	a.db.Close()
 	return nil
 }
 
@@ -180,16 +194,19 @@ func (a *App) schema() schema.Config {
 	return schema.Config{URL: a.cfg.Postgres.Direct(), RolePrefix: a.cfg.Postgres.RolePrefix}
 }
 
-func (a *App) openRedis(ctx context.Context) (err error) {
+// openRedis does not wait for Redis: without it rates are kept by each process, and revoked keys are noticed by asking
+// Postgres more often.
+func (a *App) openRedis(context.Context) (err error) {
 	if a.cfg.RedisURL == "" {
 		a.redis, err = redis.Embedded()
 	} else {
-		a.redis, err = redis.Open(ctx, a.cfg.RedisURL)
+		a.redis, err = redis.Open(a.cfg.RedisURL)
 	}
-	if err == nil {
-		a.health.Add("redis", a.redis.Ping)
+	if err != nil {
+		return err
 	}
-	return err
+	a.health.AddDegraded("redis", a.redis.Ping)
+	return nil
 }
 
 func (a *App) openFiles(context.Context) (err error) {
@@ -215,7 +232,7 @@ func (a *App) openServices(ctx context.Context) error {
 		}
 		toSandbox = way{a.sandbox}
 	}
-	a.notice = &notice{redis: a.redis}
+	a.notice = newNotice(a.redis, a.log)
 	if a.Accounts, err = tenancyservice.New(tenancyservice.Deps{DB: a.db, Clock: clock.System{}, Notice: a.notice}); err != nil {
 		return err
 	}
@@ -296,12 +313,7 @@ func (a *App) join(ctx context.Context) (err error) {
 	if err := a.observe(); err != nil {
 		return err
 	}
-	a.health.Add("cluster", func(context.Context) error {
-		if a.member.Seen() == 0 {
-			return errors.New("no process is seen")
-		}
-		return nil
-	})
+	a.health.Add("cluster", a.checkCluster)
 	go func() {
 		<-a.member.Fenced()
 		a.group.Fail(ErrFenced)
@@ -347,30 +359,3 @@ func (w way) Do(r *http.Request) (*http.Response, error) { return w.HTTP().Do(r)
 func (w way) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	return w.DialWebsocket(ctx, url)
 }
-
-// notice tells every node of revoked keys.
-type notice struct {
-	redis   *redis.Client
-	stop    func()
-	healthy func() bool
-}
-
-const revoked = "crier:key-revoked"
-
-func (n *notice) listen(ctx context.Context, accounts *tenancyservice.Accounts) {
-	n.stop, n.healthy = n.redis.Subscribe(context.WithoutCancel(ctx), revoked, accounts.Forget, accounts.ForgetAll)
-}
-
-func (n *notice) close() {
-	if n.stop != nil {
-		n.stop()
-	}
-}
-
-// Publish tells the other nodes.
-func (n *notice) Publish(ctx context.Context, hash string) error {
-	return n.redis.Publish(ctx, revoked, hash)
-}
-
-// Healthy tells whether revocations elsewhere are heard here.
-func (n *notice) Healthy() bool { return n.healthy != nil && n.healthy() }

@@ -8,9 +8,22 @@ func (a *App) observe() error {
 		help string
 		read func() int64
 	}{
-		"crier_admissions_moved_total": {"Requests whose organization was found to live in another process by now.", a.actors.Moved},
-		"crier_admissions_alone_total": {"Requests that this process admitted by itself because the organization's actor did not answer.", a.actors.Alone},
-		"crier_admissions_busy_total":  {"Requests refused because too many of their organization waited.", a.actors.Busy},
+		"crier_admissions_moved_total": {
+			"Requests whose organization was found to live in another process by now.",
+			a.actors.Moved,
+		},
+		"crier_admissions_alone_total": {
+			"Requests that this process admitted by itself because the organization's actor could not be reached.",
+			a.actors.Alone,
+		},
+		"crier_admissions_unanswered_total": {
+			"Requests that waited for their organization's actor in vain.",
+			a.actors.Unanswered,
+		},
+		"crier_admissions_busy_total": {
+			"Requests refused because too many of their organization waited.",
+			a.actors.Busy,
+		},
 	}
 	for name, c := range counters {
 		if err := a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, func() float64 { return float64(c.read()) })); err != nil {

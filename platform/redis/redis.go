@@ -1,11 +1,13 @@
-// Package redis is the door to Redis, or to one inside the process when none is configured.
+// Package redis is a client of Redis, or of a server inside the process when none is configured.
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
@@ -22,17 +24,14 @@ type Client struct {
 	mu   sync.Mutex
 }
 
-// Open connects to redis:// or rediss:// and fails when no server answers before ctx is over.
-func Open(ctx context.Context, url string) (*Client, error) {
+// Open makes a client of the server at redis:// or rediss://. It fails only for a URL that is not valid: connections
+// are made when they are used, so a server that is away may come later (see Ping).
+func Open(url string) (*Client, error) {
 	opts, err := goredis.ParseURL(url)
 	if err != nil {
 		return nil, errors.New("the Redis URL is not valid; want redis://[user:password@]host:port[/db]") // the cause may quote the password
 	}
-	c := wrap(opts)
-	if err := c.Ping(ctx); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	return wrap(opts), nil
 }
 
 // Embedded starts a server inside the process, on loopback, for a single node: its contents end with the process.
@@ -47,7 +46,14 @@ func Embedded() (*Client, error) {
 	return c, nil
 }
 
+// callLimit is the longest that connecting and every answer may take, for callers that set no deadline.
+const callLimit = 2 * time.Second
+
 func wrap(opts *goredis.Options) *Client {
+	opts.ContextTimeoutEnabled = true // else a server that accepts and says nothing outlasts a caller's deadline
+	opts.DialTimeout = cmp.Or(opts.DialTimeout, callLimit)
+	opts.ReadTimeout = cmp.Or(opts.ReadTimeout, callLimit)
+	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, callLimit)
 	c := &Client{rdb: goredis.NewClient(opts)}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c

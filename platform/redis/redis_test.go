@@ -2,7 +2,9 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -48,28 +50,75 @@ func (i *inbox) all() []string {
 	return slices.Clone(i.msgs)
 }
 
-func TestOpenTellsWhatIsWrong(t *testing.T) {
+func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 	t.Parallel()
 	c := embedded(t)
 	addr := c.embedded.Addr()
-	other, err := Open(t.Context(), "redis://"+addr+"/2")
+	for _, url := range []string{"", "http://h", "redis://u:hunter2@%zz", addr} {
+		if _, err := Open(url); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", url, err)
+		}
+	}
+	other, err := Open("redis://" + addr + "/2")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.Close(); err != nil {
+	if err := errors.Join(other.Ping(t.Context()), other.Close()); err != nil {
 		t.Error(err)
 	}
 	if other.Ping(t.Context()) == nil || other.Publish(t.Context(), "c", "m") == nil {
 		t.Error("a closed client answers")
 	}
-	for _, url := range []string{"", "http://h", "redis://u:hunter2@%zz", addr} {
-		if _, err := Open(t.Context(), url); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: %v", url, err)
-		}
+}
+
+func TestOpen_AServerThatIsAwayIsUsedWhenItComes(t *testing.T) {
+	t.Parallel()
+	server := embedded(t)
+	addr := server.embedded.Addr()
+	server.embedded.Close()
+	c, err := Open("redis://" + addr)
+	if err != nil {
+		t.Fatal(err)
 	}
-	c.embedded.RequireAuth("pass")
-	if _, err := Open(t.Context(), "redis://"+addr); err == nil {
-		t.Error("opened without the password")
+	defer func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	var got inbox
+	_, healthy := c.Subscribe(t.Context(), "a", got.add)
+	if c.Ping(t.Context()) == nil || healthy() {
+		t.Error("a server that is away answers")
+	}
+	if err := server.embedded.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it answers", func() bool { return c.Ping(t.Context()) == nil })
+	eventually(t, "the subscription stands", healthy)
+}
+
+func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = ln.Close() }() // nothing is served
+	c, err := Open("redis://" + ln.Addr().String() + "?read_timeout=1h&max_retries=-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }() // its connections never worked
+	for name, call := range map[string]func(context.Context) error{
+		"ping":    c.Ping,
+		"publish": func(ctx context.Context) error { return c.Publish(ctx, "a", "m") },
+		"take":    func(ctx context.Context) error { _, _, err := c.Take(ctx, "slow", 1, time.Hour, 1); return err },
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if err := call(ctx); err == nil {
+			t.Errorf("%s works", name)
+		}
+		cancel()
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	quiet   = 5 * time.Second // silence after which the connection is probed; a dead one is noticed within twice that
+	quiet   = 2 * time.Second   // silence after which the connection is probed
+	silent  = 2*quiet + quiet/4 // silence after which it is not healthy; revoked keys must stop working within 5 s
 	redialA = 50 * time.Millisecond
 	redialZ = 2 * time.Second
 )
@@ -62,7 +63,7 @@ func (s *subscription) hear() { s.heard.Store(clock.System{}.Now().UnixNano()) }
 // isHealthy does not trust a connection that is silent for longer than a probe takes.
 func (s *subscription) isHealthy() bool {
 	heard := s.heard.Load()
-	return heard != 0 && clock.System{}.Now().UnixNano()-heard < int64(2*quiet+quiet/2)
+	return heard != 0 && clock.System{}.Now().UnixNano()-heard < int64(silent)
 }
 
 // connect returns nil when the server did not confirm.

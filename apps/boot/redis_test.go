@@ -1,0 +1,229 @@
+package boot
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/pg"
+	"crier/platform/redis"
+	"crier/platform/secret"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/dbtest"
+)
+
+// serving is a running service, with the accounts of its database as another process would have them.
+type serving struct {
+	*App
+	accounts *tenancyservice.Accounts
+	owner    tenancy.Principal
+}
+
+// serveWith starts the service on a database of its own; settings come on top of those that it needs.
+func serveWith(t *testing.T, settings map[string]string) *serving {
+	t.Helper()
+	key, err := secret.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := dbtest.URL(t)
+	all := map[string]string{
+		"DATABASE_URL": address, "CRIER_HOME": t.TempDir(), "PORT": "0", "ENCRYPTION_KEYS": key, "DRAIN_DELAY": "0s",
+	}
+	for name, value := range settings {
+		all[name] = value
+	}
+	var cfg Config
+	none := func(string) (string, bool) { return "", false }
+	if err := env.Load(t.Context(), env.With(none, all), &cfg); err != nil {
+		t.Fatal(err)
+	}
+	s := &serving{App: New(cfg, slog.New(slog.DiscardHandler))}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	deps := tenancyservice.Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}}
+	if s.accounts, err = tenancyservice.New(deps); err != nil {
+		t.Fatal(err)
+	}
+	owner := tenancyservice.NewOwner{
+		Email: "owner@crier.test", Name: "Owner", Password: "correct horse battery", Organization: "Organization",
+	}
+	if s.owner, err = s.accounts.CreateOwner(t.Context(), owner); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// get returns the status and the body of an answer; key may be empty.
+func (s *serving) get(t *testing.T, path, key string) (int, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Close = true
+	if key != "" {
+		req.Header.Set("Authorization", key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }() // it was read
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, body
+}
+
+type healthAnswer struct {
+	Status  string            `json:"status"`
+	Version string            `json:"version"`
+	Checks  map[string]string `json:"checks"`
+}
+
+func (s *serving) healthAnswer(t *testing.T) (status int, answer healthAnswer) {
+	t.Helper()
+	status, body := s.get(t, "/health", "")
+	if err := json.Unmarshal(body, &answer); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return status, answer
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain: " + what)
+		}
+	}
+}
+
+// forward passes connections at an address on to another one until the test ends.
+func forward(t *testing.T, from, to string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var running sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() { stop(); _ = ln.Close(); running.Wait() })
+	running.Go(func() {
+		for {
+			near, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("tcp", to)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			end := context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })
+			for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
+				running.Go(func() {
+					_, _ = io.Copy(way[1], way[0]) // ends when either side does
+					_, _ = way[0].Close(), way[1].Close()
+					end()
+				})
+			}
+		}
+	})
+}
+
+func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // an address at which nothing listens for now
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := ln.Addr().String()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := serveWith(t, map[string]string{"REDIS_URL": "redis://" + address})
+	eventually(t, "Redis is degraded", func() bool {
+		status, answer := s.healthAnswer(t)
+		if status != http.StatusOK || answer.Status != "ok" {
+			t.Fatalf("/health answers %d: %+v", status, answer)
+		}
+		return strings.HasPrefix(answer.Checks["redis"], "degraded: ")
+	})
+	if _, answer := s.healthAnswer(t); answer.Checks["postgres"] != "ok" || answer.Checks["cluster"] != "ok" {
+		t.Errorf("%+v", answer)
+	}
+
+	full, key, err := s.accounts.CreateKey(t.Context(), s.owner, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.get(t, "/public/v1/integrations", full); status != http.StatusOK {
+		t.Fatalf("a request is answered with %d: %s", status, body)
+	}
+	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by another process
+		t.Fatal(err)
+	}
+	eventually(t, "the revoked key stops working", func() bool {
+		status, _ := s.get(t, "/public/v1/integrations", full)
+		return status == http.StatusUnauthorized
+	})
+	_, key, err = s.Accounts.CreateKey(t.Context(), s.owner, "another")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by this one
+		t.Errorf("a key cannot be revoked without Redis: %v", err)
+	}
+
+	server, err := redis.Embedded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	told := make(chan string, 10)
+	_, _ = server.Subscribe(t.Context(), revoked, func(hash string) { told <- hash })
+	forward(t, address, server.Address())
+	eventually(t, "Redis is used", func() bool {
+		_, answer := s.healthAnswer(t)
+		return answer.Checks["redis"] == "ok" && s.notice.Healthy()
+	})
+	<-told // the key that was revoked meanwhile
+}
+
+func TestHealth_ABusyPoolIsNotALostPostgres(t *testing.T) {
+	t.Parallel()
+	s := serveWith(t, nil)
+	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Clock, pg.Sender} {
+		pool := s.db.Pool(role)
+		for range pool.Config().MaxConns {
+			conn, err := pool.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Release()
+		}
+	}
+	s.health.Refresh()
+	if answers, healthy := s.health.Check(t.Context()); !healthy || answers["postgres"] != "ok" {
+		t.Errorf("with every connection in use: %v, healthy %t", answers, healthy)
+	}
+}
