@@ -46,22 +46,23 @@ type App struct {
 	registry *prometheus.Registry
 	health   *telemetry.Health
 
-	db       *pg.DB
-	probe    *pg.DB // one connection, for the health check alone
-	redis    *redis.Client
-	home     *cluster.Home
-	blobs    *blob.Disk
-	http     *outbound.Client
-	sandbox  *outbound.Client // reaches the sandbox and nothing else; nil without one
-	Accounts *tenancyservice.Accounts
-	Channels *publishingservice.Channels
-	notice   *notice
-	actors   *org.Client
-	worker   *worker.Worker
-	member   *cluster.Member
-	edge     *edge.Server
-	listener net.Listener
-	private  *telemetry.Listener
+	db        *pg.DB
+	probe     *pg.DB // one connection, for the health check alone
+	redis     *redis.Client
+	home      *cluster.Home
+	blobs     *blob.Disk
+	http      *outbound.Client
+	sandbox   *outbound.Client // reaches the sandbox and nothing else; nil without one
+	Accounts  *tenancyservice.Accounts
+	Channels  *publishingservice.Channels
+	notice    *notice
+	actors    *org.Client
+	publisher *publishingservice.Publisher
+	worker    *worker.Worker
+	member    *cluster.Member
+	edge      *edge.Server
+	listener  net.Listener
+	private   *telemetry.Listener
 }
 
 // New makes an App; nothing runs yet.
@@ -260,9 +261,11 @@ func (a *App) openServices(ctx context.Context) error {
 		return err
 	}
 	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
-	publisher := publishingservice.NewPublisher(a.cfg.Publishing, deps)
+	a.publisher = publishingservice.NewPublisher(a.cfg.Publishing, deps)
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
-		Claimer: publisher, Publisher: publisher, Keeper: publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(), Caps: registry.InFlight(),
+		Claimer: a.publisher, Publisher: a.publisher, Keeper: a.publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log,
+		Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(), Caps: registry.InFlight(),
+		Suspend: func(reason string) { a.member.Suspend(reason) }, Resume: func() { a.member.Resume() },
 		Lease: func() cluster.Lease {
 			if a.member == nil {
 				return cluster.Lease{}
@@ -322,6 +325,7 @@ func (a *App) join(ctx context.Context) (err error) {
 }
 
 func (a *App) work(ctx context.Context) error {
+	a.health.AddDegraded("scheduler", a.worker.Check) // it has left its organizations to others, and still answers requests
 	a.worker.Start(ctx)
 	return nil
 }

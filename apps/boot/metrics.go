@@ -1,6 +1,10 @@
 package boot
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"crier/platform/clock"
+)
 
 // observe registers what an operator sees of the actors and of the processes' share of the work.
 func (a *App) observe() error {
@@ -24,6 +28,10 @@ func (a *App) observe() error {
 			"Requests refused because too many of their organization waited.",
 			a.actors.Busy,
 		},
+		"crier_publish_set_aside_total": {
+			"Posts and channels that were left out for a while because the database refused their rows.",
+			a.publisher.SetAsides,
+		},
 	}
 	for name, c := range counters {
 		if err := a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, func() float64 { return float64(c.read()) })); err != nil {
@@ -34,9 +42,10 @@ func (a *App) observe() error {
 		help string
 		read func() int
 	}{
-		"crier_actors_awake":    {"Organizations with a living actor in this process.", a.actors.Awake},
-		"crier_cluster_shards":  {"Shards of the organizations that this process schedules, of 256.", func() int { return len(a.member.Lease().Shards) }},
-		"crier_cluster_members": {"Living processes that this one sees, itself among them.", a.member.Seen},
+		"crier_actors_awake":                  {"Organizations with a living actor in this process.", a.actors.Awake},
+		"crier_cluster_shards":                {"Shards of the organizations that this process schedules, of 256.", func() int { return len(a.member.Lease().Shards) }},
+		"crier_cluster_members":               {"Living processes that this one sees, itself among them.", a.member.Seen},
+		"crier_cluster_heartbeat_age_seconds": {"How long ago this process renewed its lease.", func() int { return int(clock.System{}.Now().Sub(a.member.LastBeat()).Seconds()) }},
 	}
 	for name, g := range gauges {
 		if err := a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: g.help}, func() float64 { return float64(g.read()) })); err != nil {
