@@ -84,6 +84,7 @@ func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants 
 		for _, number := range lost {
 			w.lost = append(w.lost, lostClaim{number: number, at: w.deps.Clock.Now()})
 		}
+		w.lost = w.lost[max(0, len(w.lost)-lostKept):]
 		w.mu.Unlock()
 		w.SweepNow()
 	}
@@ -92,6 +93,9 @@ func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants 
 
 // lostFor is how long a claim whose answer was lost may still be stored: longer than the server lets a statement run.
 const lostFor = 20 * time.Second
+
+// lostKept bounds the claims that are given back; what older ones took is reaped when its time is over.
+const lostKept = 1000
 
 // giveBack returns to the queue what claims took whose answer never came.
 func (w *Worker) giveBack(ctx context.Context, lease publishingservice.Lease) error {
