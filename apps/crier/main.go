@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
-	_ "time/tzdata" // zones, on machines that have none
 
 	"crier/apps/boot"
 )

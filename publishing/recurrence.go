@@ -1,0 +1,79 @@
+package publishing
+
+import "time"
+
+// lastYear bounds every recurrence: no occurrence is later than this year, in UTC.
+const lastYear = 2200
+
+// maxShift is more than any zone is away from UTC. No zone changes its clocks twice within twice this time.
+const maxShift = 16 * time.Hour
+
+// Recurrence is when the occurrences of a repeated post take place: every so many days at one wall-clock time of one
+// time zone. A time that the clocks skip is as much later as they jump, and of a time that they show twice it is the
+// first. It does no I/O; the caller loads its zone (tenancy.LoadZone).
+type Recurrence struct {
+	// Anchor is the wall-clock time of occurrence Base, written as a time in UTC.
+	Anchor time.Time
+	Zone   *time.Location
+	// Days between occurrences, at least 1.
+	Days int
+	// Base is the number of the occurrence at the anchor. Earlier numbers belong to the rule that this one replaced.
+	Base int
+	// Until is when the last occurrence may be, nil for no end.
+	Until *time.Time
+	// Count is how many occurrences there are, from Base on and with skipped ones; 0 for no end.
+	Count int
+}
+
+// WallClock is what a clock in the zone shows at an instant, written as a time in UTC: the form of Recurrence.Anchor.
+func WallClock(at time.Time, zone *time.Location) time.Time {
+	l := at.In(zone)
+	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
+}
+
+// At returns the instant of an occurrence, whether or not the recurrence has it. Instants never decrease with the
+// number; two are equal only where a zone skips a whole day, as Samoa did.
+func (r Recurrence) At(number int) time.Time {
+	return instant(r.Anchor.AddDate(0, 0, (number-r.Base)*r.Days), r.Zone)
+}
+
+// Has reports whether the recurrence has an occurrence of this number: from Base on, before its end and not after the
+// year 2200.
+func (r Recurrence) Has(number int) bool {
+	if number < r.Base || r.Count > 0 && number-r.Base >= r.Count {
+		return false
+	}
+	at := r.At(number)
+	return at.Year() <= lastYear && (r.Until == nil || !at.After(*r.Until))
+}
+
+// FirstAfter returns the smallest number, from Base on, whose instant is after t. The end of the recurrence does not
+// count. It takes the same few steps however far t is from the anchor.
+func (r Recurrence) FirstAfter(t time.Time) int {
+	const day = 24 * 60 * 60
+	// An instant is less than two days away from its wall-clock time read as UTC: an offset, and a skipped day.
+	estimate := (t.Unix()-r.Anchor.Unix())/(int64(r.Days)*day) - 3
+	number := r.Base + int(max(estimate, 0))
+	for !r.At(number).After(t) {
+		number++
+	}
+	return number
+}
+
+// instant is when the clocks of a zone show a wall-clock time. time.Date does not say which of two offsets it takes; this
+// takes the one before a change: the first of two times, and for a skipped one as much later as the clocks jump. It does
+// not ask for the bounds of an offset: on the last day of a leap year time.Time.ZoneBounds returns an end that is past.
+func instant(wall time.Time, zone *time.Location) time.Time {
+	before, after := offsetAt(wall.Add(-maxShift), zone), offsetAt(wall.Add(maxShift), zone)
+	first, second := wall.Add(-before), wall.Add(-after)
+	if offsetAt(first, zone) != before && offsetAt(second, zone) == after {
+		return second // after the change
+	}
+	return first // before it, or skipped by it
+}
+
+// offsetAt is how far clocks in the zone are ahead of UTC at an instant.
+func offsetAt(at time.Time, zone *time.Location) time.Duration {
+	_, seconds := at.In(zone).Zone()
+	return time.Duration(seconds) * time.Second
+}

@@ -1,0 +1,180 @@
+package publishing_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+func zoneOf(t interface {
+	Helper()
+	Fatal(...any)
+}, name string) *time.Location {
+	t.Helper()
+	zone, err := tenancy.LoadZone(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func wall(t *testing.T, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse("2006-01-02 15:04", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestRecurrence_At(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, zone, anchor string
+		days               int
+		want               []string // of numbers 0, 1, ..., in UTC
+	}{
+		{"UTC has no changes", "UTC", "2026-03-28 09:00", 1, []string{"03-28T09:00", "03-29T09:00", "03-30T09:00"}},
+		{"a fixed offset neither", "+05:30", "2026-03-28 09:00", 1, []string{"03-28T03:30", "03-29T03:30", "03-30T03:30"}},
+		{"west of UTC", "-03:30", "2026-03-28 22:00", 1, []string{"03-29T01:30", "03-30T01:30"}},
+		{"Kolkata neither", "Asia/Kolkata", "2026-03-28 09:00", 1, []string{"03-28T03:30", "03-29T03:30"}},
+		{"Berlin keeps its time in spring", "Europe/Berlin", "2026-03-28 09:00", 1, []string{"03-28T08:00", "03-29T07:00", "03-30T07:00"}},
+		{"and in autumn", "Europe/Berlin", "2026-10-24 09:00", 1, []string{"10-24T07:00", "10-25T08:00", "10-26T08:00"}},
+		{"a time that is skipped is an hour later", "Europe/Berlin", "2026-03-28 02:30", 1, []string{"03-28T01:30", "03-29T01:30", "03-30T00:30"}},
+		{"the first skipped minute", "Europe/Berlin", "2026-03-28 02:00", 1, []string{"03-28T01:00", "03-29T01:00", "03-30T00:00"}},
+		{"the last skipped minute", "Europe/Berlin", "2026-03-28 02:59", 1, []string{"03-28T01:59", "03-29T01:59", "03-30T00:59"}},
+		{"the first minute after it", "Europe/Berlin", "2026-03-28 03:00", 1, []string{"03-28T02:00", "03-29T01:00", "03-30T01:00"}},
+		{"a time that comes twice is the first", "Europe/Berlin", "2026-10-24 02:30", 1, []string{"10-24T00:30", "10-25T00:30", "10-26T01:30"}},
+		{"also its first minute", "Europe/Berlin", "2026-10-24 02:00", 1, []string{"10-24T00:00", "10-25T00:00", "10-26T01:00"}},
+		{"the first minute after both", "Europe/Berlin", "2026-10-24 03:00", 1, []string{"10-24T01:00", "10-25T02:00", "10-26T02:00"}},
+		{"New York skips", "America/New_York", "2026-03-07 02:15", 1, []string{"03-07T07:15", "03-08T07:15", "03-09T06:15"}},
+		{"New York repeats", "America/New_York", "2026-10-31 01:15", 1, []string{"10-31T05:15", "11-01T05:15", "11-02T06:15"}},
+		{"New York by weeks", "America/New_York", "2026-03-01 09:00", 7, []string{"03-01T14:00", "03-08T13:00", "03-15T13:00"}},
+		{"Lord Howe skips half an hour", "Australia/Lord_Howe", "2026-10-03 02:15", 1, []string{"10-02T15:45", "10-03T15:45", "10-04T15:15"}},
+		{"and repeats half an hour", "Australia/Lord_Howe", "2026-04-04 01:45", 1, []string{"04-03T14:45", "04-04T14:45", "04-05T15:15"}},
+		{"the day that Samoa skipped is the day after", "Pacific/Apia", "2011-12-29 09:00", 1, []string{"12-29T19:00", "12-30T19:00", "12-30T19:00", "12-31T19:00"}},
+		{"days around it are not changed", "Pacific/Apia", "2011-12-29 09:00", 2, []string{"12-29T19:00", "12-30T19:00", "01-01T19:00"}},
+		{"Casablanca goes back for Ramadan", "Africa/Casablanca", "2026-02-14 09:00", 1, []string{"02-14T08:00", "02-15T09:00", "02-16T09:00"}},
+		{"and forward after it", "Africa/Casablanca", "2026-03-21 02:30", 1, []string{"03-21T02:30", "03-22T02:30", "03-23T01:30"}},
+		{"the end of a leap year", "Europe/Berlin", "2096-12-30 09:00", 1, []string{"12-30T08:00", "12-31T08:00", "01-01T08:00"}},
+		{"a leap day", "UTC", "2028-02-28 00:00", 1, []string{"02-28T00:00", "02-29T00:00", "03-01T00:00"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := publishing.Recurrence{Anchor: wall(t, c.anchor), Zone: zoneOf(t, c.zone), Days: c.days}
+			for n, want := range c.want {
+				if got := r.At(n).Format("01-02T15:04"); got != want {
+					t.Errorf("number %d is at %s, want %s", n, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestRecurrence_Has(t *testing.T) {
+	t.Parallel()
+	until := time.Date(2026, 3, 3, 9, 0, 0, 0, time.UTC)
+	early := until.Add(-time.Nanosecond)
+	anchor := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	late := time.Date(2200, 12, 30, 9, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name string
+		rule publishing.Recurrence
+		from int
+		want string // of the numbers from from on
+	}{
+		{"without an end", publishing.Recurrence{Anchor: anchor}, 0, "yyyy"},
+		{"not before its base", publishing.Recurrence{Anchor: anchor, Base: 2}, 0, "nnyy"},
+		{"until a moment that counts", publishing.Recurrence{Anchor: anchor, Until: &until}, 0, "yyyn"},
+		{"until just before it", publishing.Recurrence{Anchor: anchor, Until: &early}, 0, "yynn"},
+		{"by a count", publishing.Recurrence{Anchor: anchor, Count: 2}, 0, "yynn"},
+		{"counted from the base", publishing.Recurrence{Anchor: anchor, Base: 5, Count: 2}, 4, "nyyn"},
+		{"to the end of the year 2200", publishing.Recurrence{Anchor: late}, 0, "yynn"},
+		{"and no number of any size after it", publishing.Recurrence{Anchor: anchor}, 1 << 20, "nnnn"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.rule.Zone, c.rule.Days = time.UTC, 1
+			got := ""
+			for n := range len(c.want) {
+				got += map[bool]string{true: "y", false: "n"}[c.rule.Has(c.from+n)]
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+var recurrenceZones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu", "America/St_Johns",
+	"Pacific/Apia", "Pacific/Kwajalein", "Africa/Casablanca", "Antarctica/Troll", "+05:30", "-12:00", "+14:00"}
+
+// drawRecurrence draws a rule with an anchor anywhere in 1990 to 2040, so that it falls on changes of clocks, month ends and leap days.
+func drawRecurrence(t *rapid.T) publishing.Recurrence {
+	minutes := rapid.IntRange(0, 50*365*24*60).Draw(t, "minute")
+	return publishing.Recurrence{
+		Anchor: time.Date(1990, 1, 1, 0, minutes, 0, 0, time.UTC), Zone: zoneOf(t, rapid.SampledFrom(recurrenceZones).Draw(t, "zone")),
+		Days: rapid.SampledFrom([]int{1, 1, 2, 7, 30, 365}).Draw(t, "days"), Base: rapid.IntRange(0, 50).Draw(t, "base"),
+	}
+}
+
+// TestRecurrence_AtShowsTheAnchorsTime compares with what clocks in the zone show.
+func TestRecurrence_AtShowsTheAnchorsTime(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecurrence(t)
+		for n := r.Base; n < r.Base+60; n++ {
+			at, want := r.At(n), r.Anchor.AddDate(0, 0, (n-r.Base)*r.Days)
+			if n > r.Base && at.Before(r.At(n-1)) {
+				t.Fatalf("number %d is before number %d", n, n-1)
+			}
+			if shown := publishing.WallClock(at, r.Zone); shown.Equal(want) {
+				// Of two instants that show the same it is the first: none up to a day earlier does.
+				for back := 15 * time.Minute; back <= 24*time.Hour; back += 15 * time.Minute {
+					if publishing.WallClock(at.Add(-back), r.Zone).Equal(want) {
+						t.Fatalf("number %d is at %v, which is shown %v earlier already", n, at, back)
+					}
+				}
+				continue
+			}
+			// Only a skipped time is shown as another: later by the jump, which is the difference of the offsets around it.
+			start, _ := at.In(r.Zone).ZoneBounds()
+			_, after := at.In(r.Zone).Zone()
+			_, before := start.Add(-time.Second).In(r.Zone).Zone()
+			jump := time.Duration(after-before) * time.Second
+			if shown := publishing.WallClock(at, r.Zone); jump <= 0 || !shown.Equal(want.Add(jump)) || at.Sub(start) >= jump {
+				t.Fatalf("number %d for %v is shown as %v by a jump of %v", n, want, shown, jump)
+			}
+		}
+	})
+}
+
+func TestRecurrence_FirstAfterAgreesWithASlowWalk(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := drawRecurrence(t)
+		near := r.At(r.Base + rapid.IntRange(0, 400).Draw(t, "near"))
+		after := near.Add(time.Duration(rapid.IntRange(-3*24*60, 3*24*60).Draw(t, "off")) * time.Minute)
+		want := r.Base
+		for !r.At(want).After(after) {
+			want++
+		}
+		if got := r.FirstAfter(after); got != want {
+			t.Fatalf("the first of %+v after %v is number %d, want %d", r, after, got, want)
+		}
+	})
+}
+
+func TestRecurrence_FirstAfterReachesFarWithoutWalking(t *testing.T) {
+	t.Parallel()
+	r := publishing.Recurrence{Anchor: time.Date(2026, 1, 1, 9, 0, 0, 0, time.UTC), Zone: zoneOf(t, "Europe/Berlin"), Days: 1}
+	// A walk over this many days would outlast the test.
+	n := r.FirstAfter(time.Date(50_000_000, 1, 1, 0, 0, 0, 0, time.UTC))
+	if !r.At(n).After(time.Date(50_000_000, 1, 1, 0, 0, 0, 0, time.UTC)) || r.At(n-1).After(time.Date(50_000_000, 1, 1, 0, 0, 0, 0, time.UTC)) {
+		t.Errorf("number %d is at %v", n, r.At(n))
+	}
+}

@@ -1,0 +1,122 @@
+package tenancy
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // the zones, for machines that have none
+
+	"crier/platform/fault"
+)
+
+// The fixed offsets that exist, in minutes east of UTC.
+const (
+	minOffset = -12 * 60
+	maxOffset = 14 * 60
+)
+
+// maxZoneName is longer than every IANA name.
+const maxZoneName = 64
+
+const zoneUTC = "UTC"
+
+// The forms of what clients send and of what is stored. Every part of an IANA name begins with a capital letter.
+var (
+	minutesForm = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,2})$`)
+	offsetForm  = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
+	nameForm    = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)*$`)
+)
+
+// ZoneRequest is a time zone as a client named it: a zone, or only the offset that a clock has at the moment.
+type ZoneRequest struct {
+	// Name is an IANA name, a fixed offset or, when nothing was asked for, empty.
+	Name string
+	// Minutes east of UTC; it counts when IsOffset is set.
+	Minutes  int
+	IsOffset bool
+}
+
+// ParseZone reads an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC ("330").
+// An empty text asks for nothing. Everything else is Invalid, with a message for the client.
+func ParseZone(text string) (ZoneRequest, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return ZoneRequest{}, nil
+	}
+	if minutesForm.MatchString(text) {
+		minutes, err := strconv.Atoi(text)
+		if err != nil || minutes < minOffset || minutes > maxOffset {
+			return ZoneRequest{}, noZone(text)
+		}
+		return ZoneRequest{Minutes: minutes, IsOffset: true}, nil
+	}
+	zone, err := LoadZone(text)
+	if err != nil {
+		return ZoneRequest{}, err
+	}
+	return ZoneRequest{Name: zone.String()}, nil
+}
+
+// Resolve returns the zone to store for an organization's channel, or for the organization itself. An offset means
+// the organization's zone when that has this offset at the moment, else the fixed offset. Nothing asked for is the
+// organization's zone.
+func (r ZoneRequest) Resolve(organization string, now time.Time) string {
+	if !r.IsOffset {
+		if r.Name == "" {
+			return organization
+		}
+		return r.Name
+	}
+	zone, err := LoadZone(organization)
+	if err == nil {
+		if _, offset := now.In(zone).Zone(); offset == r.Minutes*60 {
+			return organization
+		}
+	}
+	return FixedZone(r.Minutes)
+}
+
+// FixedZone is the name of a fixed offset in minutes east of UTC: "+05:30", "-03:00", and "UTC" for none.
+func FixedZone(minutes int) string {
+	if minutes == 0 {
+		return zoneUTC
+	}
+	sign := '+'
+	if minutes < 0 {
+		sign, minutes = '-', -minutes
+	}
+	return fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
+}
+
+// LoadZone returns the location of a stored zone: an IANA name, or a fixed offset as FixedZone writes it. Its String
+// is that name. An unknown zone is Invalid. The names that mean something else on every machine ("Local",
+// "localtime", "posixrules") are unknown.
+func LoadZone(name string) (*time.Location, error) {
+	if fixed := offsetForm.FindStringSubmatch(name); fixed != nil {
+		hours, _ := strconv.Atoi(fixed[2]) // two digits
+		minutes, _ := strconv.Atoi(fixed[3])
+		minutes += hours * 60
+		if fixed[1] == "-" {
+			minutes = -minutes
+		}
+		if minutes < minOffset || minutes > maxOffset {
+			return nil, noZone(name)
+		}
+		return time.FixedZone(FixedZone(minutes), minutes*60), nil
+	}
+	if len(name) > maxZoneName || name == "Local" || name == "Factory" || !nameForm.MatchString(name) {
+		return nil, noZone(name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, noZone(name)
+	}
+	return zone, nil
+}
+
+func noZone(name string) error {
+	return fault.New(fault.Invalid, "tenancy.LoadZone",
+		fmt.Sprintf("There is no time zone %.64q: send an IANA name such as Europe/Berlin, or minutes east of UTC.", name))
+}

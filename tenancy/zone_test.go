@@ -1,0 +1,74 @@
+package tenancy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/tenancy"
+)
+
+func TestLoadZone(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"Europe/Berlin": "Europe/Berlin", "UTC": "UTC", "EST5EDT": "EST5EDT", "Etc/GMT+5": "Etc/GMT+5", "NZ-CHAT": "NZ-CHAT",
+		"America/Argentina/Buenos_Aires": "America/Argentina/Buenos_Aires", "America/Port-au-Prince": "America/Port-au-Prince",
+		"+05:30": "+05:30", "-03:00": "-03:00", "+00:00": "UTC", "-12:00": "-12:00", "+14:00": "+14:00", "-00:30": "-00:30",
+	} {
+		zone, err := tenancy.LoadZone(name)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if zone.String() != want {
+			t.Errorf("%s is loaded as %s, want %s", name, zone, want)
+		}
+	}
+	for _, name := range []string{
+		"", "Local", "localtime", "posixrules", "Factory", "posix/Europe/Berlin", "right/UTC", "Mars/Olympus", "europe/berlin", "../etc/passwd", "/etc/localtime",
+		"Europe/../UTC", "Europe/Berlin\x00", "+14:01", "-12:30", "+5:30", "+05:60", "UTC+05:30", "+0530", strings.Repeat("A", 65),
+	} {
+		if zone, err := tenancy.LoadZone(name); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%q is loaded as %v with error %v", name, zone, err)
+		}
+	}
+}
+
+func TestParseZone(t *testing.T) {
+	t.Parallel()
+	summer, winter := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name, text, organization string
+		now                      time.Time
+		want                     string
+	}{
+		{"nothing is the organization's zone", "", "Europe/Berlin", summer, "Europe/Berlin"},
+		{"a name is kept", "Asia/Kolkata", "Europe/Berlin", summer, "Asia/Kolkata"},
+		{"a fixed offset is kept", "+05:30", "Europe/Berlin", summer, "+05:30"},
+		{"minutes of the organization's zone are that zone", "120", "Europe/Berlin", summer, "Europe/Berlin"},
+		{"by its offset of the moment", "120", "Europe/Berlin", winter, "+02:00"},
+		{"other minutes are a fixed offset", "330", "Europe/Berlin", summer, "+05:30"},
+		{"west is negative", "-210", "UTC", summer, "-03:30"},
+		{"with a plus", "+60", "UTC", summer, "+01:00"},
+		{"no minutes are UTC", "0", "Europe/Berlin", summer, "UTC"},
+		{"or the organization's zone", "0", "Europe/London", winter, "Europe/London"},
+		{"a fixed organization's zone is one too", "330", "+05:30", summer, "+05:30"},
+		{"an unknown organization's zone matches nothing", "60", "Mars/Olympus", summer, "+01:00"},
+		{"with spaces around", " Europe/Paris ", "UTC", summer, "Europe/Paris"},
+	} {
+		asked, err := tenancy.ParseZone(c.text)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if got := asked.Resolve(c.organization, c.now); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+	for _, text := range []string{"841", "-721", "1e2", "5.5", "Berlin time", "undefined", "NaN", "+0530", "99999999999999999999"} {
+		if got, err := tenancy.ParseZone(text); fault.KindOf(err) != fault.Invalid {
+			t.Errorf("%q is parsed as %+v with error %v", text, got, err)
+		}
+	}
+}
