@@ -57,7 +57,7 @@ type Organization struct {
 	ID          OrgID
 	Name        string
 	Description string
-	Timezone    string // IANA name
+	Timezone    string // as LoadZone reads it: an IANA name or a fixed offset
 	CreatedAt   time.Time
 }
 

@@ -94,6 +94,31 @@ func (a *Accounts) CreateOrganization(ctx context.Context, person tenancy.Person
 	return tenancy.Principal{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession}, nil
 }
 
+// SetTimezone changes the time zone of the caller's organization to an IANA name, or to the fixed offset of minutes east of UTC, and
+// returns it as stored. New channels begin in it; what is booked and repeats keeps its own. Only an administrator may.
+func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, timezone string) (string, error) {
+	const op = "tenancy.SetTimezone"
+	if !p.Role.Manages() {
+		return "", fault.New(fault.Forbidden, op, "Only an administrator may change the organization's time zone.")
+	}
+	asked, err := tenancy.ParseZone(timezone)
+	if err != nil {
+		return "", err
+	}
+	zone := asked.Name
+	if asked.IsOffset {
+		zone = tenancy.FixedZone(asked.Minutes)
+	}
+	if zone == "" {
+		return "", fault.New(fault.Invalid, op, "Send the organization's time zone, such as Europe/Berlin.")
+	}
+	err = a.store.SetTimezone(ctx, p.Org, zone)
+	if pg.IsNoRows(err) {
+		return "", fault.New(fault.NotFound, op, "There is no such organization.")
+	}
+	return zone, pg.Fault(op, err)
+}
+
 // Login answers a fresh session token for the right pair of address and password. Anything else is Invalid, with the same words and the same work.
 func (a *Accounts) Login(ctx context.Context, email, password string) (string, error) {
 	const op = "tenancy.Login"

@@ -209,3 +209,47 @@ func TestEverythingIsUnavailableWhilePostgresIsAway(t *testing.T) {
 		}
 	}
 }
+
+func TestSetTimezone(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	a := accounts(t, db)
+	p := owner(t, a, "zone@example.com")
+	stored := func() (zone string) {
+		t.Helper()
+		if err := db.InOrg(t.Context(), p.Org.UUID(), func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), "select timezone from organization").Scan(&zone)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return zone
+	}
+	for sent, want := range map[string]string{"Europe/Berlin": "Europe/Berlin", "330": "+05:30", "0": "UTC"} {
+		zone, err := a.SetTimezone(t.Context(), p, sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if zone != want || stored() != want {
+			t.Errorf("%s is answered as %s and stored as %s, want %s", sent, zone, stored(), want)
+		}
+	}
+	member, stranger := p, p
+	member.Role = tenancy.RoleUser
+	stranger.Org = id.New[tenancy.OrgTag]()
+	for name, c := range map[string]struct {
+		who  tenancy.Principal
+		zone string
+		want fault.Kind
+	}{
+		"an unknown zone":  {p, "Mars/Olympus", fault.Invalid},
+		"nothing":          {p, "", fault.Invalid},
+		"a member":         {member, "UTC", fault.Forbidden},
+		"no organization":  {stranger, "UTC", fault.NotFound},
+		"a huge offset":    {p, "841", fault.Invalid},
+		"the server's own": {p, "Local", fault.Invalid},
+	} {
+		if _, err := a.SetTimezone(t.Context(), c.who, c.zone); fault.KindOf(err) != c.want {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
+	}
+}

@@ -35,6 +35,16 @@ func (s *Store) CreateOrganization(ctx context.Context, o tenancy.Organization, 
 	})
 }
 
+const organizationZone = `-- tenancy.OrganizationZone
+update organization set timezone = $2 where id = $1 returning id`
+
+// SetTimezone stores an organization's time zone; pgx.ErrNoRows means that there is no such organization.
+func (s *Store) SetTimezone(ctx context.Context, org tenancy.OrgID, zone string) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(organizationZone, org, zone).QueryRow(func(row pgx.Row) error { return row.Scan(new(tenancy.OrgID)) })
+	})
+}
+
 const personInsert = `-- tenancy.PersonInsert
 insert into person (id, email, name, password_hash, activated, created_at) values ($1, $2, $3, $4, $5, $6)`
 
