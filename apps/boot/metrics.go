@@ -32,6 +32,14 @@ func (a *App) observe() error {
 			"Posts and channels that were left out for a while because the database refused their rows.",
 			a.publisher.SetAsides,
 		},
+		"crier_series_written_total": {
+			"Occurrences of repeated posts that were written when the one before had ended.",
+			a.publisher.OccurrencesWritten,
+		},
+		"crier_series_set_aside_total": {
+			"How often a repeated post could not be continued and was left for later.",
+			a.publisher.SeriesSetAside,
+		},
 	}
 	for name, c := range counters {
 		if err := a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, func() float64 { return float64(c.read()) })); err != nil {

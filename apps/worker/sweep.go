@@ -55,6 +55,7 @@ func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 	}{
 		{"give back lost claims", func(ctx context.Context) error { return w.giveBack(ctx, lease) }},
 		{"end what is over", func(ctx context.Context) error { return w.maintain(ctx, lease) }},
+		{"write next occurrences", func(ctx context.Context) error { return w.occurrences(ctx, lease) }},
 		{"look up unknown outcomes", func(ctx context.Context) error { return w.doubts(ctx, sending, lease) }},
 		{"wake organizations", func(ctx context.Context) error {
 			began := w.deps.Clock.Now()
@@ -84,6 +85,15 @@ func (w *Worker) maintain(ctx context.Context, lease publishingservice.Lease) er
 	m, err := w.deps.Keeper.Maintain(ctx, lease)
 	w.deps.Metrics.maintained(m)
 	if m.More {
+		w.SweepNow()
+	}
+	return err
+}
+
+// occurrences writes what follows in repeated posts.
+func (w *Worker) occurrences(ctx context.Context, lease publishingservice.Lease) error {
+	_, more, err := w.deps.Keeper.WriteOccurrences(ctx, lease)
+	if more {
 		w.SweepNow()
 	}
 	return err

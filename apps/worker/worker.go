@@ -55,6 +55,7 @@ type Keeper interface {
 	Doubts(ctx context.Context, l publishingservice.Lease, resting []string, admit func(place string) bool) ([]publishingservice.Doubt, bool, error)
 	Reconcile(ctx context.Context, d publishingservice.Doubt) (publishingservice.Outcome, error)
 	Sweep(ctx context.Context, l publishingservice.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
+	WriteOccurrences(ctx context.Context, l publishingservice.Lease) (written int, more bool, err error)
 }
 
 // Deps is what a worker needs.

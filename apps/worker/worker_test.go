@@ -129,6 +129,10 @@ func (w *world) Sweep(context.Context, publishingservice.Lease, time.Duration) (
 	return nil, time.Time{}, nil
 }
 
+func (w *world) WriteOccurrences(context.Context, publishingservice.Lease) (int, bool, error) {
+	return 0, false, nil
+}
+
 func (w *world) Granted(_ tenancy.OrgID, claimed int, _ *time.Time, _ time.Time) { w.count(claimed) }
 func (w *world) Refused(tenancy.OrgID, time.Duration)                            {}
 func (w *world) Done(_ tenancy.OrgID, posts int)                                 { w.count(-posts) }

@@ -47,13 +47,14 @@ type Deps struct {
 }
 
 type core struct {
-	cfg   Config
-	deps  Deps
-	store *publishingstore.Store
+	cfg    Config
+	deps   Deps
+	store  *publishingstore.Store
+	series *seriesCounts
 }
 
 func newCore(cfg Config, deps Deps) core {
-	return core{cfg, deps, publishingstore.New(deps.DB).At(deps.Node)}
+	return core{cfg: cfg, deps: deps, store: publishingstore.New(deps.DB).At(deps.Node), series: &seriesCounts{}}
 }
 
 // url is the public address of a file.

@@ -88,18 +88,27 @@ func (s *Posts) repeat(ctx context.Context, tx *publishingstore.Tx, p tenancy.Pr
 			e.parts[j].id = ""
 		}
 		template := s.build(p, cmd, e, id.New[publishing.PostTag](), id.New[publishing.GroupTag](), publishing.StateDraft)
-		if err := tx.Repeat(ctx, pl.posts[0].ID, cmd.Repeat, e.channel.Timezone, template); err != nil {
+		err := tx.Repeat(ctx, pl.posts[0].ID, cmd.Repeat, e.channel.Timezone, template)
+		if fault.Is(err, fault.Invalid) {
+			return contentFault([]fault.Channel{problemOf(e.channel, 0, 1, "This server does not know the channel's time zone "+
+				quoted(e.channel.Timezone)+": connect the channel again with another one.")})
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// repeatable: the whole series changes with its next occurrence only, and what was booked beside it goes.
+// repeatable makes sure that a series is changed by its next occurrence only, and deletes what is booked beside it. An occurrence
+// that has just ended is followed first, so that the one after it is the next.
 func (s *Posts) repeatable(ctx context.Context, tx *publishingstore.Tx, e checked, pl plan) error {
 	for _, old := range pl.old {
 		if old.Series.IsZero() {
 			continue
+		}
+		if _, err := tx.Advance(ctx, old.Series, true); err != nil && !fault.Is(err, fault.Invalid) {
+			return err // of an unknown zone nothing follows, and this change replaces the zone
 		}
 		next, over, err := tx.NextOf(ctx, old.Series)
 		if err != nil {

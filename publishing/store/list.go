@@ -49,13 +49,18 @@ select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_
 
 // Roots lists the roots of a range, at most limit, with the later occurrences of repeated posts among them.
 func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int) ([]publishing.Post, error) {
-	var rows, later []publishing.Post
+	var rows []publishing.Post
+	var series []comingSeries
 	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(collectPosts(&rows))
-		b.Queue(occurrencesInRange, q.Start, q.End, customer, limit).Query(collectOccurrences(&later))
+		b.Queue(seriesInRange, q.Start, q.End.UTC(), customer).Query(collectComing(&series))
 	})
-	if err != nil || len(later) == 0 {
+	if err != nil {
 		return rows, err
+	}
+	later := occurrencesBetween(series, q.Start, q.End, limit)
+	if len(later) == 0 {
+		return rows, nil
 	}
 	rows = append(rows, later...)
 	slices.SortFunc(rows, func(a, b publishing.Post) int {

@@ -42,10 +42,11 @@ const pauseApply = `-- publishing.PauseApply
 with r as (` + reached + `), q as (
   select q.channel_id from channel_queue q where q.channel_id in (select id from r) order by q.channel_id for no key update of q
 )
-update channel_queue x set paused = s.paused, held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end
+update channel_queue x set paused = s.paused, held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end,
+  resumed_at = case when x.paused and not s.paused then now() else x.resumed_at end
 from (select q.channel_id, exists (` + pausesOf + `q.channel_id where ` + pauseReaches + `) as paused from q) s where x.channel_id = s.channel_id`
 
-// What waited for longer than a pause may hold it does not go out by itself. This runs while the scheduler still knows the channel as paused: that a repeated post was missed so is no failure of its.
+// What waited for longer than a pause may hold it does not go out by itself.
 const heldExpire = `-- publishing.HeldExpire
 with late as (
   select p.id from post p join channel_queue q on q.channel_id = p.channel_id

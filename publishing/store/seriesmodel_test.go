@@ -12,9 +12,10 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// plain is a series as one would write it down on paper: which numbers are rows, and how each of them stands.
+// plain is a series as a model: which numbers are rows, and how each of them stands. Failures count in the order of the numbers, when
+// the series moves past them.
 type plain struct {
-	rows    map[int]string // booked, over or skipped
+	rows    map[int]string // booked, published, failed or skipped
 	next    int
 	fails   int
 	stopped bool
@@ -22,49 +23,39 @@ type plain struct {
 }
 
 func (p *plain) advance() {
-	for !p.stopped {
-		p.next++
-		if p.next >= p.times {
+	for !p.stopped && p.rows[p.next] != "booked" {
+		switch p.rows[p.next] {
+		case "published":
+			p.fails = 0
+		case "failed":
+			p.fails++
+		}
+		if p.rows[p.next] == "failed" && p.fails >= publishing.FailuresToStop || p.next+1 >= p.times {
 			p.stopped = true
 			return
 		}
+		p.next++
 		if p.rows[p.next] == "" {
 			p.rows[p.next] = "booked"
-		}
-		if p.rows[p.next] == "booked" {
-			return
 		}
 	}
 }
 
 func (p *plain) end(n int, ok bool) {
-	p.rows[n] = "over"
-	p.fails++
-	if ok {
-		p.fails = 0
-	}
-	if n != p.next || p.stopped {
-		return
-	}
-	if !ok && p.fails >= 2 {
-		p.stopped = true
-		return
-	}
+	p.rows[n] = map[bool]string{true: "published", false: "failed"}[ok]
 	p.advance()
 }
 
 func (p *plain) skip(n int) {
 	p.rows[n] = "skipped"
-	if n == p.next && !p.stopped {
-		p.advance()
-	}
+	p.advance()
 }
 
 // listed is what a list over the whole time shows; a + marks what is not a row.
 func (p *plain) listed() (out []string) {
 	for n := range p.times {
 		switch {
-		case p.rows[n] == "booked" || p.rows[n] == "over":
+		case p.rows[n] == "booked" || p.rows[n] == "published" || p.rows[n] == "failed":
 			out = append(out, strconv.Itoa(n))
 		case p.rows[n] == "" && n > p.next && !p.stopped:
 			out = append(out, strconv.Itoa(n)+" +")
@@ -83,8 +74,8 @@ func (p *plain) booked() (out []int) {
 	return out
 }
 
-// TestASeriesIsWhatOnePutsOnPaper plays random ends, skips and bookings of single occurrences, and compares with the model after each.
-func TestASeriesIsWhatOnePutsOnPaper(t *testing.T) {
+// TestSeries_AgreesWithAModel plays random ends, skips and bookings of single occurrences, and compares with the model after each.
+func TestSeries_AgreesWithAModel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	seed := rand.Uint64()

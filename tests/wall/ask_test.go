@@ -195,6 +195,18 @@ func questions(db *pg.DB) map[string]question {
 			out, err := tx.Pending(t.Context(), th.series(), -1)
 			return len(out) == 0, err
 		}),
+		"Tx.Advance": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			written, err := tx.Advance(t.Context(), th.series(), true)
+			return !written, err
+		}),
+		"Store.SetAsideSeries": func(t *testing.T, m, th estate) bool {
+			err := s.SetAsideSeries(t.Context(), m.org, th.series(), "not mine")
+			events, own := s.Events(t.Context(), th.org, th.post.Group)
+			return err == nil && own == nil && !slices.ContainsFunc(events, func(e publishing.Event) bool { return e.Event == "delayed" })
+		},
+		"tenancy.Store.SetTimezone": func(t *testing.T, m, th estate) bool {
+			return pg.IsNoRows(people.SetTimezone(t.Context(), id.New[tenancy.OrgTag](), "Asia/Tokyo"))
+		},
 		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
 			return true, tx.EndSeries(t.Context(), th.series())
 		}),

@@ -50,16 +50,16 @@ func TestGrantsAreTheListedOnes(t *testing.T) {
 	}
 }
 
-// TestOneFunctionActsForItsOwner: whatever runs with the rights of its owner reaches through the wall, so each one is named here, with the role it acts as.
-func TestOneFunctionActsForItsOwner(t *testing.T) {
+// TestNoFunctionActsForItsOwner: whatever runs with the rights of its owner reaches through the wall.
+func TestNoFunctionActsForItsOwner(t *testing.T) {
 	t.Parallel()
 	rows, err := strings2(t.Context(), connect(t, dbtest.URL(t)), `
 		select p.proname::text, p.proowner::regrole::text, coalesce(p.proconfig::text, '') from pg_proc p where p.prosecdef and p.pronamespace = 'public'::regnamespace`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(rows) != 1 || rows[0][0] != "series_next" || rows[0][1] != "crier_tenant" || !strings.Contains(rows[0][2], "search_path=public, pg_temp") {
-		t.Errorf("%q", rows)
+	if len(rows) != 0 {
+		t.Errorf("%q run with the rights of their owner", rows)
 	}
 	may, err := strings2(t.Context(), connect(t, dbtest.URL(t)), `select r.rolname::text from pg_roles r where r.rolname like 'crier\_%' and has_schema_privilege(r.rolname, 'public', 'create')`)
 	if err != nil || len(may) != 0 {

@@ -1,0 +1,120 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// ChangeStatus takes the whole group of a post to DRAFT or QUEUE, and returns the root's state.
+func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus) (publishing.State, error) {
+	const op = "publishing.ChangeStatus"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return "", noPost(op)
+	}
+	if err := cmd.Validate(); err != nil {
+		if _, found := s.Get(ctx, p, post); found != nil {
+			return "", found
+		}
+		return "", err
+	}
+	to := publishing.StateDraft
+	if cmd.Status == "schedule" {
+		to = publishing.StateQueue
+		if err := s.recheck(ctx, p, post); err != nil {
+			return "", err
+		}
+	}
+	var due *time.Time
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		group, err := groupOf(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		there := 1
+		if to == publishing.StateQueue {
+			if there, err = tx.HoldChannels(ctx, nil, group); err != nil {
+				return err
+			}
+		}
+		posts, err := tx.LockGroup(ctx, group)
+		if err != nil {
+			return err
+		}
+		if len(posts) == 0 {
+			return noPost(op)
+		}
+		if there == 0 {
+			return disconnected(op)
+		}
+		if to == publishing.StateQueue && queued(posts) {
+			due = nil
+			return nil // nothing to do, and the place in the queue is kept
+		}
+		if err := movable(posts, to, cmd.Republish); err != nil {
+			return err
+		}
+		keepUnknown := to == publishing.StateDraft && !cmd.Republish
+		due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
+		return err
+	})
+	if err != nil {
+		return "", s.ended(op, err)
+	}
+	if due != nil && to == publishing.StateQueue {
+		s.deps.Waker.Wake(ctx, p.Org, *due)
+	}
+	return to, nil
+}
+
+// queued returns true when every post waits for its time. One that may have been sent does not only wait.
+func queued(posts []publishingstore.Standing) bool {
+	for _, p := range posts {
+		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
+			return false
+		}
+	}
+	return true
+}
+
+// movable applies publishing.Move to every post of a group; what is out of one is out of all.
+func movable(posts []publishingstore.Standing, to publishing.State, republish bool) error {
+	published := false
+	for _, p := range posts {
+		published = published || p.Published
+	}
+	for _, p := range posts {
+		if err := publishing.Move(p.State, to, p.OutcomeUnknown, published, republish); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recheck applies the rules of the channel to a stored post, as if it were made now.
+func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) error {
+	detail, err := s.Get(ctx, p, post)
+	if err != nil {
+		return err
+	}
+	entry := checked{channel: detail.Channel, settings: detail.Root.Settings}
+	for _, part := range detail.Root.Parts {
+		entry.parts = append(entry.parts, checkedPart{content: part.Content, media: s.attached(detail, part)})
+	}
+	if problems := s.check(ctx, entry); len(problems) > 0 {
+		return contentFault(problems)
+	}
+	return nil
+}
+
+func (s *Posts) attached(d publishing.PostDetail, part publishing.Part) (out []attachedMedium) {
+	for _, m := range part.Media {
+		out = append(out, attachedMedium{d.Media[m.Media], m.Alt})
+	}
+	return out
+}

@@ -1,0 +1,354 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// Series of the lease's shards whose current occurrence has ended, or that have stopped since they were last looked at.
+const seriesEnded = `-- publishing.SeriesEnded
+with ended as materialized ( -- what no series has moved past; materialized so that no plan begins with all series
+  select p.org_id, p.series_id, p.occurrence, p.updated_at from post p
+  where ` + mine + ` and p.occurrence is not null and not p.series_passed
+    and (p.deleted_at is not null or p.state in ('PUBLISHED', 'ERROR'))
+)
+select s.org_id, s.id
+from ended e cross join lateral ( -- a later occurrence that ended before its turn waits for it
+  select s.org_id, s.id from series s
+  where s.org_id = e.org_id and s.id = e.series_id
+    and (e.occurrence <= s.number or s.stopped_at is not null) and (s.retry_at is null or s.retry_at <= now())
+  offset 0) s
+group by s.org_id, s.id order by min(e.updated_at), s.id limit $4`
+
+// SeriesRef names a series.
+type SeriesRef struct {
+	Org    tenancy.OrgID
+	Series publishing.SeriesID
+}
+
+// EndedSeries lists at most limit series whose next occurrence is to be written, those that wait longest first. Those
+// that were set aside are left out until their time has come.
+func (s *Store) EndedSeries(ctx context.Context, l Lease, limit int) (out []SeriesRef, err error) {
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(seriesEnded, l.Shards, l.epochs(), l.Holder, limit).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r SeriesRef, err error) {
+				return r, row.Scan(&r.Org, &r.Series)
+			})
+			return err
+		})
+	})
+	return out, err
+}
+
+// seriesBy is a condition that names one series by a range of ids, and how to lock it.
+type seriesBy struct{ channel, series, stored string }
+
+// The channel is locked before the series, as everywhere, and only against being disconnected. What is stored is read
+// by a statement of its own: only a later snapshot sees what the lock waited for. An occurrence that was counted as
+// failed, because its outcome was unknown, and turned out to be published ends the row of failures.
+func seriesByCondition(where, wait string) seriesBy {
+	return seriesBy{
+		channel: `-- publishing.SeriesChannel
+select c.id from channel c where c.id in (select s.channel_id from series s where ` + where + `) for key share of c`,
+		series: `-- publishing.SeriesLock
+select s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at, s.times, s.number,
+  case when (
+    select p.state from post p
+    where p.org_id = s.org_id and p.series_id = s.id and p.occurrence < s.number and p.deleted_at is null
+    order by p.occurrence desc limit 1) = 'PUBLISHED' then 0 else s.failures end,
+  s.stopped_at is not null, c.deleted_at is null, clock_timestamp()
+from series s join channel c on c.org_id = s.org_id and c.id = s.channel_id
+where ` + where + ` for no key update of s` + wait,
+		stored: `-- publishing.SeriesStored
+select p.occurrence, case
+    when p.deleted_at is not null then 'passed_by'
+    when p.state = 'PUBLISHED' then 'published'
+    when p.state = 'ERROR' and p.error_code = 'missed' and (q.paused or p.due < q.resumed_at) then 'passed_by'
+    when p.state = 'ERROR' then 'failed'
+    else 'open' end
+from series s
+join post p on p.org_id = s.org_id and p.series_id = s.id
+left join channel_queue q on q.channel_id = s.channel_id
+where ` + where + ` and (p.occurrence = s.number or p.occurrence > greatest(s.number, s.base)) order by p.occurrence`,
+	}
+}
+
+var (
+	seriesByID       = seriesByCondition(`s.id between $1 and $2`, ``)
+	seriesByTemplate = seriesByCondition(`s.template between $1 and $2`, ``)
+	seriesIfFree     = seriesByCondition(`s.id between $1 and $2`, ` skip locked`)
+)
+
+// lockedSeries is a series that this transaction alone may move on.
+type lockedSeries struct {
+	ID        publishing.SeriesID
+	Template  publishing.GroupID
+	Channel   publishing.ChannelID
+	Anchor    time.Time
+	Timezone  string
+	Days      int
+	Base      int
+	Until     *time.Time
+	Times     *int
+	Number    int
+	Failures  int
+	Stopped   bool
+	Connected bool
+	Now       time.Time // of the database
+	stored    []publishing.StoredOccurrence
+}
+
+// series is the row by its rules; an unknown zone is Invalid.
+func (r lockedSeries) series() (publishing.Series, error) {
+	zone, err := tenancy.LoadZone(r.Timezone)
+	if err != nil {
+		message := "The next occurrence could not be written: this server does not know the time zone " +
+			strconv.Quote(r.Timezone) + "."
+		return publishing.Series{}, fault.Wrap(fault.Invalid, "publishing.Series", message, err)
+	}
+	s := publishing.Series{
+		Recurrence: publishing.Recurrence{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until},
+		Number:     r.Number, Failures: r.Failures, Connected: r.Connected,
+	}
+	if r.Times != nil {
+		s.Count = *r.Times
+	}
+	return s, nil
+}
+
+// lockSeries locks a series and reads its occurrences from the current one on; pgx.ErrNoRows means that there is
+// none, or that it is locked and the condition does not wait.
+func (t *Tx) lockSeries(ctx context.Context, by seriesBy, low, high uuid.UUID) (r lockedSeries, err error) {
+	b := &pgx.Batch{}
+	b.Queue(by.channel, low, high)
+	b.Queue(by.series, low, high).QueryRow(func(row pgx.Row) error {
+		return row.Scan(&r.ID, &r.Template, &r.Channel, &r.Anchor, &r.Timezone, &r.Days, &r.Base, &r.Until, &r.Times,
+			&r.Number, &r.Failures, &r.Stopped, &r.Connected, &r.Now)
+	})
+	b.Queue(by.stored, low, high).Query(func(rows pgx.Rows) (err error) {
+		r.stored, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o publishing.StoredOccurrence, err error) {
+			return o, row.Scan(&o.Number, &o.State)
+		})
+		return err
+	})
+	return r, t.tx.SendBatch(ctx, b).Close()
+}
+
+const seriesAdvance = `-- publishing.SeriesAdvance
+update series
+set number = $2, failures = $3, stopped_at = case when $4 <> '' then now() end, stopped_for = nullif($4, ''),
+  retries = 0, retry_at = null
+where id = $1`
+
+// Rows that somebody else has locked are left for the next step: waiting for them in this order could deadlock.
+const occurrencesPass = `-- publishing.OccurrencesPass
+update post set series_passed = true where id in (
+  select p.id from post p where p.series_id = $1 and not p.series_passed and (p.occurrence < $2 or $3)
+  order by p.id for no key update skip locked)`
+
+const seriesStopped = `-- publishing.SeriesStopped
+insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'stopped', nullif($3, ''), $4)`
+
+// Advance moves a series past its occurrences that have ended and stores the next one (publishing.Series). It returns
+// whether it stored one. It may be repeated and run anywhere at the same time: the lock on the series and the key of
+// the number let each occurrence be written once. A series that somebody else has locked is left alone unless wait is
+// set. An unknown zone is Invalid.
+func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool) (written bool, err error) {
+	by := seriesIfFree
+	if wait {
+		by = seriesByID
+	}
+	row, err := t.lockSeries(ctx, by, series.UUID(), series.UUID())
+	if pg.IsNoRows(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if row.Stopped {
+		_, err := t.tx.Exec(ctx, occurrencesPass, row.ID, row.Number, true)
+		return false, err
+	}
+	s, err := row.series()
+	if err != nil {
+		return false, err
+	}
+	next := s.Advance(row.stored, row.Now)
+	if next.Number == row.Number && next.Stop == "" {
+		_, err := t.tx.Exec(ctx, occurrencesPass, row.ID, row.Number, false)
+		return false, err
+	}
+	if next.Write {
+		if err := t.writeOccurrence(ctx, row, next.Number, s.At(next.Number)); err != nil {
+			return false, err
+		}
+	}
+	b := &pgx.Batch{}
+	b.Queue(seriesAdvance, row.ID, next.Number, next.Failures, next.Stop)
+	b.Queue(occurrencesPass, row.ID, next.Number, next.Stop != "")
+	if next.Stop == publishing.StopFailed {
+		b.Queue(seriesStopped, t.org, occurrenceOf(row.ID, next.Number), t.node,
+			fmt.Sprintf("%d failures in a row: the post is not repeated any more", next.Failures))
+	}
+	return next.Write, t.tx.SendBatch(ctx, b).Close()
+}
+
+// occurrenceOf is the id of the root of an occurrence.
+func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
+	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)
+}
+
+// A series that fails is tried again after 1, 2, 4 ... minutes, at most an hour. The first failure in a row is
+// written to the timeline of the occurrence that has no successor.
+const seriesSetAside = `-- publishing.SeriesSetAside
+with free as (
+  select s.id from series s where s.id = $1 for no key update skip locked
+), aside as (
+  update series s
+  set retries = s.retries + 1, retry_at = now() + least(60, 2 ^ least(s.retries, 6)) * interval '1 minute'
+  from free where s.id = free.id returning s.org_id, s.id, s.number, s.retries
+)
+insert into post_event (org_id, post_id, event, node, reason)
+select p.org_id, p.id, 'delayed', nullif($2, ''), $3
+from aside a join post p on p.org_id = a.org_id and p.series_id = a.id and p.occurrence = a.number
+where a.retries = 1`
+
+// SetAsideSeries keeps a series whose next occurrence could not be written out of EndedSeries for a while; reason is for
+// people.
+func (s *Store) SetAsideSeries(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(seriesSetAside, series, s.node, reason) })
+}
+
+const templatePosts = `-- publishing.TemplatePosts
+select ` + rootColumns + ` from post p where p.group_id = $1`
+
+const templateParts = `-- publishing.TemplateParts
+select a.post_id, a.id, a.position, a.content from part a join post p on p.org_id = a.org_id and p.id = a.post_id
+where p.group_id = $1 order by a.position`
+
+const templateAttachments = `-- publishing.TemplateAttachments
+select t.part_id, t.media_id, t.alt
+from attachment t
+join part a on a.org_id = t.org_id and a.id = t.part_id
+join post p on p.org_id = a.org_id and p.id = a.post_id
+where p.group_id = $1 order by t.part_id, t.position`
+
+// template reads the posts that occurrences are copied from, each after the one that it follows.
+func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishing.Post, error) {
+	var posts []publishing.Post
+	parts := map[publishing.PostID][]publishing.Part{}
+	media := map[publishing.PartID][]publishing.Attachment{}
+	var post publishing.PostID
+	var part publishing.Part
+	var of publishing.PartID
+	var medium publishing.Attachment
+	b := &pgx.Batch{}
+	b.Queue(templatePosts, group).Query(collectPosts(&posts))
+	b.Queue(templateParts, group).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&post, &part.ID, &part.Position, &part.Content}, func() error {
+			parts[post] = append(parts[post], part)
+			return nil
+		})
+		return err
+	})
+	b.Queue(templateAttachments, group).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&of, &medium.Media, &medium.Alt}, func() error {
+			media[of] = append(media[of], medium)
+			return nil
+		})
+		return err
+	})
+	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
+		return nil, err
+	}
+	for i := range posts {
+		posts[i].Parts = parts[posts[i].ID]
+		if len(posts[i].Parts) == 0 {
+			return nil, fmt.Errorf("post %s of template %s has no part", posts[i].ID, group)
+		}
+		for j := range posts[i].Parts {
+			posts[i].Parts[j].Media = media[posts[i].Parts[j].ID]
+		}
+	}
+	slices.SortFunc(posts, func(a, b publishing.Post) int { return a.Parts[0].Position - b.Parts[0].Position })
+	if len(posts) == 0 || !posts[0].After.IsZero() {
+		return nil, fmt.Errorf("template %s has no root", group)
+	}
+	return posts, nil
+}
+
+const occurrenceInsert = `-- publishing.OccurrenceInsert
+insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes,
+  settings, creation_method, series_id, occurrence, interval_days)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+
+const occurrenceWritten = `-- publishing.OccurrenceWritten
+insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'written', nullif($3, ''), $4)`
+
+// writeOccurrence stores an occurrence of a locked series as a copy of its template. One that has a row already is a
+// unique violation.
+func (t *Tx) writeOccurrence(ctx context.Context, s lockedSeries, number int, at time.Time) error {
+	posts, err := t.template(ctx, s.Template)
+	if err != nil {
+		return err
+	}
+	root := posts[0].ID
+	b := &pgx.Batch{}
+	for _, p := range posts {
+		// Only the root belongs to the series; the rest of its group waits for it.
+		var series publishing.SeriesID
+		var nth, days *int
+		var due *time.Time
+		first := p.ID == root
+		if first {
+			series, nth, days, due = s.ID, &number, &s.Days, &at
+		}
+		copied := copyOf(p, root, s.ID, number)
+		state := publishing.StateWaiting
+		if first {
+			state = publishing.StateQueue
+		}
+		b.Queue(occurrenceInsert, t.org, copied.ID, copied.Group, p.Channel, tenancy.Shard(t.org), state, due, at,
+			copied.After, int(p.Delay.Minutes()), p.Settings, p.CreationMethod, series, nth, days)
+		queueParts(b, NewPost{Post: copied})
+	}
+	b.Queue(occurrenceWritten, t.org, occurrenceOf(s.ID, number), t.node, fmt.Sprintf("repeated every %d days", s.Days))
+	return t.tx.SendBatch(ctx, b).Close()
+}
+
+// copyOf gives a post of a template the ids that it has in an occurrence. The root of an occurrence has the series'
+// id, and the first part has its post's.
+func copyOf(p publishing.Post, root publishing.PostID, series publishing.SeriesID, number int) publishing.Post {
+	named := func(post publishing.PostID) publishing.PostID {
+		if post == root {
+			return occurrenceOf(series, number)
+		}
+		return publishing.Occurrence(post, number)
+	}
+	rootPart := id.FromUUID[publishing.PartTag](root.UUID())
+	p.ID, p.Group = named(p.ID), publishing.Occurrence(p.Group, number)
+	if !p.After.IsZero() {
+		p.After = named(p.After)
+	}
+	p.Parts = slices.Clone(p.Parts)
+	for i := range p.Parts {
+		if p.Parts[i].ID == rootPart {
+			p.Parts[i].ID = id.FromUUID[publishing.PartTag](p.ID.UUID())
+			continue
+		}
+		p.Parts[i].ID = publishing.Occurrence(p.Parts[i].ID, number)
+	}
+	return p
+}

@@ -1,0 +1,277 @@
+package store_test
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// numbers lists the numbers of the occurrences that are stored.
+func (r *rig) numbers(first publishing.PostID) (out []int) {
+	r.Helper()
+	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(r.Context(), `select occurrence from post where series_id = $1 and deleted_at is null order by occurrence`, first)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, pgx.RowTo[int])
+		return err
+	}))
+	return out
+}
+
+// A process that dies between the end of an occurrence and the step loses nothing, and however many processes take the step at
+// once, they write one occurrence.
+func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for _, result := range []publishingstore.Result{publishingstore.ResultPublished, publishingstore.ResultError} {
+		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin", 0, time.Hour)
+		r.endOnly(first, result, "rejected")
+		if got := r.numbers(first); !slices.Equal(got, []int{0}) {
+			t.Fatalf("occurrences %v are stored before the step", got)
+		}
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				if _, _, err := r.publisher().WriteOccurrences(t.Context(), r.lease); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if n := r.step(); n != 0 {
+			t.Errorf("a repeated step wrote %d", n)
+		}
+		if got := r.numbers(first); !slices.Equal(got, []int{0, 1}) {
+			t.Errorf("occurrences %v are stored, want 0 and 1", got)
+		}
+		events, err := r.store.Events(t.Context(), r.org, r.root(publishing.Occurrence(first, 1)).Group)
+		r.ok(err)
+		if len(events) != 1 || events[0].Event != "written" {
+			t.Errorf("the timeline of the next occurrence is %+v", events)
+		}
+	}
+}
+
+// The same without the sweep's choice of series: transactions that move one series on at the same moment.
+func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	r.endOnly(first, publishingstore.ResultPublished, "")
+	var all sync.WaitGroup
+	var written atomic.Int64
+	for range 8 {
+		all.Go(func() {
+			var wrote bool
+			err := publishingstore.New(r.db).InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) (err error) {
+				wrote, err = tx.Advance(t.Context(), id.FromUUID[publishing.SeriesTag](first.UUID()), true)
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			if wrote {
+				written.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if got := r.numbers(first); written.Load() != 1 || !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("%d transactions wrote, occurrences %v are stored", written.Load(), got)
+	}
+}
+
+// Even without the lock on the series, a number has one row.
+func TestOccurrence_KeyRefusesASecondRow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	other := r.post(r.channel(), time.Hour)
+	err := r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `update post set series_id = $2, occurrence = 0, interval_days = 1 where id = $1`, other, first)
+		return err
+	})
+	if !pg.IsUnique(err, "post_series") {
+		t.Errorf("a second row of number 0 is answered with %v", err)
+	}
+}
+
+func TestWriteOccurrences_LeavesOutWhatWasMissed(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin")
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `update series set anchor = anchor - interval '40000 days' where id = $1`, first)
+		return err
+	}))
+	r.end(first, publishingstore.ResultPublished, "")
+	if got := r.numbers(first); !slices.Equal(got, []int{0, 40001}) {
+		t.Fatalf("occurrences %v are stored", got)
+	}
+	if at := r.root(publishing.Occurrence(first, 40001)).PublishDate; at.Before(time.Now()) || at.After(time.Now().Add(26*time.Hour)) {
+		t.Errorf("the next is at %v", at)
+	}
+}
+
+// One series that cannot go on is left for later and stops nobody else's, and no other maintenance.
+func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	other := newRigOn(t, r.db)
+	r.lease = other.lease
+	unknown := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	broken := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	plain := r.post(r.channel(), -25*time.Hour)
+	good := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `update series set timezone = 'Mars/Olympus' where id = $1`, unknown)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(t.Context(), `delete from part where post_id in (select p.id from post p join series s on s.template = p.group_id where s.id = $1)`, broken)
+		return err
+	}))
+	for _, post := range []publishing.PostID{unknown, broken, good} {
+		r.clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
+	}
+	if n := r.expire(r.lease); n != 4 {
+		t.Fatalf("%d posts are expired, want 4", n)
+	}
+	r.expect(plain, publishing.StateError)
+	p := r.publisher()
+	for call, want := range []int{1, 0} {
+		if written, more, err := p.WriteOccurrences(t.Context(), r.lease); written != want || more || err != nil {
+			t.Fatalf("call %d wrote %d, more is %v: %v", call, written, more, err)
+		}
+	}
+	if p.SeriesSetAside() != 2 || p.OccurrencesWritten() != 1 || !other.exists(publishing.Occurrence(good, 1)) {
+		t.Errorf("%d are set aside, %d written", p.SeriesSetAside(), p.OccurrencesWritten())
+	}
+	for post, want := range map[publishing.PostID]string{
+		unknown: `The next occurrence could not be written: this server does not know the time zone "Mars/Olympus".`,
+		broken:  "The next occurrence could not be written; it is tried again.",
+	} {
+		events, err := r.store.Events(t.Context(), r.org, r.root(post).Group)
+		r.ok(err)
+		if last := events[len(events)-1]; last.Event != "delayed" || last.Reason == nil || *last.Reason != want {
+			t.Errorf("the timeline ends with %+v, want %s", last, want)
+		}
+	}
+	// What is listed does not depend on it either.
+	if rows := r.within(time.Now().Add(-time.Hour), time.Now().Add(80*time.Hour)); len(rows) < 3 {
+		t.Errorf("%d posts are listed", len(rows))
+	}
+	// It goes on by itself once the cause is gone and its time has come.
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `update series set timezone = 'UTC', retry_at = now() where id = $1`, unknown)
+		return err
+	}))
+	if n := r.step(); n != 1 || !r.exists(publishing.Occurrence(unknown, 1)) {
+		t.Errorf("%d are written after the zone is known again", n)
+	}
+	var retries int
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `select retries from series where id = $1 and retry_at is null`, unknown).Scan(&retries)
+	}))
+	if retries != 0 {
+		t.Errorf("%d retries are still counted", retries)
+	}
+}
+
+// The call is bounded, and says that there is more.
+func TestWriteOccurrences_SaysThatThereIsMore(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	channel := r.channel()
+	for range 101 {
+		post := r.repeated(channel, publishing.Repeat{Days: 1}, "UTC")
+		r.clock(`update post set state = 'ERROR', error = 'x' where id = $1`, post)
+	}
+	p := r.publisher()
+	total := 0
+	for more := true; more; {
+		var written int
+		var err error
+		written, more, err = p.WriteOccurrences(t.Context(), r.lease)
+		r.ok(err)
+		if written == 0 || written > 100 {
+			t.Fatalf("one call wrote %d", written)
+		}
+		total += written
+	}
+	if total != 101 {
+		t.Errorf("%d are written, want 101", total)
+	}
+}
+
+// A step that comes after the pause still knows that the pause made the occurrence miss, and a failure before it is no part of it.
+func TestWriteOccurrences_AfterAPause(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
+	r.end(first, publishingstore.ResultError, "rejected")
+	r.pause(publishing.PauseChannel, c, true, 0)
+	r.clock(`update post set due = now() - interval '25 hours' where id = $1`, publishing.Occurrence(first, 1))
+	r.expire(r.lease)
+	r.pause(publishing.PauseChannel, c, false, 0)
+	if n := r.step(); n != 1 {
+		t.Fatalf("%d are written after the pause", n)
+	}
+	r.clock(`update post set due = now() + interval '1 second' where id = $1`, publishing.Occurrence(first, 2))
+	r.clock(`update post set state = 'ERROR', error = 'x', error_code = 'missed' where id = $1`, publishing.Occurrence(first, 2))
+	if n := r.step(); n != 0 || r.exists(publishing.Occurrence(first, 3)) {
+		t.Error("what was missed after the pause is no failure")
+	}
+}
+
+// What was given up as unknown and turns out to be published is no failure any more.
+func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	claimed := r.claim(1)
+	r.mark(claimed...)
+	r.finish(claimed[0], publishingstore.ResultError, publishing.CodeOutcomeUnknown)
+	if n := r.step(); n != 1 {
+		t.Fatalf("%d are written after the first failure", n)
+	}
+	r.finish(claimed[0], publishingstore.ResultPublished, "")
+	r.expect(first, publishing.StatePublished)
+	r.fast(publishing.Occurrence(first, 1))
+	r.end(publishing.Occurrence(first, 1), publishingstore.ResultError, "rejected")
+	if got := r.numbers(first); !slices.Equal(got, []int{0, 1, 2}) {
+		t.Errorf("occurrences %v are stored, want a third one", got)
+	}
+}
+
+// A channel that is disconnected leaves nothing behind to be looked at.
+func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
+	r.end(first, publishingstore.ResultPublished, "")
+	if !r.disconnect(c) {
+		t.Fatal("the channel is not there")
+	}
+	refs, err := r.store.EndedSeries(t.Context(), r.lease, 10)
+	r.ok(err)
+	if n := r.step(); n != 0 || len(refs) != 1 {
+		t.Errorf("%d are written, %d series were looked at", n, len(refs))
+	}
+	if refs, err = r.store.EndedSeries(t.Context(), r.lease, 10); err != nil || len(refs) != 0 {
+		t.Errorf("%v is looked at for ever: %v", refs, err)
+	}
+}
