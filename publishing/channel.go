@@ -21,7 +21,7 @@ type Channel struct {
 	Customer      *Customer
 	Disabled      bool
 	RefreshNeeded bool
-	Timezone      string // IANA name
+	Timezone      string // as tenancy.LoadZone reads it: an IANA name or a fixed offset
 	Direct        bool   // a text needs no preparation there, and a repeat is known; only written
 	Destination   string // host that its posts go to; only written
 	CreatedAt     time.Time

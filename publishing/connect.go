@@ -13,7 +13,7 @@ type FinishConnect struct {
 	Connector string
 	State     string
 	Code      string // credential platforms: base64 of a JSON object of the form's fields
-	Timezone  string // minutes, as a numeric string
+	Timezone  string // as tenancy.ParseZone reads it; empty for the organization's
 	Refresh   string
 }
 

@@ -218,6 +218,10 @@ func TestConnectingAChannel(t *testing.T) {
 	if s.finished.State != "st" || s.finished.Code != "Y29kZQ==" || s.finished.Timezone != "60" || s.finished.Connector != "sandbox" {
 		t.Errorf("%+v", s.finished)
 	}
+	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", `{"state":"st","code":"Y29kZQ==","timezone":-330}`, "Content-Type", "application/json"), 201, `"timezone":`)
+	if s.finished.Timezone != "-330" {
+		t.Errorf("the number arrives as %q", s.finished.Timezone)
+	}
 	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", `{"code":null}`, "Content-Type", "application/json"), 400, "state is required", "code must be a string")
 	s.err = fault.New(fault.Invalid, "fake", "The state is not known; begin again.")
 	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json"), 400, "begin again")

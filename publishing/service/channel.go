@@ -106,6 +106,10 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	if err != nil {
 		return publishing.ChannelConnected{}, err
 	}
+	zone, err := tenancy.ParseZone(cmd.Timezone)
+	if err != nil {
+		return publishing.ChannelConnected{}, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestDeadline)
 	defer cancel()
 	connected, err := c.Connect(ctx, connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, fields)
@@ -113,19 +117,21 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
 		return publishing.ChannelConnected{}, connectFault(op, err)
 	}
-	return s.connected(ctx, st, cmd, connected)
+	return s.connected(ctx, st, cmd, zone, connected)
 }
 
-func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, got connector.Connected) (publishing.ChannelConnected, error) {
+func (s *Channels) connected(
+	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, zone tenancy.ZoneRequest, got connector.Connected,
+) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	if err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); err != nil {
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt was used already; start again.")
 	}
+	old, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, got.Account.ID)
+	if err != nil && !pg.IsNoRows(err) {
+		return publishing.ChannelConnected{}, internal(op, err)
+	}
 	if !st.Channel.IsZero() {
-		old, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, got.Account.ID)
-		if err != nil && !pg.IsNoRows(err) {
-			return publishing.ChannelConnected{}, internal(op, err)
-		}
 		if pg.IsNoRows(err) {
 			if _, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, st.Channel.String()); pg.IsNoRows(err) {
 				return publishing.ChannelConnected{}, disconnected(op)
@@ -135,13 +141,18 @@ func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectStat
 			return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "These credentials open another account than the channel's; nothing was changed.")
 		}
 	}
+	timezone, err := s.timezone(ctx, st.Org, zone, !old.IsZero())
+	if err != nil {
+		return publishing.ChannelConnected{}, internal(op, err)
+	}
 	sealed, err := s.deps.Keyring.Seal(got.Credential, st.Org.String())
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
 	}
 	a := got.Account
 	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile, Picture: a.Picture,
-		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Direct: a.Grade.Deduplicates() && s.direct(st.Connector), Destination: a.Destination}
+		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone,
+		Direct: a.Grade.Deduplicates() && s.direct(st.Connector), Destination: a.Destination}
 	channel, next, err := s.store.Connect(ctx, channel, sealed)
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
@@ -150,6 +161,22 @@ func (s *Channels) connected(ctx context.Context, st publishingstore.ConnectStat
 		s.deps.Waker.Wake(ctx, st.Org, *next)
 	}
 	return publishing.ChannelConnected{Channel: channel, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL}, nil
+}
+
+// timezone is the zone that a connect gives its channel, empty for the one that it has or gets by itself. An offset says only what a
+// clock shows today, so it does not change the zone of a channel that exists.
+func (s *Channels) timezone(ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool) (string, error) {
+	if !asked.IsOffset {
+		return asked.Name, nil
+	}
+	if exists {
+		return "", nil
+	}
+	organization, err := s.store.OrganizationZone(ctx, org)
+	if err != nil {
+		return "", err
+	}
+	return asked.Resolve(organization, s.deps.Clock.Now()), nil
 }
 
 // direct tells whether a text needs no preparation on a platform.

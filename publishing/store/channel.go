@@ -60,10 +60,10 @@ func (s *Store) ChannelOfAccount(ctx context.Context, org tenancy.OrgID, connect
 
 const channelUpsert = `-- publishing.ChannelUpsert
 insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone)
-select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, o.timezone from organization o where o.id = $1
+select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, coalesce(nullif($11, ''), o.timezone) from organization o where o.id = $1
 on conflict (org_id, connector, account_id) where deleted_at is null do update set
   profile = excluded.profile, picture = excluded.picture, account = excluded.account, grade = excluded.grade,
-  credential = excluded.credential, refresh_needed = false, updated_at = now()
+  credential = excluded.credential, refresh_needed = false, timezone = coalesce(nullif($11, ''), channel.timezone), updated_at = now()
 returning id, name, customer_id, disabled, timezone, created_at`
 
 const queueInsert = `-- publishing.QueueInsert
@@ -74,14 +74,14 @@ on conflict (channel_id) do update set parked = false, direct = excluded.direct,
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
-// Connect stores a channel, or the new credential of one with the same account: it keeps its id, name and zone, and its queue goes on.
-// A new channel begins in its organization's zone.
+// Connect stores a channel, or the new credential of one with the same account: it keeps its id and name, and its queue goes on.
+// A time zone that is given becomes the channel's; without one a new channel has its organization's, and an existing one keeps its own.
 // It returns the channel as stored and when its next post is due, nil for none.
 func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []byte) (publishing.Channel, *time.Time, error) {
 	var next *time.Time
 	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {
 		var customer publishing.CustomerID
-		if err := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID, c.Account, c.Grade, credential).
+		if err := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID, c.Account, c.Grade, credential, c.Timezone).
 			Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt); err != nil {
 			return err
 		}
@@ -100,6 +100,17 @@ select c.id from channel c where (c.id = any($1) or c.id in (select p.channel_id
 func (t *Tx) HoldChannels(ctx context.Context, channels []publishing.ChannelID, group publishing.GroupID) (int, error) {
 	tag, err := t.tx.Exec(ctx, channelsHold, uuids(channels), group)
 	return int(tag.RowsAffected()), err
+}
+
+const organizationZone = `-- publishing.OrganizationZone
+select timezone from organization where id = $1`
+
+// OrganizationZone returns an organization's time zone, or pgx.ErrNoRows.
+func (s *Store) OrganizationZone(ctx context.Context, org tenancy.OrgID) (zone string, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(organizationZone, org).QueryRow(func(row pgx.Row) error { return row.Scan(&zone) })
+	})
+	return zone, err
 }
 
 const channelLock = `-- publishing.ChannelLock
@@ -132,7 +143,7 @@ func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (foun
 	if err != nil {
 		return false, err
 	}
-	if _, err := t.tx.Exec(ctx, channelSeriesEnd, channel); err != nil { // before its posts go, or they would be followed
+	if _, err := t.tx.Exec(ctx, channelSeriesEnd, channel); err != nil {
 		return false, err
 	}
 	if err := t.Delete(ctx, posts); err != nil {

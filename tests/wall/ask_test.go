@@ -204,6 +204,11 @@ func questions(db *pg.DB) map[string]question {
 			events, own := s.Events(t.Context(), th.org, th.post.Group)
 			return err == nil && own == nil && !slices.ContainsFunc(events, func(e publishing.Event) bool { return e.Event == "delayed" })
 		},
+		"Store.OrganizationZone": func(t *testing.T, m, th estate) bool {
+			zone, err := s.OrganizationZone(t.Context(), m.org)
+			_, none := s.OrganizationZone(t.Context(), id.New[tenancy.OrgTag]())
+			return err == nil && zone == "UTC" && pg.IsNoRows(none)
+		},
 		"tenancy.Store.SetTimezone": func(t *testing.T, m, th estate) bool {
 			return pg.IsNoRows(people.SetTimezone(t.Context(), id.New[tenancy.OrgTag](), "Asia/Tokyo"))
 		},

@@ -2,9 +2,12 @@ package appapi
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"crier/apps/edge/publicv1"
 	"crier/apps/edge/request"
@@ -115,10 +118,40 @@ func returnable(s string) bool {
 
 // ConnectIntegrationDto brings what the person or the platform sent back.
 type ConnectIntegrationDto struct {
-	State    string `json:"state" minLength:"1" maxLength:"1000"`
-	Code     string `json:"code" maxLength:"100000" doc:"On a platform that is connected by credentials: base64 of a JSON object of the form's fields."`
-	Timezone string `json:"timezone,omitempty" doc:"Minutes, as a numeric string."`
-	Refresh  string `json:"refresh,omitempty" doc:"An existing channel to connect again."`
+	State    string   `json:"state" minLength:"1" maxLength:"1000"`
+	Code     string   `json:"code" maxLength:"100000" doc:"On a platform that is connected by credentials: base64 of a JSON object of the form's fields."`
+	Timezone Timezone `json:"timezone,omitempty"`
+	Refresh  string   `json:"refresh,omitempty" doc:"An existing channel to connect again."`
+}
+
+// Timezone is what a client says of a time zone, as text or as a number; tenancy.ParseZone reads it.
+type Timezone string
+
+// UnmarshalJSON takes a string, and a number as it is written.
+func (z *Timezone) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err == nil {
+		*z = Timezone(text)
+		return nil
+	}
+	var number json.Number
+	if err := json.Unmarshal(data, &number); err != nil {
+		return err
+	}
+	*z = Timezone(number)
+	return nil
+}
+
+// Schema is a string or an integer.
+func (Timezone) Schema(huma.Registry) *huma.Schema {
+	longest := 64
+	return &huma.Schema{
+		OneOf: []*huma.Schema{{Type: huma.TypeString, MaxLength: &longest}, {Type: huma.TypeInteger}},
+		Description: "Time zone of the channel, in which repeated posts keep their time of day: an IANA name, or minutes east of UTC. " +
+			"Minutes mean the organization's zone when that has this offset at the moment, else a fixed offset; " +
+			"they do not change the zone of a channel that exists. " +
+			"Left out: the organization's zone, or the one that the channel has.",
+	}
 }
 
 type finishInput struct {
@@ -131,6 +164,7 @@ type ConnectedChannel struct {
 	publicv1.Channel
 	InternalID     string   `json:"internalId" doc:"The platform's own id of the account."`
 	Type           string   `json:"type"`
+	Timezone       string   `json:"timezone" doc:"Time zone of the channel: an IANA name, or a fixed offset from UTC such as +05:30."`
 	InBetweenSteps bool     `json:"inBetweenSteps"`
 	Onboarding     bool     `json:"onboarding"`
 	Pages          []string `json:"pages" doc:"Always empty: no platform here has a second step."`
@@ -141,13 +175,13 @@ type finishOutput struct{ Body ConnectedChannel }
 
 func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error) {
 	res, err := a.deps.Channels.Finish(ctx, publishing.FinishConnect{
-		Connector: in.Integration, State: in.Body.State, Code: in.Body.Code, Timezone: in.Body.Timezone, Refresh: in.Body.Refresh,
+		Connector: in.Integration, State: in.Body.State, Code: in.Body.Code, Timezone: string(in.Body.Timezone), Refresh: in.Body.Refresh,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &finishOutput{ConnectedChannel{
-		Channel: publicv1.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social",
+		Channel: publicv1.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social", Timezone: res.Channel.Timezone,
 		Onboarding: res.Onboarding, Pages: []string{}, ReturnURL: res.ReturnURL,
 	}}, nil
 }
