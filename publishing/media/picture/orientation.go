@@ -1,32 +1,13 @@
-package bluesky
+package picture
 
 import (
-	"bytes"
 	"encoding/binary"
 	"image"
 )
 
 const orientationTag = 0x0112
 
-// orientationOf reads how a JPEG file wants to be turned, 1 to 8 as EXIF counts; 1 when it does not say.
-func orientationOf(raw []byte) int {
-	if !bytes.HasPrefix(raw, []byte{0xff, 0xd8}) {
-		return 1
-	}
-	for p := raw[2:]; len(p) >= 4 && p[0] == 0xff && p[1] != 0xda; {
-		size := 2 + int(binary.BigEndian.Uint16(p[2:]))
-		if size < 4 || size > len(p) {
-			return 1
-		}
-		if tiff, ok := bytes.CutPrefix(p[4:size], []byte("Exif\x00\x00")); ok && p[1] == 0xe1 {
-			return tiffOrientation(tiff)
-		}
-		p = p[size:]
-	}
-	return 1
-}
-
-// tiffOrientation looks through the first directory of EXIF data.
+// tiffOrientation finds the orientation in the first directory of EXIF data: 1 to 8, and 1 when there is none.
 func tiffOrientation(tiff []byte) int {
 	const entry = 12 // bytes
 	if len(tiff) < 8 {
@@ -52,7 +33,7 @@ func tiffOrientation(tiff []byte) int {
 	return 1
 }
 
-// upright turns and mirrors a picture as its orientation says.
+// upright turns and mirrors an image as its orientation says.
 func upright(src *image.RGBA, orientation int) *image.RGBA {
 	if orientation == 1 {
 		return src
@@ -72,7 +53,7 @@ func upright(src *image.RGBA, orientation int) *image.RGBA {
 	return dst
 }
 
-// turned is where a pixel of the file stands when it is shown; right and bottom are the greatest x and y of the file.
+// turned returns where a pixel of the file is shown; right and bottom are the greatest x and y of the file.
 func turned(x, y, right, bottom, orientation int) image.Point {
 	switch orientation {
 	case 2:

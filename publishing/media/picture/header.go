@@ -1,0 +1,177 @@
+package picture
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"image/gif"
+	"io"
+)
+
+// Header is what the beginning of an image file says.
+type Header struct {
+	Format        string // jpeg, png or gif
+	Width, Height int    // pixels, as the image is shown
+	Orientation   int    // 1 to 8, as EXIF counts; 1 when the file does not say
+
+	decoded int64 // bytes that the decoder needs at once
+	layered bool  // a progressive JPEG or an interlaced PNG
+}
+
+var (
+	errFormat = errors.New("the bytes are no PNG, JPEG or GIF")
+	errBroken = errors.New("the header is broken")
+)
+
+// Inspect reads an image's header from the beginning of r, and no more than a buffer past it.
+func Inspect(r io.Reader) (Header, error) {
+	b := bufio.NewReaderSize(r, 4<<10)
+	first, err := b.Peek(8)
+	switch {
+	case bytes.Equal(first, []byte(pngSignature)):
+		return inspectPNG(b)
+	case bytes.HasPrefix(first, []byte{0xff, 0xd8}):
+		return inspectJPEG(b)
+	case bytes.HasPrefix(first, []byte("GIF8")):
+		c, err := gif.DecodeConfig(b)
+		return Header{Format: "gif", Width: c.Width, Height: c.Height, Orientation: 1}, err
+	case err != nil && !errors.Is(err, io.EOF):
+		return Header{}, err
+	}
+	return Header{}, errFormat
+}
+
+// JPEG markers: 0xff and one of these.
+const (
+	markerSOF0  = 0xc0 // baseline
+	markerSOF2  = 0xc2 // progressive
+	markerDHT   = 0xc4
+	markerJPG   = 0xc8
+	markerDAC   = 0xcc
+	markerSOF15 = 0xcf
+	markerRST0  = 0xd0
+	markerEOI   = 0xd9
+	markerSOS   = 0xda // the image's own bytes follow
+	markerAPP1  = 0xe1 // EXIF
+	markerAPP14 = 0xee // Adobe
+)
+
+// inspectJPEG walks through the segments before the image's own bytes.
+func inspectJPEG(b *bufio.Reader) (Header, error) {
+	h := Header{Format: "jpeg", Orientation: 1}
+	var frame jpegFrame
+	if _, err := b.Discard(2); err != nil {
+		return h, err
+	}
+	for {
+		marker, body, err := segment(b)
+		switch {
+		case err != nil:
+			return h, err
+		case marker == markerSOS && frame.components == 0, marker == markerEOI:
+			return h, errBroken
+		case marker == markerSOS:
+			h.decoded, h.layered = frame.decoded(), frame.progressive
+			if h.Orientation > 4 {
+				h.Width, h.Height = h.Height, h.Width
+			}
+			return h, nil
+		case marker == markerAPP1:
+			if tiff, ok := bytes.CutPrefix(body, []byte("Exif\x00\x00")); ok && h.Orientation == 1 {
+				h.Orientation = tiffOrientation(tiff)
+			}
+		case marker == markerAPP14:
+			frame.rgb = frame.rgb || len(body) >= 12 && string(body[:5]) == "Adobe" && body[11] == 0
+		case marker >= markerSOF0 && marker <= markerSOF15 && marker != markerDHT && marker != markerJPG && marker != markerDAC:
+			if err := frame.parse(marker, body); err != nil {
+				return h, err
+			}
+			h.Width, h.Height = frame.width, frame.height
+		}
+	}
+}
+
+// segment reads the next marker with its body; the body is valid until the next call. Markers without a body are passed over.
+func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
+	for {
+		for marker != 0xff { // what stands between segments does not count, as image/jpeg has it
+			if marker, err = b.ReadByte(); err != nil {
+				return 0, nil, err
+			}
+		}
+		for marker == 0xff {
+			if marker, err = b.ReadByte(); err != nil {
+				return 0, nil, err
+			}
+		}
+		if marker == markerEOI || marker > 0x01 && (marker < markerRST0 || marker > markerEOI) {
+			break
+		}
+	}
+	if marker == markerEOI || marker == markerSOS {
+		return marker, nil, nil
+	}
+	var size [2]byte
+	if _, err := io.ReadFull(b, size[:]); err != nil {
+		return 0, nil, err
+	}
+	n := int(binary.BigEndian.Uint16(size[:])) - 2
+	if n < 0 {
+		return 0, nil, errBroken
+	}
+	body = make([]byte, n) // at most 64 KB
+	_, err = io.ReadFull(b, body)
+	return marker, body, err
+}
+
+// jpegFrame is a JPEG's frame header.
+type jpegFrame struct {
+	width, height int
+	components    int
+	progressive   bool
+	rgb           bool
+	across, down  int   // blocks of 8 x 8 pixels in a unit of the first component
+	unit          int64 // blocks of all components in a unit
+}
+
+func (f *jpegFrame) parse(marker byte, body []byte) error {
+	if len(body) < 6 || f.components != 0 {
+		return errBroken
+	}
+	f.height, f.width = int(binary.BigEndian.Uint16(body[1:])), int(binary.BigEndian.Uint16(body[3:]))
+	f.components, f.progressive = int(body[5]), marker == markerSOF2
+	rest := body[6:]
+	if f.components == 0 || f.components > 4 || len(rest) < 3*f.components || f.width == 0 || f.height == 0 {
+		return errBroken
+	}
+	f.rgb = f.rgb || f.components == 3 && rest[0] == 'R' && rest[3] == 'G' && rest[6] == 'B'
+	for i := range f.components {
+		h, v := int(rest[3*i+1]>>4), int(rest[3*i+1]&15)
+		if h == 0 || v == 0 || h > 4 || v > 4 {
+			return errBroken
+		}
+		if i == 0 {
+			f.across, f.down = h, v
+		}
+		f.unit += int64(h * v)
+	}
+	if f.components == 1 { // a single component has units of one block
+		f.across, f.down, f.unit = 1, 1, 1
+	}
+	return nil
+}
+
+// decoded is what image/jpeg allocates: a byte for every sample, four more for every sample of a progressive image, and a copy of what has other colors than YCbCr.
+func (f *jpegFrame) decoded() int64 {
+	units := int64((f.width+8*f.across-1)/(8*f.across)) * int64((f.height+8*f.down-1)/(8*f.down))
+	samples := 64 * f.unit * units
+	n := samples
+	if f.progressive {
+		n += 4 * samples
+	}
+	if f.rgb || f.components == 4 {
+		n += 4 * int64(f.width) * int64(f.height)
+	}
+	return n
+}

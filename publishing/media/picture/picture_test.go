@@ -1,0 +1,363 @@
+package picture
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var small = Spec{MaxBytes: 1_000_000, MaxSide: 2000}
+
+// noise is an image that hardly compresses.
+func noise(w, h int) *image.RGBA {
+	img := image.NewRGBA(image.Rect(0, 0, w, h))
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range img.Pix {
+		img.Pix[i] = byte(r.Uint32())
+		if i%4 == 3 {
+			img.Pix[i] = 255
+		}
+	}
+	return img
+}
+
+func encoded(t testing.TB, write func(io.Writer) error) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func pngOf(t testing.TB, img image.Image) []byte {
+	t.Helper()
+	enc := png.Encoder{CompressionLevel: png.NoCompression}
+	return encoded(t, func(w io.Writer) error { return enc.Encode(w, img) })
+}
+
+// turnedJPEG carries an EXIF orientation.
+func turnedJPEG(t testing.TB, img image.Image, orientation byte) []byte {
+	t.Helper()
+	raw := encoded(t, func(w io.Writer) error { return jpeg.Encode(w, img, &jpeg.Options{Quality: 100}) })
+	tiff := append([]byte("Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00"), 0x12, 0x01, 3, 0, 1, 0, 0, 0, orientation, 0, 0, 0, 0, 0, 0, 0)
+	segment := append([]byte{0xff, 0xe1, 0, byte(len(tiff) + 2)}, tiff...)
+	return append(append(bytes.Clone(raw[:2]), segment...), raw[2:]...)
+}
+
+// blankJPEG is a gray image of three components in a file that is far smaller than its pixels: every block takes two bits, or one when it is progressive.
+func blankJPEG(w, h int, progressive bool, sampling byte, components string) []byte {
+	out := []byte{0xff, 0xd8, 0xff, 0xdb, 0, 67, 0}
+	out = append(out, bytes.Repeat([]byte{1}, 64)...)
+	for _, table := range []byte{0x00, 0x10} { // one code of one bit: no difference, or the end of the block
+		out = append(append(out, 0xff, 0xc4, 0, 20, table, 1), make([]byte, 16)...)
+	}
+	frame, bits := byte(0xc0), 2
+	if progressive {
+		frame, bits = 0xc2, 1
+	}
+	out = append(out, 0xff, frame, 0, 17, 8, byte(h>>8), byte(h), byte(w>>8), byte(w), 3, components[0], sampling, 0, components[1], 0x11, 0, components[2], 0x11, 0)
+	out = append(out, 0xff, 0xda, 0, 12, 3, components[0], 0, components[1], 0, components[2], 0, 0, 63, 0)
+	if progressive {
+		out[len(out)-2] = 0 // the first coefficients only
+	}
+	across, down := int(sampling>>4), int(sampling&15)
+	units := ((w + 8*across - 1) / (8 * across)) * ((h + 8*down - 1) / (8 * down))
+	out = append(out, make([]byte, (units*(across*down+2)*bits+7)/8)...)
+	return append(out, 0xff, 0xd9)
+}
+
+func TestFit_TooLargeImageBecomesSmallJPEG(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		raw  []byte
+		w, h int // their proportion
+	}{
+		"png":                      {pngOf(t, noise(900, 600)), 3, 2},
+		"wide png":                 {pngOf(t, image.NewRGBA(image.Rect(0, 0, 2600, 400))), 13, 2},
+		"jpeg on its side":         {turnedJPEG(t, noise(1000, 500), 6), 1, 2},
+		"jpeg of four full colors": {blankJPEG(3000, 2000, false, 0x11, "\x01\x02\x03"), 3, 2},
+		"progressive jpeg":         {blankJPEG(3000, 2000, true, 0x22, "\x01\x02\x03"), 3, 2},
+		"jpeg of red, green, blue": {blankJPEG(3000, 2000, false, 0x11, "RGB"), 3, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pic, err := Fit(t.Context(), bytes.NewReader(tc.raw), small)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg, format, err := image.DecodeConfig(bytes.NewReader(pic.Bytes))
+			if err != nil || format != "jpeg" || pic.ContentType != "image/jpeg" || len(pic.Bytes) > small.MaxBytes || cfg.Width != pic.Width || cfg.Height != pic.Height {
+				t.Fatalf("%d bytes of %s, %dx%d: %v", len(pic.Bytes), format, pic.Width, pic.Height, err)
+			}
+			if max(pic.Width, pic.Height) > small.MaxSide || max(pic.Width, pic.Height) < 300 {
+				t.Errorf("%dx%d", pic.Width, pic.Height)
+			}
+			if off := pic.Width*tc.h - pic.Height*tc.w; off > 20 || off < -20 {
+				t.Errorf("%dx%d is not %d:%d", pic.Width, pic.Height, tc.w, tc.h)
+			}
+			again, err := Fit(t.Context(), bytes.NewReader(tc.raw), small)
+			if err != nil || !bytes.Equal(again.Bytes, pic.Bytes) {
+				t.Errorf("the same image becomes other bytes: %v", err)
+			}
+		})
+	}
+}
+
+func TestFit_RefusesWhatCannotBeMadeSmaller(t *testing.T) {
+	t.Parallel()
+	bomb := pngOf(t, image.NewPaletted(image.Rect(0, 0, 1, 1), color.Palette{color.Black}))
+	copy(bomb[16:], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // claims 65,535 x 65,535
+	copy(bomb[29:], binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(bomb[12:29])))
+	whole := pngOf(t, noise(900, 600))
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)/2] ^= 1
+	for name, raw := range map[string][]byte{
+		"a gif":                            encoded(t, func(w io.Writer) error { return gif.Encode(w, noise(40, 40), nil) }),
+		"what is no picture":               make([]byte, 2_000_000),
+		"a bomb":                           append(bomb, make([]byte, 1_000_000)...),
+		"half a picture":                   whole[:len(whole)/2],
+		"a picture with a bit flipped":     flipped,
+		"an empty file":                    {},
+		"a jpeg of too many pixels":        blankJPEG(8000, 5001, false, 0x22, "\x01\x02\x03"),
+		"a progressive jpeg of 40 million": blankJPEG(8000, 5000, true, 0x22, "\x01\x02\x03"),
+		"an RGB jpeg of 40 million":        blankJPEG(8000, 5000, false, 0x11, "RGB"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Fit(t.Context(), bytes.NewReader(raw), small)
+			var refusal *Refusal
+			if !errors.As(err, &refusal) || refusal.Reason == "" {
+				t.Errorf("%v", err)
+			}
+		})
+	}
+}
+
+// failing is a file that fails, or panics, after some bytes.
+type failing struct {
+	*bytes.Reader
+	left  int
+	fails func() error
+}
+
+func (f *failing) Read(p []byte) (int, error) {
+	if f.left -= len(p); f.left < 0 {
+		return 0, f.fails()
+	}
+	return f.Reader.Read(p)
+}
+
+func TestFit_TellsAFailingFileFromABrokenImage(t *testing.T) {
+	t.Parallel()
+	raw := pngOf(t, noise(900, 600))
+	away := errors.New("the disk is away")
+	var refusal *Refusal
+	_, err := Fit(t.Context(), &failing{bytes.NewReader(raw), len(raw) / 2, func() error { return away }}, small)
+	if !errors.Is(err, away) || errors.As(err, &refusal) {
+		t.Errorf("a file that cannot be read: %v", err)
+	}
+	_, err = Fit(t.Context(), &failing{bytes.NewReader(raw), len(raw) / 2, func() error { var m map[string]int; m["x"] = 1; return nil }}, small)
+	if !errors.As(err, &refusal) {
+		t.Errorf("a panic: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = Fit(ctx, &failing{bytes.NewReader(raw), len(raw) / 2, func() error { cancel(); return io.ErrNoProgress }}, small)
+	if errors.As(err, &refusal) || err == nil {
+		t.Errorf("a cancelled context: %v", err)
+	}
+}
+
+func TestInspect_TellsTheSizeAsShown(t *testing.T) {
+	t.Parallel()
+	wide := image.NewRGBA(image.Rect(0, 0, 30, 20))
+	for name, tc := range map[string]struct {
+		raw  []byte
+		w, h int
+	}{
+		"png":              {pngOf(t, wide), 30, 20},
+		"gif":              {encoded(t, func(w io.Writer) error { return gif.Encode(w, wide, nil) }), 30, 20},
+		"jpeg":             {turnedJPEG(t, wide, 1), 30, 20},
+		"jpeg upside down": {turnedJPEG(t, wide, 3), 30, 20},
+		"jpeg on its side": {turnedJPEG(t, wide, 6), 20, 30},
+	} {
+		h, err := Inspect(bytes.NewReader(tc.raw))
+		if err != nil || h.Width != tc.w || h.Height != tc.h {
+			t.Errorf("%s: %+v, %v", name, h, err)
+		}
+	}
+	if _, err := Inspect(strings.NewReader("hello")); err == nil {
+		t.Error("a text is an image")
+	}
+}
+
+func TestParseSpec(t *testing.T) {
+	t.Parallel()
+	if s, err := ParseSpec(small.String()); err != nil || s != small {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, text := range []string{"", "jpeg", "jpeg-1", "jpeg-0-1", "jpeg-1-x", "webp-1-1", "jpeg-1-1-1"} {
+		if s, err := ParseSpec(text); err == nil {
+			t.Errorf("%q is %v", text, s)
+		}
+	}
+}
+
+func TestUpright(t *testing.T) {
+	t.Parallel()
+	// The file's pixels, by orientation, of a picture that is shown as "12" above "34" above "56".
+	for orientation, file := range map[int][]string{
+		1: {"12", "34", "56"}, 2: {"21", "43", "65"}, 3: {"65", "43", "21"}, 4: {"56", "34", "12"},
+		5: {"135", "246"}, 6: {"246", "135"}, 7: {"642", "531"}, 8: {"531", "642"},
+	} {
+		t.Run(fmt.Sprint(orientation), func(t *testing.T) {
+			t.Parallel()
+			src := image.NewRGBA(image.Rect(0, 0, len(file[0]), len(file)))
+			for y, row := range file {
+				for x, c := range []byte(row) {
+					src.SetRGBA(x, y, color.RGBA{R: c})
+				}
+			}
+			shown := ""
+			dst := upright(src, orientation)
+			for y := range dst.Rect.Dy() {
+				for x := range dst.Rect.Dx() {
+					shown += string(rune(dst.RGBAAt(x, y).R))
+				}
+			}
+			if shown != "123456" || dst.Rect.Dx() != 2 {
+				t.Errorf("shown as %s, %v", shown, dst.Rect)
+			}
+		})
+	}
+}
+
+func TestReduce_WeighsEveryPixelByItsArea(t *testing.T) {
+	t.Parallel()
+	src := image.NewRGBA(image.Rect(0, 0, 5, 5))
+	draw.Draw(src, src.Rect, image.NewUniform(color.Gray{100}), image.Point{}, draw.Src)
+	src.Set(2, 0, color.Gray{200}) // half of it belongs to each column of the result
+	dst, err := reduce(t.Context(), newImageRows(src), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Of the 2.5 x 2.5 pixels of the first one, half a pixel is brighter by 100.
+	if got := dst.RGBAAt(0, 0); got.R != 108 || dst.RGBAAt(1, 0) != got || dst.RGBAAt(0, 1).R != 100 {
+		t.Errorf("%v", dst.Pix)
+	}
+	same, err := reduce(t.Context(), newImageRows(src), 5)
+	if err != nil || !bytes.Equal(same.Pix, src.Pix) {
+		t.Errorf("an image that is small enough changes: %v", err)
+	}
+	clear, err := reduce(t.Context(), newImageRows(image.NewNRGBA(image.Rect(0, 0, 8, 8))), 4)
+	if err != nil || clear.Rect.Dx() != 4 || clear.RGBAAt(1, 1) != (color.RGBA{255, 255, 255, 255}) {
+		t.Errorf("transparency becomes %v: %v", clear.RGBAAt(1, 1), err)
+	}
+}
+
+func FuzzOrientation(f *testing.F) {
+	f.Add([]byte("II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if o := tiffOrientation(raw); o < 1 || o > 8 {
+			t.Fatal(o)
+		}
+	})
+}
+
+// Every header is read without a panic, and what is affordable is decoded without one.
+func FuzzFit(f *testing.F) {
+	f.Add(pngOf(f, noise(3, 2)))
+	f.Add(turnedJPEG(f, noise(9, 9), 6))
+	f.Add(blankJPEG(20, 20, true, 0x21, "\x01\x02\x03"))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		h, err := Inspect(bytes.NewReader(raw))
+		if err != nil || h.Width*h.Height > 1_000_000 {
+			return
+		}
+		var refusal *Refusal
+		_, err = Fit(t.Context(), bytes.NewReader(raw), Spec{MaxBytes: 1000, MaxSide: 16})
+		if errors.As(err, &refusal) && strings.Contains(refusal.Error(), "panic") {
+			t.Fatal(err)
+		}
+	})
+}
+
+var child = flag.String("picture.child", "", "file that this process makes smaller, to tell its peak of memory; \"none\" for nothing")
+
+// The largest images that are made smaller, in a process that collects garbage as rarely as the service does.
+func TestFit_PeakMemoryIsBounded(t *testing.T) {
+	if *child != "" {
+		debug.SetGCPercent(400)
+		if *child != "none" {
+			f, err := os.Open(*child)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				if _, err := Fit(t.Context(), f, small); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Seek(0, io.SeekStart); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		status, err := os.ReadFile("/proc/self/status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, after, _ := strings.Cut(string(status), "VmHWM:")
+		fmt.Println("peak", strings.Fields(after)[0])
+		return
+	}
+	t.Parallel()
+	idle := peakOf(t, "none")
+	for name, raw := range map[string][]byte{
+		"jpeg of 40 million pixels in full color": blankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03"),
+		"progressive jpeg of 17 million pixels":   blankJPEG(5000, 3400, true, 0x22, "\x01\x02\x03"),
+		"png of 40 million pixels":                blankPNG(t, 8000, 5000),
+	} {
+		file := filepath.Join(t.TempDir(), "picture")
+		if err := os.WriteFile(file, raw, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		more := peakOf(t, file) - idle
+		t.Logf("%s: %d MB above an idle process", name, more>>10)
+		if more>>10 > 180 {
+			t.Errorf("%s: %d MB above an idle process, at most 180 are wanted", name, more>>10)
+		}
+	}
+}
+
+func peakOf(t *testing.T, file string) int {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFit_PeakMemoryIsBounded$", "-picture.child="+file).CombinedOutput()
+	_, peak, found := strings.Cut(string(out), "peak ")
+	if err != nil || !found {
+		t.Fatalf("%v: %s", err, out)
+	}
+	kb, err := strconv.Atoi(strings.Fields(peak)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb
+}
