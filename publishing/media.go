@@ -1,6 +1,7 @@
 package publishing
 
 import (
+	"strconv"
 	"time"
 
 	"crier/tenancy"
@@ -32,6 +33,11 @@ func (m Medium) Path() string { return "/files/" + m.Key + "/" + m.Name + "." + 
 
 // BlobKey is where the bytes lie in the blob store.
 func (m Medium) BlobKey() string { return m.Org.String() + "/" + m.Key }
+
+// DerivedKey is where the bytes of a picture made of this image lie, one key for each attempt to make it.
+func (m Medium) DerivedKey(spec string, attempt int) string {
+	return m.BlobKey() + "." + spec + "." + strconv.Itoa(attempt)
+}
 
 // Video tells whether the medium is a video; everything else is an image.
 func (m Medium) Video() bool { return m.Ext == "mp4" }

@@ -60,7 +60,7 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 	statements := map[pg.Role][]string{
 		pg.Clock: {
 			claim, giveBack, holdRepair, channelSetAside, headCount, sweep, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
-			finish, findUnknown, look, seriesEnded, setAside, handleSave, commitMark, partDone, commitUnmark,
+			finish, findUnknown, look, seriesEnded, setAside, picturePending, handleSave, commitMark, partDone, commitUnmark,
 		}, pg.Sender: {workPosts, workPublications, workMedia},
 	}
 	for _, state := range []string{"new", "known to be empty"} {

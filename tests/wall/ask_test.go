@@ -36,6 +36,10 @@ func (e estate) series() publishing.SeriesID {
 	return id.FromUUID[publishing.SeriesTag](e.post.ID.UUID())
 }
 
+func (e estate) picture() publishingstore.PictureKey {
+	return publishingstore.PictureKey{Media: e.medium.ID, Spec: "jpeg-1-1"}
+}
+
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func must(t *testing.T, err error) {
@@ -57,6 +61,8 @@ func newEstate(t *testing.T, db *pg.DB) estate {
 	must(t, err)
 	e.medium = publishing.Medium{ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png", ContentType: "image/png", Size: 1, CreatedAt: now}
 	must(t, things.SaveMedium(t.Context(), e.medium))
+	_, err = things.WantPictures(t.Context(), e.org, []publishingstore.PictureKey{e.picture()})
+	must(t, err)
 	post := id.New[publishing.PostTag]()
 	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID, State: publishing.StateQueue, Due: &now, PublishDate: now, Settings: []byte(`{}`), CreationMethod: "API",
 		Parts: []publishing.Part{{ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: "secret words", Media: []publishing.Attachment{{Media: e.medium.ID}}}}}
@@ -244,6 +250,35 @@ func questions(db *pg.DB) map[string]question {
 			found, err := tx.Disconnect(t.Context(), th.channel.ID)
 			return !found, err
 		}),
+		"Tx.WantPictures": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+			_, err := tx.WantPictures(t.Context(), []publishingstore.PictureKey{th.picture()})
+			return false, err
+		}),
+		"Store.WantPictures": func(t *testing.T, m, th estate) bool {
+			_, err := s.WantPictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
+			return refused(err)
+		},
+		"Store.Pictures": func(t *testing.T, m, th estate) bool {
+			out, err := s.Pictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
+			mine, own := s.Pictures(t.Context(), m.org, []publishingstore.PictureKey{m.picture()})
+			return err == nil && len(out) == 0 && own == nil && len(mine) == 1
+		},
+		"Store.TakePicture": func(t *testing.T, m, th estate) bool {
+			_, found, err := s.TakePicture(t.Context(), m.org, th.picture(), publishingstore.PictureLimits{})
+			return err == nil && !found
+		},
+		"Store.KeepPicture": func(t *testing.T, m, th estate) bool {
+			ended, err := s.KeepPicture(t.Context(), m.org, th.picture(), 0, publishingstore.MadePicture{BlobKey: "k", ContentType: "image/jpeg", Size: 1})
+			return err == nil && !ended
+		},
+		"Store.FailPicture": func(t *testing.T, m, th estate) bool {
+			ended, err := s.FailPicture(t.Context(), m.org, th.picture(), 0, "x")
+			return err == nil && !ended
+		},
+		"Store.ReturnPicture": func(t *testing.T, m, th estate) bool {
+			ended, err := s.ReturnPicture(t.Context(), m.org, th.picture(), 0, 0, true, "x")
+			return err == nil && !ended
+		},
 		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
 			busy, taken, err := tx.Remember(t.Context(), "key of "+th.org.String(), []byte("hash"), 201, []byte(`[]`))
 			return !busy && !taken, err
@@ -344,7 +379,7 @@ func TestRolesStayWithinTheirColumns(t *testing.T) {
 		role pg.Role
 		sql  string
 	}{
-		{pg.Clock, `select content from part`}, {pg.Clock, `select credential from channel`}, {pg.Clock, `select settings from post`}, {pg.Clock, `select key from media`},
+		{pg.Clock, `select content from part`}, {pg.Clock, `select credential from channel`}, {pg.Clock, `select settings from post`}, {pg.Clock, `select key from media`}, {pg.Clock, `select blob_key from derived_picture`}, {pg.Clock, `update derived_picture set state = 'failed'`},
 		{pg.Clock, `select hash from api_key`}, {pg.Clock, `delete from post`}, {pg.Clock, `update post set deleted_at = null`}, {pg.Clock, `select body from idempotency`},
 		{pg.Gate, `select content from part`}, {pg.Gate, `select name from api_key`}, {pg.Gate, `select id from post`}, {pg.Gate, `select secret from connect_state`}, {pg.Gate, `delete from api_key`},
 		{pg.Sender, `update post set state = 'QUEUE'`}, {pg.Sender, `delete from part`}, {pg.Sender, `select email from person`}, {pg.Sender, `select hash from api_key`}, {pg.Sender, `insert into post_event (org_id, post_id, event) select org_id, id, 'x' from post`},

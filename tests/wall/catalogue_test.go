@@ -14,7 +14,7 @@ import (
 
 // tenants are the tables whose rows belong to one organization, and the column that says which.
 var tenants = map[string]string{
-	"organization": "id", "member": "org_id", "api_key": "org_id", "customer": "org_id", "channel": "org_id", "channel_queue": "org_id", "pause": "org_id", "series": "org_id", "media": "org_id", "post": "org_id",
+	"organization": "id", "member": "org_id", "api_key": "org_id", "customer": "org_id", "channel": "org_id", "channel_queue": "org_id", "pause": "org_id", "series": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
 	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id",
 }
 
