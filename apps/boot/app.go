@@ -55,6 +55,7 @@ type App struct {
 	sandbox   *outbound.Client // reaches the sandbox and nothing else; nil without one
 	Accounts  *tenancyservice.Accounts
 	Channels  *publishingservice.Channels
+	pictures  *publishingservice.Pictures
 	notice    *notice
 	actors    *org.Client
 	publisher *publishingservice.Publisher
@@ -85,7 +86,7 @@ func (a *App) Start(ctx context.Context) error {
 		{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
 	}
 	if a.cfg.Cluster.Has(cluster.RoleWorker) {
-		parts = append(parts, lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second})
+		parts = append(parts, lifecycle.Part{Name: "pictures", Start: a.makePictures, Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) }}, lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second})
 	}
 	if a.cfg.Cluster.Has(cluster.RoleEdge) {
 		parts = append(parts, lifecycle.Part{Name: "edge", Start: a.serve, Stop: a.stopServing, Timeout: 10 * time.Second})
@@ -261,6 +262,8 @@ func (a *App) openServices(ctx context.Context) error {
 		return err
 	}
 	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
+	a.pictures = publishingservice.NewPictures(a.cfg.Publishing, deps, func() []int16 { return a.member.Lease().Shards })
+	deps.Pictures = a.pictures
 	a.publisher = publishingservice.NewPublisher(a.cfg.Publishing, deps)
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
 		Claimer: a.publisher, Publisher: a.publisher, Keeper: a.publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log,
@@ -321,6 +324,11 @@ func (a *App) join(ctx context.Context) (err error) {
 		<-a.member.Fenced()
 		a.group.Fail(ErrFenced)
 	}()
+	return nil
+}
+
+func (a *App) makePictures(ctx context.Context) error {
+	a.pictures.Start(ctx)
 	return nil
 }
 

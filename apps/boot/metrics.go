@@ -40,6 +40,18 @@ func (a *App) observe() error {
 			"How often a repeated post could not be continued and was left for later.",
 			a.publisher.SeriesSetAside,
 		},
+		"crier_pictures_made_total": {
+			"Smaller pictures that were made for platforms.",
+			func() int64 { return a.pictures.Stats().Made },
+		},
+		"crier_pictures_failed_total": {
+			"Pictures that cannot be made, or were tried too often.",
+			func() int64 { return a.pictures.Stats().Failed },
+		},
+		"crier_pictures_returned_total": {
+			"Attempts at a picture that failed and are repeated.",
+			func() int64 { return a.pictures.Stats().Returned },
+		},
 	}
 	for name, c := range counters {
 		if err := a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, func() float64 { return float64(c.read()) })); err != nil {
@@ -54,6 +66,18 @@ func (a *App) observe() error {
 		"crier_cluster_shards":                {"Shards of the organizations that this process schedules, of 256.", func() int { return len(a.member.Lease().Shards) }},
 		"crier_cluster_members":               {"Living processes that this one sees, itself among them.", a.member.Seen},
 		"crier_cluster_heartbeat_age_seconds": {"How long ago this process renewed its lease.", func() int { return int(clock.System{}.Now().Sub(a.member.LastBeat()).Seconds()) }},
+		"crier_pictures_waiting": {
+			"Pictures that wait in the memory of this process.",
+			func() int { return a.pictures.Stats().Waiting },
+		},
+		"crier_pictures_busy_seconds": {
+			"Age of the picture that is being made, 0 for none.",
+			func() int { return int(a.pictures.Stats().Busy.Seconds()) },
+		},
+		"crier_pictures_search_age_seconds": {
+			"Time since the database was last searched for pending pictures.",
+			func() int { return int(a.pictures.Stats().Searched.Seconds()) },
+		},
 	}
 	for name, g := range gauges {
 		if err := a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: g.help}, func() float64 { return float64(g.read()) })); err != nil {

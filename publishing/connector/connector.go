@@ -12,6 +12,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
+	"crier/publishing/media/picture"
 )
 
 // Connector is stateless: everything it needs arrives in the Session and the Item.
@@ -37,6 +38,14 @@ type Connector interface {
 type Refresher interface {
 	// Refresh returns the new credential document; the engine stores it before anything else uses it.
 	Refresh(ctx context.Context, s *Session) (json.RawMessage, error)
+}
+
+// Deriver is a connector that cannot take every image as it is. The engine makes the pictures that it asks for, once for each image and Spec, and Prepare
+// gets them in place of the images: with bytes, type and size of the picture, and without a URL.
+type Deriver interface {
+	// Derived returns the picture that the platform gets in place of m; needed is false when it takes m as it is. It looks at type and sizes only
+	// and opens nothing. What it asks for must be possible: Validate refuses every image that cannot be made to fit.
+	Derived(m Media) (spec picture.Spec, needed bool)
 }
 
 // Descriptor is what a platform is and allows.

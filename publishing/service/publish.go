@@ -85,7 +85,8 @@ type run struct {
 	c       connector.Connector
 	session *connector.Session
 	sealed  []byte
-	renewed bool // the access was refreshed once already
+	renewed bool                                                  // the access was refreshed once already
+	derived map[publishing.MediaID]publishingstore.DerivedPicture // see media
 	yield   func(ctx context.Context, d time.Duration) error
 }
 
@@ -225,7 +226,7 @@ func (r *run) ready(ctx context.Context, i int) (context.Context, error) {
 	if r.w.State == publishing.StatePublishing && r.w.Phase == "committing" && x.Phase == "committing" {
 		return outbound.WithLimit(ctx, r.cfg.RequestDeadline-(clock.Boot()-r.w.Began)), nil
 	}
-	if err := r.prepare(ctx, i); err != nil {
+	if err := r.prepareWithPictures(ctx, i); err != nil {
 		return ctx, err
 	}
 	halt.At(halt.Prepared, r.w.Post.String())

@@ -43,7 +43,8 @@ type Deps struct {
 	Clock      clock.Clock
 	Waker      publishing.Waker
 	Log        *slog.Logger
-	Node       string // name of this process in timelines
+	Pictures   *Pictures // makes smaller pictures in this process; nil when others do
+	Node       string    // name of this process in timelines
 }
 
 type core struct {

@@ -24,13 +24,16 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 		return "", err
 	}
 	to := publishing.StateDraft
+	var entry checked
 	if cmd.Status == "schedule" {
 		to = publishing.StateQueue
-		if err := s.recheck(ctx, p, post); err != nil {
+		var err error
+		if entry, err = s.recheck(ctx, p, post); err != nil {
 			return "", err
 		}
 	}
 	var due *time.Time
+	var pictures []publishingstore.PictureKey
 	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		group, err := groupOf(ctx, tx, parsed)
 		if err != nil {
@@ -60,12 +63,16 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 			return err
 		}
 		keepUnknown := to == publishing.StateDraft && !cmd.Republish
-		due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
+		if due, err = tx.Move(ctx, posts, to, keepUnknown, by(p)); err != nil || to == publishing.StateDraft {
+			return err
+		}
+		pictures, err = s.want(ctx, tx, entry)
 		return err
 	})
 	if err != nil {
 		return "", s.ended(op, err)
 	}
+	s.deps.Pictures.add(p.Org, pictures)
 	if due != nil && to == publishing.StateQueue {
 		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}
@@ -97,19 +104,19 @@ func movable(posts []publishingstore.Standing, to publishing.State, republish bo
 }
 
 // recheck applies the rules of the channel to a stored post, as if it were made now.
-func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) error {
+func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (checked, error) {
 	detail, err := s.Get(ctx, p, post)
 	if err != nil {
-		return err
+		return checked{}, err
 	}
 	entry := checked{channel: detail.Channel, settings: detail.Root.Settings}
 	for _, part := range detail.Root.Parts {
 		entry.parts = append(entry.parts, checkedPart{content: part.Content, media: s.attached(detail, part)})
 	}
 	if problems := s.check(ctx, entry); len(problems) > 0 {
-		return contentFault(problems)
+		return checked{}, contentFault(problems)
 	}
-	return nil
+	return entry, nil
 }
 
 func (s *Posts) attached(d publishing.PostDetail, part publishing.Part) (out []attachedMedium) {

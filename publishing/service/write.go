@@ -18,8 +18,9 @@ import (
 
 // write stores everything in one transaction, the idempotency row first.
 func (s *Posts) write(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked) (out publishing.CreateResult, due *time.Time, err error) {
+	var pictures []publishingstore.PictureKey
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		out, due = publishing.CreateResult{}, nil
+		out, due, pictures = publishing.CreateResult{}, nil, nil
 		if err := hold(ctx, tx, entries); err != nil {
 			return err
 		}
@@ -51,8 +52,21 @@ func (s *Posts) write(ctx context.Context, p tenancy.Principal, cmd publishing.C
 				return err
 			}
 		}
+		for i, pl := range plans {
+			if pl.posts[0].State != publishing.StateQueue {
+				continue
+			}
+			keys, err := s.want(ctx, tx, entries[i])
+			if err != nil {
+				return err
+			}
+			pictures = append(pictures, keys...)
+		}
 		return s.repeat(ctx, tx, p, cmd, entries, plans)
 	})
+	if err == nil {
+		s.deps.Pictures.add(p.Org, pictures)
+	}
 	return out, due, err
 }
 

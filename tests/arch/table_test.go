@@ -25,7 +25,7 @@ var arrows = []arrow{
 	{from: "actors", to: []string{"actors", "publishing", "tenancy", "platform"}},
 
 	{from: "publishing/connector/all", to: []string{"publishing/connector"}},
-	{from: "publishing/connector", to: []string{"publishing/connector", "platform/fault", "platform/clock", "platform/outbound"}, root: []string{"publishing"}},
+	{from: "publishing/connector", to: []string{"publishing/connector", "publishing/media/picture", "platform/fault", "platform/clock", "platform/outbound"}, root: []string{"publishing"}},
 	{from: "publishing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
 	{from: "publishing", to: []string{"publishing", "tenancy", "platform"}},
 	{from: "billing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
@@ -102,7 +102,6 @@ var vendors = []door{
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
 	{path: "golang.org/x/net/http/httpguts", from: []string{"platform/outbound"}},
-	{path: "golang.org/x/image/", from: []string{"publishing"}},
 	{path: "golang.org/x/sync/", from: []string{"actors", "apps", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
 	{path: "golang.org/x/time/rate", from: []string{"apps/worker"}},
 	{path: "golang.org/x/sys/", from: []string{"platform/clock", "platform/pg/local", "actors/cluster", "tests/pds"}},

@@ -7,6 +7,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/publishing/media/picture"
 )
 
 const (
@@ -18,17 +19,16 @@ const (
 )
 
 // Connector is the Bluesky connector.
-type Connector struct {
-	shrinking chan struct{} // one decoded picture at a time: each can take hundreds of megabytes
-}
+type Connector struct{}
 
 var _ interface {
 	connector.Connector
 	connector.Refresher
+	connector.Deriver
 } = (*Connector)(nil)
 
 // New makes the connector. It holds nothing of any channel.
-func New() *Connector { return &Connector{shrinking: make(chan struct{}, 1)} }
+func New() *Connector { return &Connector{} }
 
 // Describe tells what Bluesky allows.
 func (c *Connector) Describe() connector.Descriptor {
@@ -77,7 +77,7 @@ func check(part connector.DraftPart) []connector.Problem {
 		case m.Video || m.Size <= maxBlob:
 		case m.ContentType == "image/gif":
 			add("%s is too big for Bluesky: a GIF may have at most %d bytes, this one has %d.", m.Name, maxBlob, m.Size)
-		case m.Width*m.Height > maxPixels:
+		case m.Width*m.Height > picture.MaxPixels:
 			add("%s has too many pixels to be made smaller: %d x %d.", m.Name, m.Width, m.Height)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"crier/publishing/connector"
 	"crier/publishing/connector/bluesky"
 	"crier/publishing/connector/conformance"
+	"crier/publishing/media/picture"
 	"crier/tests/pds"
 )
 
@@ -212,6 +213,17 @@ func (w *world) bigImage(t *testing.T) {
 	}
 	it := w.item("big")
 	it.Media = []connector.Media{{ContentType: "image/png", Name: "big.png", Size: int64(b.Len()), Alt: " alt\n", Open: opener(b.Bytes())}}
+	_, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
+	wantKind(t, err, connector.KindContent, 0)
+	spec, needed := bluesky.New().Derived(it.Media[0])
+	if !needed {
+		t.Fatal("no smaller picture is asked for")
+	}
+	small, err := picture.Fit(t.Context(), bytes.NewReader(b.Bytes()), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Media[0].ContentType, it.Media[0].Size, it.Media[0].Open = small.ContentType, int64(len(small.Bytes)), opener(small.Bytes)
 	ref, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
 	if err != nil {
 		t.Fatal(err)

@@ -1,132 +1,105 @@
 package bluesky
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"image"
-	"image/color"
-	_ "image/gif" // decoders of the types that Crier stores
-	"image/jpeg"
-	_ "image/png"
 	"io"
-
-	"golang.org/x/image/draw"
+	"io/fs"
+	"net/http"
+	"sync"
 
 	"crier/publishing/connector"
+	"crier/publishing/media/picture"
 )
 
 const (
-	maxBlob   = 1_000_000  // bytes of one image
-	maxFile   = 64 << 20   // bytes that are read at all
-	maxPixels = 40_000_000 // that are decoded
-	maxSide   = 2000       // pixels of an image that had to be made smaller
+	maxBlob = 1_000_000 // bytes of one image
+	maxSide = 2000      // pixels of an image that had to be made smaller
 )
 
-// picture is an image as it is uploaded. Width and height are as it is shown, 0 when the bytes do not tell.
-type picture struct {
-	bytes         []byte
-	contentType   string
-	width, height int
+// Derived returns the JPEG that Bluesky gets in place of an image that is too large. A large GIF has none: Validate refuses it.
+func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
+	if m.Video || m.Size <= maxBlob || m.ContentType == "image/gif" {
+		return picture.Spec{}, false
+	}
+	return picture.Spec{MaxBytes: maxBlob, MaxSide: maxSide}, true
 }
 
-// picture reads a medium and makes it smaller if it must. What fits goes out byte for byte.
-func (c *Connector) picture(ctx context.Context, m connector.Media) (picture, error) {
-	raw, err := readAll(m)
+// upload sends an image, byte for byte as it is stored. Its bytes are read while they are sent.
+func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (upload, error) {
+	width, height, err := shown(m)
 	if err != nil {
-		return picture{}, err
+		return upload{}, err
 	}
-	pic := picture{bytes: raw, contentType: m.ContentType, width: m.Width, height: m.Height}
-	orientation := orientationOf(raw)
-	cfg, format, err := image.DecodeConfig(bytes.NewReader(raw))
-	if err == nil {
-		pic.width, pic.height = cfg.Width, cfg.Height
-		if orientation > 4 {
-			pic.width, pic.height = cfg.Height, cfg.Width
-		}
-	}
-	switch {
-	case len(raw) <= maxBlob:
-		return pic, nil
-	case err != nil:
-		return picture{}, badImage(m, "is no image that can be made smaller", err)
-	case format == "gif":
-		return picture{}, badImage(m, "is a GIF of more than 1,000,000 bytes, which Bluesky does not take", nil)
-	case cfg.Width <= 0 || cfg.Height <= 0 || cfg.Height > maxPixels/cfg.Width:
-		return picture{}, badImage(m, "has too many pixels to be made smaller", nil)
-	}
-	return c.shrink(ctx, m, raw, orientation)
-}
-
-func badImage(m connector.Media, what string, err error) error {
-	return &connector.Error{Kind: connector.KindContent, Public: m.Name + " " + what + ".", Err: err}
-}
-
-func readAll(m connector.Media) ([]byte, error) {
 	file, err := m.Open()
 	if err != nil {
-		return nil, lostFile(err)
+		return upload{}, lostFile(err)
+	}
+	body := &source{ReadCloser: file}
+	var said struct{ Blob blob }
+	err = cl.stream(ctx, "com.atproto.repo.uploadBlob", m.ContentType, body, m.Size, &said)
+	switch lost := body.failure(); {
+	case lost != nil:
+		return upload{}, lostFile(lost)
+	case err != nil:
+		return upload{}, err
+	case said.Blob.Type != "blob" || said.Blob.Ref.Link == "":
+		return upload{}, unreadable(http.StatusOK, errors.New("an upload's answer names no blob"), false)
+	}
+	return upload{Blob: said.Blob, Width: width, Height: height, At: cl.clock.Now().Unix()}, nil
+}
+
+// shown returns an image's size as it is shown. An image whose header cannot be read has the size that is stored with it, and the server decides.
+func shown(m connector.Media) (width, height int, err error) {
+	switch {
+	case m.Size > maxBlob:
+		return 0, 0, badImage(m, "has more than 1,000,000 bytes, which Bluesky does not take")
+	case m.Size == 0:
+		return 0, 0, badImage(m, "is empty")
+	}
+	file, err := m.Open()
+	if err != nil {
+		return 0, 0, lostFile(err)
 	}
 	defer func() { _ = file.Close() }() // only read
-	raw, err := io.ReadAll(io.LimitReader(file, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, lostFile(err)
-	case len(raw) > maxFile:
-		return nil, badImage(m, "is too big", nil)
-	case len(raw) == 0:
-		return nil, badImage(m, "is empty", nil)
+	src := &source{ReadCloser: file}
+	h, err := picture.Inspect(src)
+	if lost := src.failure(); lost != nil {
+		return 0, 0, lostFile(lost)
 	}
-	return raw, nil
+	if err != nil {
+		return m.Width, m.Height, nil
+	}
+	return h.Width, h.Height, nil
+}
+
+// source is a file that keeps its own failure apart from the server's. The HTTP client may read and close it even after its answer.
+type source struct {
+	io.ReadCloser
+	mu  sync.Mutex
+	err error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, fs.ErrClosed) {
+		s.mu.Lock()
+		s.err = err
+		s.mu.Unlock()
+	}
+	return n, err
+}
+
+func (s *source) failure() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func badImage(m connector.Media, what string) error {
+	return &connector.Error{Kind: connector.KindContent, Public: m.Name + " " + what + "."}
 }
 
 func lostFile(err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: "An image of this post could not be read.", Err: err}
-}
-
-// shrink encodes an image as JPEG, smaller and coarser until it fits.
-func (c *Connector) shrink(ctx context.Context, m connector.Media, raw []byte, orientation int) (picture, error) {
-	select {
-	case c.shrinking <- struct{}{}:
-		defer func() { <-c.shrinking }()
-	case <-ctx.Done():
-		return picture{}, connector.FromSend(ctx.Err(), false)
-	}
-	src, _, err := image.Decode(bytes.NewReader(raw))
-	if err != nil {
-		return picture{}, badImage(m, "cannot be decoded", err)
-	}
-	img := upright(scaled(src, maxSide), orientation)
-	for {
-		for _, quality := range []int{90, 80, 70} {
-			var b bytes.Buffer
-			if err := jpeg.Encode(&b, img, &jpeg.Options{Quality: quality}); err != nil {
-				return picture{}, badImage(m, "cannot be made smaller", err)
-			}
-			if b.Len() <= maxBlob {
-				return picture{b.Bytes(), "image/jpeg", img.Rect.Dx(), img.Rect.Dy()}, nil
-			}
-		}
-		side := max(img.Rect.Dx(), img.Rect.Dy()) * 3 / 4
-		if side < 16 {
-			return picture{}, badImage(m, "cannot be made smaller", errors.New("a tiny picture does not fit"))
-		}
-		img = scaled(img, side)
-	}
-}
-
-// scaled draws an image on white so that no side is longer than side. Halving first makes every pixel of a big picture count.
-func scaled(src image.Image, side int) *image.RGBA {
-	for {
-		size := src.Bounds().Size()
-		long := max(size.X, size.Y)
-		to := min(long, max(side, (long+1)/2))
-		dst := image.NewRGBA(image.Rect(0, 0, max(1, size.X*to/long), max(1, size.Y*to/long)))
-		draw.Draw(dst, dst.Rect, image.NewUniform(color.White), image.Point{}, draw.Src)
-		draw.ApproxBiLinear.Scale(dst, dst.Rect, src, src.Bounds(), draw.Over, nil)
-		if to <= side {
-			return dst
-		}
-		src = dst
-	}
 }

@@ -132,21 +132,6 @@ func (cl client) didOf(ctx context.Context, name string) (string, error) {
 	return said.DID, err
 }
 
-func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (upload, error) {
-	pic, err := c.picture(ctx, m)
-	if err != nil {
-		return upload{}, err
-	}
-	var said struct{ Blob blob }
-	if err := cl.call(ctx, "com.atproto.repo.uploadBlob", pic.contentType, pic.bytes, &said); err != nil {
-		return upload{}, err
-	}
-	if said.Blob.Type != "blob" || said.Blob.Ref.Link == "" {
-		return upload{}, unreadable(http.StatusOK, errors.New("an upload's answer names no blob"), false)
-	}
-	return upload{Blob: said.Blob, Width: pic.width, Height: pic.height, At: cl.clock.Now().Unix()}, nil
-}
-
 // Commit creates the record under the publication's own key. The server refuses a key that is taken, unless by the very same record.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cred, h, err := open(s, item)

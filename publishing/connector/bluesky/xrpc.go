@@ -69,6 +69,19 @@ func (cl client) call(ctx context.Context, method, contentType string, body []by
 	return cl.read(resp, err, out, false)
 }
 
+// stream is call for a body of size bytes that is read while it is sent, once, and closed in any case.
+func (cl client) stream(ctx context.Context, method, contentType string, body io.ReadCloser, size int64, out any) error {
+	req, err := cl.request(ctx, http.MethodPost, method, nil, body)
+	if err != nil {
+		_ = body.Close() // only read
+		return err
+	}
+	req.ContentLength = size
+	req.Header.Set("Content-Type", contentType)
+	resp, err := cl.http.Do(req)
+	return cl.read(resp, err, out, false)
+}
+
 // commit makes the irreversible call.
 func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, "application/json", body)

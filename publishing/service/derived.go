@@ -1,0 +1,157 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+)
+
+// pictureOf returns the picture that a platform gets in place of an image; needed is false when it takes the image as it is.
+func pictureOf(c connector.Connector, id publishing.MediaID, m connector.Media) (key publishingstore.PictureKey, needed bool) {
+	deriver, ok := c.(connector.Deriver)
+	if !ok {
+		return key, false
+	}
+	spec, needed := deriver.Derived(m)
+	return publishingstore.PictureKey{Media: id, Spec: spec.String()}, needed
+}
+
+// pictures returns the pictures that the parts of a checked entry need.
+func (s *Posts) pictures(ctx context.Context, e checked) (keys []publishingstore.PictureKey) {
+	c, ok := s.deps.Connectors.Get(e.channel.Connector)
+	if !ok {
+		return nil
+	}
+	for _, part := range e.parts {
+		for _, m := range part.media {
+			if key, needed := pictureOf(c, m.ID, s.media(ctx, m.Medium, m.alt)); needed {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}
+
+// want writes the pictures of an entry as pending, in the transaction of its posts. An image that is known not to fit is the entry's fault.
+func (s *Posts) want(ctx context.Context, tx *publishingstore.Tx, e checked) (keys []publishingstore.PictureKey, err error) {
+	if keys = s.pictures(ctx, e); len(keys) == 0 {
+		return nil, nil
+	}
+	all, err := tx.WantPictures(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var problems []fault.Channel
+	for _, d := range all {
+		if d.State == publishingstore.PictureFailed {
+			problems = append(problems, problemOf(e.channel, 0, 1, d.Error))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, contentFault(problems)
+	}
+	return keys, nil
+}
+
+// pictureLook is how long a post waits for a picture before it looks again: another process may make it.
+const pictureLook = 10 * time.Second
+
+// prepareWithPictures is prepare, once the pictures that the part needs are made. Waiting for them is outside of the deadline of a call.
+func (r *run) prepareWithPictures(ctx context.Context, i int) error {
+	if err := r.pictures(ctx, i); err != nil {
+		return err
+	}
+	return r.prepare(ctx, i)
+}
+
+// media is the connector's view of an image, or of the picture that was made of it.
+func (r *run) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
+	out := r.core.media(ctx, m, alt)
+	if d, made := r.derived[m.ID]; made {
+		out.ContentType, out.Size, out.Width, out.Height, out.URL = d.ContentType, d.Size, d.Width, d.Height, ""
+		out.Open = func() (io.ReadCloser, error) { return r.deps.Blobs.Open(ctx, d.BlobKey) }
+	}
+	return out
+}
+
+// pictures waits, without a permit, until the pictures that a part needs are made. It renews the claim meanwhile.
+func (r *run) pictures(ctx context.Context, i int) error {
+	x := &r.w.Parts[i]
+	var keys []publishingstore.PictureKey
+	for _, m := range x.Media {
+		if key, needed := pictureOf(r.c, m.ID, r.core.media(ctx, m.Medium, m.Alt)); needed {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	pending, err := r.findPictures(ctx, keys)
+	for err == nil && pending != nil {
+		err = r.awaitPicture(ctx, x, pending.PictureKey)
+		if err == nil {
+			pending, err = r.findPictures(ctx, keys)
+		}
+	}
+	return err
+}
+
+// findPictures reads how the pictures of a part stand, and returns one that is pending, or nil when all are ready.
+func (r *run) findPictures(ctx context.Context, keys []publishingstore.PictureKey) (pending *publishingstore.DerivedPicture, err error) {
+	ctx, cancel := context.WithTimeout(ctx, pictureStore)
+	defer cancel()
+	all, err := r.store.Pictures(ctx, r.w.Org, keys)
+	if err == nil && len(all) < len(keys) { // the post was saved before its platform needed this, or an image is attached twice
+		all, err = r.store.WantPictures(ctx, r.w.Org, keys)
+	}
+	if err != nil {
+		return nil, &connector.Error{Kind: connector.KindTransient, Public: "An image of this post could not be looked up.", Err: err}
+	}
+	r.derived = map[publishing.MediaID]publishingstore.DerivedPicture{}
+	for _, d := range all {
+		switch {
+		case d.State == publishingstore.PictureFailed:
+			return nil, &connector.Error{Kind: connector.KindContent, Public: d.Error}
+		case d.State == publishingstore.PicturePending && d.Error != "" && d.Wait > 0: // the last attempt failed; the next one is some time off
+			return nil, &connector.Error{Kind: connector.KindTransient, After: d.Wait, Public: d.Error}
+		case d.State == publishingstore.PicturePending:
+			pending = &d
+		default:
+			r.derived[d.Media] = d
+		}
+	}
+	return pending, nil
+}
+
+// awaitPicture gives the permit back until a pending picture may have changed.
+func (r *run) awaitPicture(ctx context.Context, x *publishingstore.Publication, key publishingstore.PictureKey) error {
+	changed, done := r.deps.Pictures.need(r.w.Org, key)
+	defer done()
+	if d, err := r.findPictures(ctx, []publishingstore.PictureKey{key}); err != nil || d == nil {
+		return err // it was ready before the watch began
+	}
+	kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, pictureLook+r.hold())
+	if err != nil || !kept {
+		return lost(err)
+	}
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-changed:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	err = r.yield(waiting, pictureLook)
+	if err == nil || errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		return nil
+	}
+	return &connector.Error{Kind: connector.KindTransient, Public: "Crier was stopped while publishing.", Err: err}
+}

@@ -1,0 +1,332 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"image"
+	"image/png"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/media/picture"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+	"crier/tests/dbtest"
+	"crier/tests/fixture"
+)
+
+// fits is what the platform of these tests takes.
+var fits = picture.Spec{MaxBytes: 2000, MaxSide: 40}
+
+// platform is a connector that takes small images only.
+type platform struct {
+	connector.Connector // what is not asked here
+	mu                  sync.Mutex
+	sent                []connector.Media
+	left                []time.Duration // of the deadline of each Prepare
+}
+
+func (p *platform) Describe() connector.Descriptor {
+	return connector.Descriptor{ID: "sandbox", Name: "Sandbox", Grade: publishing.GradeC}
+}
+func (p *platform) Validate(connector.Draft) []connector.Problem { return nil }
+func (p *platform) Derived(m connector.Media) (picture.Spec, bool) {
+	return fits, m.Size > int64(fits.MaxBytes)
+}
+
+func (p *platform) Prepare(ctx context.Context, _ *connector.Session, item connector.Item) (connector.Step, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sent = append(p.sent, item.Media...)
+	return connector.Step{Ready: true}, nil
+}
+
+func (p *platform) Commit(context.Context, *connector.Session, connector.Item) (connector.Ref, error) {
+	return connector.Ref{ID: "release"}, nil
+}
+
+// files counts what is read, and lets a test stop a reader or break it.
+type files struct {
+	blob.Store
+	mu     sync.Mutex
+	opened []string
+	read   func(key string) // called before the first byte of a file is read; nil for none
+}
+
+func (f *files) Open(ctx context.Context, key string) (blob.File, error) {
+	file, err := f.Store.Open(ctx, key)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opened = append(f.opened, key)
+	return &readFile{File: file, key: key, read: f.read}, err
+}
+
+func (f *files) keys() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.opened)
+}
+
+type readFile struct {
+	blob.File
+	key  string
+	read func(string)
+}
+
+func (f *readFile) Read(p []byte) (int, error) {
+	if read := f.read; read != nil {
+		f.read = nil
+		read(f.key)
+	}
+	return f.File.Read(p)
+}
+
+// rig is the services of one process on a database.
+type rig struct {
+	*testing.T
+	db       *pg.DB
+	store    *publishingstore.Store
+	files    *files
+	platform *platform
+	deps     publishingservice.Deps
+	lease    publishingstore.Lease
+	log      *lines
+}
+
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+type deafWaker struct{}
+
+func (deafWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, db: dbtest.Open(t), platform: &platform{}, log: &lines{}}
+	r.store = publishingstore.New(r.db)
+	disk, err := blob.NewDisk(t.TempDir())
+	r.ok(err)
+	t.Cleanup(func() { _ = disk.Close() })
+	r.files = &files{Store: disk}
+	key, err := secret.GenerateKey()
+	r.ok(err)
+	keyring, err := secret.NewKeyring([]string{key})
+	r.ok(err)
+	registry, err := connector.NewRegistry(r.platform)
+	r.ok(err)
+	r.deps = publishingservice.Deps{DB: r.db, Blobs: r.files, Keyring: keyring, Connectors: registry, Clock: clock.System{}, Waker: deafWaker{}, Log: slog.New(slog.NewTextHandler(r.log, nil)), Node: "test"}
+	r.lease = publishingstore.Lease{Holder: uuid.New()}
+	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(t.Context(), `update shard set owner = $1, epoch = epoch + 1`, r.lease.Holder); err != nil {
+			return err
+		}
+		return tx.QueryRow(t.Context(), `select array_agg(shard order by shard), array_agg(epoch order by shard) from shard`).Scan(&r.lease.Shards, &r.lease.Epochs)
+	}))
+	return r
+}
+
+func (r *rig) ok(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+var limits = publishingservice.Config{
+	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxLate: time.Hour, BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour,
+}
+
+// queue is the pictures of a process that is not started yet. Another process has other files or the same.
+func (r *rig) queue(f *files) *publishingservice.Pictures {
+	deps := r.deps
+	deps.Blobs = f
+	return publishingservice.NewPictures(limits, deps, func() []int16 { return r.lease.Shards })
+}
+
+func (r *rig) start(p *publishingservice.Pictures) {
+	p.Start(r.Context())
+	r.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := p.Stop(ctx); err != nil {
+			r.Errorf("the pictures do not stop: %v", err)
+		}
+	})
+}
+
+// member is an organization with a channel.
+type member struct {
+	*rig
+	who     tenancy.Principal
+	channel publishing.Channel
+}
+
+func (r *rig) organization() member {
+	r.Helper()
+	person, org, membership := fixture.Owner(time.Now())
+	people := tenancystore.New(r.db)
+	r.ok(people.CreatePerson(r.Context(), person))
+	r.ok(people.CreateOrganization(r.Context(), org, membership))
+	c := fixture.Channel(org.ID)
+	sealed, err := r.deps.Keyring.Seal([]byte(`{}`), org.ID.String())
+	r.ok(err)
+	c, _, err = r.store.Connect(r.Context(), c, sealed)
+	r.ok(err)
+	return member{r, tenancy.Principal{Org: org.ID, Person: person.ID}, c}
+}
+
+var largeImage = sync.OnceValue(func() []byte {
+	img := image.NewRGBA(image.Rect(0, 0, 80, 60))
+	for i := range img.Pix {
+		img.Pix[i] = byte(i*i) | 3
+	}
+	var b bytes.Buffer
+	if err := (&png.Encoder{CompressionLevel: png.NoCompression}).Encode(&b, img); err != nil {
+		return nil
+	}
+	return b.Bytes()
+})
+
+// image uploads a file that the platform does not take as it is.
+func (m member) image(raw []byte) publishing.Medium {
+	m.Helper()
+	medium := fixture.Medium(m.who.Org, time.Now())
+	medium.Size, medium.Width, medium.Height = int64(len(raw)), 80, 60
+	_, err := m.files.Create(m.Context(), medium.BlobKey(), bytes.NewReader(raw))
+	m.ok(err)
+	m.ok(m.store.SaveMedium(m.Context(), medium))
+	return medium
+}
+
+// post saves a post through the process of those pictures, which may be nil.
+func (m member) post(p *publishingservice.Pictures, kind publishing.CreateType, media ...publishing.Medium) (publishing.PostID, error) {
+	m.Helper()
+	deps := m.deps
+	deps.Pictures = p
+	value := publishing.CreateValue{Content: "text"}
+	for _, x := range media {
+		value.Image = append(value.Image, publishing.CreateImage{ID: x.ID.String()})
+	}
+	out, err := publishingservice.NewPosts(limits, deps).Create(m.Context(), m.who, publishing.CreatePosts{
+		Type: kind, Date: time.Now().Add(time.Hour).UTC(), Method: publishing.MethodAPI,
+		Entries: []publishing.CreateEntry{{Integration: m.channel.ID.String(), Value: []publishing.CreateValue{value}}},
+	})
+	if err != nil {
+		return publishing.PostID{}, err
+	}
+	return out.Created[0].Post, nil
+}
+
+func keyOf(x publishing.Medium) publishingstore.PictureKey {
+	return publishingstore.PictureKey{Media: x.ID, Spec: fits.String()}
+}
+
+// picture is how the picture of an image stands; its state is empty when there is none.
+func (m member) picture(x publishing.Medium) publishingstore.DerivedPicture {
+	m.Helper()
+	all, err := m.store.Pictures(m.Context(), m.who.Org, []publishingstore.PictureKey{keyOf(x)})
+	m.ok(err)
+	if len(all) == 0 {
+		return publishingstore.DerivedPicture{}
+	}
+	return all[0]
+}
+
+// becomes waits until the picture of an image is in a state.
+func (m member) becomes(x publishing.Medium, want publishingstore.PictureState) publishingstore.DerivedPicture {
+	m.Helper()
+	var got publishingstore.DerivedPicture
+	m.until(string(want), func() bool { got = m.picture(x); return got.State == want })
+	return got
+}
+
+func (r *rig) until(what string, reached func() bool) {
+	r.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	end := time.After(time.Minute)
+	for !reached() {
+		select {
+		case <-tick.C:
+		case <-end:
+			r.Fatalf("not reached: %s\n%s", what, r.log.b.String())
+		}
+	}
+}
+
+// tenant runs a statement past the services, as after a long time.
+func (m member) tenant(sql string, args ...any) {
+	m.Helper()
+	m.ok(m.db.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(m.Context(), sql, args...)
+		return err
+	}))
+}
+
+// send claims the organization's due post and sends it; yield is called when it gives its permit back.
+func (m member) send(p *publishingservice.Pictures, yield func(context.Context, time.Duration) error) publishingservice.Outcome {
+	m.Helper()
+	deps := m.deps
+	deps.Pictures = p
+	publisher := publishingservice.NewPublisher(limits, deps)
+	round, err := publisher.Claim(m.Context(), m.lease, []publishingservice.Want{{Org: m.who.Org, Permits: 1}}, nil)
+	m.ok(err)
+	if len(round.Claimed) != 1 {
+		m.Fatalf("claimed %+v", round)
+	}
+	works, err := publisher.Load(m.Context(), round.Claimed)
+	m.ok(err)
+	out := publisher.Send(m.Context(), works[0], yield)
+	_, err = publisher.Finish(m.Context(), []publishingservice.Outcome{out})
+	m.ok(err)
+	return out
+}
+
+// stored reads a blob.
+func (r *rig) stored(key string) []byte {
+	r.Helper()
+	f, err := r.files.Store.Open(r.Context(), key)
+	r.ok(err)
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(f)
+	r.ok(err)
+	return raw
+}
+
+// claimOutlasts checks that nobody takes over the organization's post while it waits for so long.
+func (m member) claimOutlasts(d time.Duration) {
+	m.Helper()
+	var outlasts bool
+	m.ok(m.db.InRole(m.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(m.Context(), `select claim_until > now() + $2 * interval '1 millisecond' from post where org_id = $1 and state = 'PUBLISHING'`, m.who.Org, d.Milliseconds()).Scan(&outlasts)
+	}))
+	if !outlasts {
+		m.Error("the claim ends while the post waits")
+	}
+}

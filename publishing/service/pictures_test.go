@@ -1,0 +1,407 @@
+package service_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"image"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// gate stops the first reader of a file until it is opened.
+type gate struct {
+	reached chan string // key of a file that is about to be read
+	open    chan struct{}
+}
+
+func newGate() *gate { return &gate{make(chan string, 1000), make(chan struct{})} }
+
+func (g *gate) read(key string) {
+	g.reached <- key
+	<-g.open
+}
+
+func noYield(t *testing.T) func(context.Context, time.Duration) error {
+	return func(context.Context, time.Duration) error {
+		t.Error("a post waits though its picture is ready")
+		return errors.New("it waits")
+	}
+}
+
+func TestCreate_PictureIsMadeWhenThePostIsSaved(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.queue(r.files)
+	r.start(p)
+	m := r.organization()
+	x := m.image(largeImage())
+	_, err := m.post(p, publishing.CreateDraft, x)
+	r.ok(err)
+	if got := m.picture(x); got.State != "" {
+		t.Errorf("a draft needs a picture already: %+v", got)
+	}
+	_, err = m.post(p, publishing.CreateNow, x, x)
+	r.ok(err)
+	made := m.becomes(x, publishingstore.PictureReady)
+	cfg, format, err := image.DecodeConfig(bytes.NewReader(r.stored(made.BlobKey)))
+	if err != nil || format != "jpeg" || made.Size > int64(fits.MaxBytes) || cfg.Width != made.Width || cfg.Height != made.Height || made.Width > fits.MaxSide {
+		t.Errorf("%+v: %s %+v, %v", made, format, cfg, err)
+	}
+	out := m.send(p, noYield(t))
+	if out.Result != publishingstore.ResultPublished {
+		t.Fatalf("%+v", out)
+	}
+	for _, sent := range r.platform.sent {
+		if sent.ContentType != "image/jpeg" || sent.Size != made.Size || sent.Width != made.Width || sent.URL != "" {
+			t.Errorf("the platform gets %+v", sent)
+		}
+	}
+	if n := len(r.platform.sent); n != 2 {
+		t.Errorf("%d images are sent, not 2", n)
+	}
+	// A second post with it needs no second picture.
+	_, err = m.post(p, publishing.CreateNow, x)
+	r.ok(err)
+	m.send(p, noYield(t))
+	if opened := r.files.keys(); len(opened) != 1 {
+		t.Errorf("the image is read for each post: %v", opened)
+	}
+}
+
+func TestPictures_OrganizationsTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	busy, single := r.organization(), r.organization()
+	p := r.queue(r.files)
+	var first publishing.Medium
+	for range 20 {
+		first = busy.image(largeImage())
+		_, err := busy.post(nil, publishing.CreateSchedule, first)
+		r.ok(err)
+	}
+	x := single.image(largeImage())
+	_, err := single.post(nil, publishing.CreateSchedule, x)
+	r.ok(err)
+	r.start(p)
+	single.becomes(x, publishingstore.PictureReady)
+	if at := slices.Index(r.files.keys(), x.BlobKey()); at < 0 || at > 1 {
+		t.Errorf("the only picture of an organization is made as number %d", at+1)
+	}
+}
+
+func TestPictures_NothingIsReadBeforeItsTurn(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	g := newGate()
+	r.files.read = g.read
+	p := r.queue(r.files)
+	r.start(p)
+	var all []publishing.Medium
+	m := r.organization()
+	for range 30 {
+		x := m.image(largeImage())
+		_, err := m.post(p, publishing.CreateSchedule, x)
+		r.ok(err)
+		all = append(all, x)
+	}
+	<-g.reached
+	r.until("29 pictures wait", func() bool { return p.Stats().Waiting == 29 })
+	if opened := r.files.keys(); len(opened) != 1 {
+		t.Errorf("%d files are open while one picture is made", len(opened))
+	}
+	close(g.open)
+	for _, x := range all {
+		m.becomes(x, publishingstore.PictureReady)
+	}
+}
+
+// What finds no room in memory is found in the database.
+func TestPictures_MoreThanTheQueueHoldsAreAllMade(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	g := newGate()
+	r.files.read = g.read
+	p := r.queue(r.files)
+	r.start(p)
+	m := r.organization()
+	var keys []publishingstore.PictureKey
+	var last publishing.Medium
+	for range 150 {
+		last = m.image(largeImage())
+		keys = append(keys, keyOf(last))
+	}
+	_, err := r.store.WantPictures(t.Context(), m.who.Org, keys)
+	r.ok(err)
+	_, err = m.post(p, publishing.CreateSchedule, last)
+	r.ok(err)
+	<-g.reached
+	if waiting := p.Stats().Waiting; waiting > 64 {
+		t.Errorf("%d pictures of one organization wait in memory", waiting)
+	}
+	close(g.open)
+	r.until("all are made", func() bool { return p.Stats().Made == 150 })
+	if opened := r.files.keys(); len(opened) != 150 {
+		t.Errorf("%d files are read for 150 pictures", len(opened))
+	}
+}
+
+func TestPictures_DecoderThatPanicsSpoilsOnePictureOnly(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	bad, good := m.image(largeImage()), m.image(largeImage())
+	r.files.read = func(key string) {
+		var m map[string]int
+		if key == bad.BlobKey() {
+			m[key] = 1
+		}
+	}
+	p := r.queue(r.files)
+	r.start(p)
+	_, err := m.post(p, publishing.CreateNow, bad)
+	r.ok(err)
+	_, err = m.post(p, publishing.CreateSchedule, good)
+	r.ok(err)
+	m.becomes(good, publishingstore.PictureReady)
+	failed := m.becomes(bad, publishingstore.PictureFailed)
+	if failed.Error != "picture.png cannot be decoded." {
+		t.Errorf("%q", failed.Error)
+	}
+	out := m.send(p, noYield(t))
+	if out.Result != publishingstore.ResultError || out.Error != failed.Error || out.Code != publishing.CodeRejected {
+		t.Errorf("the post ends as %+v", out)
+	}
+	_, err = m.post(p, publishing.CreateNow, bad)
+	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), failed.Error) {
+		t.Errorf("a post with an image that is known to be broken: %v", err)
+	}
+}
+
+// A process took the picture and died. Nobody else knows of it but the database.
+func TestPictures_KilledProcessLosesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	x := m.image(largeImage())
+	_, err := m.post(nil, publishing.CreateSchedule, x)
+	r.ok(err)
+	_, found, err := r.store.TakePicture(t.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
+	if r.ok(err); !found {
+		t.Fatal("nothing is taken")
+	}
+	r.start(r.queue(r.files))
+	made := m.becomes(x, publishingstore.PictureReady)
+	if made.BlobKey != x.DerivedKey(fits.String(), 2) {
+		t.Errorf("made under %s", made.BlobKey)
+	}
+}
+
+func TestPictures_PictureThatKillsTheProcessIsGivenUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	x := m.image(largeImage())
+	_, err := m.post(nil, publishing.CreateSchedule, x)
+	r.ok(err)
+	for range 3 {
+		_, found, err := r.store.TakePicture(t.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
+		if r.ok(err); !found {
+			t.Fatal("nothing is taken")
+		}
+	}
+	r.start(r.queue(r.files))
+	if failed := m.becomes(x, publishingstore.PictureFailed); failed.Error == "" {
+		t.Errorf("%+v", failed)
+	}
+	if opened := r.files.keys(); len(opened) != 0 {
+		t.Errorf("it is read once more: %v", opened)
+	}
+}
+
+// The first process is held up while its lease runs out; the second makes the picture. What the first one has then does not count.
+func TestPictures_TwoProcessesMakeOnePicture(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	g := newGate()
+	slow := &files{Store: r.files.Store, read: g.read}
+	first, second := r.queue(slow), r.queue(r.files)
+	r.start(first)
+	x := m.image(largeImage())
+	_, err := m.post(first, publishing.CreateSchedule, x)
+	r.ok(err)
+	<-g.reached
+	r.start(second)
+	_, err = m.post(second, publishing.CreateSchedule, x)
+	r.ok(err)
+	r.until("the second has looked", func() bool { return second.Stats().Searched > 0 && second.Stats().Waiting == 0 })
+	if opened := r.files.keys(); len(opened) != 0 {
+		t.Errorf("both make it: %v", opened)
+	}
+	m.tenant(`update derived_picture set not_before = now()`)
+	_, err = m.post(second, publishing.CreateSchedule, x)
+	r.ok(err)
+	made := m.becomes(x, publishingstore.PictureReady)
+	close(g.open)
+	r.until("the first has ended", func() bool { return first.Stats().Made == 1 })
+	stale := x.DerivedKey(fits.String(), 1)
+	r.until("the bytes of the first are gone", func() bool {
+		_, err := r.files.Store.Open(t.Context(), stale)
+		return fault.Is(err, fault.NotFound)
+	})
+	if got := m.picture(x); got != made || made.BlobKey == stale {
+		t.Errorf("%+v became %+v", made, got)
+	}
+	r.stored(made.BlobKey)
+}
+
+// The file store is away: the picture is tried again, and so is its post.
+func TestPictures_PassingFailureIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	x := m.image(largeImage())
+	raw := r.stored(x.BlobKey())
+	r.ok(r.files.Delete(t.Context(), x.BlobKey()))
+	p := r.queue(r.files)
+	r.start(p)
+	_, err := m.post(p, publishing.CreateNow, x)
+	r.ok(err)
+	r.until("it failed once", func() bool { return m.picture(x).Error != "" })
+	m.tenant(`update derived_picture set not_before = now() + interval '1 hour'`)
+	if out := m.send(p, noYield(t)); out.Result != publishingstore.ResultError || out.Code != publishing.CodeRetriesUsedUp {
+		t.Errorf("a post whose picture is tried again in an hour, with a minute of patience: %+v", out)
+	}
+	_, err = r.files.Create(t.Context(), x.BlobKey(), bytes.NewReader(raw))
+	r.ok(err)
+	m.tenant(`update derived_picture set not_before = now()`)
+	if made := m.becomes(x, publishingstore.PictureReady); made.Error != "" {
+		t.Errorf("%+v", made)
+	}
+}
+
+// A stop gives the picture back at once, so that another process need not wait for the end of the lease.
+func TestPictures_StopGivesBackThePictureUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	g := newGate()
+	r.files.read = g.read
+	p := r.queue(r.files)
+	p.Start(t.Context())
+	x := m.image(largeImage())
+	_, err := m.post(p, publishing.CreateSchedule, x)
+	r.ok(err)
+	<-g.reached
+	ended := make(chan error)
+	go func() { ended <- p.Stop(t.Context()) }()
+	r.until("it stops", func() bool {
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		return p.Stop(short) != nil
+	})
+	close(g.open)
+	r.ok(<-ended)
+	if got := m.picture(x); got.State != publishingstore.PicturePending || got.Wait > 0 || got.Error != "" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Saved by a process that only answers requests, claimed by another before its picture is made.
+func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	g := newGate()
+	r.files.read = g.read
+	p := r.queue(r.files)
+	x := m.image(largeImage())
+	_, err := m.post(nil, publishing.CreateNow, x)
+	r.ok(err)
+	r.start(p)
+	<-g.reached // it is being made, and the post is claimed now
+	var permits atomic.Int64
+	permits.Store(1)
+	yields := 0
+	out := m.send(p, func(ctx context.Context, d time.Duration) error {
+		if yields++; yields > 3 {
+			return errors.New("woken for nothing, again and again")
+		}
+		permits.Add(-1)
+		defer permits.Add(1)
+		if len(r.platform.sent) != 0 {
+			t.Error("the platform was called before the picture was made")
+		}
+		m.claimOutlasts(d)
+		if permits.Load() == 0 && yields == 1 {
+			close(g.open)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(d):
+			t.Error("nobody woke the post when its picture was made")
+			return nil
+		}
+	})
+	if out.Result != publishingstore.ResultPublished || yields == 0 || len(r.platform.sent) != 1 || r.platform.sent[0].ContentType != "image/jpeg" {
+		t.Errorf("%+v after %d waits, sent %+v", out, yields, r.platform.sent)
+	}
+}
+
+// A post that a person waits for comes before pictures of later posts, also of its own organization.
+func TestSend_PictureThatAPostWaitsForComesFirst(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	g := newGate()
+	r.files.read = g.read
+	p := r.queue(r.files)
+	r.start(p)
+	for range 10 {
+		_, err := m.post(p, publishing.CreateSchedule, m.image(largeImage()))
+		r.ok(err)
+	}
+	<-g.reached
+	x := m.image(largeImage())
+	_, err := m.post(p, publishing.CreateNow, x)
+	r.ok(err)
+	first := true
+	out := m.send(p, func(ctx context.Context, _ time.Duration) error {
+		if first {
+			first = false
+			close(g.open)
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if at := slices.Index(r.files.keys(), x.BlobKey()); out.Result != publishingstore.ResultPublished || at != 1 {
+		t.Errorf("made as number %d: %+v", at+1, out)
+	}
+}
+
+// Without a queue in this process, as when all workers but this one are gone, the post looks again by itself.
+func TestSend_LooksAgainWhenAnotherProcessMakesThePicture(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	x := m.image(largeImage())
+	_, err := m.post(nil, publishing.CreateNow, x)
+	r.ok(err)
+	out := m.send(nil, func(context.Context, time.Duration) error {
+		r.start(r.queue(r.files))
+		m.becomes(x, publishingstore.PictureReady)
+		return nil
+	})
+	if out.Result != publishingstore.ResultPublished {
+		t.Errorf("%+v", out)
+	}
+}
