@@ -1,6 +1,7 @@
--- A smaller picture made of an image that a platform does not take as it is. It is made once for each image and format, and belongs to the image.
--- A row is written pending with the post that needs the picture; a process takes it by counting an attempt, and only that attempt may end it.
--- When an image is deleted its rows go with it. Its blobs do not: whoever deletes images also deletes the blobs named by blob_key.
+-- A smaller picture made of an image that a platform does not take as it is. It is made once for each image and
+-- format, and belongs to the image. A row is written pending with the post that needs the picture; a process takes it
+-- by counting an attempt, and only that attempt may end it. When an image is deleted its rows go with it. Its blobs do
+-- not: whoever deletes images also deletes the blobs named by blob_key.
 create table derived_picture (
   org_id       uuid not null,
   media_id     uuid not null,

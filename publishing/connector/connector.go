@@ -41,7 +41,7 @@ type Refresher interface {
 }
 
 // Deriver is a connector that cannot take every image as it is. The engine makes the pictures that it asks for, once for each image and Spec, and Prepare
-// gets them in place of the images: with bytes, type and size of the picture, and without a URL.
+// and Commit get them in place of the images: with bytes, type and size of the picture, and without a URL. Reconcile gets the images themselves.
 type Deriver interface {
 	// Derived returns the picture that the platform gets in place of m; needed is false when it takes m as it is. It looks at type and sizes only
 	// and opens nothing. What it asks for must be possible: Validate refuses every image that cannot be made to fit.

@@ -12,7 +12,8 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// pictureOf returns the picture that a platform gets in place of an image; needed is false when it takes the image as it is.
+// pictureOf returns the picture that a platform gets in place of an image; needed is false when it takes the image as
+// it is.
 func pictureOf(c connector.Connector, id publishing.MediaID, m connector.Media) (key publishingstore.PictureKey, needed bool) {
 	deriver, ok := c.(connector.Deriver)
 	if !ok {
@@ -38,7 +39,8 @@ func (s *Posts) pictures(ctx context.Context, e checked) (keys []publishingstore
 	return keys
 }
 
-// want writes the pictures of an entry as pending, in the transaction of its posts. An image that is known not to fit is the entry's fault.
+// want writes the pictures of an entry as pending, in the transaction of its posts. An image that is known not to fit
+// is the entry's fault.
 func (s *Posts) want(ctx context.Context, tx *publishingstore.Tx, e checked) (keys []publishingstore.PictureKey, err error) {
 	if keys = s.pictures(ctx, e); len(keys) == 0 {
 		return nil, nil
@@ -59,10 +61,11 @@ func (s *Posts) want(ctx context.Context, tx *publishingstore.Tx, e checked) (ke
 	return keys, nil
 }
 
-// pictureLook is how long a post waits for a picture before it looks again: another process may make it.
-const pictureLook = 10 * time.Second
+// pictureRecheck is how long a post waits for a picture before it looks again: another process may make it.
+const pictureRecheck = 10 * time.Second
 
-// prepareWithPictures is prepare, once the pictures that the part needs are made. Waiting for them is outside of the deadline of a call.
+// prepareWithPictures is prepare, once the pictures that the part needs are made. Waiting for them is outside of the
+// deadline of a call.
 func (r *run) prepareWithPictures(ctx context.Context, i int) error {
 	if err := r.pictures(ctx, i); err != nil {
 		return err
@@ -103,11 +106,13 @@ func (r *run) pictures(ctx context.Context, i int) error {
 }
 
 // findPictures reads how the pictures of a part stand, and returns one that is pending, or nil when all are ready.
-func (r *run) findPictures(ctx context.Context, keys []publishingstore.PictureKey) (pending *publishingstore.DerivedPicture, err error) {
+func (r *run) findPictures(
+	ctx context.Context, keys []publishingstore.PictureKey,
+) (pending *publishingstore.DerivedPicture, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pictureStore)
 	defer cancel()
 	all, err := r.store.Pictures(ctx, r.w.Org, keys)
-	if err == nil && len(all) < len(keys) { // the post was saved before its platform needed this, or an image is attached twice
+	if err == nil && len(all) < len(keys) { // saved before its platform needed this, or with an image attached twice
 		all, err = r.store.WantPictures(ctx, r.w.Org, keys)
 	}
 	if err != nil {
@@ -118,7 +123,7 @@ func (r *run) findPictures(ctx context.Context, keys []publishingstore.PictureKe
 		switch {
 		case d.State == publishingstore.PictureFailed:
 			return nil, &connector.Error{Kind: connector.KindContent, Public: d.Error}
-		case d.State == publishingstore.PicturePending && d.Error != "" && d.Wait > 0: // the last attempt failed; the next one is some time off
+		case d.State == publishingstore.PicturePending && d.Error != "" && d.Wait > 0: // the next attempt is some time off
 			return nil, &connector.Error{Kind: connector.KindTransient, After: d.Wait, Public: d.Error}
 		case d.State == publishingstore.PicturePending:
 			pending = &d
@@ -136,7 +141,7 @@ func (r *run) awaitPicture(ctx context.Context, x *publishingstore.Publication, 
 	if d, err := r.findPictures(ctx, []publishingstore.PictureKey{key}); err != nil || d == nil {
 		return err // it was ready before the watch began
 	}
-	kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, pictureLook+r.hold())
+	kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, pictureRecheck+r.hold())
 	if err != nil || !kept {
 		return lost(err)
 	}
@@ -149,7 +154,7 @@ func (r *run) awaitPicture(ctx context.Context, x *publishingstore.Publication, 
 		case <-waiting.Done():
 		}
 	}()
-	err = r.yield(waiting, pictureLook)
+	err = r.yield(waiting, pictureRecheck)
 	if err == nil || errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		return nil
 	}

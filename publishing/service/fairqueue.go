@@ -13,7 +13,8 @@ type pictureJob struct {
 	publishingstore.PictureKey
 }
 
-// fairQueue is a bounded queue in which organizations take turns, however much each of them has. It holds a job once. It is not safe for concurrent use.
+// fairQueue is a bounded queue in which organizations take turns, however much each of them has. It holds a job once.
+// It is not safe for concurrent use.
 type fairQueue struct {
 	each, all int // the most jobs of an organization, and of all together
 
@@ -22,7 +23,8 @@ type fairQueue struct {
 	size  int
 }
 
-// push adds a job at the end of its organization's; false when there is no room. A job that waits already stays where it is.
+// push adds a job at the end of its organization's; false when there is no room. A job that waits already stays where
+// it is.
 func (q *fairQueue) push(j pictureJob) bool {
 	own := q.jobs[j.org]
 	switch {

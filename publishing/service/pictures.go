@@ -14,7 +14,8 @@ import (
 	"crier/tenancy"
 )
 
-// The bounds of the queue. A picture that finds no room in it stays pending in the database and is found by a later search.
+// The bounds of the queue. A picture that finds no room in it stays pending in the database and is found by a later
+// search.
 const (
 	picturesEach   = 64   // jobs of one organization in memory
 	picturesAll    = 4096 // jobs in memory
@@ -27,9 +28,9 @@ const (
 	pictureRest    = 5 * time.Minute
 )
 
-// Pictures makes the smaller pictures that platforms need: one at a time in this process, in turns by organization, and outside of requests and sends.
-// The rows in the database are the truth; what waits here are ids. A process that dies loses nothing: its picture may be taken again when the lease of the
-// attempt is over.
+// Pictures makes the smaller pictures that platforms need: one at a time in this process, in turns by organization,
+// and outside of requests and sends. The rows in the database are the truth; what waits here are ids. A process that
+// dies loses nothing: its picture may be taken again when the lease of the attempt is over.
 type Pictures struct {
 	core
 	shards func() []int16
@@ -54,10 +55,12 @@ type pictureWatch struct {
 	watchers int
 }
 
-// NewPictures returns the queue; it does nothing before Start. shards are those whose organizations this process schedules: it searches their pending pictures.
+// NewPictures returns the queue; it does nothing before Start. shards are those whose organizations this process
+// schedules: it searches their pending pictures.
 func NewPictures(cfg Config, deps Deps, shards func() []int16) *Pictures {
 	return &Pictures{
-		core: newCore(cfg, deps), shards: shards, urgent: fairQueue{each: picturesEach, all: picturesAll}, ahead: fairQueue{each: picturesEach, all: picturesAll},
+		core: newCore(cfg, deps), shards: shards,
+		urgent: fairQueue{each: picturesEach, all: picturesAll}, ahead: fairQueue{each: picturesEach, all: picturesAll},
 		watched: map[pictureJob]*pictureWatch{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
@@ -71,7 +74,8 @@ func (p *Pictures) Start(ctx context.Context) {
 	go p.run(ctx)
 }
 
-// Stop ends the work and gives back the picture that is being made. It returns when that is written down, or with the error of ctx.
+// Stop ends the work and gives back the picture that is being made. It returns when that is written down, or with the
+// error of ctx.
 func (p *Pictures) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	stop := p.stop
@@ -103,7 +107,8 @@ func (p *Pictures) add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
 	p.nudge()
 }
 
-// need has a pending picture made before those that no post waits for yet. The channel is closed when its state may have changed; done ends the watch.
+// need has a pending picture made before those that no post waits for yet. The channel is closed when its state may
+// have changed; done ends the watch.
 func (p *Pictures) need(org tenancy.OrgID, key publishingstore.PictureKey) (changed <-chan struct{}, done func()) {
 	if p == nil {
 		return nil, func() {}
@@ -176,7 +181,8 @@ func (p *Pictures) next() (job pictureJob, found, more bool) {
 	return job, found, p.more
 }
 
-// search fills the queue from the database: with what other processes wrote, what had no room, and what a process left when it died.
+// search fills the queue from the database: with what other processes wrote, what had no room, and what a process left
+// when it died.
 func (p *Pictures) search(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pictureStore)
 	defer cancel()
@@ -197,13 +203,14 @@ func (p *Pictures) search(ctx context.Context) {
 	for _, x := range pending {
 		p.ahead.push(pictureJob{x.Org, x.PictureKey})
 	}
-	// With as many as an organization or all may have, there may be more; once the queue is empty it is worth another search.
+	// With as many as an organization or all may have, there may be more; once the queue is empty it is worth another
+	// search.
 	p.more = len(pending) >= picturesEach
 }
 
-// make makes one picture, if nobody else does, and tells whoever waits for it.
+// make makes one picture, unless another process does, and wakes the posts that wait for it.
 func (p *Pictures) make(ctx context.Context, job pictureJob) {
-	defer p.tell(job)
+	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, pictureStore)
 	defer cancel()
 	taken, found, err := p.store.TakePicture(taking, job.org, job.PictureKey, publishingstore.PictureLimits{
@@ -245,13 +252,17 @@ func (p *Pictures) derive(ctx context.Context, taken publishingstore.TakenPictur
 	if err != nil {
 		return publishingstore.MadePicture{}, err
 	}
-	made := publishingstore.MadePicture{BlobKey: taken.DerivedKey(taken.Spec, taken.Attempt), ContentType: pic.ContentType, Width: pic.Width, Height: pic.Height}
+	made := publishingstore.MadePicture{
+		BlobKey: taken.DerivedKey(taken.Spec, taken.Attempt), ContentType: pic.ContentType, Width: pic.Width, Height: pic.Height,
+	}
 	made.Size, err = p.deps.Blobs.Create(ctx, made.BlobKey, bytes.NewReader(pic.Bytes))
 	return made, err
 }
 
 // end writes down how an attempt ended. What cannot be written is found again when the attempt's lease is over.
-func (p *Pictures) end(ctx context.Context, job pictureJob, taken publishingstore.TakenPicture, made publishingstore.MadePicture, cause error) {
+func (p *Pictures) end(
+	ctx context.Context, job pictureJob, taken publishingstore.TakenPicture, made publishingstore.MadePicture, cause error,
+) {
 	stopped := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pictureStore)
 	defer cancel()
@@ -268,14 +279,16 @@ func (p *Pictures) end(ctx context.Context, job pictureJob, taken publishingstor
 	case errors.As(cause, &refusal):
 		p.failed.Add(1)
 		log.Warn("an image cannot be made smaller", "error", cause)
-		_, err = p.store.FailPicture(ctx, job.org, job.PictureKey, taken.Attempt, taken.Name+"."+taken.Ext+" "+refusal.Reason+".")
+		reason := taken.Name + "." + taken.Ext + " " + refusal.Reason + "."
+		_, err = p.store.FailPicture(ctx, job.org, job.PictureKey, taken.Attempt, reason)
 	case stopped:
 		_, err = p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, 0, false, "")
 	default:
 		p.returned.Add(1)
 		log.Error("a picture could not be made; it is tried again", "error", cause)
 		slow := errors.Is(cause, context.DeadlineExceeded)
-		_, err = p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, min(pictureRest, time.Second<<min(taken.Attempt, 20)), slow, "An image of this post could not be read.")
+		rest := min(pictureRest, time.Second<<min(taken.Attempt, 20))
+		_, err = p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, rest, slow, "An image of this post could not be read.")
 	}
 	if err != nil {
 		log.Error("the end of a picture could not be written down; it is made again", "error", err)
@@ -294,8 +307,8 @@ func (p *Pictures) clean(ctx context.Context, taken publishingstore.TakenPicture
 	return errors.Join(errs...)
 }
 
-// tell wakes the posts that wait for a picture.
-func (p *Pictures) tell(job pictureJob) {
+// notify wakes the posts that wait for a picture.
+func (p *Pictures) notify(job pictureJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w := p.watched[job]; w != nil {
@@ -309,7 +322,8 @@ type PictureStats struct {
 	Waiting  int           // jobs in memory
 	Busy     time.Duration // since the picture that is made now was taken
 	Searched time.Duration // since the database was last searched
-	// Made, Failed and Returned count attempts that ended with a picture, for good without one, and for now without one.
+	// Made, Failed and Returned count attempts that ended with a picture, for good without one, and for now without
+	// one.
 	Made, Failed, Returned int64
 }
 
@@ -317,7 +331,9 @@ type PictureStats struct {
 func (p *Pictures) Stats() PictureStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PictureStats{Waiting: p.urgent.size + p.ahead.size, Made: p.made.Load(), Failed: p.failed.Load(), Returned: p.returned.Load()}
+	s := PictureStats{
+		Waiting: p.urgent.size + p.ahead.size, Made: p.made.Load(), Failed: p.failed.Load(), Returned: p.returned.Load(),
+	}
 	if at := p.began.Load(); at != 0 {
 		s.Busy = clock.Boot() - time.Duration(at)
 	}

@@ -26,7 +26,10 @@ func newGate() *gate { return &gate{make(chan string, 1000), make(chan struct{})
 
 func (g *gate) read(key string) {
 	g.reached <- key
-	<-g.open
+	select {
+	case <-g.open:
+	case <-time.After(30 * time.Second): // so that a test that never opens it fails by what it checks
+	}
 }
 
 func noYield(t *testing.T) func(context.Context, time.Duration) error {
@@ -226,7 +229,8 @@ func TestPictures_PictureThatKillsTheProcessIsGivenUp(t *testing.T) {
 	}
 }
 
-// The first process is held up while its lease runs out; the second makes the picture. What the first one has then does not count.
+// The first process is held up while its lease runs out; the second makes the picture. What the first one has then
+// does not count.
 func TestPictures_TwoProcessesMakeOnePicture(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -138,7 +138,8 @@ from media m
 where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' and d.not_before <= now() and m.org_id = d.org_id and m.id = d.media_id
 returning d.state, d.attempts, ` + mediaColumns
 
-// TakePicture takes a pending picture for one attempt; false when there is nothing to take: it is ready, failed, gone, or another's for now.
+// TakePicture takes a pending picture for one attempt; false when there is nothing to take: it is ready, failed, gone,
+// or another's for now.
 func (s *Store) TakePicture(ctx context.Context, org tenancy.OrgID, key PictureKey, l PictureLimits) (taken TakenPicture, found bool, err error) {
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(pictureTake, org, key.Media, key.Spec, l.Lease.Milliseconds(), l.Unfinished, l.Attempts, l.GivenUp).QueryRow(func(row pgx.Row) error {
@@ -157,7 +158,8 @@ const pictureKeep = `-- publishing.PictureKeep
 update derived_picture set state = 'ready', unfinished = 0, error = null, blob_key = $5, content_type = $6, size = $7, width = $8, height = $9, made_at = now()
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// KeepPicture ends an attempt with a picture whose bytes are stored; false means that a later attempt has begun, or that the image is gone.
+// KeepPicture ends an attempt with a picture whose bytes are stored; false means that a later attempt has begun, or
+// that the image is gone.
 func (s *Store) KeepPicture(ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture) (bool, error) {
 	return s.endPicture(ctx, org, pictureKeep, org, key.Media, key.Spec, attempt, made.BlobKey, made.ContentType, made.Size, made.Width, made.Height)
 }
@@ -175,8 +177,9 @@ const pictureReturn = `-- publishing.PictureReturn
 update derived_picture set unfinished = case when $6 then unfinished else 0 end, not_before = now() + $5 * interval '1 millisecond', error = $7
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// ReturnPicture ends an attempt that failed for a passing reason: it may be taken again after a wait. One that counts as unfinished brings the picture nearer to its
-// end. An empty reason says that nothing was wrong. False as with KeepPicture.
+// ReturnPicture ends an attempt that failed for a passing reason: it may be taken again after a wait. One that counts
+// as unfinished brings the picture nearer to its end. An empty reason says that nothing was wrong. False as with
+// KeepPicture.
 func (s *Store) ReturnPicture(ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool, reason string) (bool, error) {
 	var said *string
 	if reason != "" {
@@ -195,7 +198,8 @@ func (s *Store) endPicture(ctx context.Context, org tenancy.OrgID, sql string, a
 	return ended, err
 }
 
-// So that one organization with very many does not hide the others, each has so many at most ($2), and the first of each come first.
+// So that one organization with very many does not hide the others, each has so many at most ($2), and the first of
+// each come first.
 const picturePending = `-- publishing.PicturePending
 select org_id, media_id, spec from (
   select d.org_id, d.media_id, d.spec, row_number() over (partition by d.org_id order by d.not_before) as nth

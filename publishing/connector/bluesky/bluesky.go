@@ -46,7 +46,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		Grade:   publishing.GradeA, // without InFlight: channels are on many servers, which must not hold each other up
 		KeyOnly: true,
 		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, with up to 4 images (PNG, JPEG or GIF) and no video. " +
-			"Images over 1,000,000 bytes are made smaller; GIFs over that size are refused. " +
+			"Images over 1,000,000 bytes are made smaller if they have at most 40 million pixels (9 million as a progressive JPEG); GIFs over that size are refused. " +
 			"Links that begin with http:// or https://, @handles and #hashtags become links. Threads are chains of replies.",
 	}
 }

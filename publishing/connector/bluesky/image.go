@@ -17,7 +17,8 @@ const (
 	maxSide = 2000      // pixels of an image that had to be made smaller
 )
 
-// Derived returns the JPEG that Bluesky gets in place of an image that is too large. A large GIF has none: Validate refuses it.
+// Derived returns the JPEG that Bluesky gets in place of an image that is too large. A large GIF has none: Validate
+// refuses it.
 func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	if m.Video || m.Size <= maxBlob || m.ContentType == "image/gif" {
 		return picture.Spec{}, false
@@ -49,7 +50,8 @@ func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (u
 	return upload{Blob: said.Blob, Width: width, Height: height, At: cl.clock.Now().Unix()}, nil
 }
 
-// shown returns an image's size as it is shown. An image whose header cannot be read has the size that is stored with it, and the server decides.
+// shown returns an image's size as it is shown. An image whose header cannot be read has the size that is stored with
+// it, and the server decides.
 func shown(m connector.Media) (width, height int, err error) {
 	switch {
 	case m.Size > maxBlob:
@@ -73,7 +75,8 @@ func shown(m connector.Media) (width, height int, err error) {
 	return h.Width, h.Height, nil
 }
 
-// source is a file that keeps its own failure apart from the server's. The HTTP client may read and close it even after its answer.
+// source is a file that keeps its own failure apart from the server's. The HTTP client may read and close it even
+// after its answer.
 type source struct {
 	io.ReadCloser
 	mu  sync.Mutex

@@ -82,8 +82,9 @@ func inspectJPEG(b *bufio.Reader) (Header, error) {
 				h.Orientation = tiffOrientation(tiff)
 			}
 		case marker == markerAPP14:
-			frame.rgb = frame.rgb || len(body) >= 12 && string(body[:5]) == "Adobe" && body[11] == 0
-		case marker >= markerSOF0 && marker <= markerSOF15 && marker != markerDHT && marker != markerJPG && marker != markerDAC:
+			adobe := len(body) >= 12 && string(body[:5]) == "Adobe"
+			frame.rgb = frame.rgb || adobe && body[11] == 0
+		case isFrame(marker):
 			if err := frame.parse(marker, body); err != nil {
 				return h, err
 			}
@@ -92,7 +93,12 @@ func inspectJPEG(b *bufio.Reader) (Header, error) {
 	}
 }
 
-// segment reads the next marker with its body; the body is valid until the next call. Markers without a body are passed over.
+func isFrame(marker byte) bool {
+	return marker >= markerSOF0 && marker <= markerSOF15 && marker != markerDHT && marker != markerJPG && marker != markerDAC
+}
+
+// segment reads the next marker with its body; the body is valid until the next call. Markers without a body are
+// passed over.
 func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	for {
 		for marker != 0xff { // what stands between segments does not count, as image/jpeg has it
@@ -162,7 +168,8 @@ func (f *jpegFrame) parse(marker byte, body []byte) error {
 	return nil
 }
 
-// decoded is what image/jpeg allocates: a byte for every sample, four more for every sample of a progressive image, and a copy of what has other colors than YCbCr.
+// decoded is what image/jpeg allocates: a byte for every sample, four more for every sample of a progressive image,
+// and a copy of what has other colors than YCbCr.
 func (f *jpegFrame) decoded() int64 {
 	units := int64((f.width+8*f.across-1)/(8*f.across)) * int64((f.height+8*f.down-1)/(8*f.down))
 	samples := 64 * f.unit * units

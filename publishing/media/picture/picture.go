@@ -1,6 +1,7 @@
 // Package picture makes an image small enough for a platform: a JPEG of limited size, as the image is shown.
 //
-// It decodes one image in bounded memory. A PNG is read row by row; a JPEG is decoded whole, but only when that takes at most MaxDecoded bytes.
+// It decodes one image in bounded memory. A PNG is read row by row; a JPEG is decoded whole, but only when that takes
+// at most MaxDecoded bytes.
 package picture
 
 import (
@@ -16,7 +17,8 @@ import (
 const (
 	// MaxPixels is the most pixels, width by height, of an image that is made smaller.
 	MaxPixels = 40_000_000
-	// MaxDecoded is the most memory, in bytes, that a decoded image may take. A plain JPEG of MaxPixels pixels needs less.
+	// MaxDecoded is the most memory, in bytes, that a decoded image may take. A plain JPEG of MaxPixels pixels needs
+	// less.
 	MaxDecoded = 128 << 20
 
 	largeDecoded = 16 << 20 // bytes; after more than this, memory is given back to the system at once
@@ -64,9 +66,11 @@ func (r *Refusal) Error() string { return fmt.Sprintf("the picture %s: %v", r.Re
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Fit reads an image from its beginning and returns it as s wants it. The same bytes give the same picture.
-// It returns a *Refusal for an image that cannot be made to fit, also when a decoder panics; an error of r or the end of ctx is returned as it is.
-// Large images need up to MaxDecoded bytes and some 40 MB beside: the caller decides how many are made at the same time.
+// Fit reads an image from its beginning and returns it as s wants it. The same bytes give the same picture. It returns
+// a *Refusal for an image that cannot be made to fit, also when a decoder panics; an error of r or the end of ctx is
+// returned as it is. Large images need up to MaxDecoded bytes and some 40 MB beside: the caller decides how many are
+// made at the same time. Garbage is collected before and after a large one, since a process that collects rarely would
+// keep several of them.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
@@ -87,6 +91,9 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	if _, err := src.Seek(0, io.SeekStart); err != nil {
 		return Picture{}, err
 	}
+	if h.decoded >= largeDecoded {
+		debug.FreeOSMemory() // what others left behind, so that the image does not come on top of it
+	}
 	img, err := decodeSmall(ctx, src, h, s.MaxSide)
 	if h.decoded >= largeDecoded {
 		debug.FreeOSMemory() // nothing refers to the decoded image any more
@@ -97,18 +104,22 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	return encodeWithin(ctx, upright(img, h.Orientation), s.MaxBytes)
 }
 
+const (
+	pixelsReason  = "has too many pixels to be made smaller"
+	layeredReason = "has too many pixels to be made smaller: save it with fewer, or not as a progressive JPEG or an interlaced PNG"
+)
+
 // affordable refuses what is not decoded at all.
 func (h Header) affordable() error {
 	switch {
 	case h.Format == "gif":
 		return &Refusal{Reason: "is a GIF, which cannot be made smaller", Err: errors.New("a GIF may be animated")}
 	case h.Width <= 0 || h.Height <= 0 || h.Height > MaxPixels/h.Width:
-		return &Refusal{Reason: "has too many pixels to be made smaller", Err: fmt.Errorf("%d x %d", h.Width, h.Height)}
+		return &Refusal{Reason: pixelsReason, Err: fmt.Errorf("%d x %d", h.Width, h.Height)}
 	case h.decoded > MaxDecoded && h.layered:
-		return &Refusal{Reason: "is too large a progressive JPEG or interlaced PNG to be made smaller: save it without that option, or with fewer pixels",
-			Err: fmt.Errorf("%d x %d take %d bytes", h.Width, h.Height, h.decoded)}
+		return &Refusal{Reason: layeredReason, Err: fmt.Errorf("%d x %d take %d bytes", h.Width, h.Height, h.decoded)}
 	case h.decoded > MaxDecoded:
-		return &Refusal{Reason: "has too many pixels to be made smaller", Err: fmt.Errorf("%d x %d take %d bytes", h.Width, h.Height, h.decoded)}
+		return &Refusal{Reason: pixelsReason, Err: fmt.Errorf("%d x %d take %d bytes", h.Width, h.Height, h.decoded)}
 	}
 	return nil
 }

@@ -23,6 +23,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"crier/tests/fixture"
 )
 
 var small = Spec{MaxBytes: 1_000_000, MaxSide: 2000}
@@ -64,28 +66,6 @@ func turnedJPEG(t testing.TB, img image.Image, orientation byte) []byte {
 	return append(append(bytes.Clone(raw[:2]), segment...), raw[2:]...)
 }
 
-// blankJPEG is a gray image of three components in a file that is far smaller than its pixels: every block takes two bits, or one when it is progressive.
-func blankJPEG(w, h int, progressive bool, sampling byte, components string) []byte {
-	out := []byte{0xff, 0xd8, 0xff, 0xdb, 0, 67, 0}
-	out = append(out, bytes.Repeat([]byte{1}, 64)...)
-	for _, table := range []byte{0x00, 0x10} { // one code of one bit: no difference, or the end of the block
-		out = append(append(out, 0xff, 0xc4, 0, 20, table, 1), make([]byte, 16)...)
-	}
-	frame, bits := byte(0xc0), 2
-	if progressive {
-		frame, bits = 0xc2, 1
-	}
-	out = append(out, 0xff, frame, 0, 17, 8, byte(h>>8), byte(h), byte(w>>8), byte(w), 3, components[0], sampling, 0, components[1], 0x11, 0, components[2], 0x11, 0)
-	out = append(out, 0xff, 0xda, 0, 12, 3, components[0], 0, components[1], 0, components[2], 0, 0, 63, 0)
-	if progressive {
-		out[len(out)-2] = 0 // the first coefficients only
-	}
-	across, down := int(sampling>>4), int(sampling&15)
-	units := ((w + 8*across - 1) / (8 * across)) * ((h + 8*down - 1) / (8 * down))
-	out = append(out, make([]byte, (units*(across*down+2)*bits+7)/8)...)
-	return append(out, 0xff, 0xd9)
-}
-
 func TestFit_TooLargeImageBecomesSmallJPEG(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -95,9 +75,9 @@ func TestFit_TooLargeImageBecomesSmallJPEG(t *testing.T) {
 		"png":                      {pngOf(t, noise(900, 600)), 3, 2},
 		"wide png":                 {pngOf(t, image.NewRGBA(image.Rect(0, 0, 2600, 400))), 13, 2},
 		"jpeg on its side":         {turnedJPEG(t, noise(1000, 500), 6), 1, 2},
-		"jpeg of four full colors": {blankJPEG(3000, 2000, false, 0x11, "\x01\x02\x03"), 3, 2},
-		"progressive jpeg":         {blankJPEG(3000, 2000, true, 0x22, "\x01\x02\x03"), 3, 2},
-		"jpeg of red, green, blue": {blankJPEG(3000, 2000, false, 0x11, "RGB"), 3, 2},
+		"jpeg of four full colors": {fixture.BlankJPEG(3000, 2000, false, 0x11, "\x01\x02\x03"), 3, 2},
+		"progressive jpeg":         {fixture.BlankJPEG(3000, 2000, true, 0x22, "\x01\x02\x03"), 3, 2},
+		"jpeg of red, green, blue": {fixture.BlankJPEG(3000, 2000, false, 0x11, "RGB"), 3, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,9 +118,9 @@ func TestFit_RefusesWhatCannotBeMadeSmaller(t *testing.T) {
 		"half a picture":                   whole[:len(whole)/2],
 		"a picture with a bit flipped":     flipped,
 		"an empty file":                    {},
-		"a jpeg of too many pixels":        blankJPEG(8000, 5001, false, 0x22, "\x01\x02\x03"),
-		"a progressive jpeg of 40 million": blankJPEG(8000, 5000, true, 0x22, "\x01\x02\x03"),
-		"an RGB jpeg of 40 million":        blankJPEG(8000, 5000, false, 0x11, "RGB"),
+		"a jpeg of too many pixels":        fixture.BlankJPEG(8000, 5001, false, 0x22, "\x01\x02\x03"),
+		"a progressive jpeg of 40 million": fixture.BlankJPEG(8000, 5000, true, 0x22, "\x01\x02\x03"),
+		"an RGB jpeg of 40 million":        fixture.BlankJPEG(8000, 5000, false, 0x11, "RGB"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -287,7 +267,7 @@ func FuzzOrientation(f *testing.F) {
 func FuzzFit(f *testing.F) {
 	f.Add(pngOf(f, noise(3, 2)))
 	f.Add(turnedJPEG(f, noise(9, 9), 6))
-	f.Add(blankJPEG(20, 20, true, 0x21, "\x01\x02\x03"))
+	f.Add(fixture.BlankJPEG(20, 20, true, 0x21, "\x01\x02\x03"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		h, err := Inspect(bytes.NewReader(raw))
 		if err != nil || h.Width*h.Height > 1_000_000 {
@@ -332,8 +312,8 @@ func TestFit_PeakMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	idle := peakOf(t, "none")
 	for name, raw := range map[string][]byte{
-		"jpeg of 40 million pixels in full color": blankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03"),
-		"progressive jpeg of 17 million pixels":   blankJPEG(5000, 3400, true, 0x22, "\x01\x02\x03"),
+		"jpeg of 40 million pixels in full color": fixture.BlankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03"),
+		"progressive jpeg of 17 million pixels":   fixture.BlankJPEG(5000, 3400, true, 0x22, "\x01\x02\x03"),
 		"png of 40 million pixels":                blankPNG(t, 8000, 5000),
 	} {
 		file := filepath.Join(t.TempDir(), "picture")

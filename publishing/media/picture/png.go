@@ -30,13 +30,19 @@ type pngHeader struct {
 }
 
 func parsePNGHeader(body []byte) (pngHeader, error) {
-	h := pngHeader{width: int(binary.BigEndian.Uint32(body)), height: int(binary.BigEndian.Uint32(body[4:])), depth: body[8], color: body[9], interlaced: body[12] == 1}
-	depths := map[byte]string{pngGray: "\x01\x02\x04\x08\x10", pngRGB: "\x08\x10", pngPalette: "\x01\x02\x04\x08", pngGrayAlpha: "\x08\x10", pngRGBA: "\x08\x10"}[h.color]
+	h := pngHeader{
+		width: int(binary.BigEndian.Uint32(body)), height: int(binary.BigEndian.Uint32(body[4:])),
+		depth: body[8], color: body[9], interlaced: body[12] == 1,
+	}
+	depths := map[byte]string{
+		pngGray: "\x01\x02\x04\x08\x10", pngRGB: "\x08\x10", pngPalette: "\x01\x02\x04\x08", pngGrayAlpha: "\x08\x10", pngRGBA: "\x08\x10",
+	}[h.color]
 	known := false
 	for i := range len(depths) {
 		known = known || depths[i] == h.depth
 	}
-	if !known || body[10] != 0 || body[11] != 0 || body[12] > 1 || h.width <= 0 || h.height <= 0 || h.width > 1<<31-1 || h.height > 1<<31-1 {
+	sized := h.width > 0 && h.height > 0 && h.width <= 1<<31-1 && h.height <= 1<<31-1
+	if !known || !sized || body[10] != 0 || body[11] != 0 || body[12] > 1 {
 		return h, errBroken
 	}
 	return h, nil

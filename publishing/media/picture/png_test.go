@@ -10,6 +10,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"crier/tests/fixture"
 )
 
 func chunk(kind string, body []byte) []byte {
@@ -141,7 +143,7 @@ func sameRows(t *testing.T, name string, got, want rows) {
 }
 
 func BenchmarkFit(b *testing.B) {
-	files := map[string][]byte{"png of 10 MB": pngOf(b, noise(2200, 1200)), "jpeg of 12 million pixels": blankJPEG(4000, 3000, false, 0x22, "\x01\x02\x03"), "jpeg of 40 million pixels": blankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03")}
+	files := map[string][]byte{"png of 10 MB": pngOf(b, noise(2200, 1200)), "jpeg of 12 million pixels": fixture.BlankJPEG(4000, 3000, false, 0x22, "\x01\x02\x03"), "jpeg of 40 million pixels": fixture.BlankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03")}
 	for name, raw := range files {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {

@@ -16,8 +16,8 @@ import (
 // rows is an image that is read once, from the top.
 type rows interface {
 	size() (width, height int)
-	// next returns the pixels of the next row, four bytes each: red, green, blue, and one that does not count. Transparency has become white.
-	// They are valid until the next call.
+	// next returns the pixels of the next row, four bytes each: red, green, blue, and one that does not count.
+	// Transparency has become white. They are valid until the next call.
 	next() ([]byte, error)
 }
 
@@ -70,13 +70,16 @@ func (r *imageRows) next() ([]byte, error) {
 	return r.row.Pix, nil
 }
 
-// reduce scales an image down so that no side is longer than maxSide. Every pixel of the source counts by the area that it covers.
+// reduce scales an image down so that no side is longer than maxSide. Every pixel of the source counts by the area
+// that it covers.
 func reduce(ctx context.Context, src rows, maxSide int) (*image.RGBA, error) {
 	w, h := src.size()
 	long := max(w, h)
 	to := min(long, maxSide)
-	r := &reducer{width: w, height: h, dst: image.NewRGBA(image.Rect(0, 0, max(1, w*to/long), max(1, h*to/long)))}
-	r.line, r.sum = make([]uint64, 3*r.dst.Rect.Dx()), make([]uint64, 3*r.dst.Rect.Dx())
+	size := image.Rect(0, 0, max(1, w*to/long), max(1, h*to/long))
+	r := &reducer{
+		width: w, height: h, dst: image.NewRGBA(size), line: make([]uint64, 3*size.Dx()), sum: make([]uint64, 3*size.Dx()),
+	}
 	for range h {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -90,8 +93,9 @@ func reduce(ctx context.Context, src rows, maxSide int) (*image.RGBA, error) {
 	return r.dst, nil
 }
 
-// reducer adds up the rows of an image. It measures in fractions of pixels, so that all is exact: one pixel of the source is as wide as the
-// result has columns, one column of the result as wide as the source has pixels; heights alike.
+// reducer adds up the rows of an image. It measures in fractions of pixels, so that all is exact: one pixel of the
+// source is as wide as the result has columns, one column of the result as wide as the source has pixels; heights
+// alike.
 type reducer struct {
 	width, height int // of the source
 	dst           *image.RGBA
@@ -125,11 +129,15 @@ func (r *reducer) addColumns(row []byte) {
 		next := at + wide
 		if next > end { // the pixel covers the end of a column
 			part := uint64(end - at)
-			column[0], column[1], column[2] = column[0]+uint64(p[0])*part, column[1]+uint64(p[1])*part, column[2]+uint64(p[2])*part
+			column[0] += uint64(p[0]) * part
+			column[1] += uint64(p[1]) * part
+			column[2] += uint64(p[2]) * part
 			at, end, column = end, end+r.width, column[3:]
 		}
 		part := uint64(next - at)
-		column[0], column[1], column[2] = column[0]+uint64(p[0])*part, column[1]+uint64(p[1])*part, column[2]+uint64(p[2])*part
+		column[0] += uint64(p[0]) * part
+		column[1] += uint64(p[1]) * part
+		column[2] += uint64(p[2]) * part
 		at = next
 	}
 }

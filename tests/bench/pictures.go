@@ -1,0 +1,363 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"math/rand/v2"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	"crier/tenancy"
+	"crier/tests/fixture"
+	"crier/tests/pds"
+)
+
+// Organizations with Bluesky channels on the real server. Every post has a channel of its own, so that all of them are
+// sent at once.
+const (
+	pictureOrgs  = 10
+	picturePosts = 10 // of each organization
+	pictureAhead = 15 * time.Second
+	picturePause = 15 * time.Minute // at most, until all posts have ended
+)
+
+// pictures is what posts with an image of the largest allowed size cost, beside the same posts with text alone: the
+// peak memory of the service's process, from its start over the uploads to the last post, and how long the single text
+// posts of other organizations wait meanwhile, on another server.
+func pictures(ctx context.Context, r *rig) error {
+	server, stop, err := startPDS(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	texts, err := r.picturesRun(ctx, server, nil)
+	if err != nil {
+		return err
+	}
+	images, err := largestImages()
+	if err != nil {
+		return err
+	}
+	ours, err := r.picturesRun(ctx, server, images)
+	if err != nil {
+		return err
+	}
+	return r.emit(m{
+		"bench": "pictures", "unit": "MB of peak memory", "posts": pictureOrgs * picturePosts, "organizations": pictureOrgs, "imageBytes": publishing.MaxImageSize,
+		"ours": ours.peak, "floor": texts.peak, "more": ours.peak - texts.peak, "published": ours.published, "floorPublished": texts.published,
+		"latestTextMs": ms(quantile(ours.late, 1)), "floorLatestTextMs": ms(quantile(texts.late, 1)), "p50TextMs": ms(quantile(ours.late, .5)), "floorP50TextMs": ms(quantile(texts.late, .5)),
+		"readyWhenDue": ours.ready, "lastOutSeconds": ours.last.Seconds(), "floorLastOutSeconds": texts.last.Seconds(),
+	})
+}
+
+// picturesResult is what came of one run.
+type picturesResult struct {
+	peak      float64         // MB
+	published int             // posts on Bluesky
+	ready     int             // pictures that were made when their posts were due
+	late      []time.Duration // of the single text posts, sorted
+	last      time.Duration   // from the due time until the last post on Bluesky has ended
+}
+
+// picturesRun posts with images, or with texts alone when there are none.
+func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (out picturesResult, err error) {
+	err = r.with(ctx, func(b *base) (err error) {
+		few, err := b.people(ctx, lonely, 1)
+		if err != nil {
+			return err
+		}
+		all, err := b.people(ctx, pictureOrgs, 0)
+		if err == nil {
+			err = b.onBluesky(ctx, server, all)
+		}
+		if err != nil {
+			return err
+		}
+		n, err := b.serve(ctx, append(r.opts.settings, unlimited, "OUTBOUND_ALLOW="+strings.TrimPrefix(server, "http://"))...)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, n.stop()) }()
+		b.platform.begin(0)
+		media, err := uploaded(ctx, newClient(n, 1), all, images)
+		if err != nil {
+			return err
+		}
+		due := now().Add(pictureAhead).Truncate(time.Second)
+		if _, err := b.book(ctx, lonely, func(i int) booking {
+			return booking{tenant: &few[i], number: 1, due: due.Add(time.Duration(i) * lonelyEvery)}
+		}); err != nil {
+			return err
+		}
+		if err := bookPictures(ctx, newClient(n, 1), all, media, due); err != nil {
+			return err
+		}
+		if err := until(ctx, due); err != nil {
+			return err
+		}
+		if err := b.super.QueryRow(ctx, "select count(*) from derived_picture where state = 'ready'").Scan(&out.ready); err != nil {
+			return err
+		}
+		if err := b.out(ctx, lonely, lonely); err != nil {
+			return err
+		}
+		s := b.platform.end()
+		for i := range few {
+			out.late = append(out.late, s.worst[strconv.Itoa(few[i].first)])
+		}
+		slices.Sort(out.late)
+		if out.published, err = b.ended(ctx); err != nil {
+			return err
+		}
+		out.last = now().Sub(due)
+		out.peak, err = peakOf(n.cmd.Process.Pid)
+		return err
+	})
+	return out, err
+}
+
+// ended waits until no post on Bluesky is on its way, and counts those that are published.
+func (b *base) ended(ctx context.Context) (published int, err error) {
+	patience, cancel := context.WithTimeout(ctx, picturePause)
+	defer cancel()
+	for {
+		var left int
+		var failed *string
+		if err := b.super.QueryRow(patience, `select count(*) filter (where p.state = 'PUBLISHED'), count(*) filter (where p.state not in ('PUBLISHED', 'ERROR')), min(p.error)
+			from post p join channel c on c.id = p.channel_id where c.connector = 'bluesky'`).Scan(&published, &left, &failed); err != nil {
+			return 0, err
+		}
+		if failed != nil {
+			return 0, fmt.Errorf("a post was not published: %s", *failed)
+		}
+		if left == 0 {
+			return published, nil
+		}
+		if err := wait(patience, 200*time.Millisecond); err != nil {
+			return 0, fmt.Errorf("%d posts have not ended: %w", left, err)
+		}
+	}
+}
+
+// peakOf is the most memory that a process ever had at once, in MB.
+func peakOf(pid int) (float64, error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	kb, err := strconv.ParseFloat(strings.Fields(after + " none")[0], 64)
+	return kb / 1024, err
+}
+
+// onBluesky gives each organization channels with accounts of their own.
+func (b *base) onBluesky(ctx context.Context, server string, all []tenant) error {
+	c := &client{http: &http.Client{Timeout: time.Minute}}
+	for i := range all {
+		for range picturePosts {
+			var account struct{ DID, Handle, AccessJWT, RefreshJWT string }
+			name := "u" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12] + ".test"
+			if err := c.ask(ctx, server+"/xrpc/com.atproto.server.createAccount", "application/json", "",
+				strings.NewReader(fmt.Sprintf(`{"handle":%q,"password":"bench-bench","email":"%s@example.com"}`, name, name)), &account); err != nil {
+				return err
+			}
+			plain, err := json.Marshal(m{"service": server, "server": server, "identifier": name, "password": "bench-bench", "did": account.DID, "handle": account.Handle,
+				"accessJwt": account.AccessJWT, "refreshJwt": account.RefreshJWT})
+			if err != nil {
+				return err
+			}
+			sealed, err := b.keyring.Seal(plain, all[i].org.String())
+			if err != nil {
+				return err
+			}
+			id := uuid.New()
+			all[i].channels = append(all[i].channels, id)
+			batch := &pgx.Batch{}
+			batch.Queue(`insert into channel (org_id, id, connector, name, profile, account_id, grade, credential) values ($1, $2, 'bluesky', $3, $3, $4, 'A', $5)`,
+				all[i].org.UUID(), id, name, account.DID, sealed)
+			batch.Queue(`insert into channel_queue (channel_id, org_id, shard, connector) values ($1, $2, $3, 'bluesky')`, id, all[i].org.UUID(), int16(tenancy.Shard(all[i].org)))
+			if err := b.super.SendBatch(ctx, batch).Close(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ask posts a body and decodes the answer, which must be a success.
+func (c *client) ask(ctx context.Context, address, contentType, key string, body io.Reader, into any) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", contentType)
+	if key != "" {
+		req.Header.Set("Authorization", key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	said, err := io.ReadAll(resp.Body)
+	err = errors.Join(err, resp.Body.Close())
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s answers %s: %.300s", address, resp.Status, said)
+	}
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(said, into)
+}
+
+// uploaded uploads an image for every post, each with bytes of its own, and returns their ids; no ids without images.
+func uploaded(ctx context.Context, c *client, all []tenant, images [][]byte) (media []string, err error) {
+	if len(images) == 0 {
+		return nil, nil
+	}
+	for i := range len(all) * picturePosts {
+		var b bytes.Buffer
+		w := multipart.NewWriter(&b)
+		part, err := w.CreateFormFile("file", "picture")
+		if err != nil {
+			return nil, err
+		}
+		// What follows an image's end belongs to the file: it makes it another one, of exactly the largest size.
+		raw := append(slices.Clip(images[i%len(images)]), strconv.Itoa(i)...)
+		raw = append(raw, make([]byte, publishing.MaxImageSize-len(raw))...)
+		if _, err := part.Write(raw); err != nil {
+			return nil, err
+		}
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+		var medium struct{ ID string }
+		if err := c.ask(ctx, c.address+"/upload", w.FormDataContentType(), all[i/picturePosts].key, &b, &medium); err != nil {
+			return nil, err
+		}
+		media = append(media, medium.ID)
+	}
+	return media, nil
+}
+
+func bookPictures(ctx context.Context, c *client, all []tenant, media []string, due time.Time) error {
+	for i := range len(all) * picturePosts {
+		t := all[i/picturePosts]
+		images := []m{}
+		if len(media) > 0 {
+			images = append(images, m{"id": media[i], "alt": "A picture"})
+		}
+		if err := c.call(ctx, t.key, http.MethodPost, "/posts", m{
+			"type": "schedule", "date": due.UTC().Format("2006-01-02T15:04:05.000Z"), "shortLink": false, "tags": []any{},
+			"posts": []m{{"integration": m{"id": t.channels[i%picturePosts].String()}, "value": []m{{"content": "Post " + strconv.Itoa(i), "image": images}}}},
+		}, http.StatusCreated); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// largestImages are of nearly the largest size in bytes: what a camera makes of 40 million pixels, the JPEG that takes
+// most memory, and a PNG.
+func largestImages() (out [][]byte, err error) {
+	const room = 1000 // for what makes each file its own
+	r := rand.New(rand.NewPCG(1, 2))
+	photo := image.NewYCbCr(image.Rect(0, 0, 8000, 5000), image.YCbCrSubsampleRatio420)
+	for i := range photo.Y {
+		photo.Y[i] = byte(i/photo.YStride/32 + int(r.Uint32()&7))
+	}
+	for i := range photo.Cb {
+		photo.Cb[i], photo.Cr[i] = byte(i%photo.CStride/16), byte(i/photo.CStride/10)
+	}
+	var b bytes.Buffer
+	for quality := 95; quality == 95 || b.Len() > publishing.MaxImageSize-room; quality -= 5 {
+		b.Reset()
+		if err := jpeg.Encode(&b, photo, &jpeg.Options{Quality: quality}); err != nil {
+			return nil, err
+		}
+	}
+	out = append(out, slices.Clone(b.Bytes()), fixture.BlankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03"))
+	graphic := image.NewRGBA(image.Rect(0, 0, 1860, 1860))
+	for i := range graphic.Pix {
+		graphic.Pix[i] = byte(r.Uint32())
+		if i%4 == 3 {
+			graphic.Pix[i] = 255
+		}
+	}
+	b.Reset()
+	if err := png.Encode(&b, graphic); err != nil {
+		return nil, err
+	}
+	return append(out, b.Bytes()), nil
+}
+
+// startPDS runs the real server until stop. The helper of the tests needs a test: this one ends with the benchmark.
+func startPDS(ctx context.Context) (address string, stop func(), err error) {
+	t := &noTest{ctx: ctx}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		address = pds.Start(t).URL
+	}()
+	<-done
+	if t.failed != nil {
+		t.cleanUp()
+		return "", nil, t.failed
+	}
+	return address, t.cleanUp, nil
+}
+
+// noTest is as much of a test as the helper needs.
+type noTest struct {
+	testing.TB
+	ctx     context.Context
+	cleanup []func()
+	failed  error
+}
+
+func (t *noTest) Helper()                  {}
+func (t *noTest) Context() context.Context { return t.ctx }
+func (t *noTest) Logf(string, ...any)      {}
+func (t *noTest) Failed() bool             { return t.failed != nil }
+func (t *noTest) Cleanup(f func())         { t.cleanup = append(t.cleanup, f) }
+func (t *noTest) Errorf(format string, args ...any) {
+	t.failed = errors.Join(t.failed, fmt.Errorf(format, args...))
+}
+
+// Fatalf ends the goroutine, as a test's does.
+func (t *noTest) Fatalf(format string, args ...any) {
+	t.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+func (t *noTest) TempDir() string {
+	dir, err := os.MkdirTemp("", "crier-bench-pds-")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // in the system's own folder for such
+	return dir
+}
+
+func (t *noTest) cleanUp() {
+	for _, f := range slices.Backward(t.cleanup) {
+		f()
+	}
+}
