@@ -141,7 +141,9 @@ func (r *run) awaitPicture(ctx context.Context, x *publishingstore.Publication, 
 	if d, err := r.findPictures(ctx, []publishingstore.PictureKey{key}); err != nil || d == nil {
 		return err // it was ready before the watch began
 	}
-	kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, pictureRecheck+r.hold())
+	saving, cancel := context.WithTimeout(ctx, pictureStore)
+	kept, err := r.store.SaveHandle(saving, r.w.Post, r.w.Token, x.ID, x.Handle, pictureRecheck+r.hold())
+	cancel()
 	if err != nil || !kept {
 		return lost(err)
 	}

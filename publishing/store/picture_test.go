@@ -1,0 +1,60 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+)
+
+func (r *rig) image() publishing.Medium {
+	r.Helper()
+	m := fixture.Medium(r.org, time.Now())
+	r.ok(r.store.SaveMedium(r.Context(), m))
+	return m
+}
+
+func TestWantPictures_OneRowForAnImageAndFormat(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.image()
+	small, large := publishingstore.PictureKey{Media: m.ID, Spec: "jpeg-1-1"}, publishingstore.PictureKey{Media: m.ID, Spec: "jpeg-2-2"}
+	for range 2 {
+		all, err := r.store.WantPictures(t.Context(), r.org, []publishingstore.PictureKey{small, large, small})
+		if r.ok(err); len(all) != 2 || all[0].State != publishingstore.PicturePending || all[1].State != publishingstore.PicturePending {
+			t.Fatalf("%+v", all)
+		}
+	}
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), `delete from media where id = $1`, m.ID)
+		return err
+	}))
+	if left, err := r.store.Pictures(t.Context(), r.org, []publishingstore.PictureKey{small, large}); err != nil || len(left) != 0 {
+		t.Errorf("%d pictures outlive their image: %v", len(left), err)
+	}
+}
+
+// However many one organization has, a search finds the others' too.
+func TestPendingPictures_FindsTheFirstOfEveryOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for range 20 {
+		_, err := r.store.WantPictures(t.Context(), r.org, []publishingstore.PictureKey{{Media: r.image().ID, Spec: "jpeg-1-1"}})
+		r.ok(err)
+	}
+	other := newRigOn(t, r.db)
+	single := other.image()
+	_, err := other.store.WantPictures(t.Context(), other.org, []publishingstore.PictureKey{{Media: single.ID, Spec: "jpeg-1-1"}})
+	r.ok(err)
+	found, err := r.store.PendingPictures(t.Context(), r.lease.Shards, 5, 6)
+	if r.ok(err); len(found) != 6 || found[0].Media != single.ID && found[1].Media != single.ID {
+		t.Errorf("%+v", found)
+	}
+	if none, err := r.store.PendingPictures(t.Context(), nil, 5, 6); err != nil || len(none) != 0 {
+		t.Errorf("without shards: %+v, %v", none, err)
+	}
+}
