@@ -36,7 +36,7 @@ type DerivedPicture struct {
 	State PictureState
 	// Wait is how long nobody takes a pending picture; zero when it may be taken now.
 	Wait time.Duration
-	// Error is a sentence for people: why it failed, or, while it is pending, why the last attempt did.
+	// Error is a sentence for people: why it failed, or, while it is pending and nobody makes it, why the last attempt did.
 	Error string
 	MadePicture
 }
@@ -133,7 +133,7 @@ type PictureLimits struct {
 const pictureTake = `-- publishing.PictureTake
 update derived_picture d set attempts = d.attempts + 1, unfinished = d.unfinished + 1, not_before = now() + $4 * interval '1 millisecond',
   state = case when d.unfinished >= $5 or d.attempts >= $6 then 'failed' else 'pending' end,
-  error = case when d.unfinished >= $5 or d.attempts >= $6 then $7 else d.error end
+  error = case when d.unfinished >= $5 or d.attempts >= $6 then $7 end
 from media m
 where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' and d.not_before <= now() and m.org_id = d.org_id and m.id = d.media_id
 returning d.state, d.attempts, ` + mediaColumns

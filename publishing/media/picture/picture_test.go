@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"hash/crc32"
 	"image"
@@ -16,11 +15,6 @@ import (
 	"image/png"
 	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"runtime/debug"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -279,65 +273,4 @@ func FuzzFit(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
-}
-
-var child = flag.String("picture.child", "", "file that this process makes smaller, to tell its peak of memory; \"none\" for nothing")
-
-// The largest images that are made smaller, in a process that collects garbage as rarely as the service does.
-func TestFit_PeakMemoryIsBounded(t *testing.T) {
-	if *child != "" {
-		debug.SetGCPercent(400)
-		if *child != "none" {
-			f, err := os.Open(*child)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for range 2 {
-				if _, err := Fit(t.Context(), f, small); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := f.Seek(0, io.SeekStart); err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		status, err := os.ReadFile("/proc/self/status")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, after, _ := strings.Cut(string(status), "VmHWM:")
-		fmt.Println("peak", strings.Fields(after)[0])
-		return
-	}
-	t.Parallel()
-	idle := peakOf(t, "none")
-	for name, raw := range map[string][]byte{
-		"jpeg of 40 million pixels in full color": fixture.BlankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03"),
-		"progressive jpeg of 17 million pixels":   fixture.BlankJPEG(5000, 3400, true, 0x22, "\x01\x02\x03"),
-		"png of 40 million pixels":                blankPNG(t, 8000, 5000),
-	} {
-		file := filepath.Join(t.TempDir(), "picture")
-		if err := os.WriteFile(file, raw, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		more := peakOf(t, file) - idle
-		t.Logf("%s: %d MB above an idle process", name, more>>10)
-		if more>>10 > 180 {
-			t.Errorf("%s: %d MB above an idle process, at most 180 are wanted", name, more>>10)
-		}
-	}
-}
-
-func peakOf(t *testing.T, file string) int {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestFit_PeakMemoryIsBounded$", "-picture.child="+file).CombinedOutput()
-	_, peak, found := strings.Cut(string(out), "peak ")
-	if err != nil || !found {
-		t.Fatalf("%v: %s", err, out)
-	}
-	kb, err := strconv.Atoi(strings.Fields(peak)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kb
 }
