@@ -38,7 +38,6 @@ type platform struct {
 	connector.Connector // what is not asked here
 	mu                  sync.Mutex
 	sent                []connector.Media
-	left                []time.Duration // of the deadline of each Prepare
 }
 
 func (p *platform) Describe() connector.Descriptor {
