@@ -196,14 +196,22 @@ func (p *Platform) releaseFault(c *call) (answer, error) {
 	return answer{}, refuse(http.StatusNotFound, "fault_not_found", "There is no such fault.")
 }
 
-// clearFaults forgets every fault and releases what they held: without its fault a held request could never end.
-func (p *Platform) clearFaults(*call) (answer, error) {
+// clearFaults forgets every fault, or those of one account, and releases what they held: without its fault a held request could never end.
+func (p *Platform) clearFaults(c *call) (answer, error) {
+	q, err := query(c.r, "account")
+	if err != nil {
+		return answer{}, err
+	}
+	name := q.Get("account")
 	p.script.mu.Lock()
 	defer p.script.mu.Unlock()
-	for _, f := range p.script.faults {
-		p.script.release(f)
-	}
-	p.script.faults = nil
+	p.script.faults = slices.DeleteFunc(p.script.faults, func(f *scripted) bool {
+		gone := name == "" || f.Account == name
+		if gone {
+			p.script.release(f)
+		}
+		return gone
+	})
 	return answer{status: http.StatusNoContent}, nil
 }
 

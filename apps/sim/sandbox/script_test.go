@@ -195,6 +195,24 @@ func TestFaultsCountAndEnd(t *testing.T) {
 	}
 }
 
+func TestDeleteFaults_OfOneAccountKeepsTheOthers(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	first, second := r.join("first", "C"), r.join("second", "C")
+	held := r.script(`{"account":"first","action":"hold"}`)
+	kept := r.script(`{"account":"second","action":"error_before"}`)
+	waits := r.raw("POST", "/api/posts", first, aPost)
+	r.waitHeld(held, 1)
+	r.want(204, "DELETE", "/_sim/faults?account=first", "", "")
+	if res := r.answered(waits); res == nil || res.StatusCode != 201 {
+		t.Fatalf("the held request was answered with %v, want 201", res)
+	}
+	if got := r.fault(kept)["fired"]; got != 0.0 {
+		t.Fatalf("the fault of the other account fired %v times, want 0", got)
+	}
+	r.want(500, "POST", "/api/posts", second, aPost)
+}
+
 func TestFaultsFindTheAccountOfASession(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
