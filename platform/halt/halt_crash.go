@@ -1,6 +1,6 @@
 //go:build crash
 
-// Package halt lets a test stop this process at a named point; without the build tag crash nothing of it exists.
+// Package halt lets a test stop this process at a named point, or make it panic there; without the build tag crash nothing of it exists.
 package halt
 
 import (
@@ -27,5 +27,12 @@ func At(point, work string) {
 	err = errors.Join(os.WriteFile(file+".new", []byte(work), 0o600), os.Rename(file+".new", file+".hit"))
 	if err = errors.Join(err, syscall.Kill(os.Getpid(), syscall.SIGSTOP)); err != nil {
 		os.Exit(3) // a test that believes in a stop that did not come proves nothing
+	}
+}
+
+// Panic panics when the text asks for it by the words "panic at" and the name of the point.
+func Panic(point, text string) {
+	if strings.Contains(text, "panic at "+point) {
+		panic("a test asked for a panic at " + point)
 	}
 }
