@@ -139,8 +139,11 @@ func (c *client) must(ctx context.Context, method, path, auth string, body, out 
 // channel is one account on the platform, connected.
 type channel struct{ org, id, account, grade, key, session string }
 
-// connect signs in and connects one channel for each of the grades.
-func (c *client) connect(ctx context.Context, o organization, platform string, grades []string) (out []channel, err error) {
+// account is one on a platform that is to be connected.
+type account struct{ platform, grade string }
+
+// connect signs in and connects a channel for each of the accounts.
+func (c *client) connect(ctx context.Context, o organization, accounts []account) (out []channel, err error) {
 	resp, err := c.must(ctx, http.MethodPost, "/auth/login", "", m{"provider": "LOCAL", "email": o.email, "password": password}, nil)
 	if err != nil {
 		return nil, err
@@ -151,13 +154,13 @@ func (c *client) connect(ctx context.Context, o organization, platform string, g
 			session = cookie.Value
 		}
 	}
-	for i, grade := range grades {
+	for i, a := range accounts {
 		var begun struct{ URL string }
 		if _, err := c.must(ctx, http.MethodGet, "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=&onboarding=", session, nil, &begun); err != nil {
 			return nil, err
 		}
-		ch := channel{org: o.name, account: fmt.Sprintf("%s-%d-%s", o.name, i, strings.ToLower(grade)), grade: grade, key: o.key, session: session}
-		fields, err := json.Marshal(m{"service": platform, "name": ch.account, "password": password, "grade": grade})
+		ch := channel{org: o.name, account: fmt.Sprintf("%s-%d-%s", o.name, i, strings.ToLower(a.grade)), grade: a.grade, key: o.key, session: session}
+		fields, err := json.Marshal(m{"service": a.platform, "name": ch.account, "password": password, "grade": a.grade})
 		if err != nil {
 			return nil, err
 		}

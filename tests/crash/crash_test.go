@@ -8,11 +8,11 @@ import (
 // TestNothingIsLost is a short run; `go run ./tests/crash` is the long one.
 func TestNothingIsLost(t *testing.T) {
 	t.Parallel()
-	v, err := run(t.Context(), settings{Faults: 12, Posts: 300, Nodes: 2, Seed: 50, Pace: 1500 * time.Millisecond, Ahead: 2 * time.Second}, t.Output())
+	v, err := run(t.Context(), settings{Faults: 12, Posts: 300, Nodes: 2, Seed: 50, Pace: 1500 * time.Millisecond, Ahead: 2 * time.Second, Window: 45 * time.Second}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !v.clean() || v.Faults != 12 || v.Posts != 300 || v.InFlight == 0 {
+	if !v.clean() || v.Faults != 12 || v.Posts != 300 || v.InFlight == 0 || len(v.Hit) != 3 {
 		t.Fatalf("%+v", v)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -22,29 +23,36 @@ type tally struct {
 }
 
 // strikeAll lets the faults happen, one after the other.
-func (w *world) strikeAll(ctx context.Context, all []strike) (t tally, err error) {
+func (t *traffic) strikeAll(ctx context.Context, all []strike) (met tally, err error) {
 	began := time.Now()
-	defer func() { err = errors.Join(err, w.background.Wait()) }()
+	defer func() { err = errors.Join(err, t.background.Wait()) }()
 	for i, s := range all {
 		pause(ctx, time.Until(began.Add(s.At)))
-		if err := w.revive(ctx); err != nil {
-			return t, err
+		if err := t.revive(ctx); err != nil {
+			return met, err
 		}
-		if err := w.ledger.write(line{Do: doFault, Code: s.Kind, Note: fmt.Sprintf("%d: %+v", i+1, s)}); err != nil {
-			return t, err
+		if err := t.ledger.write(line{Do: doFault, Code: s.Kind, Note: fmt.Sprintf("%d: %+v", i+1, s)}); err != nil {
+			return met, err
 		}
-		if err := errors.Join(w.trouble(ctx, i), w.strike(ctx, s, &t)); err != nil {
-			return t, fmt.Errorf("fault %d (%s): %w", i+1, s.Kind, err)
+		if err := errors.Join(t.trouble(ctx, i), t.strike(ctx, s, &met)); err != nil {
+			return met, fmt.Errorf("fault %d (%s): %w", i+1, s.Kind, err)
 		}
 		if (i+1)%20 == 0 {
-			w.say("%d faults, %d calls in flight at them, %d stops inside a call, %d posts in two hands", i+1, t.inFlight, t.stops, w.twice)
+			t.say("%d faults, %d calls in flight at them, %d stops inside a call, %d posts in two hands", i+1, met.inFlight, met.stops, t.twice)
 		}
 		if ctx.Err() != nil {
-			return t, ctx.Err()
+			return met, ctx.Err()
 		}
 	}
-	pause(ctx, time.Until(began.Add(time.Duration(len(all))*w.s.Pace)))
-	return t, w.ledger.write(line{Do: doFaultsOver})
+	pause(ctx, time.Until(began.Add(time.Duration(len(all))*t.s.Pace)))
+	return met, t.ledger.write(line{Do: doFaultsOver})
+}
+
+func (t *traffic) strike(ctx context.Context, s strike, met *tally) error {
+	if isDrill(s.Kind) {
+		return t.drill(ctx, s)
+	}
+	return t.world.strike(ctx, s, met)
 }
 
 func (w *world) strike(ctx context.Context, s strike, t *tally) error {
@@ -217,8 +225,11 @@ func (w *world) revive(ctx context.Context) error {
 		if !n.current().ended() {
 			continue
 		}
-		n.exits++
-		w.say("the node in %s ended by itself: %v", n.dir, n.current().cmd.ProcessState)
+		state := n.current().cmd.ProcessState
+		w.say("the node in %s ended by itself: %v", n.dir, state)
+		if err := w.ledger.write(line{Do: doExit, Code: strconv.Itoa(state.ExitCode()), Note: n.dir}); err != nil {
+			return err
+		}
 		if err := n.start(ctx, 0); err != nil {
 			return err
 		}

@@ -2,12 +2,14 @@ package main
 
 import (
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
 )
 
-// gate stands before a TCP server. It may be closed, which refuses and breaks connections, or fall silent, which keeps back what is under way until it is heard again.
+// gate stands before a TCP server. It can be closed, which refuses and breaks connections, be silent, which keeps back what is sent until the silence
+// ends, or swallow: what is sent is lost, and the connection looks open to the caller, as when the machine behind has lost its power.
 type gate struct {
 	address string
 	mu      sync.Mutex
@@ -16,11 +18,17 @@ type gate struct {
 	silent  bool
 	ln      net.Listener // nil while closed
 	conns   map[net.Conn]bool
+	pairs   map[net.Conn]net.Conn // callers' connections, and those to the server
+	lost    map[net.Conn]bool     // callers' connections that are swallowed for good
+	deaf    bool                  // new connections are swallowed too
 	work    sync.WaitGroup
 }
 
-func newGate(behind string) (*gate, error) {
-	g := &gate{address: "127.0.0.1:0", behind: behind, conns: map[net.Conn]bool{}}
+func newGate(behind string) (*gate, error) { return newGateOn("127.0.0.1", behind) }
+
+// newGateOn returns a gate on an address of its own, so that it counts as a machine of its own.
+func newGateOn(host, behind string) (*gate, error) {
+	g := &gate{address: net.JoinHostPort(host, "0"), behind: behind, conns: map[net.Conn]bool{}, pairs: map[net.Conn]net.Conn{}, lost: map[net.Conn]bool{}}
 	g.turn = sync.NewCond(&g.mu)
 	return g, g.open(behind)
 }
@@ -54,6 +62,7 @@ func (g *gate) close() error {
 		err = errors.Join(err, ignoreClosed(c.Close()))
 	}
 	clear(g.conns)
+	clear(g.lost)
 	g.turn.Broadcast()
 	g.mu.Unlock()
 	g.work.Wait()
@@ -73,6 +82,42 @@ func (g *gate) silence(on bool) {
 	defer g.mu.Unlock()
 	g.silent = on
 	g.turn.Broadcast()
+}
+
+// swallow loses all that is sent on the connections that are open, for good, and on new ones if deaf; it returns how many were open.
+// The server sees their end, so that it holds no locks for a caller that it will never hear again.
+func (g *gate) swallow(deaf bool) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := len(g.pairs)
+	for in, out := range g.pairs {
+		g.lost[in] = true
+		_ = out.Close() // its reader ends with an error
+	}
+	g.deaf = deaf
+	return n
+}
+
+// hear ends the swallowing of new connections. What is lost stays lost.
+func (g *gate) hear() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.deaf = false
+}
+
+// isLost reports whether a caller's connection is swallowed.
+func (g *gate) isLost(in net.Conn) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lost[in]
+}
+
+// ignore reads until the caller gives up.
+func (g *gate) ignore(in net.Conn) {
+	_, _ = io.Copy(io.Discard, in) // it ends with the connection
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.lost, in)
 }
 
 func (g *gate) accept(ln net.Listener) {
@@ -102,6 +147,9 @@ func (g *gate) keep(ln net.Listener, c net.Conn) bool {
 func (g *gate) drop(c net.Conn) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.lost[c] {
+		return
+	}
 	delete(g.conns, c)
 	_ = c.Close() // the other side sees the end, which is all that there is to tell
 }
@@ -122,17 +170,36 @@ func (g *gate) join(ln net.Listener, in net.Conn) {
 		return
 	}
 	g.mu.Lock()
-	behind := g.behind
+	behind, deaf := g.behind, g.deaf
+	if deaf {
+		g.lost[in] = true
+	}
 	g.mu.Unlock()
+	if !deaf {
+		g.connect(ln, in, behind)
+	}
+	if g.isLost(in) {
+		g.ignore(in)
+	}
+}
+
+// connect carries a connection until one side ends or it is swallowed.
+func (g *gate) connect(ln net.Listener, in net.Conn, behind string) {
 	out, err := net.DialTimeout("tcp", behind, time.Second)
 	if err != nil || !g.keep(ln, out) {
 		return // nobody is there: the caller's connection ends
 	}
 	defer g.drop(out)
+	g.mu.Lock()
+	g.pairs[in] = out
+	g.mu.Unlock()
 	var back sync.WaitGroup
 	back.Go(func() { g.copy(in, out) })
 	g.copy(out, in)
 	back.Wait()
+	g.mu.Lock()
+	delete(g.pairs, in)
+	g.mu.Unlock()
 }
 
 // copy moves bytes until one side ends, and ends the other then.

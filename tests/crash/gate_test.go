@@ -98,3 +98,48 @@ func TestAGateKeepsBackAndRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestGateSwallow_CallerSeesNeitherAnswerNorEnd(t *testing.T) {
+	t.Parallel()
+	g, err := newGate(echo(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", g.address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() }) // the test is over
+		return c
+	}
+	answers := func(c net.Conn, want bool) {
+		t.Helper()
+		patience := 10 * time.Second
+		if !want {
+			patience = 100 * time.Millisecond
+		}
+		got, err := say(t, c, "word", patience)
+		if want && got != "word" || !want && !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("got %q and %v, want an answer: %v", got, err, want)
+		}
+	}
+	old := dial()
+	answers(old, true)
+	if n := g.swallow(false); n != 1 {
+		t.Fatalf("swallow found %d connections, want 1", n)
+	}
+	answers(old, false)
+	fresh := dial()
+	answers(fresh, true)
+	g.swallow(true)
+	late := dial()
+	answers(late, false)
+	answers(fresh, false)
+	g.hear()
+	answers(dial(), true)
+	answers(late, false)
+	if err := g.close(); err != nil {
+		t.Fatal(err)
+	}
+}

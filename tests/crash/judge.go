@@ -11,25 +11,32 @@ import (
 
 // verdict is the last line of a run.
 type verdict struct {
-	Suite           string  `json:"suite"`
-	Faults          int     `json:"faults"`
-	Posts           int     `json:"posts"`
-	Lost            int     `json:"lost"`
-	Twice           int     `json:"twice"`
-	OutOfOrder      int     `json:"outOfOrder"`
-	FalsePublished  int     `json:"falsePublished"`
-	FalseFailed     int     `json:"falseFailed"`
-	UnknownAC       int     `json:"unknownAC"`
-	UnknownE        int     `json:"unknownE"`
-	InFlight        int     `json:"commitsInFlightAtFaults"`
-	Seed            int64   `json:"seed"`
-	WrongContent    int     `json:"wrongContent"`    // another text, account or time than the ledger's
-	DueMoved        int     `json:"dueMoved"`        // times that the engine wrote, which is the user's alone
-	SentAfterStop   int     `json:"sentAfterStop"`   // a call for a post that was taken out of the queue
-	SentWhilePaused int     `json:"sentWhilePaused"` // calls that a pause should have kept back
-	Bursts          int     `json:"bursts"`          // posts held for long that went out without the gap
-	LeftBehind      int     `json:"leftBehind"`      // posts that are still there after they were deleted
-	Errors500       int     `json:"errors500"`       // answers with status 500
+	Suite           string `json:"suite"`
+	Faults          int    `json:"faults"`
+	Posts           int    `json:"posts"`
+	Lost            int    `json:"lost"`
+	Twice           int    `json:"twice"`
+	OutOfOrder      int    `json:"outOfOrder"`
+	FalsePublished  int    `json:"falsePublished"`
+	FalseFailed     int    `json:"falseFailed"`
+	UnknownAC       int    `json:"unknownAC"`
+	UnknownE        int    `json:"unknownE"`
+	InFlight        int    `json:"commitsInFlightAtFaults"`
+	Seed            int64  `json:"seed"`
+	WrongContent    int    `json:"wrongContent"`    // another text, account or time than the ledger's
+	DueMoved        int    `json:"dueMoved"`        // times that the engine wrote, which is the user's alone
+	SentAfterStop   int    `json:"sentAfterStop"`   // a call for a post that was taken out of the queue
+	SentWhilePaused int    `json:"sentWhilePaused"` // calls that a pause should have kept back
+	Bursts          int    `json:"bursts"`          // posts held for long that went out without the gap
+	LeftBehind      int    `json:"leftBehind"`      // posts that are still there after they were deleted
+	Errors500       int    `json:"errors500"`       // answers with status 500
+
+	UnknownForgotten int `json:"unknownForgotten"` // posts that are live and were reported as failed for certain, or edited or scheduled without republish
+	LatePublished    int `json:"latePublished"`    // posts that went out later than MAX_LATE
+	HeldUp           int `json:"heldUp"`           // posts that a fault held up which was not aimed at them
+	Panicked         int `json:"panicked"`         // processes that ended in a panic
+	Drilled          int `json:"drilled"`          // posts of the drills, beside the posts
+
 	StopsCommitting int     `json:"stopsCommitting"` // stops between the mark and the call, or between the answer and its write
 	DueDuringFaults float64 `json:"dueDuringFaults"` // share of the posts
 	Nodes           int     `json:"nodes"`
@@ -37,8 +44,10 @@ type verdict struct {
 	Deadline        string  `json:"requestDeadline"`
 
 	Met map[string]int `json:"met"` // faults and changes by their kind
+	Hit map[string]int `json:"hit"` // drills that met what they are aimed at, by their kind
 
 	findings []string // what is wrong, one line each
+	partial  bool     // the run had only some kinds of faults
 }
 
 // The least that a run of a full size must have met to say anything.
@@ -46,16 +55,26 @@ const (
 	fullSize    = 200 // faults
 	leastStops  = 20
 	leastDuring = 0.8
+	leastDrills = 5 // of each kind
 )
 
 // enough tells whether a run of that many faults has met what it must.
 func (v *verdict) enough() bool {
-	return v.Faults < fullSize || v.StopsCommitting >= leastStops && v.DueDuringFaults >= leastDuring
+	if v.Faults < fullSize || v.partial {
+		return true
+	}
+	for _, kind := range drills() {
+		if v.Hit[kind] < leastDrills {
+			return false
+		}
+	}
+	return v.Hit[blackHole] > 0 && v.StopsCommitting >= leastStops && v.DueDuringFaults >= leastDuring
 }
 
 // clean tells whether nothing is wrong.
 func (v *verdict) clean() bool {
-	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+v.SentAfterStop+v.SentWhilePaused+v.Bursts+v.LeftBehind+v.Errors500 == 0 && v.UnknownE <= v.InFlight
+	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+v.SentAfterStop+v.SentWhilePaused+v.Bursts+v.LeftBehind+v.Errors500+
+		v.UnknownForgotten+v.LatePublished+v.HeldUp+v.Panicked == 0 && v.UnknownE <= v.InFlight
 }
 
 func (v *verdict) find(count *int, format string, args ...any) {
@@ -82,6 +101,7 @@ type sent struct {
 // story is what the ledger says of one post.
 type story struct {
 	n              int
+	fault          string // kind of the drill that it was booked for
 	account, grade string
 	ids            []string // that answered its key
 	texts          []string // the last acknowledged, and any asked for whose answer never came
@@ -98,6 +118,9 @@ type story struct {
 	left           bool      // with its channel
 	removed        bool      // and had it confirmed
 	tries          []string  // keys of the requests of which one try was not answered for certain
+	accepted       []line    // requests to edit it, or to schedule it again, that were carried out
+	denied         []line    // answers that say that it failed, and nothing of an unknown outcome
+	stuck          string    // what it did not come to an end after
 	open           map[string]line
 }
 
@@ -106,7 +129,7 @@ const settleFor = 40 * time.Second
 
 // judge compares what the ledger says with what the platform has.
 func judge(lines []line, journal []entry) verdict {
-	v := verdict{Suite: "crash", Met: map[string]int{}}
+	v := verdict{Suite: "crash", Met: map[string]int{}, Hit: map[string]int{}}
 	posts, order := read(&v, lines)
 	all := whole(lines)
 	all.part(posts)
@@ -129,7 +152,14 @@ func judge(lines []line, journal []entry) verdict {
 	for _, n := range order {
 		posts[n].judge(&v, out[n])
 	}
-	v.Posts = len(order)
+	for _, p := range posts {
+		if p.fault == "" {
+			v.Posts++
+		} else {
+			v.Drilled++
+		}
+	}
+	watched(&v, lines, posts, out)
 	inOrder(&v, posts, out)
 	all.judge(&v, out)
 	return v
@@ -151,10 +181,15 @@ func read(v *verdict, lines []line) (map[int]*story, []int) {
 		if l.Status == 500 {
 			v.find(&v.Errors500, "%s of post %d was answered with 500", l.Do, l.Post)
 		}
-		if l.Do == doFault {
+		switch {
+		case l.Do == doFault:
 			v.Faults++
 			v.Met[l.Code]++
-		} else if l.Ask {
+		case l.Do == doHit:
+			v.Hit[l.Code]++
+		case l.Do == doExit && l.Code == exitPanic:
+			v.find(&v.Panicked, "the process in %s ended in a panic at %s", l.Note, l.At)
+		case l.Ask:
 			v.Met[l.Do]++
 		}
 		if l.Post == 0 {
@@ -176,8 +211,19 @@ func read(v *verdict, lines []line) (map[int]*story, []int) {
 // add takes the next line of a post. A request stays open until an answer says for certain what became of it.
 func (p *story) add(l line) {
 	switch {
-	case l.Do == doRead:
-		p.state, p.code = l.State, l.Code
+	case l.Do == doRead || l.Do == doPoll:
+		if l.State == "ERROR" && l.Code != codeUnknown {
+			p.denied = append(p.denied, l)
+		}
+		if l.Do == doRead {
+			p.state, p.code = l.State, l.Code
+		}
+		return
+	case l.Do == doStuck:
+		p.stuck = l.Note
+		return
+	case l.Do == doStale:
+		p.created, p.fault, p.account, p.texts, p.due, p.first = true, l.Fault, l.Account, []string{l.Text}, l.Due, l.Due
 		return
 	case l.Do == doStored:
 		p.stored = l.Due
@@ -204,9 +250,12 @@ func (p *story) add(l line) {
 	if asked.Due.Before(l.At) && (l.Do == doCreate || l.Do == doEdit) {
 		p.touched = true // it was written after its time, which became the time of the write
 	}
+	if l.Do == doEdit || l.Do == doSchedule {
+		p.accepted = append(p.accepted, asked)
+	}
 	switch l.Do {
 	case doCreate:
-		p.created, p.account, p.grade, p.texts, p.due = true, asked.Account, asked.Grade, []string{asked.Text}, asked.Due
+		p.created, p.fault, p.account, p.grade, p.texts, p.due = true, asked.Fault, asked.Account, asked.Grade, []string{asked.Text}, asked.Due
 		if !slices.Contains(p.ids, l.ID) {
 			p.ids = append(p.ids, l.ID)
 		}
@@ -259,6 +308,10 @@ func (p *story) judge(v *verdict, out []sent) {
 	if !p.touched && !p.stored.IsZero() && !p.stored.Equal(p.due) {
 		v.find(&v.DueMoved, "post %d is due at %s, the database has %s", p.n, p.due, p.stored)
 	}
+	p.forgotten(v, out)
+	if p.drilled(v, out) {
+		return
+	}
 	p.end(v, len(out) > 0)
 }
 
@@ -275,9 +328,9 @@ func (p *story) end(v *verdict, live bool) {
 		v.find(&v.FalsePublished, "post %d is PUBLISHED, the platform does not have it", p.n)
 	case p.state == "PUBLISHED" || out && (!live && p.state != "ERROR" || p.state == "" || p.state == "GONE"):
 	case p.lateDraft && p.state == "DRAFT" && !live:
-	case p.state == "ERROR" && p.code == "outcome_unknown" && asks:
+	case p.state == "ERROR" && p.code == codeUnknown && asks:
 		v.find(&v.UnknownAC, "post %d of grade %s is ERROR outcome_unknown, live: %v", p.n, p.grade, live)
-	case p.state == "ERROR" && p.code == "outcome_unknown":
+	case p.state == "ERROR" && p.code == codeUnknown:
 		v.UnknownE++
 	case p.state == "ERROR":
 		v.find(&v.FalseFailed, "post %d of grade %s is ERROR %s, live: %v", p.n, p.grade, p.code, live)
@@ -296,7 +349,7 @@ func inOrder(v *verdict, posts map[int]*story, out map[int][]sent) {
 	}
 	by := map[string][]step{}
 	for n, all := range out {
-		if p := posts[n]; !p.touched {
+		if p := posts[n]; !p.touched && p.fault != lateOutage {
 			by[p.account] = append(by[p.account], step{p, all[0]})
 		}
 	}

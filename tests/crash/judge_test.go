@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,7 +81,7 @@ func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
 		"out of order":         {join(booked(1, "A", 10), booked(2, "A", 11), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{OutOfOrder: 1}},
 		"false published":      {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), nil, verdict{FalsePublished: 1}},
 		"failed":               {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), nil, verdict{FalseFailed: 1}},
-		"live and failed":      {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), []string{one}, verdict{FalseFailed: 1}},
+		"live and failed":      {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), []string{one}, verdict{FalseFailed: 1, UnknownForgotten: 1}},
 		"live and queued":      {join(booked(1, "C", 10), ended(1, "QUEUE", "")), []string{one}, verdict{FalseFailed: 1}},
 		"unknown on C":         {join(booked(1, "C", 10), ended(1, "ERROR", "outcome_unknown")), nil, verdict{UnknownAC: 1}},
 		"unknown on E":         {join(booked(1, "E", 10), ended(1, "ERROR", "outcome_unknown")), []string{one}, verdict{UnknownE: 1}},
@@ -120,14 +121,24 @@ func TestTheWrongAccountIsToldOf(t *testing.T) {
 
 func TestAFullRunThatMetTooLittleIsNotEnough(t *testing.T) {
 	t.Parallel()
+	all := map[string]int{blackHole: 1}
+	for _, kind := range drills() {
+		all[kind] = leastDrills
+	}
+	few, dry := maps.Clone(all), maps.Clone(all)
+	few[silence]--
+	delete(dry, blackHole)
 	for _, c := range []struct {
 		v      verdict
 		enough bool
 	}{
 		{verdict{Faults: 12}, true},
-		{verdict{Faults: 200, StopsCommitting: 20, DueDuringFaults: 0.8}, true},
-		{verdict{Faults: 200, StopsCommitting: 19, DueDuringFaults: 1}, false},
-		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 0.79}, false},
+		{verdict{Faults: 200, StopsCommitting: 20, DueDuringFaults: 0.8, Hit: all}, true},
+		{verdict{Faults: 200, StopsCommitting: 19, DueDuringFaults: 1, Hit: all}, false},
+		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 0.79, Hit: all}, false},
+		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 1, Hit: few}, false},
+		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 1, Hit: dry}, false},
+		{verdict{Faults: 200, partial: true}, true},
 	} {
 		if c.v.enough() != c.enough {
 			t.Errorf("%+v", c.v)
@@ -165,7 +176,12 @@ func TestAPlanHasEveryKindOfFaultAndChange(t *testing.T) {
 			t.Fatalf("post %d is changed and goes with its channel", b.N)
 		}
 	}
-	for _, kind := range []string{killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, doEdit, doDraft, doSchedule, doDelete, doGroup, doPause} {
+	for _, kind := range drills() {
+		if seen[kind] < leastDrills {
+			t.Errorf("there are %d of %s, want %d or more", seen[kind], kind, leastDrills)
+		}
+	}
+	for _, kind := range []string{blackHole, killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, doEdit, doDraft, doSchedule, doDelete, doGroup, doPause} {
 		if seen[kind] == 0 {
 			t.Errorf("there is no %s", kind)
 		}
@@ -211,5 +227,18 @@ func TestATextThatIsNotThereIsAnError(t *testing.T) {
 	x := mutant{name: "stale", swaps: []swap{{queueFile, "a text that nobody wrote", "", 1}}}
 	if _, err := mutate(x, t.TempDir(), "../.."); err == nil {
 		t.Fatal("a stale mutant would pass for a caught one")
+	}
+}
+
+func TestPlan_OnlyTheKindsThatAreAskedFor(t *testing.T) {
+	t.Parallel()
+	p := newPlan(settings{Faults: 6, Posts: 10, Nodes: 1, Seed: 1, Pace: time.Second, Only: []string{silence, stopped, pgKill}}, 12)
+	for i, s := range p.Strikes {
+		if want := []string{silence, stopped, pgKill}[i%3]; s.Kind != want || s.Nth != i/3 {
+			t.Errorf("fault %d is the %d. of %s, want the %d. of %s", i, s.Nth, s.Kind, i/3, want)
+		}
+		if s.Kind == stopped && s.Hold < lease {
+			t.Errorf("a process is stopped for %s, want longer than its lease", s.Hold)
+		}
 	}
 }

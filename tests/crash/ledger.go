@@ -24,6 +24,12 @@ const (
 	doStored     = "stored" // what the database holds at the end; the engine must not have written the time of a post
 	doFault      = "fault"
 	doFaultsOver = "faultsOver"
+	doPoll       = "poll"    // the state of a post while its platform is silent
+	doStale      = "stale"   // a post that was written with a time past MAX_LATE
+	doHit        = "hit"     // a fault has met what it is aimed at
+	doWatched    = "watched" // single posts that nothing was aimed at while a fault lasted
+	doStuck      = "stuck"   // a post did not end in the time that a fault leaves it
+	doExit       = "exit"    // of a process that nobody ended
 )
 
 // line is one request, one answer or one fault. A request's line is on disk before the request is sent.
@@ -44,16 +50,19 @@ type line struct {
 	State    string    `json:"state,omitempty"`
 	Code     string    `json:"code,omitempty"` // of an error
 	Note     string    `json:"note,omitempty"`
+	Fault    string    `json:"fault,omitempty"`  // kind of the fault that a post was booked for
+	Posts    []int     `json:"posts,omitempty"`  // that were watched
+	Millis   int64     `json:"millis,omitempty"` // for how long the machine itself stood still while they were
 }
 
-// ledger is the append-only file; write returns when its line is on disk.
+// ledger is the append-only file; write returns when its lines are on disk.
 type ledger struct {
 	mu      sync.Mutex
 	turn    *sync.Cond
 	file    *os.File
 	pending []byte
-	written int // lines handed in
-	synced  int // lines on disk
+	written int // writes handed in
+	synced  int // writes on disk
 	broken  error
 	closed  bool
 	done    chan struct{}
@@ -93,18 +102,25 @@ func (l *ledger) sync() {
 	}
 }
 
-func (l *ledger) write(v line) error {
-	v.At = time.Now()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
+func (l *ledger) write(all ...line) error {
+	var raw []byte
+	for _, v := range all {
+		v.At = time.Now()
+		one, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		raw = append(append(raw, one...), '\n')
+	}
+	if len(raw) == 0 {
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return os.ErrClosed
 	}
-	l.pending = append(append(l.pending, raw...), '\n')
+	l.pending = append(l.pending, raw...)
 	l.written++
 	mine := l.written
 	l.turn.Broadcast()

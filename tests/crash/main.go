@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -20,6 +22,8 @@ type settings struct {
 	Ahead                time.Duration // from the last booking to the first due time
 	Keep                 bool          // the folder with the logs stays
 	Mutant               string        // a known fault that is built in; "" = none
+	Only                 []string      // kinds of faults, in turn; none = all of them, as the seed says
+	Window               time.Duration // UNKNOWN_FOR and BACKOFF_FOR
 }
 
 func main() {
@@ -32,6 +36,16 @@ func main() {
 	flag.DurationVar(&s.Pace, "pace", 3500*time.Millisecond, "from one fault to the next")
 	flag.BoolVar(&s.Keep, "keep", false, "keep the folder of the run")
 	flag.StringVar(&s.Mutant, "mutant", "", "build this known fault in: "+mutantNames())
+	flag.DurationVar(&s.Window, "window", 45*time.Second, "UNKNOWN_FOR and BACKOFF_FOR of the service")
+	flag.Func("only", "kinds of faults, separated by commas, that take turns: "+strings.Join(kinds(), ", "), func(v string) error {
+		s.Only = strings.Split(v, ",")
+		for _, kind := range s.Only {
+			if !slices.Contains(kinds(), kind) {
+				return fmt.Errorf("there is no fault %q", kind)
+			}
+		}
+		return nil
+	})
 	all := flag.Bool("mutants", false, "run every known fault and show that the checker tells it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -22,6 +23,38 @@ const (
 	cut       = "cut"       // a node's place in the cluster is silent to the others for a while
 )
 
+// The kinds of drills: faults that are aimed at one tenant, one row or one part while nothing else is wrong.
+const (
+	silence    = "silence"    // the answer of a post is lost, then its platform fails for longer than UNKNOWN_FOR and BACKOFF_FOR together
+	panics     = "panic"      // the connector panics over one post
+	hang1      = "hang1"      // one machine of a platform accepts and never answers
+	hang4      = "hang4"      // four do
+	refusedRow = "refusedRow" // Postgres refuses what is written of one post, or a queue row and its posts disagree
+	noGrant    = "noGrant"    // the scheduler may not write a table for ten seconds
+	deadNodes  = "deadNodes"  // the rows of fifty dead processes whose addresses never answer
+	lateOutage = "lateOutage" // everything is down until many posts are past MAX_LATE
+	blackHole  = "blackHole"  // connections to Postgres are open and pass nothing on
+	probe      = "probe"      // no fault: posts of organizations that no drill is aimed at
+)
+
+// kinds are all faults.
+func kinds() []string {
+	return append([]string{killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, blackHole}, drills()...)
+}
+
+// panicsUnsent is what a post is booked for over which the connector panics before its call.
+const panicsUnsent = "panicUnsent"
+
+// drills are all of them but the black hole, in the order in which they take turns: a short run has the short ones.
+func drills() []string {
+	return []string{lateOutage, panics, refusedRow, silence, noGrant, hang1, deadNodes, hang4}
+}
+
+const (
+	drillEvery = 4  // one of so many faults is a drill
+	holeEvery  = 25 // one of so many drills is a black hole
+)
+
 // strike is one fault.
 type strike struct {
 	Kind   string
@@ -30,6 +63,7 @@ type strike struct {
 	Hold   time.Duration // how long it stays stopped or down
 	Offset time.Duration // of the clock of the process that is started after it
 	At     time.Duration // from the first fault on
+	Nth    int           // of its kind, from 0
 }
 
 // booking is one post and what becomes of it.
@@ -39,6 +73,7 @@ type booking struct {
 	Text    string
 	Due     time.Duration // from the beginning of the faults
 	Book    time.Duration // likewise; zero = before the faults begin
+	Fault   string        // kind of the drill that it was booked for
 	Do      string        // what is done to it later; "" = nothing
 	At      time.Duration // when
 	NewText string
@@ -63,14 +98,30 @@ type plan struct {
 func newPlan(s settings, channels int) plan {
 	r := rand.New(rand.NewPCG(uint64(s.Seed), 1))
 	var p plan
+	nth := map[string]int{}
 	for i := range s.Faults {
 		strike := newStrike(r, s.Nodes, time.Duration(i)*s.Pace)
 		if x, err := findMutant(s.Mutant); err == nil && x.strike != "" && i%3 == 0 {
 			strike.Kind = x.strike
 		}
+		kind := s.drill(i)
+		for range 10_000 { // what the others need beside their kind comes of chance
+			if kind == "" || kind == strike.Kind || isDrill(kind) {
+				break
+			}
+			strike = newStrike(r, s.Nodes, time.Duration(i)*s.Pace)
+		}
+		if isDrill(kind) {
+			strike.Kind = kind
+		}
+		strike.Nth = nth[strike.Kind]
+		nth[strike.Kind]++
 		p.Strikes = append(p.Strikes, strike)
 	}
 	span := max(5*time.Second, time.Duration(s.Faults)*s.Pace)
+	for _, strike := range p.Strikes {
+		span += max(0, drillTime(strike.Kind)-s.Pace)
+	}
 	taken := map[[2]int64]bool{}
 	for n := 1; n <= s.Posts; n++ {
 		b := newBooking(r, n, channels, span, s.Ahead)
@@ -82,6 +133,30 @@ func newPlan(s settings, channels int) plan {
 	}
 	p.Leaves = leaves(r, p.Bookings, span)
 	return p
+}
+
+// isDrill reports whether a fault is one.
+func isDrill(kind string) bool { return kind == blackHole || slices.Contains(drills(), kind) }
+
+// drill is the kind of the fault with this number, "" for one of the others. A mutant is brought to light by the others alone.
+func (s settings) drill(i int) string {
+	turn := i / drillEvery
+	switch {
+	case len(s.Only) > 0:
+		return s.Only[i%len(s.Only)]
+	case s.Mutant != "" || i%drillEvery != drillEvery-1:
+		return ""
+	case turn%holeEvery == holeEvery-1:
+		return blackHole
+	default:
+		return drills()[(turn-turn/holeEvery)%len(drills())]
+	}
+}
+
+// drillTime is how long a drill lasts, about.
+func drillTime(kind string) time.Duration {
+	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second, noGrant: 15 * time.Second,
+		deadNodes: 16 * time.Second, lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute}[kind]
 }
 
 func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {

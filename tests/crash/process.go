@@ -69,7 +69,6 @@ type node struct {
 	inner       string // what is behind the gate
 	environment []string
 	log         *os.File
-	exits       int // ends that nobody asked for
 }
 
 // haltFile is where the node looks for the name of the point at which it is to stop.

@@ -38,12 +38,17 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 	if err != nil {
 		return v, err
 	}
-	journal, err := readLines[entry](w.journal())
-	if err != nil {
-		return v, err
+	var journal []entry
+	for _, s := range []site{w.platform, w.aside} {
+		more, err := readLines[entry](s.journal)
+		if err != nil {
+			return v, err
+		}
+		journal = append(journal, more...)
 	}
 	v = judge(lines, journal)
 	v.DueDuringFaults = share(lines)
+	v.partial = len(s.Only) > 0
 	v.InFlight, v.StopsCommitting, v.Seed, v.Nodes, v.Lease, v.Deadline = met.inFlight, met.stops, s.Seed, s.Nodes, lease.String(), deadline.String()
 	for i, f := range v.findings {
 		if i == 40 {
@@ -61,12 +66,12 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 // play is the run without its judge.
 func (w *world) play(ctx context.Context) (met tally, err error) {
 	organizations := min(16, 2+w.s.Posts/100)
-	if err := w.populate(ctx, organizations); err != nil {
+	p := newPlan(w.s, organizations*perOrganization)
+	if err := w.populate(ctx, organizations, p.Strikes); err != nil {
 		return met, err
 	}
-	p := newPlan(w.s, len(w.channels))
 	booking := max(10*time.Second, time.Duration(w.s.Posts)*10*time.Millisecond) // the first due time must be known before the first booking
-	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}, turns: map[string]*turn{}}
+	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}, turns: map[string]*turn{}, stale: map[string]int{}, last: w.s.Posts}
 	w.say("booking %d posts on %d channels", w.s.Posts, len(w.channels))
 	if err := t.book(ctx, p.Bookings); err != nil {
 		return met, err
@@ -84,7 +89,7 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 	g, inner := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.during(inner, p.Bookings) })
 	g.Go(func() error { return t.leave(inner, p.Leaves) })
-	g.Go(func() (err error) { met, err = w.strikeAll(inner, p.Strikes); return err })
+	g.Go(func() (err error) { met, err = t.strikeAll(inner, p.Strikes); return err })
 	if err := g.Wait(); err != nil {
 		return met, err
 	}
@@ -93,7 +98,7 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 	if err := t.resumeAll(ctx); err != nil {
 		return met, err
 	}
-	return met, errors.Join(t.settle(ctx, p.Bookings), t.store(ctx))
+	return met, errors.Join(t.settle(ctx, append(p.Bookings, t.extra...)), t.settleStale(ctx), t.store(ctx))
 }
 
 // store writes down the times that the database holds.
@@ -131,6 +136,9 @@ const settleLimit = 4 * time.Minute
 func (t *traffic) settle(ctx context.Context, all []booking) error {
 	open := all
 	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
+		if err := t.revive(ctx); err != nil {
+			return err
+		}
 		states := make([]line, len(open))
 		g, ctx := errgroup.WithContext(ctx)
 		g.SetLimit(clients)
@@ -172,8 +180,9 @@ func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	var got struct {
 		State string
 		Posts []struct {
-			ErrorCode *string
-			Error     *string
+			ErrorCode      *string
+			Error          *string
+			OutcomeUnknown bool
 		}
 		Timeline []struct{ At, Event, Node, Reason string }
 	}
@@ -183,6 +192,9 @@ func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	l.State = got.State
 	if len(got.Posts) > 0 && got.Posts[0].ErrorCode != nil {
 		l.Code = *got.Posts[0].ErrorCode
+	}
+	if len(got.Posts) > 0 && got.Posts[0].OutcomeUnknown != (l.Code == codeUnknown) {
+		return l, fmt.Errorf("post %d has the code %q and outcomeUnknown %v", b.N, l.Code, got.Posts[0].OutcomeUnknown)
 	}
 	if l.State == "ERROR" {
 		l.Note = fmt.Sprint(got.Timeline)
@@ -200,7 +212,7 @@ func share(lines []line) float64 {
 			from = l.At
 		case l.Do == doFaultsOver:
 			to = l.At
-		case l.Do == doCreate && l.Ask:
+		case l.Do == doCreate && l.Ask && l.Fault == "":
 			due[l.Post] = l.Due
 		}
 	}

@@ -19,6 +19,9 @@ type traffic struct {
 	mu    sync.Mutex
 	ids   map[int]string
 	turns map[string]*turn // of what was paused at some time, by its path
+	extra []booking        // of the drills
+	stale map[string]int   // posts past MAX_LATE by their ids
+	last  int              // number of the last post
 }
 
 func (t *traffic) id(n int) string {
@@ -76,7 +79,7 @@ func (t *traffic) body(kind string, b booking, text string, due time.Duration, i
 
 func (t *traffic) create(ctx context.Context, b booking) error {
 	c := t.channels[b.Channel]
-	ask := line{Do: doCreate, Post: b.N, Key: fmt.Sprintf("create-%d", b.N), Account: c.account, Grade: c.grade, Due: t.start.Add(b.Due), Text: b.Text}
+	ask := line{Do: doCreate, Post: b.N, Key: fmt.Sprintf("create-%d", b.N), Account: c.account, Grade: c.grade, Due: t.start.Add(b.Due), Text: b.Text, Fault: b.Fault}
 	status, raw, err := t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", c.key, t.body("schedule", b, b.Text, b.Due, ""))
 	if err != nil || status != http.StatusCreated {
 		return fmt.Errorf("post %d cannot be booked: status %d: %s: %w", b.N, status, raw, err)

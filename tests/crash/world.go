@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -18,13 +16,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"crier/platform/clock"
-	"crier/platform/pg"
 	"crier/platform/pg/local"
 	"crier/platform/redis"
 	"crier/platform/schema"
 	"crier/platform/secret"
-	tenancyservice "crier/tenancy/service"
 )
 
 const (
@@ -33,6 +28,7 @@ const (
 	password = "correct horse battery"
 	latency  = 40 // of the platform, in milliseconds
 	lateGap  = 200 * time.Millisecond
+	permits  = 36 // posts that all nodes together send at the same time: what hangs must be able to take them all
 )
 
 type organization struct{ name, email, key string }
@@ -44,16 +40,20 @@ type world struct {
 	out        io.Writer
 	binary     string
 	server     *local.Server
-	platform   *process
-	address    string // of the platform
+	platform   site // that most posts go to; its calls are slow and refused at times
+	aside      site // that the drills use, so that nothing but they disturbs it
 	nodes      []*node
 	ledger     *ledger
 	client     *client
 	channels   []channel
-	twice      int           // posts that two nodes had in hand
-	redis      *redis.Client // of the present server
-	door       *gate         // before Redis
-	network    sync.Mutex    // of the faults that last while others go on, one at a time
+	stage      map[string][]int // channels of the drills by their kind, as indices
+	hanging    []*gate          // machines before the platform aside that stop to answer
+	primary    *gate            // before Postgres, for the nodes
+	database   string           // address of the database behind it
+	twice      int              // posts that two nodes had in hand
+	redis      *redis.Client    // of the present server
+	door       *gate            // before Redis
+	network    sync.Mutex       // of the faults that last while others go on, one at a time
 	background errgroup.Group
 	stops      []func() error
 }
@@ -101,7 +101,10 @@ func newWorld(ctx context.Context, s settings, dir string, out io.Writer) (w *wo
 	if err := w.startPostgres(ctx); err != nil {
 		return w, err
 	}
-	if err := w.startPlatform(ctx); err != nil {
+	if err := w.startPrimary(); err != nil {
+		return w, err
+	}
+	if err := w.startPlatforms(ctx); err != nil {
 		return w, err
 	}
 	if err := w.startRedis(); err != nil {
@@ -130,62 +133,19 @@ func (w *world) startPostgres(ctx context.Context) (err error) {
 	return w.query(ctx, func(c *pgx.Conn) error { _, err := c.Exec(ctx, x.sql); return err })
 }
 
-func (w *world) startPlatform(ctx context.Context) error {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	w.address = ln.Addr().String()
-	log, err := os.Create(filepath.Join(w.dir, "platform.log"))
-	if err := errors.Join(err, ln.Close()); err != nil {
-		return err
-	}
-	if w.platform, err = launch(log, []string{"CRIER_HOME=" + filepath.Join(w.dir, "platform"), "LOG_LEVEL=warn"}, w.binary, "sandbox", "--address", w.address); err != nil {
-		return err
-	}
-	w.stops = append(w.stops, func() error { w.platform.kill(); return log.Close() })
-	for end := time.Now().Add(startLimit); ; pause(ctx, 50*time.Millisecond) {
-		err := w.trouble(ctx, 0)
-		if err == nil || time.Now().After(end) || ctx.Err() != nil || w.platform.ended() {
-			return err
-		}
-	}
-}
-
-// trouble makes the platform slow, and lets it refuse a few calls for being too many.
-func (w *world) trouble(ctx context.Context, seed int) error {
-	call := func(method, body string) error {
-		req, err := http.NewRequestWithContext(ctx, method, "http://"+w.address+"/_sim/faults", strings.NewReader(body))
-		if err != nil {
-			return err
-		}
-		if body != "" {
-			req.Header.Set("Content-Type", "application/json")
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode > 299 {
-			err = fmt.Errorf("the platform answers %s", resp.Status)
-		}
-		return errors.Join(err, resp.Body.Close())
-	}
-	const posts = `"match":{"method":"POST","path":"/api/posts"`
-	return errors.Join(call(http.MethodDelete, ""),
-		call(http.MethodPost, fmt.Sprintf(`{%s,"nth":%d},"action":"rate_limit","retryAfter":1,"times":2}`, posts, 1+seed%7)),
-		call(http.MethodPost, fmt.Sprintf(`{%s},"action":"slow","ms":%d,"times":1000000000}`, posts, latency)))
-}
-
 func (w *world) startNodes(ctx context.Context) error {
 	key, err := secret.GenerateKey()
 	if err != nil {
 		return err
 	}
+	allowed := []string{w.aside.address}
+	for _, g := range w.hanging {
+		allowed = append(allowed, g.address)
+	}
 	environment := []string{
-		"PATH=" + "/usr/bin:/bin", "DATABASE_URL=" + w.server.URL("crier"), "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=http://" + w.address, "LOG_FORMAT=json", "LOG_LEVEL=warn",
+		"PATH=" + "/usr/bin:/bin", "DATABASE_URL=" + w.database, "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=" + w.platform.url(), "OUTBOUND_ALLOW=" + strings.Join(allowed, ","), "LOG_FORMAT=json", "LOG_LEVEL=warn",
 		"DATABASE_MAX_CONNS=16", "API_LIMIT=1000000", "APP_LIMIT=1000000", "LEASE=" + lease.String(), "BEAT=600ms", "SWEEP=1s", "REQUEST_DEADLINE=" + deadline.String(), "SETTLE_TIME=1s",
-		"UNKNOWN_FOR=5m", "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s", "REDIS_URL=redis://" + w.door.address, "PLATFORM_RATES=sandbox=2000/1s",
+		"UNKNOWN_FOR=" + w.s.Window.String(), "BACKOFF_FOR=" + w.s.Window.String(), "MAX_IN_FLIGHT=" + strconv.Itoa(permits/w.s.Nodes), "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s", "REDIS_URL=redis://" + w.door.address, "PLATFORM_RATES=sandbox=2000/1s",
 	}
 	for i := range w.s.Nodes {
 		n, err := newNode(w.binary, filepath.Join(w.dir, fmt.Sprintf("node-%d", i+1)), environment)
@@ -209,36 +169,6 @@ func (w *world) startNodes(ctx context.Context) error {
 	return nil
 }
 
-// populate makes the organizations, as an administrator would, and their channels, as their owners would.
-func (w *world) populate(ctx context.Context, organizations int) error {
-	db, err := pg.Open(ctx, pg.Config{URL: w.server.URL("crier"), RolePrefix: "crier", MaxConns: 6})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	accounts, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}})
-	if err != nil {
-		return err
-	}
-	for i := range organizations {
-		o := organization{name: fmt.Sprintf("org%d", i+1), email: fmt.Sprintf("owner%d@crier.test", i+1)}
-		owner, err := accounts.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password, Organization: o.name})
-		if err != nil {
-			return err
-		}
-		if o.key, _, err = accounts.CreateKey(ctx, owner, "crash"); err != nil {
-			return err
-		}
-		grades := []string{"A", "A", "C", "C", "E", "E", []string{"A", "C", "E"}[i%3]} // perOrganization of them
-		made, err := w.client.connect(ctx, o, "http://"+w.address, grades)
-		if err != nil {
-			return err
-		}
-		w.channels = append(w.channels, made...)
-	}
-	return nil
-}
-
 // query runs fn on a fresh superuser's connection.
 func (w *world) query(ctx context.Context, fn func(*pgx.Conn) error) error {
 	c, err := pgx.Connect(ctx, w.server.SuperURL("crier"))
@@ -256,7 +186,5 @@ func (w *world) close() (err error) {
 	w.stops = nil
 	return err
 }
-
-func (w *world) journal() string { return filepath.Join(w.dir, "platform", "sandbox", "sandbox.log") }
 
 func (w *world) say(format string, args ...any) { fmt.Fprintf(w.out, format+"\n", args...) }

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	staleAge   = 25 * time.Hour // more than MAX_LATE
+	stalePosts = 4000           // more than some sweeps give up together
+	staleWords = "that is too old"
+)
+
+// writeStale writes posts that have been due for longer than MAX_LATE, in turns on the channels of one organization.
+const writeStale = `
+with fresh as materialized (
+  select n, gen_random_uuid() as id, q.org_id, q.channel_id, q.shard, now() - $1 * interval '1 second' + (n - $2) * interval '1 millisecond' as due
+  from generate_series($2::int, $3::int) n join (select *, row_number() over (order by channel_id) - 1 as turn from channel_queue where channel_id = any($4::text[]::uuid[])) q
+  on q.turn = n % cardinality($4::text[])
+), posts as (
+  insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date) select org_id, id, id, channel_id, shard, 'QUEUE', due, due from fresh
+), parts as (
+  insert into part (org_id, id, post_id, position, content) select org_id, gen_random_uuid(), id, 0, 'post ' || n || ' ` + staleWords + `' from fresh
+)
+select n, id::text, channel_id::text, due from fresh`
+
+// outlast stops everything, and starts it again when many posts are later than MAX_LATE. The time is in their due times, not in the run.
+func (t *traffic) outlast(ctx context.Context) error {
+	for _, n := range t.nodes {
+		if err := n.kill(); err != nil {
+			return err
+		}
+	}
+	accounts, channels := map[string]string{}, []string{}
+	for _, c := range t.stage[lateOutage] {
+		channels = append(channels, t.channels[c].id)
+		accounts[t.channels[c].id] = t.channels[c].account
+	}
+	numbers := t.numbers(stalePosts)
+	var lines []line
+	err := t.query(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, writeStale, staleAge.Seconds(), numbers[0], numbers[stalePosts-1], channels)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			l := line{Do: doStale, Fault: lateOutage}
+			channel := ""
+			if err := rows.Scan(&l.Post, &l.ID, &channel, &l.Due); err != nil {
+				return err
+			}
+			l.Account, l.Text = accounts[channel], fmt.Sprintf("post %d %s", l.Post, staleWords)
+			t.stale[l.ID] = l.Post
+			lines = append(lines, l)
+		}
+		return rows.Err()
+	})
+	if err := errors.Join(err, t.ledger.write(lines...)); err != nil {
+		return err
+	}
+	for _, n := range t.nodes {
+		if err := n.start(ctx, 0); err != nil {
+			return err
+		}
+	}
+	return t.hit(lateOutage)
+}
+
+// settleStale waits until the posts that were too old have ended, and writes into the ledger how.
+func (t *traffic) settleStale(ctx context.Context) error {
+	ids := []string{}
+	for id := range t.stale {
+		ids = append(ids, id)
+	}
+	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
+		var lines []line
+		open := 0
+		err := t.query(ctx, func(c *pgx.Conn) error {
+			rows, err := c.Query(ctx, "select id::text, state, coalesce(error_code, '') from post where id = any($1::text[]::uuid[])", ids)
+			if err != nil {
+				return err
+			}
+			defer rows.Close()
+			for rows.Next() {
+				l := line{Do: doRead}
+				if err := rows.Scan(&l.ID, &l.State, &l.Code); err != nil {
+					return err
+				}
+				l.Post = t.stale[l.ID]
+				lines = append(lines, l)
+				if l.State != "PUBLISHED" && l.State != "ERROR" {
+					open++
+				}
+			}
+			return rows.Err()
+		})
+		if err != nil {
+			return err
+		}
+		if open == 0 || time.Now().After(end) || ctx.Err() != nil {
+			return errors.Join(ctx.Err(), t.ledger.write(lines...))
+		}
+	}
+}
+
+const (
+	holes       = 12 // times that what is open is swallowed, in the middle of work
+	holeGap     = 250 * time.Millisecond
+	deafFor     = 5 * time.Second  // that new connections are swallowed too, in every other black hole
+	recoverTime = 30 * time.Second // from the last swallowed connection until all works again: every statement has a deadline
+	doubtLimit  = 25 * time.Second // for a lost answer to be looked up
+)
+
+// blackHole swallows the connections to Postgres in the middle of work, again and again for a moment, and tells whether all of the service works again after a while:
+// single posts go out in time, and a lost answer, which only the sweep finds, is looked up.
+func (t *traffic) blackHole(ctx context.Context, s strike) error {
+	start := time.Now().Add(bookingTime(holes * len(t.stage[probe])))
+	var burst []booking
+	for i := range holes {
+		for _, c := range t.stage[probe] {
+			burst = append(burst, t.plan(probe, c, start.Add(time.Duration(i)*holeGap), "in a black hole"))
+		}
+	}
+	if err := t.bookAll(ctx, burst); err != nil {
+		return err
+	}
+	swallowed := 0
+	for i := range holes {
+		pause(ctx, time.Until(start.Add(time.Duration(i)*holeGap+holeGap/2)))
+		swallowed += t.primary.swallow(i == holes-1 && s.Nth%2 == 1)
+	}
+	if swallowed > 0 {
+		if err := t.hit(blackHole); err != nil {
+			return err
+		}
+	}
+	pause(ctx, deafFor)
+	t.primary.hear()
+	pause(ctx, recoverTime-bookingTime(3*len(t.stage[probe])))
+	return t.recovered(ctx)
+}
+
+// recovered books posts whose answers are lost, beside single posts, and notes those that do not end in time.
+func (t *traffic) recovered(ctx context.Context) error {
+	var lost []booking
+	for _, c := range t.stage[blackHole] {
+		if err := t.aside.fault(ctx, t.channels[c].account, m{"match": posting(), "action": "drop_answer"}); err != nil {
+			return err
+		}
+	}
+	return t.watched(ctx, blackHole, 0, 3*probeEvery, func(start time.Time) []booking {
+		for _, c := range t.stage[blackHole] {
+			lost = append(lost, t.plan(blackHole, c, start, "whose answer is lost after a black hole"))
+		}
+		return lost
+	}, func(start time.Time, _ []booking) error {
+		if ok, err := t.until(ctx, start.Add(doubtLimit), lost, published); err != nil || ok {
+			return err
+		}
+		for _, b := range lost {
+			n, err := t.countWhere(ctx, []booking{b}, published)
+			if err == nil && n == 0 {
+				err = t.ledger.write(line{Do: doStuck, Post: b.N, Note: "after a black hole"})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// silences are what a platform does to every call after it has taken a post and lost the answer.
+func silences(n int) m {
+	return []m{
+		{"action": "error_before", "times": always},
+		{"action": "rate_limit", "retryAfter": 4, "times": always},
+		{"action": "hold", "times": always},
+	}[n%3]
+}
+
+const (
+	silenceStep = 2 * time.Second
+	silenceMore = 30 * time.Second // beyond both windows: two rounds of looks and tries end in it
+)
+
+// silence lets a platform take a post, lose the answer and fail from then on, for longer than UNKNOWN_FOR and BACKOFF_FOR together.
+// Meanwhile, and once after it, somebody asks for the post, edits it and schedules it again, without saying that it may be published twice.
+func (t *traffic) silence(ctx context.Context, s strike) error {
+	b := t.plan(silence, t.on(s), time.Now().Add(2*time.Second), "before the silence")
+	account := t.channels[b.Channel].account
+	if err := errors.Join(t.aside.fault(ctx, account, m{"match": posting(), "action": "drop_answer"}), t.aside.fault(ctx, account, silences(s.Nth))); err != nil {
+		return err
+	}
+	if err := t.create(ctx, b); err != nil {
+		return err
+	}
+	for end := time.Now().Add(startLimit); ; pause(ctx, 200*time.Millisecond) {
+		n, err := t.aside.has(ctx, account)
+		if err != nil || time.Now().After(end) || ctx.Err() != nil {
+			return errors.Join(err, ctx.Err(), fmt.Errorf("post %d did not reach its platform", b.N))
+		}
+		if n > 0 {
+			break
+		}
+	}
+	if err := t.hit(silence); err != nil {
+		return err
+	}
+	end := time.Now().Add(2*t.s.Window + silenceMore)
+	for i := 0; time.Now().Before(end) && ctx.Err() == nil; i++ {
+		if err := t.meddle(ctx, b, i); err != nil {
+			return err
+		}
+		pause(ctx, silenceStep)
+	}
+	if err := t.aside.clear(ctx, account); err != nil {
+		return err
+	}
+	pause(ctx, silenceStep)
+	return errors.Join(t.meddle(ctx, b, -1), t.meddle(ctx, b, -2))
+}
+
+// meddle asks for a post, and edits it or schedules it again.
+func (t *traffic) meddle(ctx context.Context, b booking, i int) error {
+	got, err := t.read(ctx, b)
+	if err != nil {
+		return err
+	}
+	got.Do = doPoll
+	if err := t.ledger.write(got); err != nil {
+		return err
+	}
+	key, id := t.channels[b.Channel].key, t.id(b.N)
+	if i%2 == 0 {
+		text := fmt.Sprintf("post %d edited in the silence, %d", b.N, i)
+		due := time.Since(t.start) + time.Second
+		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d-%d", b.N, i), Due: t.start.Add(due.Truncate(time.Millisecond)), Text: text}
+		_, _, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, text, due.Truncate(time.Millisecond), id))
+		return err
+	}
+	ask := line{Do: doSchedule, Post: b.N, Key: fmt.Sprintf("schedule-%d-%d", b.N, i)}
+	_, _, err = t.client.book(ctx, ask, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": doSchedule})
+	return err
+}
