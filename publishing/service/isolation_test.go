@@ -22,8 +22,8 @@ import (
 	"crier/tests/fixture"
 )
 
-// rig is a Publisher on a database of its own, whose owner may break things.
-type rig struct {
+// bench is a Publisher on a database of its own, whose owner may break things.
+type bench struct {
 	*testing.T
 	db        *pg.DB
 	owner     *pgx.Conn
@@ -32,10 +32,10 @@ type rig struct {
 	lease     publishingservice.Lease
 }
 
-func newRig(t *testing.T) *rig {
+func newBench(t *testing.T) *bench {
 	t.Helper()
 	address := dbtest.URL(t)
-	r := &rig{T: t, db: dbtest.OpenURL(t, address)}
+	r := &bench{T: t, db: dbtest.OpenURL(t, address)}
 	var err error
 	r.owner, err = pgx.Connect(t.Context(), address)
 	r.ok(err)
@@ -55,14 +55,14 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-func (r *rig) ok(err error) {
+func (r *bench) ok(err error) {
 	r.Helper()
 	if err != nil {
 		r.Fatal(err)
 	}
 }
 
-func (r *rig) clock(sql string, args ...any) {
+func (r *bench) clock(sql string, args ...any) {
 	r.Helper()
 	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
 		_, err := tx.Exec(r.Context(), sql, args...)
@@ -70,7 +70,7 @@ func (r *rig) clock(sql string, args ...any) {
 	}))
 }
 
-func (r *rig) organization() tenancy.OrgID {
+func (r *bench) organization() tenancy.OrgID {
 	r.Helper()
 	person, org, member := fixture.Owner(time.Now())
 	people := tenancystore.New(r.db)
@@ -79,7 +79,7 @@ func (r *rig) organization() tenancy.OrgID {
 	return org.ID
 }
 
-func (r *rig) channel(org tenancy.OrgID) publishing.ChannelID {
+func (r *bench) channel(org tenancy.OrgID) publishing.ChannelID {
 	r.Helper()
 	c := fixture.Channel(org)
 	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
@@ -88,7 +88,7 @@ func (r *rig) channel(org tenancy.OrgID) publishing.ChannelID {
 }
 
 // post books a post that has been due for a while.
-func (r *rig) post(org tenancy.OrgID, c publishing.ChannelID, late time.Duration) publishing.PostID {
+func (r *bench) post(org tenancy.OrgID, c publishing.ChannelID, late time.Duration) publishing.PostID {
 	r.Helper()
 	posts := fixture.Post(org, c, time.Now())
 	r.ok(r.store.InOrg(r.Context(), org, func(tx *publishingstore.Tx) error {
@@ -98,7 +98,7 @@ func (r *rig) post(org tenancy.OrgID, c publishing.ChannelID, late time.Duration
 	return posts[0].ID
 }
 
-func (r *rig) claim(wants ...publishingservice.Want) publishingservice.Round {
+func (r *bench) claim(wants ...publishingservice.Want) publishingservice.Round {
 	r.Helper()
 	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishingstore.AllFree())
 	if r.ok(err); len(lost) != 0 {
@@ -115,7 +115,7 @@ func claimed(round publishingservice.Round) (out []publishing.PostID) {
 }
 
 // refuse makes Postgres refuse every change of one post that an upkeep or a claim makes; events of it can still be written.
-func (r *rig) refuse(post publishing.PostID, code string) {
+func (r *bench) refuse(post publishing.PostID, code string) {
 	r.Helper()
 	_, err := r.owner.Exec(r.Context(), `create function refuse() returns trigger language plpgsql as $f$ begin
 		if new.id = '`+post.String()+`' then raise exception 'this row is bad' using errcode = '`+code+`'; end if; return new; end $f$;
@@ -123,7 +123,7 @@ func (r *rig) refuse(post publishing.PostID, code string) {
 	r.ok(err)
 }
 
-func (r *rig) state(post publishing.PostID) (state publishing.State) {
+func (r *bench) state(post publishing.PostID) (state publishing.State) {
 	r.Helper()
 	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
 		return tx.QueryRow(r.Context(), `select state from post where id = $1`, post).Scan(&state)
@@ -131,7 +131,7 @@ func (r *rig) state(post publishing.PostID) (state publishing.State) {
 	return state
 }
 
-func (r *rig) setAside(org tenancy.OrgID, post publishing.PostID) (reasons int) {
+func (r *bench) setAside(org tenancy.OrgID, post publishing.PostID) (reasons int) {
 	r.Helper()
 	r.ok(r.db.InOrg(r.Context(), org.UUID(), func(tx pgx.Tx) error {
 		return tx.QueryRow(r.Context(), `select count(*) from post_event where post_id = $1 and event = 'set_aside' and length(reason) > 20`, post).Scan(&reasons)
@@ -141,7 +141,7 @@ func (r *rig) setAside(org tenancy.OrgID, post publishing.PostID) (reasons int) 
 
 func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newBench(t)
 	broken, healthy := r.organization(), r.organization()
 	c, beside := r.channel(broken), r.channel(broken)
 	r.post(broken, c, 2*time.Second)
@@ -169,7 +169,7 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 	for _, code := range []string{"P0001", "23514", "XX001"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t)
+			r := newBench(t)
 			broken, healthy := r.organization(), r.organization()
 			bad := r.post(broken, r.channel(broken), time.Second)
 			var posts []publishing.PostID
@@ -198,7 +198,7 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 
 func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newBench(t)
 	org := r.organization()
 	bad := r.post(org, r.channel(org), 25*time.Hour)
 	var late []publishing.PostID
@@ -223,7 +223,7 @@ func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 
 func TestMaintain_ExpiresUntilNothingIsLate(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
+	r := newBench(t)
 	org := r.organization()
 	c := r.channel(org)
 	const n = 2*publishingstore.MaxUpkeep + 1
@@ -242,7 +242,7 @@ func TestMaintain_ExpiresUntilNothingIsLate(t *testing.T) {
 
 func TestSend_PanicEndsItsPostOnly(t *testing.T) {
 	t.Parallel()
-	r := newRig(t) // without a keyring, so that opening the channel's access panics
+	r := newBench(t) // without a keyring, so that opening the channel's access panics
 	c := publishing.Channel{Connector: "none"}
 	for phase, want := range map[string]publishingservice.Result{"preparing": publishingstore.ResultError, "committing": publishingstore.ResultUnknown} {
 		parts := []publishingstore.Publication{{Phase: phase}}

@@ -294,14 +294,14 @@ func (m member) send(p *publishingservice.Pictures, yield func(context.Context, 
 	deps := m.deps
 	deps.Pictures = p
 	publisher := publishingservice.NewPublisher(limits, deps)
-	round, err := publisher.Claim(m.Context(), m.lease, []publishingservice.Want{{Org: m.who.Org, Permits: 1}}, nil)
+	round, _, err := publisher.Claim(m.Context(), m.lease, []publishingservice.Want{{Org: m.who.Org, Permits: 1}}, publishingstore.AllFree())
 	m.ok(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)
 	}
-	works, err := publisher.Load(m.Context(), round.Claimed)
+	works, _, err := publisher.Load(m.Context(), round.Claimed)
 	m.ok(err)
-	out := publisher.Send(m.Context(), works[0], yield)
+	out := publisher.Send(m.Context(), works[round.Claimed[0].Post], yield)
 	_, err = publisher.Finish(m.Context(), []publishingservice.Outcome{out})
 	m.ok(err)
 	return out

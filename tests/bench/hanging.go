@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	hangingOrganizations = 256
+	hangingChannels      = 8 // of each: as many posts as an organization may have in flight, together as many as a process may
+	hangingLead          = time.Second
+	hangingGoal          = time.Second // a single post is not to be later than this
+)
+
+// hanging is how late the single posts of healthy organizations go out while many others have posts due on servers that accept and never answer, on one and on four.
+// Its floor is the same posts without the others.
+func hanging(ctx context.Context, r *rig) error {
+	floor, err := stuck{}.run(ctx, r)
+	if err != nil {
+		return err
+	}
+	for _, servers := range []int{1, 4} {
+		ours, err := stuck{servers}.run(ctx, r)
+		if err != nil {
+			return err
+		}
+		worst := quantile(ours.late, 1)
+		if err := r.emit(m{
+			"bench": "hanging", "unit": "ms of the latest single post", "servers": servers, "organizations": hangingOrganizations, "hangingPosts": hangingOrganizations * hangingChannels,
+			"hangingCalls": ours.calls, "singles": len(ours.late), "ours": ms(worst), "floor": ms(quantile(floor.late, 1)), "ratio": ms(worst) / ms(quantile(floor.late, 1)),
+			"p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)), "goalMs": ms(hangingGoal), "goalMet": worst <= hangingGoal, "twice": ours.twice, "outOfOrder": ours.outOfOrder,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stuck is single posts beside so many servers that hang.
+type stuck struct{ servers int }
+
+// singles is how single posts went out.
+type singles struct {
+	late              []time.Duration
+	calls             int // connections that the hanging servers had accepted by then
+	twice, outOfOrder int
+}
+
+func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
+	err = r.with(ctx, func(b *base) (err error) {
+		var silent []*silentServer
+		addresses := []string{}
+		for i := range x.servers {
+			s, err := listenSilently(ctx, fmt.Sprintf("127.0.0.%d:0", i+2))
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			silent, addresses = append(silent, s), append(addresses, s.ln.Addr().String())
+		}
+		due := now().Add(ahead + 10*time.Second).Truncate(time.Second)
+		few, err := x.fill(ctx, b, due, addresses)
+		if err != nil {
+			return err
+		}
+		b.platform.begin(0)
+		n, err := b.serve(ctx, append(slices.Clone(b.opts.settings), "OUTBOUND_ALLOW="+strings.Join(addresses, ","))...)
+		if err != nil {
+			return err
+		}
+		defer func() {
+			for _, s := range silent {
+				s.close() // a stop would wait for its calls
+			}
+			err = errors.Join(err, n.stop())
+		}()
+		if late := now().Sub(due); late > -2*time.Second {
+			return fmt.Errorf("the posts were due %v before the service was ready", late)
+		}
+		if err := until(ctx, due); err != nil {
+			return err
+		}
+		if err := b.out(ctx, lonely, lonely); err != nil {
+			return err
+		}
+		for _, s := range silent {
+			out.calls += s.count()
+		}
+		s := b.platform.end()
+		for i := range few {
+			out.late = append(out.late, s.worst[strconv.Itoa(few[i].first)])
+		}
+		slices.Sort(out.late)
+		out.twice, out.outOfOrder = s.twice, s.outOfOrder
+		return nil
+	})
+	return out, err
+}
+
+// fill books everything: the posts to the hanging servers are due first. The channels of the few come before those of the others.
+func (x stuck) fill(ctx context.Context, b *base, due time.Time, addresses []string) ([]tenant, error) {
+	few, err := b.people(ctx, lonely, 1)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := b.book(ctx, lonely, func(i int) booking {
+		return booking{tenant: &few[i], number: 1, due: due.Add(hangingLead + time.Duration(i)*lonelyEvery)}
+	}); err != nil {
+		return nil, err
+	}
+	if len(addresses) > 0 {
+		many, err := b.people(ctx, hangingOrganizations, hangingChannels)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.move(ctx, many, addresses); err != nil {
+			return nil, err
+		}
+		if _, err := b.book(ctx, hangingOrganizations*hangingChannels, spread(many, due)); err != nil {
+			return nil, err
+		}
+	}
+	return few, b.settle(ctx)
+}
+
+// move takes the channels of organizations to other servers, in turns.
+func (b *base) move(ctx context.Context, all []tenant, addresses []string) error {
+	batch := &pgx.Batch{}
+	for _, t := range all {
+		for i, c := range t.channels {
+			plain, err := json.Marshal(map[string]string{"service": "http://" + addresses[i%len(addresses)], "name": "bench", "password": "bench", "accessToken": strconv.Itoa(t.first + i), "refreshToken": "refresh"})
+			if err != nil {
+				return err
+			}
+			sealed, err := b.keyring.Seal(plain, t.org.String())
+			if err != nil {
+				return err
+			}
+			batch.Queue("update channel set credential = $1 where id = $2", sealed, c)
+		}
+	}
+	return b.super.SendBatch(ctx, batch).Close()
+}
+
+// silentServer accepts connections and never answers.
+type silentServer struct {
+	ln    net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func listenSilently(ctx context.Context, address string) (*silentServer, error) {
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	s := &silentServer{ln: ln}
+	go func() {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return // closed
+			}
+			s.mu.Lock()
+			s.conns = append(s.conns, c)
+			s.mu.Unlock()
+		}
+	}()
+	return s, nil
+}
+
+func (s *silentServer) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.conns)
+}
+
+// close ends the server and its connections; a second time it does nothing.
+func (s *silentServer) close() {
+	_ = s.ln.Close() // it may be closed already
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		_ = c.Close() // likewise
+	}
+}
