@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+
+	"crier/publishing/media/picture"
 )
 
 // guard returns a connector behind which nothing of a platform or of a mistake in its code reaches the engine: a panic
@@ -18,7 +20,7 @@ func guard(c Connector) Connector {
 	return g
 }
 
-// guarded is a connector whose results are clean. It implements Connector.
+// guarded is a connector whose results are clean. It implements Connector and Deriver.
 type guarded struct {
 	c          Connector
 	descriptor Descriptor
@@ -63,6 +65,20 @@ func (g guarded) Validate(d Draft) (out []Problem) {
 		out[i].Message = Clean(out[i].Message, maxPublic)
 	}
 	return out
+}
+
+// Derived returns which picture the platform needs instead of an image, for connectors that say so; a panic means none, and Prepare then refuses the image.
+func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
+	d, ok := g.c.(Deriver)
+	if !ok {
+		return picture.Spec{}, false
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			spec, needed = picture.Spec{}, false
+		}
+	}()
+	return d.Derived(m)
 }
 
 // Prepare returns a handle that can be stored; a panic, or a handle that cannot, is KindContent.
