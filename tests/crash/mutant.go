@@ -28,6 +28,7 @@ type mutant struct {
 }
 
 const (
+	reapFile   = "publishing/store/maintain.go"
 	queueFile  = "publishing/store/queue.go"
 	finishFile = "publishing/store/finish.go"
 	sendFile   = "publishing/store/send.go"
@@ -41,25 +42,36 @@ const dropIndex = "drop index post_one_per_channel"
 func mutants() []mutant {
 	return []mutant{
 		{name: "reap-requeues", nodes: 1, swaps: []swap{
-			{queueFile, "state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is null then 'QUEUE' else 'ERROR' end", "state = case when p.deleted_at is null then 'QUEUE' else 'ERROR' end", 1},
-			{queueFile, "case when p.phase <> 'committing' and p.deleted_at is not null", "case when p.deleted_at is not null", 2},
-			{queueFile, "claim_until = case when p.phase = 'committing' then now() end", "claim_until = null", 1},
-			{queueFile, "claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_token = null, claim_holder = null", 1},
-			{queueFile, "phase = case when p.phase = 'committing' then p.phase end, updated_at", "phase = null, updated_at", 1},
+			{reapFile, "state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at", "state = case when p.deleted_at", 1},
+			{reapFile, "error = case when p.phase = 'committing' then null\n      when", "error = case when", 1},
+			{reapFile, "error_code = case when p.phase = 'committing' then null when", "error_code = case when", 1},
+			{reapFile, "outcome_unknown = p.phase <> 'committing' and p.maybe_sent and", "outcome_unknown = p.maybe_sent and", 1},
+			{reapFile, "maybe_sent = p.maybe_sent or p.phase = 'committing', reaps", "maybe_sent = p.maybe_sent, reaps", 1},
+			{reapFile, "claim_until = case when p.phase = 'committing' then now() end", "claim_until = null", 1},
+			{reapFile, "claim_token = case when p.phase = 'committing' then p.claim_token end, " +
+				"claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_token = null, claim_holder = null", 1},
+			{reapFile, "phase = case when p.phase = 'committing' then p.phase end, updated_at", "phase = null, updated_at", 1},
+		}},
+		{name: "forgets-maybe-sent", nodes: 1, strike: silence, swaps: []swap{
+			{finishFile, "else l.maybe_sent and not l.proven end as doubt", "else false end as doubt", 1},
+			{finishFile, "else x.maybe_sent and not o.proven end,", "else false end,", 1},
 		}},
 		{name: "no-token", nodes: 2, strike: haltTwice, swaps: []swap{
 			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
-			{sendFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null", "where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
-			{finishFile, "on p.id = any (array[o.post]) where p.claim_token = o.token order by", "on p.id = any (array[o.post]) order by", 1},
-			{finishFile, "where p.id = any (array[o.post]) and p.claim_token = o.token\n", "where p.id = any (array[o.post])\n", 1},
+			{sendFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null",
+				"where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
+			{finishFile, "(p.claim_token = o.token) is true as current", "true as current", 1},
+			{finishFile, "where p.claim_token = o.token or o.sent", "where true or o.sent", 1},
 		}},
 		{name: "no-busy-no-index", nodes: 1, sql: dropIndex, swaps: []swap{
-			{queueFile, "where q.busy_post is null and p.channel_id = q.channel_id and", "where p.channel_id = q.channel_id and", 1},
-			{queueFile, "  union all\n  select p.id, p.due, p.not_before, p.revision from post p where p.id = q.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null) h", ") h", 1},
+			{queueFile, "where s.busy_post is null and p.channel_id = s.channel_id and", "where p.channel_id = s.channel_id and", 1},
+			{queueFile, "  union all\n  select p.id, p.due, p.not_before, p.revision from post p\n  where p.id = s.busy_post and (p.state = 'QUEUE') is true " +
+				"and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond') h", ") h", 1},
 			{queueFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
 		}},
 		{name: "backoff-in-due", nodes: 1, swaps: []swap{
-			{finishFile, "not_before = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' end,", "due = case when o.result = 'retry' and o.after_ms > 0 then now() + o.after_ms * interval '1 millisecond' else p.due end,", 1},
+			{finishFile, "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' end,",
+				"due = case when v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' else p.due end,", 1},
 		}},
 		{name: "early-201", nodes: 1, swaps: []swap{
 			{writeFile, "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", 1},
