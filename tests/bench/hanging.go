@@ -147,6 +147,7 @@ func (b *base) move(ctx context.Context, all []tenant, addresses []string) error
 				return err
 			}
 			batch.Queue("update channel set credential = $1 where id = $2", sealed, c)
+			batch.Queue("update channel_queue set destination = $1 where channel_id = $2", addresses[i%len(addresses)], c)
 		}
 	}
 	return b.super.SendBatch(ctx, batch).Close()
