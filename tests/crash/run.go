@@ -193,7 +193,7 @@ func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	if len(got.Posts) > 0 && got.Posts[0].ErrorCode != nil {
 		l.Code = *got.Posts[0].ErrorCode
 	}
-	if len(got.Posts) > 0 && got.Posts[0].OutcomeUnknown != (l.Code == codeUnknown) {
+	if len(got.Posts) > 0 && l.State == "ERROR" && got.Posts[0].OutcomeUnknown != (l.Code == codeUnknown) {
 		return l, fmt.Errorf("post %d has the code %q and outcomeUnknown %v", b.N, l.Code, got.Posts[0].OutcomeUnknown)
 	}
 	if l.State == "ERROR" {
