@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"crier/publishing"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 )
@@ -134,6 +135,7 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 		n := claimed[want.Org]
 		if failed && n == 0 {
 			w.deps.Actors.Refused(want.Org, refusedWait)
+			w.scans.end(want.Org, publishing.ChannelID{}) // the next offer looks at all channels anew
 			continue
 		}
 		next, done := w.scans.step(want, round, n)

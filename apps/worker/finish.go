@@ -17,9 +17,10 @@ const finishBatch = 512
 
 const (
 	storeTimeout = 10 * time.Second
-	storePause   = 2 * time.Second // the longest, between tries
-	asideEvery   = time.Minute     // how often outcomes that the database refused are tried again
-	asideKept    = 1024            // of them at most; more are written into the log only
+	storePause   = 2 * time.Second        // the longest, between tries
+	lockedPause  = 100 * time.Millisecond // until an outcome whose post another transaction has locked is stored again
+	asideEvery   = time.Minute            // how often outcomes that the database refused are tried again
+	asideKept    = 1024                   // of them at most; more are written into the log only
 )
 
 var errRefused = errors.New("the database refuses it")
@@ -30,26 +31,53 @@ func (w *Worker) finishLoop() {
 	turn := w.newPace()
 	again := time.NewTicker(asideEvery)
 	defer again.Stop()
+	retry := time.NewTimer(0)
+	defer retry.Stop()
 	var aside []ended
 	for {
 		select {
 		case first, open := <-w.finish:
 			if !open {
-				w.lose(w.store(aside, false), errRefused)
+				w.close(aside)
 				return
 			}
 			turn.wait(w.over, len(w.finish) >= finishBatch)
-			outcomes := []ended{first}
+			outcomes := append(w.locked, first)
+			w.locked = nil
 			for len(outcomes) < finishBatch && len(w.finish) > 0 {
 				outcomes = append(outcomes, <-w.finish)
 			}
 			aside = w.keep(aside, w.store(outcomes, true))
 			turn.done()
+		case <-retry.C:
+			outcomes := w.locked
+			w.locked = nil
+			aside = w.keep(aside, w.store(outcomes, true))
 		case <-again.C:
 			aside = w.keep(nil, w.store(aside, false))
 		}
+		if len(w.locked) > 0 {
+			retry.Reset(lockedPause)
+		}
 		w.finishing.end()
 	}
+}
+
+// close stores what is left when no more outcomes come.
+func (w *Worker) close(aside []ended) {
+	aside = w.store(aside, false)
+	for len(w.locked) > 0 {
+		outcomes := w.locked
+		w.locked = nil
+		aside = append(aside, w.store(outcomes, true)...)
+		select {
+		case <-w.over:
+			w.lose(w.locked, errRefused)
+			w.locked = nil
+		case <-time.After(lockedPause):
+		}
+	}
+	w.lose(aside, errRefused)
 }
 
 // keep remembers refused outcomes, up to a bound.
@@ -60,7 +88,34 @@ func (w *Worker) keep(aside, more []ended) []ended {
 }
 
 // store repeats until the database has taken the outcomes, however long it is away, and returns those that it refuses. first means that they were not refused before.
+// Of a post with two outcomes, that of its sender and that of a look-up, a success is stored first: a statement takes one of each post.
 func (w *Worker) store(all []ended, first bool) (refused []ended) {
+	for len(all) > 0 {
+		wave, rest := once(all)
+		refused, all = append(refused, w.storeWave(wave, first)...), rest
+	}
+	return refused
+}
+
+// once takes one outcome of each post, a success if there is one.
+func once(all []ended) (wave, rest []ended) {
+	at := map[publishing.PostID]int{}
+	for _, e := range all {
+		i, seen := at[e.Post]
+		switch {
+		case !seen:
+			at[e.Post] = len(wave)
+			wave = append(wave, e)
+		case e.Result == publishingservice.ResultPublished && wave[i].Result != publishingservice.ResultPublished:
+			wave[i], rest = e, append(rest, wave[i])
+		default:
+			rest = append(rest, e)
+		}
+	}
+	return wave, rest
+}
+
+func (w *Worker) storeWave(all []ended, first bool) (refused []ended) {
 	alone := func(e ended, err error) {
 		if !w.storeBare(e) {
 			refused = append(refused, w.setAside(e, first, err))
@@ -144,9 +199,12 @@ func (w *Worker) report(e ended, message string, err error) {
 
 // finished tells the actors, and looks at once at what is unknown.
 func (w *Worker) finished(outcomes []ended, stored []publishingservice.Finished) {
-	kept := map[publishing.PostID]bool{}
+	kept, locked := map[publishing.PostID]bool{}, map[publishing.PostID]bool{}
 	for _, f := range stored {
-		kept[f.Post] = f.State != ""
+		kept[f.Post], locked[f.Post] = f.State != "", f.Locked
+		if f.Locked {
+			continue
+		}
 		if f.State == publishing.StateUnknown {
 			w.SweepNow()
 		}
@@ -157,6 +215,10 @@ func (w *Worker) finished(outcomes []ended, stored []publishingservice.Finished)
 	}
 	over := map[tenancy.OrgID]int{}
 	for _, o := range outcomes {
+		if locked[o.Post] {
+			w.locked = append(w.locked, o)
+			continue
+		}
 		over[o.Org] += o.posts
 		if !kept[o.Post] {
 			w.deps.Metrics.stale()

@@ -122,6 +122,7 @@ func (p *places) forget(name string, x *place) {
 // destination that answers with errors.
 type lookouts struct {
 	slots int
+	rest  time.Duration // the longest
 
 	mu   sync.Mutex
 	open int
@@ -142,7 +143,9 @@ const (
 	lookoutsKept = 4096 // destinations that are remembered although they are not asked now
 )
 
-func newLookouts() *lookouts { return &lookouts{slots: lookSlots, all: map[string]*lookout{}} }
+func newLookouts(rest time.Duration) *lookouts {
+	return &lookouts{slots: lookSlots, rest: min(rest, longestRest), all: map[string]*lookout{}}
+}
 
 // resting lists the destinations that are not asked now.
 func (l *lookouts) resting(now time.Time) (out []string) {
@@ -183,7 +186,7 @@ func (l *lookouts) done(name string, asked, failed bool, now time.Time) {
 	switch {
 	case asked && failed:
 		x.failures++
-		x.until = now.Add(min(longestRest, firstRest<<min(x.failures-1, 10)))
+		x.until = now.Add(min(l.rest, firstRest<<min(x.failures-1, 10)))
 	case asked:
 		x.failures, x.until = 0, time.Time{}
 	}

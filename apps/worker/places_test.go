@@ -53,7 +53,7 @@ func TestPlaces_WakesThoseWhoWaitWhenPermitsAreFree(t *testing.T) {
 
 func TestLookouts_SharesSlotsAndBacksOff(t *testing.T) {
 	t.Parallel()
-	l := newLookouts()
+	l := newLookouts(longestRest)
 	l.slots = 12
 	admitted := map[string]int{}
 	for range 20 {

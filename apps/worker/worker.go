@@ -21,6 +21,7 @@ type Config struct {
 	InFlight int           `env:"MAX_IN_FLIGHT, default=2048" doc:"Posts that one process sends at the same time."`
 	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
 	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
+	LookRest time.Duration // the longest that a platform which does not answer is not asked for unknown outcomes
 	Rates    Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without it each process keeps to its part."`
 }
 
@@ -87,6 +88,7 @@ type Worker struct {
 	scans  scans // of the claim loop
 	free   int
 	lost   []lostClaim
+	locked []ended // of the finish loop: their posts are locked by other transactions
 
 	claiming, finishing, sweeping pulse
 
@@ -122,7 +124,7 @@ type lostClaim struct {
 func New(cfg Config, deps Deps) *Worker {
 	quiet := make(chan struct{})
 	w := &Worker{
-		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(), scans: newScans(),
+		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(cfg.LookRest), scans: newScans(),
 		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: quiet, over: make(chan struct{}), crew: newCrew(quiet),
 	}
 	w.claiming.name, w.claiming.limit = "claim", claimHangs

@@ -40,6 +40,9 @@ type world struct {
 	aside  []publishing.PostID
 	bare   []publishing.PostID // stored without texts
 
+	lockedPost  publishing.PostID
+	lockedUntil time.Time
+
 	givenBack []int64
 	keeper    Keeper // in place of the world itself
 	suspend   func(string)
@@ -107,6 +110,10 @@ func (w *world) Finish(_ context.Context, outcomes []publishingservice.Outcome) 
 		}
 	}
 	for _, o := range outcomes {
+		if o.Post == w.lockedPost && time.Now().Before(w.lockedUntil) {
+			out = append(out, publishingservice.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublishing, Locked: true})
+			continue
+		}
 		w.stored = append(w.stored, o.Post)
 		if o.Ref == nil && o.ReleaseURL == "" {
 			w.bare = append(w.bare, o.Post)

@@ -81,6 +81,9 @@ func IsRefused(err error) bool {
 	return errors.As(err, &pe) && len(pe.Code) == 5 && !slices.Contains(environmentClasses, class(pe))
 }
 
+// IsLocked returns true when a statement failed because other transactions had what it needed: it may work soon, and without the row in question at once.
+func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
+
 // IsEnvironment returns true when err says nothing of any row or value: the database is away, or what every statement needs is missing. It may end.
 func IsEnvironment(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || IsAway(err) {

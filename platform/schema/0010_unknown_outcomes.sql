@@ -22,7 +22,11 @@ alter table post add constraint post_maybe_sent check (state <> 'ERROR' or maybe
 alter table post add constraint post_unknown_sent check (state <> 'UNKNOWN' or maybe_sent);
 
 -- Where the calls of a channel go to, so that one server that hangs holds only a part of all calls.
+-- A channel of before does not know where they go until it is reconnected, so that it counts alone.
 alter table channel_queue add column destination text not null default '' check (length(destination) <= 255);
+alter table channel_queue no force row level security;
+update channel_queue set destination = connector || '/' || channel_id;
+alter table channel_queue force row level security;
 -- A claim looks at the channels of an organization window by window, in this order.
 drop index channel_queue_org;
 create index channel_queue_org on channel_queue (org_id, channel_id);

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,6 +42,10 @@ const claimSplits = 64
 //
 // With an error, lost has the numbers of the claims that may have been stored although their answer never came: they go to GiveBack.
 func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (round Round, lost []int64, err error) {
+	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy) // what one statement takes, the next must not take again
+	if limits.Busy == nil {
+		limits.Busy = map[string]int{}
+	}
 	c := &claiming{Publisher: s, lease: l, limits: limits, round: publishingstore.NewRound(), left: claimSplits}
 	_, err = batch.Isolate(wants, func(some []Want) error {
 		return c.claim(ctx, some, publishingstore.ClaimWindow)
@@ -78,6 +83,12 @@ func (c *claiming) claim(ctx context.Context, wants []Want, window int) error {
 		got.Claimed[i].Began = began
 	}
 	c.limits.Free -= len(got.Claimed)
+	for _, x := range got.Claimed {
+		if _, limited := c.limits.Platforms[x.Connector]; limited {
+			c.limits.Platforms[x.Connector]--
+		}
+		c.limits.Busy[x.Place]++
+	}
 	c.round.Add(got)
 	return nil
 }

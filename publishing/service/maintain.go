@@ -122,7 +122,11 @@ func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Up
 			n, err := do(ctx, some)
 			total += n
 			return err
-		}, pg.IsRefused, s.refusedRow(ctx, what))
+		}, func(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }, func(post publishing.PostID, cause error) {
+			if !pg.IsLocked(cause) { // of a locked one, the next sweep sees to it
+				s.refusedRow(ctx, what)(post, cause)
+			}
+		})
 		if err != nil || len(ids) < publishingstore.MaxUpkeep {
 			return total, false, err
 		}

@@ -14,12 +14,14 @@ const (
 	marksAtOnce = 512
 	markGather  = 3 * time.Millisecond // how long the first of a statement waits for others
 	markTimeout = 10 * time.Second
+	markPause   = 50 * time.Millisecond // until the mark of a post that another transaction has locked is written again
+	markTries   = 60
 	markSpare   = slack / 2 // a claim so young is not renewed by its mark
 )
 
 // marker writes the marks of many sends in one statement: those that come in while one is written go into the next.
 type marker struct {
-	write   func(ctx context.Context, marks []publishingstore.Mark) ([]bool, error)
+	write   func(ctx context.Context, marks []publishingstore.Mark) (may, busy []bool, err error)
 	mu      sync.Mutex
 	waiting []*marking
 	writing bool
@@ -28,23 +30,28 @@ type marker struct {
 // marking is a send that waits for its mark.
 type marking struct {
 	publishingstore.Mark
-	may  bool
-	err  error
-	done chan struct{}
+	may   bool
+	err   error
+	tries int // while another transaction had its post
+	done  chan struct{}
 }
 
 // mark returns when the mark is stored; false means that the call must not be made. After an error nobody knows, and it must not be made either.
 func (m *marker) mark(x publishingstore.Mark) (bool, error) {
 	w := &marking{Mark: x, done: make(chan struct{})}
+	m.add(w)
+	<-w.done
+	return w.may, w.err
+}
+
+func (m *marker) add(w *marking) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.waiting = append(m.waiting, w)
 	if !m.writing {
 		m.writing = true
 		go m.run()
 	}
-	m.mu.Unlock()
-	<-w.done
-	return w.may, w.err
 }
 
 func (m *marker) run() {
@@ -72,12 +79,16 @@ func (m *marker) store(all []*marking) {
 		for i, w := range some {
 			marks[i] = w.Mark
 		}
-		may, err := m.write(ctx, marks)
+		may, busy, err := m.write(ctx, marks)
 		if err != nil {
 			return err
 		}
 		for i, w := range some {
-			w.may = may[i]
+			if w.may = may[i]; busy[i] && w.tries < markTries {
+				w.tries++
+				m.later(w)
+				continue
+			}
 			close(w.done)
 		}
 		return nil
@@ -89,4 +100,9 @@ func (m *marker) store(all []*marking) {
 		w.err = err
 		close(w.done)
 	}
+}
+
+// later writes a mark again after a pause: another transaction has its post.
+func (m *marker) later(w *marking) {
+	time.AfterFunc(markPause, func() { m.add(w) })
 }

@@ -27,7 +27,7 @@ type Publisher struct {
 // NewPublisher makes the service.
 func NewPublisher(cfg Config, deps Deps) *Publisher {
 	s := &Publisher{core: newCore(cfg, deps)}
-	s.marks.write = func(ctx context.Context, marks []publishingstore.Mark) ([]bool, error) {
+	s.marks.write = func(ctx context.Context, marks []publishingstore.Mark) (may, busy []bool, err error) {
 		return s.store.MarkCommitting(ctx, marks, s.hold(), markSpare, s.deps.Node)
 	}
 	return s
@@ -45,6 +45,9 @@ type (
 	Finished = publishingstore.Finished
 	Result   = publishingstore.Result
 )
+
+// ResultPublished is the result of a post of which every part is out.
+const ResultPublished = publishingstore.ResultPublished
 
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
 
@@ -140,7 +143,7 @@ func (r *run) panicked(cause any) Outcome {
 			Error: "Crier failed on this post before it was sent; its log has the details."}
 	}
 	out := r.outcome(r.w.Parts[i])
-	out.Result = publishingstore.ResultUnknown
+	out.Result, out.CallEnded = publishingstore.ResultUnknown, true
 	return out
 }
 

@@ -22,6 +22,7 @@ type Doubt struct {
 	Now        time.Time // of the database
 	Place      string    // destination of its calls
 	Blind      bool      // the platform is not asked: its destination rests, and the time for asking is over
+	Unreadable bool      // the stored post cannot be read, so that nobody can ask for it
 }
 
 // lookHold is how long a look at an unknown outcome may take in all, an access that is renewed included; nobody else looks meanwhile.
@@ -49,31 +50,38 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit
 		for _, u := range open {
 			d := doubts[u.Post]
 			d.HolderGone, d.Now = u.HolderGone, u.Now
-			doubts[u.Post], taken = d, append(taken, Claimed{Post: u.Post})
+			d.Org, d.Post, d.Token, d.Committing = u.Org, u.Post, u.Token, u.Committing // of one that cannot be read
+			doubts[u.Post], taken = d, append(taken, Claimed{Org: u.Org, Post: u.Post, Token: u.Token})
 		}
 		return err
 	}, pg.IsRefused, s.refusedRow(ctx, "its outcome cannot be looked up"))
-	works, _, err := s.Load(ctx, taken)
+	works, unreadable, err := s.Load(ctx, taken)
 	for post, w := range works {
 		d := doubts[post]
 		d.Work = w
 		out = append(out, d)
 	}
+	for post := range unreadable {
+		d := doubts[post]
+		d.Unreadable = true
+		out = append(out, d)
+	}
 	return out, len(found) >= publishingstore.MaxLooks && len(ids) > 0, errors.Join(looked, err)
 }
 
-// Reconcile asks the platform what became of an unknown send and returns what follows. unanswered is why the platform could not be asked, nil when it could or need not.
-// A panic is such a reason.
+// Reconcile asks the platform what became of an unknown send and returns what follows. unanswered is why its destination did not answer, nil when it did, or need not.
 func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.RequestDeadline)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
 			s.deps.Log.Error("looking up an outcome panicked", "org", d.Org, "post", d.Post, "panic", p, "stack", string(debug.Stack()))
-			unanswered = fmt.Errorf("panic: %v", p)
 			out = s.undecided(d)
 		}
 	}()
+	if d.Unreadable {
+		return s.undecided(d), nil
+	}
 	r, failed := s.open(d.Work)
 	if failed != nil && failed.Result == publishingstore.ResultRetry {
 		failed.Result = publishingstore.ResultLater
@@ -201,6 +209,9 @@ func (r *run) ask(ctx context.Context, i int) (connector.Verdict, error) {
 			}
 		}
 		r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.w.Post, "error", err)
+		if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
+			err = nil // the destination has answered: the fault is the account's, the post's or ours
+		}
 		return connector.Verdict{Outcome: connector.CannotTell}, err
 	}
 }

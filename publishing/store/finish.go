@@ -53,6 +53,7 @@ type Finished struct {
 	State  publishing.State // empty: the claim had ended before
 	Due    time.Time
 	Second bool // the platform has published it twice, under two release ids
+	Locked bool // another transaction has the post, so its outcome is not stored yet: it must be sent again
 }
 
 // The end of claims, by their tokens.
@@ -72,17 +73,23 @@ with o as (
     as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url, proven)
 ), locked as (
   -- The posts of current claims, and those that were given up or un-scheduled without knowing of their success.
-  select o.*, p.state as was, p.deleted_at is not null as deleted, p.maybe_sent, (p.claim_token = o.token) is true as current
+  -- Those that another transaction has locked are left for the next statement.
+  select o.*, p.state as was, p.deleted_at is not null as deleted, p.maybe_sent, p.republish as round, (p.claim_token = o.token) is true as current
   from o join post p on p.id = any (array[o.post])
-  where p.claim_token = o.token or o.sent and p.maybe_sent and p.state in ('ERROR', 'DRAFT')
+  where p.claim_token = o.token or o.sent and p.maybe_sent and p.state in ('ERROR', 'DRAFT', 'QUEUE')
     and exists (select from publication x where x.id = o.pub and x.post_id = any (array[p.id]) and (x.number = p.republish) is true)
-  order by o.post for no key update of p
+  order by o.post for no key update of p skip locked
+), found as (
+  -- Posts that are given up although all of them was found to be published meanwhile.
+  select l.post from locked l where l.result = 'error' and l.maybe_sent and l.current
+    and not exists (select from publication x where x.post_id = any (array[l.post]) and (x.number = l.round) is true and x.phase <> 'done')
 ), v as (
   -- What each post becomes, and whether it may still be on the platform without our knowing.
   select l.*,
-    case when l.result = 'published' then 'PUBLISHED' when l.was in ('ERROR', 'DRAFT') then l.was when l.result in ('unknown', 'later') then 'UNKNOWN'
+    case when l.result = 'published' or l.post in (select post from found) then 'PUBLISHED' when not l.current then l.was when l.was = 'ERROR' then l.was
+      when l.result in ('unknown', 'later') then 'UNKNOWN'
       when l.result = 'error' or l.deleted then 'ERROR' else 'QUEUE' end as becomes,
-    case when l.sent then false when l.result in ('unknown', 'later') or l.code = 'outcome_unknown' then true else l.maybe_sent and not l.proven end as doubt
+    case when l.sent or l.post in (select post from found) then false when l.result in ('unknown', 'later') or l.code = 'outcome_unknown' then true else l.maybe_sent and not l.proven end as doubt
   from locked l
 ), pub as (
   update publication x set
@@ -103,8 +110,9 @@ with o as (
 ), upd as (
   update post p set
     state = v.becomes,
-    release_id = case when v.result = 'published' then v.root_id end, release_url = case when v.result = 'published' then v.root_url end,
-    published_at = case when v.result = 'published' then now() end,
+    release_id = case when v.result = 'published' then v.root_id when v.becomes = 'PUBLISHED' then coalesce((
+      select x.release_id from publication x where x.post_id = any (array[v.post]) and (x.number = v.round) is true order by x.position limit 1), 'missing') end,
+    release_url = case when v.result = 'published' then v.root_url end, published_at = case when v.becomes = 'PUBLISHED' then now() end,
     error = case when v.becomes <> 'ERROR' then null when v.result = 'error' then v.error || case when v.doubt and v.code <> 'outcome_unknown' then $17::text else '' end
       when v.deleted then 'The post was deleted while it was being published.' else 'A part of this thread is published; the parts after it were not sent.' end,
     error_code = case when v.becomes <> 'ERROR' then null when v.doubt then 'outcome_unknown' when v.result = 'error' then v.code when v.deleted then 'deleted' else 'retries_used_up' end,
@@ -119,7 +127,7 @@ with o as (
     updated_at = now()
   from v
   where p.id = any (array[v.post])
-    and (v.current and (p.state in ('PUBLISHING', 'UNKNOWN') or v.sent and p.state = 'ERROR' and p.maybe_sent) or not v.current and p.state in ('ERROR', 'DRAFT') and p.maybe_sent)
+    and (v.current and (p.state in ('PUBLISHING', 'UNKNOWN') or v.sent and p.state = 'ERROR' and p.maybe_sent) or not v.current and p.state in ('ERROR', 'DRAFT', 'QUEUE') and p.maybe_sent)
   returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, coalesce(p.nominal_due, p.due) as nominal, v.result, v.error as reason, v.pub, v.was,
     case when p.error_code is not null then p.error_code else v.code end as code, least(p.failing_since, p.committing_at) as stuck_since
 ), free as (
@@ -143,12 +151,15 @@ with o as (
     where phase = 'done' and not exists (select from upd where upd.id = pub.post_id)
   union all select org_id, post_id, 'published_twice', $15, 'also as ' || second_release_id from second
 )
-select org_id, id, state, coalesce(due, now()), exists (select from second where second.post_id = upd.id) from upd
+select org_id, id, state, coalesce(due, now()), exists (select from second where second.post_id = upd.id), false from upd
 union all
-select org_id, post_id, '', now(), true from second where not exists (select from upd where upd.id = second.post_id)`
+select org_id, post_id, '', now(), true, false from second where not exists (select from upd where upd.id = second.post_id)
+union all
+select p.org_id, p.id, p.state, now(), false, true from o join post p on p.id = any (array[o.post])
+where p.claim_token = o.token and (p.state in ('PUBLISHING', 'UNKNOWN')) is true and not exists (select from locked where locked.post = o.post and locked.token = o.token)`
 
 // Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state, had lost its claim; that a part is published
-// is stored all the same. An error of one outcome stores none: see batch.Isolate.
+// is stored all the same. An error of one outcome stores none: see batch.Isolate. There must be one outcome at most of each post.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
 	n := len(outcomes)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([]pgtype.UUID, n)
@@ -169,7 +180,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Dur
 		b.Queue(finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7],
 			lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).Query(func(rows pgx.Rows) (err error) {
 			done, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finished, err error) {
-				err = row.Scan(&f.Org, &f.Post, &f.State, &f.Due, &f.Second)
+				err = row.Scan(&f.Org, &f.Post, &f.State, &f.Due, &f.Second, &f.Locked)
 				return f, err
 			})
 			return err
@@ -224,12 +235,15 @@ with open as (
 )
 update post p set looks = p.looks + 1, claim_until = now() + $2 * interval '1 millisecond', updated_at = now()
 from open where p.id = any (array[open.id])
-returning p.id, not exists (select 1 from node n where n.id = p.claim_holder), now()`
+returning p.org_id, p.id, p.claim_token, p.committing_at, not exists (select 1 from node n where n.id = p.claim_holder), now()`
 
 // Unknown is a post whose outcome is looked up now.
 type Unknown struct {
+	Org        tenancy.OrgID
 	Post       publishing.PostID
-	HolderGone bool // the process that sent it is proved gone
+	Token      uuid.UUID
+	Committing time.Time // when its call was about to be made
+	HolderGone bool      // the process that sent it is proved gone
 	Now        time.Time
 }
 
@@ -238,7 +252,7 @@ func (s *Store) Look(ctx context.Context, posts []publishing.PostID, hold time.D
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(look, uuids(posts), hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
-				err = row.Scan(&u.Post, &u.HolderGone, &u.Now)
+				err = row.Scan(&u.Org, &u.Post, &u.Token, &u.Committing, &u.HolderGone, &u.Now)
 				return u, err
 			})
 			return err

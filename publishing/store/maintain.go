@@ -83,7 +83,7 @@ with late as (
   ` + these + `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $2 * interval '1 millisecond'` + locked + `
 ), upd as (
   update post p set state = 'ERROR', updated_at = now(),
-    error = 'The post could not be published within ' || ($2::bigint / 3600000) || ' hours of its time.' || ` + maybeSentWords + `,
+    error = 'The post could not be published within ' || ($2::bigint / 60000) || ' minutes of its time.' || ` + maybeSentWords + `,
     error_code = ` + maybeSentCode + `'missed' end, outcome_unknown = p.maybe_sent
   from late where p.id = any (array[late.id]) returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
 ), free as (

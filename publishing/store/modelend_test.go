@@ -44,14 +44,15 @@ func (m *model) finish(rt *rapid.T) {
 func (c *modelClaim) finished(o publishingstore.Outcome) bool {
 	p := c.post
 	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
-	late := o.Result == publishingstore.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft) && p.out == c.out
+	late := o.Result == publishingstore.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
 	unknown := o.Result == publishingstore.ResultUnknown || o.Result == publishingstore.ResultLater || o.Code == publishing.CodeOutcomeUnknown
-	doubt := o.Result != publishingstore.ResultPublished && (unknown || p.maybe && !o.Proven)
+	found := o.Result == publishingstore.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
+	doubt := o.Result != publishingstore.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
 	c.out.told(o, current, unknown, doubt)
 	if !current && !late {
 		return false
 	}
-	p.phase, p.code, p.expired, p.maybe = "", "", false, doubt
+	p.phase, p.code, p.expired, p.maybe, p.backing = "", "", false, doubt, false
 	switch o.Result {
 	case publishingstore.ResultPublished:
 		p.state, p.reaps = publishing.StatePublished, 0
@@ -63,7 +64,9 @@ func (c *modelClaim) finished(o publishingstore.Outcome) bool {
 			p.state, p.code = publishing.StateError, "deleted"
 		}
 	default:
-		p.state, p.code = publishing.StateError, o.Code
+		if p.state, p.code = publishing.StateError, o.Code; found {
+			p.state, p.code = publishing.StatePublished, ""
+		}
 	}
 	if p.state == publishing.StateError && p.maybe {
 		p.code = publishing.CodeOutcomeUnknown

@@ -183,17 +183,18 @@ func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID)
 	return out
 }
 
-// Every move by hand begins a new round: publications of earlier rounds stay as they ended. Only a post that is un-scheduled though it may have been sent ($3)
-// keeps its round, and with it that it may have been sent.
+// Every move by hand begins a new round, the same for all posts of the group: publications of earlier rounds stay as they ended. Only a group that is un-scheduled
+// though one of its posts may have been sent ($3) keeps its round, and with it that it may have been sent.
 const postMove = `-- publishing.PostMove
+with round as (select max(republish) as last, bool_or(maybe_sent) as doubt from post where id = any($1))
 update post set
   state = case when $2 = 'DRAFT' then 'DRAFT' when after_post is null then 'QUEUE' else 'WAITING' end,
   due = case when after_post is not null then null when $2 = 'DRAFT' then publish_date else greatest(publish_date, now()) end,
-  republish = case when $3 and maybe_sent then republish else republish + 1 end, maybe_sent = $3 and maybe_sent,
+  republish = case when $3 and round.doubt then round.last else round.last + 1 end, maybe_sent = $3 and maybe_sent,
   nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_round = null, claim_holder = null, claim_until = null,
   committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()
-where id = any($1) returning due`
+from round where id = any($1) returning due`
 
 // Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due.
 // With keepUnknown, posts that may have been sent stay marked as such; else the caller has accepted that they may be published twice.

@@ -214,9 +214,14 @@ with lost as (
   select p.id from post p where p.shard = any ($1::smallint[]) and p.state = 'PUBLISHING' and p.claim_holder = $2 and p.claim_round = any ($3::bigint[])
   for no key update of p skip locked
 ), back as (
-  update post p set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = greatest(p.attempt - 1, 0),
-    committing_at = null, updated_at = now()
-  from lost where p.id = any (array[lost.id]) returning p.org_id, p.id
+  update post p set state = case when p.deleted_at is null then 'QUEUE' else 'ERROR' end,
+    error = case when p.deleted_at is not null then 'The post was deleted while it was being published.' end,
+    error_code = case when p.deleted_at is not null then case when p.maybe_sent then 'outcome_unknown' else 'deleted' end end,
+    outcome_unknown = p.deleted_at is not null and p.maybe_sent,
+    phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = greatest(p.attempt - 1, 0), committing_at = null, updated_at = now()
+  from lost where p.id = any (array[lost.id]) returning p.org_id, p.id, p.channel_id, p.state
+), free as (
+  update channel_queue q set busy_post = null from back where q.channel_id = any (array[back.channel_id]) and q.busy_post = back.id and back.state = 'ERROR'
 ), unmarked as (
   update publication x set phase = 'preparing' from back where x.post_id = any (array[back.id]) and x.phase = 'committing'
 ), told as (

@@ -181,7 +181,7 @@ func (r *rig) mark(claims ...publishingstore.Claimed) []bool {
 	for i, c := range claims {
 		marks[i] = publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)}
 	}
-	may, err := r.store.MarkCommitting(r.Context(), marks, time.Minute, 15*time.Second, "test")
+	may, _, err := r.store.MarkCommitting(r.Context(), marks, time.Minute, 15*time.Second, "test")
 	r.ok(err)
 	return may
 }
@@ -232,6 +232,10 @@ func (r *rig) publication(post publishing.PostID) (pub publishing.PublicationID)
 
 // may marks one call, and tells whether it may be made.
 func (r *rig) may(post publishing.PostID, token uuid.UUID, pub publishing.PublicationID) (bool, error) {
-	may, err := r.store.MarkCommitting(r.Context(), []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute, "test")
-	return len(may) == 1 && may[0], err
+	for {
+		may, busy, err := r.store.MarkCommitting(r.Context(), []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute, "test")
+		if err != nil || !busy[0] { // as the sender does, it asks again while another transaction has the post
+			return err == nil && may[0], err
+		}
+	}
 }

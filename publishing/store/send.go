@@ -187,7 +187,7 @@ const commitMark = `-- publishing.CommitMark
 with m as (
   select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) as m(post, token, pub)
 ), locked as (
-  select m.* from m join post p on p.id = any (array[m.post]) where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by m.post for no key update of p
+  select m.* from m join post p on p.id = any (array[m.post]) where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by m.post for no key update of p skip locked
 ), mine as (
   update post p set phase = 'committing', committing_at = now(), call_ended = false,
     claim_until = case when p.claim_until < now() + ($4::bigint - $5::bigint) * interval '1 millisecond' then now() + $4::bigint * interval '1 millisecond' else p.claim_until end
@@ -198,8 +198,14 @@ with m as (
   returning p.org_id, p.id, m.pub, m.token
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id]) and x.marked_at is not null
+), marked as (
+  update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6)
+  from mine where x.id = mine.pub and x.post_id = any (array[mine.id]) and x.phase = 'preparing' returning mine.token
 )
-update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6) from mine where x.id = mine.pub and x.post_id = any (array[mine.id]) and x.phase = 'preparing' returning mine.token`
+select token, false from marked
+union all
+select m.token, true from m join post p on p.id = any (array[m.post])
+where p.claim_token = m.token and (p.state = 'PUBLISHING') is true and not exists (select from locked where locked.token = m.token)`
 
 // Mark names the call that a claim is about to make.
 type Mark struct {
@@ -208,25 +214,36 @@ type Mark struct {
 	Publication publishing.PublicationID
 }
 
-// MarkCommitting writes down that the irreversible calls come next, in one statement; may tells of each mark whether its call may be made.
+// MarkCommitting writes down that the irreversible calls come next, in one statement; may is true of each mark whose call may be made, and busy of each whose post
+// another transaction has locked, so that nothing is decided.
 // The claims last for hold from now, or as much as spare less.
-func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration, node string) (may []bool, err error) {
+func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration, node string) (may, busy []bool, err error) {
 	posts, tokens, pubs := make([][16]byte, len(marks)), make([][16]byte, len(marks)), make([][16]byte, len(marks))
 	for i, m := range marks {
 		posts[i], tokens[i], pubs[i] = m.Post.UUID(), m.Token, m.Publication.UUID()
 	}
-	var written []uuid.UUID
+	var written, locked []uuid.UUID
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node).Query(func(rows pgx.Rows) (err error) {
-			written, err = pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+		written, locked = nil, nil
+		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node).Query(func(rows pgx.Rows) error {
+			var token uuid.UUID
+			var other bool
+			_, err := pgx.ForEachRow(rows, []any{&token, &other}, func() error {
+				if other {
+					locked = append(locked, token)
+				} else {
+					written = append(written, token)
+				}
+				return nil
+			})
 			return err
 		})
 	})
-	may = make([]bool, len(marks))
+	may, busy = make([]bool, len(marks)), make([]bool, len(marks))
 	for i, m := range marks {
-		may[i] = err == nil && slices.Contains(written, m.Token)
+		may[i], busy[i] = err == nil && slices.Contains(written, m.Token), err == nil && slices.Contains(locked, m.Token)
 	}
-	return may, err
+	return may, busy, err
 }
 
 func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {
@@ -243,6 +260,11 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 const partDone = `-- publishing.PartDone
 with done as (
   update publication set phase = 'done', maybe_sent = false, release_id = $4, release_url = $5, ref = $6, done_at = now(), sent_by = $8 where id = $3 and post_id = $1 and phase <> 'done'
+), second as (
+  update publication set second_release_id = $4, second_release_url = $5
+  where id = $3 and post_id = $1 and phase = 'done' and release_id <> $4 and second_release_id is null returning org_id, post_id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, post_id, 'published_twice', $8, 'also as ' || $4::text from second
 )
 update post set phase = 'preparing', call_ended = false, failing_since = null, maybe_sent = false, reaps = 0, claim_until = now() + $7 * interval '1 millisecond'
 where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null`

@@ -198,14 +198,29 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 			t.Fatalf("%+v", p)
 		}
 	})
-	t.Run("of a post that waits for its next try, which then sends nothing", func(t *testing.T) {
+	t.Run("of a post that waits for its next try, which then is not made", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
+		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != publishing.StatePublished {
+			t.Fatalf("%+v", f)
+		}
+		if got := r.claim(1); len(got) != 0 {
+			t.Fatal("it is claimed again")
+		}
+		if p := r.root(post); *p.ReleaseID != "late" {
+			t.Fatalf("%+v", p)
+		}
+	})
+	t.Run("of a post that is being sent again, which then sends nothing", func(t *testing.T) {
+		t.Parallel()
+		r := newRig(t)
+		post, first := r.unknown()
+		again := r.claim(1)[0]
 		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != "" {
 			t.Fatalf("%+v", f)
 		}
-		works, err := r.store.Load(t.Context(), []publishing.PostID{r.claim(1)[0].Post}, nil)
+		works, err := r.store.Load(t.Context(), []publishing.PostID{again.Post}, nil)
 		r.ok(err)
 		if x := works[0].Parts[0]; x.Phase != "done" || *x.ReleaseID != "late" {
 			t.Fatalf("%+v", x)

@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crier/platform/id"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+)
+
+func TestOnce_TakesOneOutcomeOfEachPostSuccessFirst(t *testing.T) {
+	t.Parallel()
+	a, b := id.New[publishing.PostTag](), id.New[publishing.PostTag]()
+	outcome := func(p publishing.PostID, r publishingservice.Result) ended {
+		return ended{Outcome: publishingservice.Outcome{Post: p, Result: r}}
+	}
+	wave, rest := once([]ended{
+		outcome(a, publishingstore.ResultError), outcome(b, publishingstore.ResultRetry), outcome(a, publishingstore.ResultPublished), outcome(a, publishingstore.ResultLater),
+	})
+	if len(wave) != 2 || wave[0].Post != a || wave[0].Result != publishingstore.ResultPublished || wave[1].Post != b {
+		t.Errorf("first are %+v", wave)
+	}
+	if len(rest) != 2 || slices.ContainsFunc(rest, func(e ended) bool { return e.Post != a || e.Result == publishingstore.ResultPublished }) {
+		t.Errorf("then come %+v", rest)
+	}
+}
+
+func TestFinish_StoresOutcomeOfALockedPostLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{hold: make(chan struct{})}
+		k, ids := w.start(t, 20)
+		w.lockedPost, w.lockedUntil = ids[7], time.Now().Add(5*time.Second)
+		close(w.hold)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if len(w.stored) != 19 || w.busy != 1 {
+			t.Fatalf("%d outcomes are stored beside that of a locked post, %d posts are under way", len(w.stored), w.busy)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if !same(w.stored, ids) || w.busy != 0 {
+			t.Fatalf("%d of %d outcomes are stored, %d posts are under way", len(w.stored), len(ids), w.busy)
+		}
+		stop(t, k, time.Minute)
+	})
+}

@@ -1,0 +1,153 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// locking runs do while another transaction holds rows.
+func (r *rig) locking(sql string, arg any, do func()) {
+	r.Helper()
+	r.ok(pgx.BeginFunc(r.Context(), r.db.Pool(pg.Clock), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(r.Context(), sql, arg); err != nil {
+			return err
+		}
+		do()
+		return nil
+	}))
+}
+
+const lockPost = `select 1 from post where id = $1 for no key update`
+
+func TestFinish_LockedPostHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a, b := r.post(r.channel(), -2*time.Second), r.post(r.channel(), -time.Second)
+	claims := r.claim(2)
+	r.mark(claims...)
+	r.locking(lockPost, a, func() {
+		done, err := r.store.Finish(t.Context(), []publishingstore.Outcome{
+			r.sent(claims[0], publishingstore.ResultPublished, "a"), r.sent(claims[1], publishingstore.ResultPublished, "b")}, time.Second, "test")
+		r.ok(err)
+		for _, f := range done {
+			if f.Locked != (f.Post == a) {
+				t.Errorf("%+v", f)
+			}
+		}
+		if len(done) != 2 {
+			t.Errorf("%d of 2 outcomes are answered", len(done))
+		}
+	})
+	r.expect(b, publishing.StatePublished)
+	r.expect(a, publishing.StatePublishing)
+	r.store1(r.sent(claims[0], publishingstore.ResultPublished, "a"))
+	r.expect(a, publishing.StatePublished)
+}
+
+func TestMark_LockedPostHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	a := r.post(r.channel(), -2*time.Second)
+	r.post(r.channel(), -time.Second)
+	var marks []publishingstore.Mark
+	for _, c := range r.claim(2) {
+		marks = append(marks, publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)})
+	}
+	r.locking(lockPost, a, func() {
+		may, busy, err := r.store.MarkCommitting(t.Context(), marks, time.Minute, time.Second, "test")
+		r.ok(err)
+		for i, m := range marks {
+			if may[i] != (m.Post != a) || busy[i] != (m.Post == a) {
+				t.Errorf("may %v, busy %v of the locked and the other: %v", may, busy, m.Post == a)
+			}
+		}
+	})
+}
+
+func TestGiveBack_FreesTheChannelOfADeletedPost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ch := r.channel()
+	post, next := r.post(ch, -2*time.Second), r.post(ch, -time.Second)
+	r.claim(1)
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		posts, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
+		if err != nil {
+			return err
+		}
+		return tx.Delete(t.Context(), posts)
+	}))
+	_, err := r.store.GiveBack(t.Context(), r.lease, []int64{1}, "test")
+	r.ok(err)
+	if got := r.claim(5); len(got) != 1 || got[0].Post != next {
+		t.Fatalf("behind a deleted post whose claim was lost %d posts are claimed", len(got))
+	}
+}
+
+func TestMove_ThreadStaysInOneRound(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, time.Minute)
+	c := r.claim(1)[0]
+	r.mark(c)
+	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+	o := r.sent(c, publishingstore.ResultError, "")
+	o.Code, o.Error = publishing.CodeOutcomeUnknown, "Nobody knows."
+	r.store1(o)
+	for _, step := range []struct {
+		to   publishing.State
+		keep bool
+	}{{publishing.StateDraft, true}, {publishing.StateDraft, true}, {publishing.StateQueue, false}} {
+		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+			posts, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
+			if err != nil {
+				return err
+			}
+			_, err = tx.Move(t.Context(), posts, step.to, step.keep, "test")
+			return err
+		}))
+		var rounds int
+		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), `select count(distinct republish) from post where group_id = $1`, r.rootAnyway(post)).Scan(&rounds)
+		}))
+		if rounds != 1 {
+			t.Fatalf("after a move to %s the posts of a thread are in %d rounds: a delayed part would not find what it replies to", step.to, rounds)
+		}
+	}
+}
+
+func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post, first := r.unknown()
+	second := r.claim(1)[0]
+	r.store1(r.sent(first, publishingstore.ResultPublished, "late"))
+	o := r.sent(second, publishingstore.ResultError, "")
+	o.Code, o.Error = publishing.CodeRejected, "No."
+	r.store1(o)
+	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
+		t.Fatalf("a post whose release is stored is %s", p.State)
+	}
+}
+
+func TestPartDone_KeepsSecondRelease(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, 0)
+	c := r.claim(1)[0]
+	works, err := r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+	r.ok(err)
+	for _, release := range []string{"one", "one", "two"} {
+		x := works[0].Parts[0]
+		x.ReleaseID = &release
+		_, err := r.store.PartDone(t.Context(), post, c.Token, x, time.Minute, "test")
+		r.ok(err)
+	}
+	r.timeline(post, "published_twice")
+}
