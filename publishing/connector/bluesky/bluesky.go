@@ -46,7 +46,9 @@ func (c *Connector) Describe() connector.Descriptor {
 		Grade:   publishing.GradeA, // without InFlight: channels are on many servers, which must not hold each other up
 		KeyOnly: true,
 		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, with up to 4 images (PNG, JPEG or GIF) and no video. " +
-			"Images over 1,000,000 bytes are made smaller if they have at most 40 million pixels (9 million as a progressive JPEG); GIFs over that size are refused. " +
+			"Images over 1,000,000 bytes are made smaller: a JPEG of at most 40 million pixels (9 million if it is progressive), " +
+			"a PNG of at most 33.5 million (16 million if it is interlaced or has 16 bits a channel, 8 million if both); " +
+			"GIFs over that size are refused. " +
 			"Links that begin with http:// or https://, @handles and #hashtags become links. Threads are chains of replies.",
 	}
 }
@@ -77,8 +79,10 @@ func check(part connector.DraftPart) []connector.Problem {
 		case m.Video || m.Size <= maxBlob:
 		case m.ContentType == "image/gif":
 			add("%s is too big for Bluesky: a GIF may have at most %d bytes, this one has %d.", m.Name, maxBlob, m.Size)
+		case m.ContentType == "image/png" && m.Width*m.Height > picture.MaxPNGPixels:
+			add("%s has too many pixels to be made smaller: %d x %d, a PNG may have at most 33.5 million.", m.Name, m.Width, m.Height)
 		case m.Width*m.Height > picture.MaxPixels:
-			add("%s has too many pixels to be made smaller: %d x %d.", m.Name, m.Width, m.Height)
+			add("%s has too many pixels to be made smaller: %d x %d, at most 40 million are allowed.", m.Name, m.Width, m.Height)
 		}
 	}
 	if n := len(part.Text); n > maxBytes {

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"image/color"
 	"image/gif"
+	"image/png"
 	"io"
 )
 
@@ -15,8 +17,8 @@ type Header struct {
 	Width, Height int    // pixels, as the image is shown
 	Orientation   int    // 1 to 8, as EXIF counts; 1 when the file does not say
 
-	decoded int64 // bytes that the decoder needs at once
-	layered bool  // a progressive JPEG or an interlaced PNG
+	decoded int64 // bytes that the decoder allocates
+	costly  bool  // a progressive JPEG, or a PNG that is interlaced or has 16 bits a channel
 }
 
 var (
@@ -29,7 +31,7 @@ func Inspect(r io.Reader) (Header, error) {
 	b := bufio.NewReaderSize(r, 4<<10)
 	first, err := b.Peek(8)
 	switch {
-	case bytes.Equal(first, []byte(pngSignature)):
+	case string(first) == "\x89PNG\r\n\x1a\n":
 		return inspectPNG(b)
 	case bytes.HasPrefix(first, []byte{0xff, 0xd8}):
 		return inspectJPEG(b)
@@ -40,6 +42,34 @@ func Inspect(r io.Reader) (Header, error) {
 		return Header{}, err
 	}
 	return Header{}, errFormat
+}
+
+// inspectPNG reads a PNG's header. Header.decoded is an upper bound: a gray image needs 1 or 2 bytes a pixel, but 4 or 8
+// if it has a transparent color, which a later chunk says.
+func inspectPNG(b *bufio.Reader) (Header, error) {
+	const interlaceAt = 28 // offset of the last byte of the first chunk
+	first, err := b.Peek(interlaceAt + 1)
+	if err != nil {
+		return Header{}, err
+	}
+	interlaced := first[interlaceAt] == 1
+	c, err := png.DecodeConfig(b)
+	if err != nil {
+		return Header{}, err
+	}
+	h := Header{Format: "png", Width: c.Width, Height: c.Height, Orientation: 1, costly: interlaced}
+	perPixel := int64(4)
+	switch c.ColorModel {
+	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
+		perPixel, h.costly = 8, true
+	}
+	// The decoder holds two rows beside the image. Two columns are added for an image that is one pixel wide: the first
+	// step of scaling makes it half as large, others a quarter.
+	h.decoded = perPixel * (int64(c.Width) + 2) * (int64(c.Height) + 2)
+	if interlaced {
+		h.decoded *= 2 // the seven passes have as many pixels as the image
+	}
+	return h, nil
 }
 
 // JPEG markers: 0xff and one of these.
@@ -72,7 +102,7 @@ func inspectJPEG(b *bufio.Reader) (Header, error) {
 		case marker == markerSOS && frame.components == 0, marker == markerEOI:
 			return h, errBroken
 		case marker == markerSOS:
-			h.decoded, h.layered = frame.decoded(), frame.progressive
+			h.decoded, h.costly = frame.decoded(), frame.progressive
 			if h.Orientation > 4 {
 				h.Width, h.Height = h.Height, h.Width
 			}

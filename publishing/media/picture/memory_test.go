@@ -3,6 +3,7 @@
 package picture
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"io"
@@ -51,7 +52,11 @@ func TestFit_PeakMemoryIsBounded(t *testing.T) {
 	for name, raw := range map[string][]byte{
 		"jpeg of 40 million pixels in full color": fixture.BlankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03"),
 		"progressive jpeg of 17 million pixels":   fixture.BlankJPEG(5000, 3400, true, 0x22, "\x01\x02\x03"),
-		"png of 40 million pixels":                blankPNG(t, 8000, 5000),
+		"png of 33.5 million pixels":              blankPNG(t, 6700, 5000, 8, false),
+		"png of 16 bits, 16.8 million pixels":     blankPNG(t, 4094, 4094, 16, false),
+		"interlaced png of 16.7 million pixels":   blankPNG(t, 4088, 4088, 8, true),
+		"png one pixel high":                      blankPNG(t, 11_184_808, 1, 8, false),
+		"png one pixel wide":                      blankPNG(t, 1, 11_184_808, 8, false),
 	} {
 		file := filepath.Join(t.TempDir(), "picture")
 		if err := os.WriteFile(file, raw, 0o600); err != nil {
@@ -59,6 +64,9 @@ func TestFit_PeakMemoryIsBounded(t *testing.T) {
 		}
 		more := peakOf(t, file) - idle
 		t.Logf("%s: %d MB above an idle process", name, more>>10)
+		if h, err := Inspect(bytes.NewReader(raw)); err != nil || h.decoded < MaxDecoded/10*8 {
+			t.Errorf("%s: not one of the largest: %+v, %v", name, h, err)
+		}
 		if more>>10 > 180 {
 			t.Errorf("%s: %d MB above an idle process, at most 180 are wanted", name, more>>10)
 		}

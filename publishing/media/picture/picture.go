@@ -1,7 +1,6 @@
 // Package picture makes an image small enough for a platform: a JPEG of limited size, as the image is shown.
 //
-// It decodes one image in bounded memory. A PNG is read row by row; a JPEG is decoded whole, but only when that takes
-// at most MaxDecoded bytes.
+// It decodes one image at a time, and only one whose header says that this takes at most MaxDecoded bytes.
 package picture
 
 import (
@@ -17,8 +16,11 @@ import (
 const (
 	// MaxPixels is the most pixels, width by height, of an image that is made smaller.
 	MaxPixels = 40_000_000
-	// MaxDecoded is the most memory, in bytes, that a decoded image may take. A plain JPEG of MaxPixels pixels needs
-	// less.
+	// MaxPNGPixels is the same for a PNG, whose decoder takes four bytes a pixel.
+	MaxPNGPixels = 33_500_000
+	// MaxDecoded is the most memory, in bytes, that a decoded image may take. A baseline JPEG of MaxPixels pixels needs
+	// less, and so does a PNG of MaxPNGPixels pixels that is not interlaced, has 8 bits a channel and is at most 20
+	// times as long as wide.
 	MaxDecoded = 128 << 20
 
 	largeDecoded = 16 << 20 // bytes; after more than this, memory is given back to the system at once
@@ -69,8 +71,8 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Fit reads an image from its beginning and returns it as s wants it. The same bytes give the same picture. It returns
 // a *Refusal for an image that cannot be made to fit, also when a decoder panics; an error of r or the end of ctx is
 // returned as it is. Large images need up to MaxDecoded bytes and some 40 MB beside: the caller decides how many are
-// made at the same time. Garbage is collected before and after a large one, since a process that collects rarely would
-// keep several of them.
+// made at the same time. Garbage is collected before and after a large one is decoded, since a process that collects
+// rarely would keep several of them.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
@@ -91,13 +93,7 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	if _, err := src.Seek(0, io.SeekStart); err != nil {
 		return Picture{}, err
 	}
-	if h.decoded >= largeDecoded {
-		debug.FreeOSMemory() // what others left behind, so that the image does not come on top of it
-	}
 	img, err := decodeSmall(ctx, src, h, s.MaxSide)
-	if h.decoded >= largeDecoded {
-		debug.FreeOSMemory() // nothing refers to the decoded image any more
-	}
 	if err != nil {
 		return Picture{}, err
 	}
@@ -105,19 +101,24 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 }
 
 const (
-	pixelsReason  = "has too many pixels to be made smaller"
-	layeredReason = "has too many pixels to be made smaller: save it with fewer, or not as a progressive JPEG or an interlaced PNG"
+	pixelsReason = "has too many pixels to be made smaller"
+	costlyReason = pixelsReason +
+		": save it with fewer, or not as a progressive JPEG, an interlaced PNG or a PNG with 16 bits a channel"
 )
 
 // affordable refuses what is not decoded at all.
 func (h Header) affordable() error {
+	most := MaxPixels
+	if h.Format == "png" {
+		most = MaxPNGPixels
+	}
 	switch {
 	case h.Format == "gif":
 		return &Refusal{Reason: "is a GIF, which cannot be made smaller", Err: errors.New("a GIF may be animated")}
-	case h.Width <= 0 || h.Height <= 0 || h.Height > MaxPixels/h.Width:
+	case h.Width <= 0 || h.Height <= 0 || h.Height > most/h.Width:
 		return &Refusal{Reason: pixelsReason, Err: fmt.Errorf("%d x %d", h.Width, h.Height)}
-	case h.decoded > MaxDecoded && h.layered:
-		return &Refusal{Reason: layeredReason, Err: fmt.Errorf("%d x %d take %d bytes", h.Width, h.Height, h.decoded)}
+	case h.decoded > MaxDecoded && h.costly:
+		return &Refusal{Reason: costlyReason, Err: fmt.Errorf("%d x %d take %d bytes", h.Width, h.Height, h.decoded)}
 	case h.decoded > MaxDecoded:
 		return &Refusal{Reason: pixelsReason, Err: fmt.Errorf("%d x %d take %d bytes", h.Width, h.Height, h.decoded)}
 	}

@@ -105,6 +105,9 @@ func TestFit_RefusesWhatCannotBeMadeSmaller(t *testing.T) {
 	whole := pngOf(t, noise(900, 600))
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 1
+	pngOfSize := func(w, h int, depth, interlaced byte) []byte {
+		return append(pngHead(w, h, depth, interlaced), whole[33:]...)
+	}
 	for name, raw := range map[string][]byte{
 		"a gif":                            encoded(t, func(w io.Writer) error { return gif.Encode(w, noise(40, 40), nil) }),
 		"what is no picture":               make([]byte, 2_000_000),
@@ -114,6 +117,9 @@ func TestFit_RefusesWhatCannotBeMadeSmaller(t *testing.T) {
 		"an empty file":                    {},
 		"a jpeg of too many pixels":        fixture.BlankJPEG(8000, 5001, false, 0x22, "\x01\x02\x03"),
 		"a progressive jpeg of 40 million": fixture.BlankJPEG(8000, 5000, true, 0x22, "\x01\x02\x03"),
+		"a png of too many pixels":         pngOfSize(6700, 5001, 8, 0),
+		"a png of 16 bits, 17 million":     pngOfSize(4120, 4120, 16, 0),
+		"an interlaced png of 17 million":  pngOfSize(4120, 4120, 8, 1),
 		"an RGB jpeg of 40 million":        fixture.BlankJPEG(8000, 5000, false, 0x11, "RGB"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -225,26 +231,68 @@ func TestUpright(t *testing.T) {
 	}
 }
 
-func TestReduce_WeighsEveryPixelByItsArea(t *testing.T) {
+func TestHalve_EveryPixelCounts(t *testing.T) {
 	t.Parallel()
-	src := image.NewRGBA(image.Rect(0, 0, 5, 5))
-	draw.Draw(src, src.Rect, image.NewUniform(color.Gray{100}), image.Point{}, draw.Src)
-	src.Set(2, 0, color.Gray{200}) // half of it belongs to each column of the result
-	dst, err := reduce(t.Context(), newImageRows(src), 2)
-	if err != nil {
-		t.Fatal(err)
+	for from := 1; from <= 33; from++ {
+		for to := 1; to <= from; to++ {
+			for at := range from {
+				src := image.NewRGBA(image.Rect(0, 0, from, 1))
+				draw.Draw(src, src.Rect, image.Black, image.Point{}, draw.Src)
+				src.Set(at, 0, color.White)
+				dst := halve(src, image.Pt(to, 1))
+				lit := 0
+				for x := range dst.Rect.Dx() {
+					lit += int(dst.RGBAAt(x, 0).R)
+				}
+				if lit == 0 || dst.Rect.Dx() != max(to, (from+1)/2) {
+					t.Fatalf("pixel %d of %d is lost in %v", at, from, dst.Rect)
+				}
+			}
+		}
 	}
-	// Of the 2.5 x 2.5 pixels of the first one, half a pixel is brighter by 100.
-	if got := dst.RGBAAt(0, 0); got.R != 108 || dst.RGBAAt(1, 0) != got || dst.RGBAAt(0, 1).R != 100 {
-		t.Errorf("%v", dst.Pix)
+}
+
+func TestReduce_KeepsMeanAndProportion(t *testing.T) {
+	t.Parallel()
+	src := image.NewRGBA(image.Rect(0, 0, 640, 320))
+	for i := range src.Pix {
+		src.Pix[i] = byte(i / 4 % 2 * 200) // columns of 0 and of 200
+		if i%4 == 3 {
+			src.Pix[i] = 255
+		}
 	}
-	same, err := reduce(t.Context(), newImageRows(src), 5)
+	for _, side := range []int{320, 300, 100, 37, 1} {
+		size := limited(src.Rect.Size(), side)
+		dst, err := reduce(t.Context(), src, size)
+		if err != nil || dst.Rect.Size() != size || size != image.Pt(side, max(1, side/2)) {
+			t.Fatalf("%v for %v: %v", dst.Rect, size, err)
+		}
+		sum := 0
+		for x := range size.X {
+			sum += int(dst.RGBAAt(x, 0).G)
+		}
+		if mean := sum / size.X; mean < 95 || mean > 105 {
+			t.Errorf("a side of %d: the mean is %d, not 100", side, mean)
+		}
+	}
+	same, err := reduce(t.Context(), src, src.Rect.Size())
 	if err != nil || !bytes.Equal(same.Pix, src.Pix) {
 		t.Errorf("an image that is small enough changes: %v", err)
 	}
-	clear, err := reduce(t.Context(), newImageRows(image.NewNRGBA(image.Rect(0, 0, 8, 8))), 4)
-	if err != nil || clear.Rect.Dx() != 4 || clear.RGBAAt(1, 1) != (color.RGBA{255, 255, 255, 255}) {
-		t.Errorf("transparency becomes %v: %v", clear.RGBAAt(1, 1), err)
+}
+
+func TestHalve_TransparencyBecomesWhite(t *testing.T) {
+	t.Parallel()
+	clear := color.NRGBA{R: 255}
+	for name, src := range map[string]draw.Image{
+		"nrgba":    image.NewNRGBA(image.Rect(0, 0, 8, 8)),
+		"nrgba64":  image.NewNRGBA64(image.Rect(0, 0, 8, 8)),
+		"paletted": image.NewPaletted(image.Rect(0, 0, 8, 8), color.Palette{clear}),
+	} {
+		dst := halve(src, image.Pt(4, 4))
+		if got := dst.RGBAAt(1, 1); got != (color.RGBA{255, 255, 255, 255}) || dst.Rect.Dx() != 4 {
+			t.Errorf("%s becomes %v in %v", name, got, dst.Rect)
+		}
 	}
 }
 
@@ -273,4 +321,21 @@ func FuzzFit(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+func BenchmarkFit(b *testing.B) {
+	for name, raw := range map[string][]byte{
+		"png of 10 MB":               pngOf(b, noise(2200, 1200)),
+		"png of 33.5 million pixels": blankPNG(b, 6700, 5000, 8, false),
+		"jpeg of 12 million pixels":  fixture.BlankJPEG(4000, 3000, false, 0x22, "\x01\x02\x03"),
+		"jpeg of 40 million pixels":  fixture.BlankJPEG(8000, 5000, false, 0x11, "\x01\x02\x03"),
+	} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := Fit(b.Context(), bytes.NewReader(raw), small); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }
