@@ -71,8 +71,8 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Fit reads an image from its beginning and returns it as s wants it. The same bytes give the same picture. It returns
 // a *Refusal for an image that cannot be made to fit, also when a decoder panics; an error of r or the end of ctx is
 // returned as it is. Large images need up to MaxDecoded bytes and some 40 MB beside: the caller decides how many are
-// made at the same time. Garbage is collected before and after a large one is decoded, since a process that collects
-// rarely would keep several of them.
+// made at the same time. Garbage is collected before and after a large one, since a process that collects rarely would
+// keep several of them.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {

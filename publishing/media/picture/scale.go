@@ -14,19 +14,21 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// decodeSmall decodes an image and scales it down to maxSide. After the first step nothing refers to the decoded image
-// any more, and its memory is free for the others.
+// decodeSmall decodes an image and scales it down to maxSide. Garbage is collected at three points if the image is
+// large: before, so that the image does not come on top of what others left behind; after the first step, which leaves
+// at most a quarter of its pixels; and at the end, since the size of the heap then decides how far it may grow.
 func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*image.RGBA, error) {
 	large := h.decoded >= largeDecoded
 	if large {
-		debug.FreeOSMemory() // what others left behind, so that the image does not come on top of it
+		debug.FreeOSMemory()
+		defer debug.FreeOSMemory()
 	}
 	img, size, err := decodeHalf(bufio.NewReaderSize(src, 64<<10), h, maxSide)
-	if large {
-		debug.FreeOSMemory()
-	}
 	if err != nil {
 		return nil, &Refusal{Reason: "cannot be decoded", Err: err}
+	}
+	if large {
+		debug.FreeOSMemory()
 	}
 	return reduce(ctx, img, size)
 }
