@@ -17,10 +17,10 @@ const finishBatch = 512
 
 const (
 	storeTimeout = 10 * time.Second
-	storePause   = 2 * time.Second        // the longest, between tries
-	lockedPause  = 100 * time.Millisecond // until an outcome whose post another transaction has locked is stored again
-	asideEvery   = time.Minute            // how often outcomes that the database refused are tried again
-	asideKept    = 1024                   // of them at most; more are written into the log only
+	storePause   = 2 * time.Second       // the longest, between tries
+	lockedPause  = 25 * time.Millisecond // until an outcome whose post another transaction has locked is stored again
+	asideEvery   = time.Minute           // how often outcomes that the database refused are tried again
+	asideKept    = 1024                  // of them at most; more are written into the log only
 )
 
 var errRefused = errors.New("the database refuses it")
