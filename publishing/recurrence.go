@@ -60,9 +60,10 @@ func (r Recurrence) FirstAfter(t time.Time) int {
 	return number
 }
 
-// instant is when the clocks of a zone show a wall-clock time. time.Date does not say which of two offsets it takes; this
-// takes the one before a change: the first of two times, and for a skipped one as much later as the clocks jump. It does
-// not ask for the bounds of an offset: on the last day of a leap year time.Time.ZoneBounds returns an end that is past.
+// instant is when the clocks of a zone show a wall-clock time. time.Date does not say which of two offsets it takes;
+// this takes the one before a change: the first of two times, and for a skipped one as much later as the clocks jump.
+// It does not ask for the bounds of an offset: on the last day of a leap year time.Time.ZoneBounds returns an end
+// that is past.
 func instant(wall time.Time, zone *time.Location) time.Time {
 	before, after := offsetAt(wall.Add(-maxShift), zone), offsetAt(wall.Add(maxShift), zone)
 	first, second := wall.Add(-before), wall.Add(-after)

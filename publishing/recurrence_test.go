@@ -113,7 +113,8 @@ func TestRecurrence_Has(t *testing.T) {
 var recurrenceZones = []string{"UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "Asia/Kathmandu", "America/St_Johns",
 	"Pacific/Apia", "Pacific/Kwajalein", "Africa/Casablanca", "Antarctica/Troll", "+05:30", "-12:00", "+14:00"}
 
-// drawRecurrence draws a rule with an anchor anywhere in 1990 to 2040, so that it falls on changes of clocks, month ends and leap days.
+// drawRecurrence draws a rule with an anchor anywhere in 1990 to 2040, so that it falls on changes of clocks, month
+// ends and leap days.
 func drawRecurrence(t *rapid.T) publishing.Recurrence {
 	minutes := rapid.IntRange(0, 50*365*24*60).Draw(t, "minute")
 	return publishing.Recurrence{
@@ -141,7 +142,8 @@ func TestRecurrence_AtShowsTheAnchorsTime(t *testing.T) {
 				}
 				continue
 			}
-			// Only a skipped time is shown as another: later by the jump, which is the difference of the offsets around it.
+			// Only a skipped time is shown as another: later by the jump, which is the difference of the offsets
+			// around it.
 			start, _ := at.In(r.Zone).ZoneBounds()
 			_, after := at.In(r.Zone).Zone()
 			_, before := start.Add(-time.Second).In(r.Zone).Zone()

@@ -72,9 +72,9 @@ const (
 // MaybeSentAdvice follows the reason why a post was given up that may have been published.
 const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: look there before publishing it again."
 
-// Move returns why a post cannot be taken to DRAFT or QUEUE by hand, as a Conflict: claimed posts never move, and posts that are published, or may be,
-// move only with republish. Only un-scheduling a post that may be published is allowed: it keeps that it may be.
-// published means that a part of the post has a release.
+// Move returns why a post cannot be taken to DRAFT or QUEUE by hand, as a Conflict: claimed posts never move, and
+// posts that are published, or may be, move only with republish. Only un-scheduling a post that may be published is
+// allowed: it keeps that it may be. published means that a part of the post has a release.
 func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() {

@@ -69,7 +69,8 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	return true
 }
 
-// claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to nobody until its time is over.
+// claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to
+// nobody until its time is over.
 const claimTime = 5 * time.Second
 
 func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want, free int) (publishingservice.Round, error) {
@@ -122,7 +123,8 @@ func (w *Worker) giveBack(ctx context.Context, lease publishingservice.Lease) er
 
 const refusedWait = time.Second
 
-// tell answers the offers. After a failed claim only those are answered with what it brought who got something; the others ask again soon.
+// tell answers the offers. After a failed claim only those are answered with what it brought who got something; the
+// others ask again soon.
 func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Round, asked time.Time, free int, failed bool) {
 	claimed := map[tenancy.OrgID]int{}
 	for _, c := range round.Claimed {

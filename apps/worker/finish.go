@@ -25,8 +25,9 @@ const (
 
 var errRefused = errors.New("the database refuses it")
 
-// finishLoop stores outcomes, as many at once as have come in meanwhile. No outcome is dropped before it is stored: while the database is away, or something is missing
-// that every statement needs, all of them wait; one that the database refuses is set aside and tried again each minute, beside the others.
+// finishLoop stores outcomes, as many at once as have come in meanwhile. No outcome is dropped before it is stored:
+// while the database is away, or something is missing that every statement needs, all of them wait; one that the
+// database refuses is set aside and tried again each minute, beside the others.
 func (w *Worker) finishLoop() {
 	turn := w.newPace()
 	again := time.NewTicker(asideEvery)
@@ -87,8 +88,9 @@ func (w *Worker) keep(aside, more []ended) []ended {
 	return append(aside, more[:room]...)
 }
 
-// store repeats until the database has taken the outcomes, however long it is away, and returns those that it refuses. first means that they were not refused before.
-// Of a post with two outcomes, that of its sender and that of a look-up, a success is stored first: a statement takes one of each post.
+// store repeats until the database has taken the outcomes, however long it is away, and returns those that it
+// refuses. first means that they were not refused before. Of a post with two outcomes, that of its sender and that of
+// a look-up, a success is stored first: a statement takes one of each post.
 func (w *Worker) store(all []ended, first bool) (refused []ended) {
 	for len(all) > 0 {
 		wave, rest := once(all)
@@ -156,7 +158,8 @@ func (w *Worker) finishSome(some []ended) error {
 	return err
 }
 
-// storeBare stores an outcome that the database refuses without the texts of the platform, which are what it is refused for as a rule.
+// storeBare stores an outcome that the database refuses without the texts of the platform, which are what it is
+// refused for as a rule.
 func (w *Worker) storeBare(e ended) bool {
 	bare := e
 	bare.Outcome = publishingservice.Bare(e.Outcome)
@@ -167,7 +170,8 @@ func (w *Worker) storeBare(e ended) bool {
 	return err == nil
 }
 
-// setAside takes a refused outcome out of the way of the others: its organization may go on, and its post says why it does not.
+// setAside takes a refused outcome out of the way of the others: its organization may go on, and its post says why it
+// does not.
 func (w *Worker) setAside(e ended, first bool, cause error) ended {
 	if !first {
 		return e

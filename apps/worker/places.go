@@ -8,8 +8,9 @@ import (
 	"crier/tenancy"
 )
 
-// places counts the permits that the posts of each destination hold, and keeps the organizations that wait for one. A destination gets a permit only while it holds
-// fewer than are free: one server that hangs takes at most half of all permits, and n of them leave 1/(n+1). The claim applies the rule; places tells it the counts.
+// places counts the permits that the posts of each destination hold, and keeps the organizations that wait for one. A
+// destination gets a permit only while it holds fewer than are free: one server that hangs takes at most half of all
+// permits, and n of them leave 1/(n+1). The claim applies the rule; places tells it the counts.
 type places struct {
 	wake func(tenancy.OrgID)
 
@@ -93,7 +94,8 @@ func (p *places) hold(name string, org tenancy.OrgID, free int) {
 	p.serve(free)
 }
 
-// serve wakes those who wait for destinations that may have permits now, a few destinations in turn. Were a wake-up lost, the sweep would make up for it.
+// serve wakes those who wait for destinations that may have permits now, a few destinations in turn. Were a wake-up
+// lost, the sweep would make up for it.
 func (p *places) serve(free int) {
 	for range min(placesAtOnce, len(p.waiting)) {
 		name := p.waiting[0]
@@ -118,8 +120,8 @@ func (p *places) forget(name string, x *place) {
 	}
 }
 
-// lookouts bounds the questions about unknown outcomes: as many at once as there are slots, shared between destinations as permits are, and fewer and fewer to a
-// destination that answers with errors.
+// lookouts bounds the questions about unknown outcomes: as many at once as there are slots, shared between
+// destinations as permits are, and fewer and fewer to a destination that answers with errors.
 type lookouts struct {
 	slots int
 	rest  time.Duration // the longest
@@ -159,7 +161,8 @@ func (l *lookouts) resting(now time.Time) (out []string) {
 	return out
 }
 
-// admit takes a slot for a question to a destination; false when it must wait. A destination that failed is asked one question at a time.
+// admit takes a slot for a question to a destination; false when it must wait. A destination that failed is asked one
+// question at a time.
 func (l *lookouts) admit(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,7 +179,8 @@ func (l *lookouts) admit(name string) bool {
 	return true
 }
 
-// done gives slots back. failed means that the destination could not be asked; asked that it could or could not, but was.
+// done gives slots back. failed means that the destination could not be asked; asked that it could or could not, but
+// was.
 func (l *lookouts) done(name string, asked, failed bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

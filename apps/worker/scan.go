@@ -8,8 +8,9 @@ import (
 	"crier/tenancy"
 )
 
-// scans remember how far the channels of organizations were looked at that have more of them than one claim looks at. An offer of such an organization is answered
-// when it got permits used, or when all of its channels were looked at; until then it takes turns with the others. It is used by the claim loop alone.
+// scans remember how far the channels of organizations were looked at that have more of them than one claim looks at.
+// An offer of such an organization is answered when it got permits used, or when all of its channels were looked at;
+// until then it takes turns with the others. It is used by the claim loop alone.
 type scans struct {
 	start map[tenancy.OrgID]publishing.ChannelID // where the next scan begins
 	open  map[tenancy.OrgID]*scan
@@ -39,8 +40,8 @@ func (s scans) want(org tenancy.OrgID, permits int) publishingservice.Want {
 	return publishingservice.Want{Org: org, Permits: permits, After: after}
 }
 
-// step takes what a claim brought to an organization. done is false when the rest of its channels must be looked at before the offer is answered; next is then
-// not known yet.
+// step takes what a claim brought to an organization. done is false when the rest of its channels must be looked at
+// before the offer is answered; next is then not known yet.
 func (s scans) step(want publishingservice.Want, round publishingservice.Round, claimed int) (next *time.Time, done bool) {
 	org := want.Org
 	if at, ok := round.Next[org]; ok {

@@ -14,7 +14,8 @@ import (
 	"crier/tenancy"
 )
 
-// TestScans_AnswersWhenAllChannelsWereLookedAt plays claims that look at a window of an organization's channels each, from wherever the last scan ended.
+// TestScans_AnswersWhenAllChannelsWereLookedAt plays claims that look at a window of an organization's channels each,
+// from wherever the last scan ended.
 func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
 	t.Parallel()
 	org := id.New[tenancy.OrgTag]()

@@ -41,8 +41,8 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 // sweepStep is the deadline of one part of a sweep. Each of its statements has one of its own.
 const sweepStep = time.Minute
 
-// look gives back what lost claims took, ends what is over, asks for unknown outcomes, and wakes the organizations that have something due. A part that fails is tried
-// again with the next sweep and keeps no other from being done.
+// look gives back what lost claims took, ends what is over, asks for unknown outcomes, and wakes the organizations
+// that have something due. A part that fails is tried again with the next sweep and keeps no other from being done.
 func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 	lease := leaseOf(w.deps.Lease())
 	if len(lease.Shards) == 0 {

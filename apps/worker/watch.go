@@ -9,7 +9,8 @@ import (
 	"crier/platform/clock"
 )
 
-// pulse is what one loop shows of itself to those who watch it: when it began the piece of work that it does now. Times are monotonic.
+// pulse is what one loop shows of itself to those who watch it: when it began the piece of work that it does now.
+// Times are monotonic.
 type pulse struct {
 	name  string
 	limit time.Duration // a piece of work that takes longer hangs
@@ -48,8 +49,9 @@ const (
 	watchEvery  = time.Second
 )
 
-// watch suspends this process in the cluster while one of its loops hangs, so that others publish for its organizations. It runs beside the loops, and sees a
-// hang twice before it acts: after a stop of the whole process every age is too high for a moment.
+// watch suspends this process in the cluster while one of its loops hangs, so that others publish for its
+// organizations. It runs beside the loops, and sees a hang twice before it acts: after a stop of the whole process
+// every age is too high for a moment.
 func (w *Worker) watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

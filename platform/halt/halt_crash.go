@@ -1,6 +1,7 @@
 //go:build crash
 
-// Package halt lets a test stop this process at a named point, or make it panic there; without the build tag crash nothing of it exists.
+// Package halt lets a test stop this process at a named point, or make it panic there; without the build tag crash
+// nothing of it exists.
 package halt
 
 import (

@@ -16,7 +16,8 @@ import (
 	"crier/platform/pg"
 )
 
-// blackHole is a way to Postgres that can swallow everything its connections carry from a moment on: they stay open and never answer.
+// blackHole is a way to Postgres that can swallow everything its connections carry from a moment on: they stay open
+// and never answer.
 func blackHole(t *testing.T, address string) (through string, swallow func()) {
 	t.Helper()
 	u, err := url.Parse(address)

@@ -33,13 +33,15 @@ const (
 	codeIdleInTx = "25P03" // this process was stopped in the middle of a transaction, which is rolled back
 )
 
-// awayClasses are the SQLSTATE classes of a server that cannot work now, whatever it is asked: connection exceptions, insufficient
-// resources (a full disk, too many sessions), operator intervention (a shutdown, a statement timeout) and system errors.
+// awayClasses are the SQLSTATE classes of a server that cannot work now, whatever it is asked: connection exceptions,
+// insufficient resources (a full disk, too many sessions), operator intervention (a shutdown, a statement timeout)
+// and system errors.
 var awayClasses = []string{"08", "53", "57", "58"}
 
-// environmentClasses are the classes that blame the set-up and not the values of a statement: those of a server that is away, a wrong
-// transaction state, a missing role or database, a conflict with other transactions, a missing grant, table or column, a lock that is not
-// to be had, a broken configuration file, and a plan that a migration has changed.
+// environmentClasses are the classes that blame the set-up and not the values of a statement: those of a server that
+// is away, a wrong transaction state, a missing role or database, a conflict with other transactions, a missing
+// grant, table or column, a lock that is not to be had, a broken configuration file, and a plan that a migration has
+// changed.
 var environmentClasses = append([]string{"0A", "25", "26", "28", "3D", "3F", "40", "42", "55", "F0"}, awayClasses...)
 
 // errClosed marks what fails because the pools were closed under it.
@@ -73,18 +75,21 @@ func IsAway(err error) bool {
 	return errors.As(err, &ce) || errors.As(err, &ne)
 }
 
-// IsRefused returns true when the database refused a statement because of a row or a value in it, so that the statement may work without
-// that row: bad data, a broken constraint, an exception raised by a function, a limit, or a damaged page. Errors of the environment, such as
-// a missing grant or a full disk, are not the row's: they are retried until they end.
+// IsRefused returns true when the database refused a statement because of a row or a value in it, so that the
+// statement may work without that row: bad data, a broken constraint, an exception raised by a function, a limit, or
+// a damaged page. Errors of the environment, such as a missing grant or a full disk, are not the row's: they are
+// retried until they end.
 func IsRefused(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && len(pe.Code) == 5 && !slices.Contains(environmentClasses, class(pe))
 }
 
-// IsLocked returns true when a statement failed because other transactions had what it needed: it may work soon, and without the row in question at once.
+// IsLocked returns true when a statement failed because other transactions had what it needed: it may work soon, and
+// without the row in question at once.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
-// IsEnvironment returns true when err says nothing of any row or value: the database is away, or what every statement needs is missing. It may end.
+// IsEnvironment returns true when err says nothing of any row or value: the database is away, or what every statement
+// needs is missing. It may end.
 func IsEnvironment(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || IsAway(err) {
 		return err != nil
@@ -93,7 +98,8 @@ func IsEnvironment(err error) bool {
 	return errors.As(err, &pe) && !IsRefused(err)
 }
 
-// Reason is what Postgres said of a refusal, short and without the values of the row, for people who look after the service.
+// Reason is what Postgres said of a refusal, short and without the values of the row, for people who look after the
+// service.
 func Reason(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {

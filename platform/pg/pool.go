@@ -27,7 +27,8 @@ const (
 
 	// answerMargin is how much longer than the server's own statement_timeout a client waits for an answer.
 	answerMargin = 3 * time.Second
-	// cancelWait is how long a client waits, after its deadline, for the server to confirm that the statement was cancelled.
+	// cancelWait is how long a client waits, after its deadline, for the server to confirm that the statement was
+	// cancelled.
 	cancelWait = time.Second
 )
 
@@ -133,8 +134,8 @@ func limitConnect(cc *pgx.ConnConfig) {
 	}
 }
 
-// cancelAtDeadline makes a statement whose context ends cancelled at the server too: a claim that nobody waits for must not commit later.
-// A server that confirms nothing within cancelWait loses the connection.
+// cancelAtDeadline makes a statement whose context ends cancelled at the server too: a claim that nobody waits for
+// must not commit later. A server that confirms nothing within cancelWait loses the connection.
 func cancelAtDeadline(cc *pgx.ConnConfig) {
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}

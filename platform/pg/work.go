@@ -82,12 +82,14 @@ func (d *DB) inTx(ctx context.Context, r Role, begin string, fn func(tx pgx.Tx) 
 	}))
 }
 
-// withDeadline bounds one round trip of the role, so that a server that no longer answers holds nobody: not even a caller without a deadline.
+// withDeadline bounds one round trip of the role, so that a server that no longer answers holds nobody: not even a
+// caller without a deadline.
 func withDeadline(ctx context.Context, r Role) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, statementTimeout(r)+answerMargin)
 }
 
-// told adds to an error what it does not say itself: that the pools are closed, or that the caller cancelled the statement, which is then cancelled at the server.
+// told adds to an error what it does not say itself: that the pools are closed, or that the caller cancelled the
+// statement, which is then cancelled at the server.
 func (d *DB) told(ctx context.Context, err error) error {
 	switch {
 	case err != nil && d.closed.Load():

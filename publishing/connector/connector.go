@@ -40,11 +40,13 @@ type Refresher interface {
 	Refresh(ctx context.Context, s *Session) (json.RawMessage, error)
 }
 
-// Deriver is a connector that cannot take every image as it is. The engine makes the pictures that it asks for, once for each image and Spec, and Prepare
-// and Commit get them in place of the images: with bytes, type and size of the picture, and without a URL. Reconcile gets the images themselves.
+// Deriver is a connector that cannot take every image as it is. The engine makes the pictures that it asks for, once
+// for each image and Spec, and Prepare and Commit get them in place of the images: with bytes, type and size of the
+// picture, and without a URL. Reconcile gets the images themselves.
 type Deriver interface {
-	// Derived returns the picture that the platform gets in place of m; needed is false when it takes m as it is. It looks at type and sizes only
-	// and opens nothing. What it asks for must be possible: Validate refuses every image that cannot be made to fit.
+	// Derived returns the picture that the platform gets in place of m; needed is false when it takes m as it is. It
+	// looks at type and sizes only and opens nothing. What it asks for must be possible: Validate refuses every image
+	// that cannot be made to fit.
 	Derived(m Media) (spec picture.Spec, needed bool)
 }
 
@@ -110,8 +112,8 @@ type HTTP interface {
 	Do(*http.Request) (*http.Response, error)
 	// Commit makes an irreversible call once; its error tells whether anything was written.
 	Commit(*http.Request) (*http.Response, error)
-	// Websocket opens a websocket on a connection of its own. When ctx ends, the connection is reset and nothing more of
-	// it is sent.
+	// Websocket opens a websocket on a connection of its own. When ctx ends, the connection is reset and nothing more
+	// of it is sent.
 	Websocket(ctx context.Context, url string) (*websocket.Conn, error)
 }
 

@@ -67,7 +67,8 @@ func (g guarded) Validate(d Draft) (out []Problem) {
 	return out
 }
 
-// Derived returns which picture the platform needs instead of an image, for connectors that say so; a panic means none, and Prepare then refuses the image.
+// Derived returns which picture the platform needs instead of an image, for connectors that say so; a panic means
+// none, and Prepare then refuses the image.
 func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
 	d, ok := g.c.(Deriver)
 	if !ok {

@@ -163,8 +163,8 @@ func (s *Channels) connected(
 	return publishing.ChannelConnected{Channel: channel, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL}, nil
 }
 
-// timezone is the zone that a connect gives its channel, empty for the one that it has or gets by itself. An offset says only what a
-// clock shows today, so it does not change the zone of a channel that exists.
+// timezone is the zone that a connect gives its channel, empty for the one that it has or gets by itself. An offset
+// says only what a clock shows today, so it does not change the zone of a channel that exists.
 func (s *Channels) timezone(ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool) (string, error) {
 	if !asked.IsOffset {
 		return asked.Name, nil

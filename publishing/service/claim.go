@@ -19,7 +19,8 @@ func (s *Publisher) rules(window int) publishingstore.ClaimRules {
 	return publishingstore.ClaimRules{Hold: s.hold(), MaxLate: s.cfg.MaxLate, Window: window, Node: s.deps.Node}
 }
 
-// Warmup sends the large statements with nothing to do, on two connections, so that Postgres plans them before the first posts are due.
+// Warmup sends the large statements with nothing to do, on two connections, so that Postgres plans them before the
+// first posts are due.
 func (s *Publisher) Warmup(ctx context.Context) error {
 	var all errgroup.Group
 	for range 2 {
@@ -36,11 +37,13 @@ func (s *Publisher) Warmup(ctx context.Context) error {
 // claimSplits is how many claims one call of Claim may send while it looks for what Postgres refuses.
 const claimSplits = 64
 
-// Claim takes due posts of the wanted organizations, and returns when each has more. Where Postgres refuses a claim because of what one channel's rows say, the
-// others are claimed without it: first the organizations are halved, then the channels of the one that is left. That channel's hold is repaired, and if it is refused
-// all the same, it is set aside for a while.
+// Claim takes due posts of the wanted organizations, and returns when each has more. Where Postgres refuses a claim
+// because of what one channel's rows say, the others are claimed without it: first the organizations are halved, then
+// the channels of the one that is left. That channel's hold is repaired, and if it is refused all the same, it is set
+// aside for a while.
 //
-// With an error, lost has the numbers of the claims that may have been stored although their answer never came: they go to GiveBack.
+// With an error, lost has the numbers of the claims that may have been stored although their answer never came: they
+// go to GiveBack.
 func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (round Round, lost []int64, err error) {
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy) // what one statement takes, the next must not take again
 	if limits.Busy == nil {
@@ -149,8 +152,9 @@ func (s *Publisher) Heads(ctx context.Context, l Lease, wants []Want, platforms 
 	return s.store.Heads(ctx, l, wants, platforms, s.rules(publishingstore.ClaimWindow))
 }
 
-// Load reads what sending needs, by post. What was deleted or taken over meanwhile is left out; a post that cannot be read has an outcome instead, and does not keep
-// the others from being sent. An error means that the database is away: nothing is known of the posts that are in neither map.
+// Load reads what sending needs, by post. What was deleted or taken over meanwhile is left out; a post that cannot be
+// read has an outcome instead, and does not keep the others from being sent. An error means that the database is
+// away: nothing is known of the posts that are in neither map.
 func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome, err error) {
 	works, unreadable = map[publishing.PostID]Work{}, map[publishing.PostID]Outcome{}
 	_, err = batch.Isolate(claimed, func(some []Claimed) error {

@@ -114,7 +114,8 @@ func claimed(round publishingservice.Round) (out []publishing.PostID) {
 	return out
 }
 
-// refuse makes Postgres refuse every change of one post that an upkeep or a claim makes; events of it can still be written.
+// refuse makes Postgres refuse every change of one post that an upkeep or a claim makes; events of it can still be
+// written.
 func (r *bench) refuse(post publishing.PostID, code string) {
 	r.Helper()
 	_, err := r.owner.Exec(r.Context(), `create function refuse() returns trigger language plpgsql as $f$ begin

@@ -30,8 +30,9 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 // lateCreated is how late a post must be to be dated by its claim instead of its due time.
 const lateCreated = 2 * time.Minute
 
-// createdAt is the time that a platform is told. It is the due time, which is part of the identity of the send, except of a post that is late on a platform that
-// de-duplicates by key alone: there it is the time of the first claim, which was stored before the first call.
+// createdAt is the time that a platform is told. It is the due time, which is part of the identity of the send,
+// except of a post that is late on a platform that de-duplicates by key alone: there it is the time of the first
+// claim, which was stored before the first call.
 func (r *run) createdAt(x publishingstore.Publication) time.Time {
 	late := x.ClaimedAt.Sub(x.Due) > lateCreated
 	if late && r.c.Describe().KeyOnly && r.w.Channel.Grade == publishing.GradeA {

@@ -73,8 +73,9 @@ type Maintained struct {
 	More    bool // there is more of the same: call it again soon
 }
 
-// Maintain gives up posts of the lease's shards that are too late or stand in a state for too long, and ends the claims of dead workers. One kind of work that fails
-// does not keep the others from being done, nor one post the others of its kind.
+// Maintain gives up posts of the lease's shards that are too late or stand in a state for too long, and ends the
+// claims of dead workers. One kind of work that fails does not keep the others from being done, nor one post the
+// others of its kind.
 func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err error) {
 	type step struct {
 		kind  publishingstore.Upkeep

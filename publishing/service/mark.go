@@ -70,7 +70,8 @@ func (m *marker) run() {
 	}
 }
 
-// store writes a batch and answers its sends. A send that Postgres refuses, or whose post stays locked, is taken out of it.
+// store writes a batch and answers its sends. A send that Postgres refuses, or whose post stays locked, is taken out
+// of it.
 func (m *marker) store(all []*marking) {
 	ctx, cancel := context.WithTimeout(context.Background(), markTimeout) // the marks of many sends: none of them may end the others'
 	defer cancel()

@@ -56,7 +56,8 @@ func groupOf(ctx context.Context, tx *publishingstore.Tx, post publishing.PostID
 	return group, err
 }
 
-// Delete removes the whole group of a post. Of a repeated post it skips this occurrence, and the next one is written right after it.
+// Delete removes the whole group of a post. Of a repeated post it skips this occurrence, and the next one is written
+// right after it.
 func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
 	const op = "publishing.DeletePost"
 	parsed, ok := id.Parse[publishing.PostTag](post)

@@ -15,7 +15,8 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Publisher is the act of publishing: it claims, sends and finishes posts, and asks platforms for unknown outcomes. It decides nothing about order or time.
+// Publisher is the act of publishing: it claims, sends and finishes posts, and asks platforms for unknown outcomes.
+// It decides nothing about order or time.
 type Publisher struct {
 	core
 	aged   atomic.Int64 // when stuck and orphaned posts were last looked for, Unix nanoseconds
@@ -56,7 +57,8 @@ func (s *Publisher) Finish(ctx context.Context, outcomes []Outcome) ([]Finished,
 	return s.store.Finish(ctx, outcomes, s.cfg.LateGap, s.deps.Node)
 }
 
-// Bare is an outcome without the texts that a platform or a connector wrote: what can be stored of one that Postgres refuses.
+// Bare is an outcome without the texts that a platform or a connector wrote: what can be stored of one that Postgres
+// refuses.
 func Bare(o Outcome) Outcome {
 	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
 	if o.Error != "" {
@@ -93,8 +95,9 @@ type run struct {
 	yield   func(ctx context.Context, d time.Duration) error
 }
 
-// Send sends a claimed post, part by part, and returns how it ended; storing that by its token is the caller's. yield waits without occupying a worker.
-// A panic ends this post only: as unknown when its call may have been made, else as an error.
+// Send sends a claimed post, part by part, and returns how it ended; storing that by its token is the caller's. yield
+// waits without occupying a worker. A panic ends this post only: as unknown when its call may have been made, else as
+// an error.
 func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Context, d time.Duration) error) (out Outcome) {
 	r := &run{Publisher: s, w: w}
 	defer func() {

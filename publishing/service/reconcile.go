@@ -25,11 +25,13 @@ type Doubt struct {
 	Unreadable bool      // the stored post cannot be read, so that nobody can ask for it
 }
 
-// lookHold is how long a look at an unknown outcome may take in all, an access that is renewed included; nobody else looks meanwhile.
+// lookHold is how long a look at an unknown outcome may take in all, an access that is renewed included; nobody else
+// looks meanwhile.
 func (s *Publisher) lookHold() time.Duration { return 2*s.cfg.RequestDeadline + slack }
 
-// Doubts takes unknown posts whose time has come, with everything that asking for them needs. admit is asked for each before it is taken, and may leave it for later;
-// of the resting destinations only posts are taken that are ended without being asked for. more means that there may be others.
+// Doubts takes unknown posts whose time has come, with everything that asking for them needs. admit is asked for each
+// before it is taken, and may leave it for later; of the resting destinations only posts are taken that are ended
+// without being asked for. more means that there may be others.
 func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit func(place string) bool) (out []Doubt, more bool, err error) {
 	found, err := s.store.FindUnknown(ctx, l, s.aside.current(s.deps.Clock.Now()), resting, s.cfg.UnknownFor)
 	if err != nil || len(found) == 0 {
@@ -69,7 +71,8 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit
 	return out, len(found) >= publishingstore.MaxLooks && len(ids) > 0, errors.Join(looked, err)
 }
 
-// Reconcile asks the platform what became of an unknown send and returns what follows. unanswered is why its destination did not answer, nil when it did, or need not.
+// Reconcile asks the platform what became of an unknown send and returns what follows. unanswered is why its
+// destination did not answer, nil when it did, or need not.
 func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.RequestDeadline)
 	defer cancel()
@@ -137,9 +140,10 @@ func (s *Publisher) undecided(d Doubt) Outcome {
 	return out
 }
 
-// resend sends a post again: at once when its process died over it, but with a back-off that ends when the platform itself answered with a fault, and not
-// for ever when it is always its process that ends. Unless the verdict proves that nothing of the post is on the platform, its key makes the repeat harmless.
-// A post that is given up stays unknown until its absence is proved, if that is only a matter of time.
+// resend sends a post again: at once when its process died over it, but with a back-off that ends when the platform
+// itself answered with a fault, and not for ever when it is always its process that ends. Unless the verdict proves
+// that nothing of the post is on the platform, its key makes the repeat harmless. A post that is given up stays
+// unknown until its absence is proved, if that is only a matter of time.
 func (r *run) resend(d Doubt, x publishingstore.Publication, found connector.Outcome) Outcome {
 	out := r.outcome(x)
 	out.Result, out.Proven = publishingstore.ResultRetry, Proves(found, d, r.cfg)
@@ -216,8 +220,9 @@ func (r *run) ask(ctx context.Context, i int) (connector.Verdict, error) {
 	}
 }
 
-// Decide returns what follows from a verdict. Absent lets a post be sent again at once only where the platform de-duplicates; elsewhere only when it is proved.
-// Where the platform de-duplicates by key it is also sent again, under the same key, when the platform could not be asked for long: without a proof.
+// Decide returns what follows from a verdict. Absent lets a post be sent again at once only where the platform
+// de-duplicates; elsewhere only when it is proved. Where the platform de-duplicates by key it is also sent again,
+// under the same key, when the platform could not be asked for long: without a proof.
 func Decide(found connector.Outcome, d Doubt, cfg Config) publishingstore.Result {
 	age := d.Now.Sub(d.Committing)
 	switch {
@@ -236,8 +241,9 @@ func Decide(found connector.Outcome, d Doubt, cfg Config) publishingstore.Result
 	}
 }
 
-// Proves returns true when a verdict proves that nothing of the post is on the platform and nothing can arrive there any more: nobody may still be about to send it,
-// a call that was under way has had its time to take effect, and a fuzzy read-back was repeated, since timelines lag.
+// Proves returns true when a verdict proves that nothing of the post is on the platform and nothing can arrive there
+// any more: nobody may still be about to send it, a call that was under way has had its time to take effect, and a
+// fuzzy read-back was repeated, since timelines lag.
 func Proves(found connector.Outcome, d Doubt, cfg Config) bool {
 	grade := d.Channel.Grade
 	return found == connector.NotPublished && (d.HolderGone || d.CallEnded) && d.Now.Sub(d.Committing) > cfg.RequestDeadline+cfg.SettleTime &&

@@ -114,8 +114,8 @@ func (s *Posts) repeat(ctx context.Context, tx *publishingstore.Tx, p tenancy.Pr
 	return nil
 }
 
-// repeatable makes sure that a series is changed by its next occurrence only, and deletes what is booked beside it. An occurrence
-// that has just ended is followed first, so that the one after it is the next.
+// repeatable makes sure that a series is changed by its next occurrence only, and deletes what is booked beside it.
+// An occurrence that has just ended is followed first, so that the one after it is the next.
 func (s *Posts) repeatable(ctx context.Context, tx *publishingstore.Tx, e checked, pl plan) error {
 	for _, old := range pl.old {
 		if old.Series.IsZero() {

@@ -74,9 +74,9 @@ on conflict (channel_id) do update set parked = false, direct = excluded.direct,
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
-// Connect stores a channel, or the new credential of one with the same account: it keeps its id and name, and its queue goes on.
-// A time zone that is given becomes the channel's; without one a new channel has its organization's, and an existing one keeps its own.
-// It returns the channel as stored and when its next post is due, nil for none.
+// Connect stores a channel, or the new credential of one with the same account: it keeps its id and name, and its
+// queue goes on. A time zone that is given becomes the channel's; without one a new channel has its organization's,
+// and an existing one keeps its own. It returns the channel as stored and when its next post is due, nil for none.
 func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []byte) (publishing.Channel, *time.Time, error) {
 	var next *time.Time
 	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {

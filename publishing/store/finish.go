@@ -58,12 +58,13 @@ type Finished struct {
 
 // The end of claims, by their tokens.
 //
-// A success is accepted from whichever process sends it, because it is a fact: in its publication always; in its post while the claim's token is current, or when
-// the post was given up or un-scheduled meanwhile though it may have been sent. Everything else is accepted only while the token is current.
-// A second success with another release id is kept beside the first.
+// A success is accepted from whichever process sends it, because it is a fact: in its publication always; in its post
+// while the claim's token is current, or when the post was given up or un-scheduled meanwhile though it may have been
+// sent. Everything else is accepted only while the token is current. A second success with another release id is kept
+// beside the first.
 //
-// maybe_sent begins with an unknown outcome and ends with a success or a proof of the opposite; a later refusal or a retry is neither. While it stands, a post
-// that is given up is outcome_unknown, whatever the last answer was.
+// maybe_sent begins with an unknown outcome and ends with a success or a proof of the opposite; a later refusal or a
+// retry is neither. While it stands, a post that is given up is outcome_unknown, whatever the last answer was.
 //
 // Posts that fell due while a channel was held for long, by an unknown outcome or a back-off, go out with gaps.
 const finish = `-- publishing.Finish
@@ -158,8 +159,9 @@ union all
 select p.org_id, p.id, p.state, now(), false, true from o join post p on p.id = any (array[o.post])
 where p.claim_token = o.token and (p.state in ('PUBLISHING', 'UNKNOWN')) is true and not exists (select from locked where locked.post = o.post and locked.token = o.token)`
 
-// Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state, had lost its claim; that a part is published
-// is stored all the same. An error of one outcome stores none: see batch.Isolate. There must be one outcome at most of each post.
+// Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state,
+// had lost its claim; that a part is published is stored all the same. An error of one outcome stores none: see
+// batch.Isolate. There must be one outcome at most of each post.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
 	n := len(outcomes)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([]pgtype.UUID, n)
@@ -200,8 +202,9 @@ func nullable(v string, column int) *string {
 // MaxLooks is how many unknown outcomes are found at once.
 const MaxLooks = 1000
 
-// The destinations take turns, so that one with many unknown outcomes keeps no other's from being found. Of one that is not asked now ($6) only those are found that
-// were sent longer ago than an outcome may stay unknown ($7): they end without being asked for.
+// The destinations take turns, so that one with many unknown outcomes keeps no other's from being found. Of one that
+// is not asked now ($6) only those are found that were sent longer ago than an outcome may stay unknown ($7): they
+// end without being asked for.
 const findUnknown = `-- publishing.FindUnknown
 select id, place, stale from (
   select p.id, '@' || q.destination as place, p.committing_at < now() - $7 * interval '1 millisecond' as stale,
@@ -217,8 +220,9 @@ type Found struct {
 	Stale bool   // it has been unknown for longer than it may
 }
 
-// FindUnknown lists unknown outcomes of the lease's shards whose time has come, those of each destination in turn. except is left out, and of the resting destinations
-// everything that has not been unknown for longer than unknownFor.
+// FindUnknown lists unknown outcomes of the lease's shards whose time has come, those of each destination in turn.
+// except is left out, and of the resting destinations everything that has not been unknown for longer than
+// unknownFor.
 func (s *Store) FindUnknown(ctx context.Context, l Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []Found, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findUnknown, l.Shards, l.epochs(), l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).Query(func(rows pgx.Rows) (err error) {

@@ -10,8 +10,9 @@ import (
 	"crier/publishing"
 )
 
-// Upkeep is a kind of periodic work on posts. Each kind first lists the posts that need it, without locks, and then changes them by their ids in one
-// statement, which tests each of them again: so a post that Postgres refuses can be left out without stopping the others.
+// Upkeep is a kind of periodic work on posts. Each kind first lists the posts that need it, without locks, and then
+// changes them by their ids in one statement, which tests each of them again: so a post that Postgres refuses can be
+// left out without stopping the others.
 type Upkeep string
 
 // The kinds of upkeep.
@@ -49,8 +50,8 @@ where ` + mine + ` and ` + orphaned + ` and ` + isLeftOut + `
   and (b.id is null or b.deleted_at is not null or b.state in ('PUBLISHED', 'ERROR')) and coalesce(b.updated_at, p.updated_at) < now() - $4 * interval '1 millisecond'
 order by p.updated_at, p.id limit $6`
 
-// Find lists posts of the lease's shards that need one kind of upkeep, the most urgent first. after is the age from which they do (expire, stuck and
-// orphans); except is left out.
+// Find lists posts of the lease's shards that need one kind of upkeep, the most urgent first. after is the age from
+// which they do (expire, stuck and orphans); except is left out.
 func (s *Store) Find(ctx context.Context, l Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int) (ids []publishing.PostID, err error) {
 	sql := map[Upkeep]string{UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans}[kind]
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
@@ -72,7 +73,8 @@ const (
 const failFollowers = `update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
   from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null`
 
-// How a statement that gives a post up ends its words and its code: a post that may have been sent is never reported as surely failed.
+// How a statement that gives a post up ends its words and its code: a post that may have been sent is never reported
+// as surely failed.
 const (
 	maybeSentWords = `case when p.maybe_sent then '` + publishing.MaybeSentAdvice + `' else '' end`
 	maybeSentCode  = `case when p.maybe_sent then 'outcome_unknown' else `
@@ -102,11 +104,13 @@ func (s *Store) Expire(ctx context.Context, posts []publishing.PostID, maxLate t
 	return n, err
 }
 
-// MaxReaps is how often in a row the worker of a post may end over it before the post is given up: what ends a process would do so for ever.
+// MaxReaps is how often in a row the worker of a post may end over it before the post is given up: what ends a
+// process would do so for ever.
 const MaxReaps = 8
 
-// A claim that had not come to its call goes back to the queue and keeps its hold, from the second time in a row on after a growing wait: that keeps a post
-// that ends its process apart from those that were on their way beside it. What was being sent may be out and must be asked for.
+// A claim that had not come to its call goes back to the queue and keeps its hold, from the second time in a row on
+// after a growing wait: that keeps a post that ends its process apart from those that were on their way beside it.
+// What was being sent may be out and must be asked for.
 const reap = `-- publishing.Reap
 with dead as (
   ` + these + reapable + locked + `
@@ -163,13 +167,15 @@ with old as (
 )
 select count(*) from upd`
 
-// FailStuck gives up those of the claims that have been prepared for longer than a while, however often they were renewed.
+// FailStuck gives up those of the claims that have been prepared for longer than a while, however often they were
+// renewed.
 func (s *Store) FailStuck(ctx context.Context, posts []publishing.PostID, preparing time.Duration, node string) (n int, err error) {
 	err = s.count(ctx, &n, failStuck, uuids(posts), preparing.Milliseconds(), node)
 	return n, err
 }
 
-// A delayed part goes on in the statement that ends its predecessor. One that was left behind all the same is given up: its time may be long past.
+// A delayed part goes on in the statement that ends its predecessor. One that was left behind all the same is given
+// up: its time may be long past.
 const failOrphans = `-- publishing.FailOrphans
 with orphan as (
   ` + these + `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $2 * interval '1 millisecond'` + locked + `

@@ -77,7 +77,8 @@ func (c *modelClaim) finished(o publishingstore.Outcome) bool {
 	return true
 }
 
-// told is what an outcome means for its publication: a success counts from every process, everything else only from the current claim.
+// told is what an outcome means for its publication: a success counts from every process, everything else only from
+// the current claim.
 func (x *modelPublication) told(o publishingstore.Outcome, current, unknown, doubt bool) {
 	if x.phase == "done" || !current && o.Result != publishingstore.ResultPublished {
 		return

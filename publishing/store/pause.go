@@ -76,8 +76,9 @@ where p.channel_id in (` + reached + `) and p.state = 'QUEUE' and p.deleted_at i
 const subjectKnown = `-- publishing.SubjectKnown
 select $1 = 'organization' or exists (select 1 from customer where $1 = 'customer' and id = $2) or exists (select 1 from channel where $1 = 'channel' and id = $2 and deleted_at is null)`
 
-// Pause sets or clears one pause and makes the scheduler's flags follow; false means that there is no such thing to pause. On clearing, what was due for longer
-// than hold is given up. When a pause that was set is committed, no claim takes what it reaches; a claim from before it is taken back by Revoke.
+// Pause sets or clears one pause and makes the scheduler's flags follow; false means that there is no such thing to
+// pause. On clearing, what was due for longer than hold is given up. When a pause that was set is committed, no claim
+// takes what it reaches; a claim from before it is taken back by Revoke.
 func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration) (missed int, known bool, err error) {
 	if err := t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known); err != nil || !known {
 		return 0, known, err
@@ -97,8 +98,9 @@ func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any
 	return missed, true, t.tx.SendBatch(ctx, b).Close()
 }
 
-// Revoke takes back the claims that a pause reaches whose call has not begun, unless the pause is gone. It needs a transaction of its own after Pause: that one has
-// locked rows of channel_queue, and everybody locks posts first. When it returns, nothing that the pause reaches begins a call any more.
+// Revoke takes back the claims that a pause reaches whose call has not begun, unless the pause is gone. It needs a
+// transaction of its own after Pause: that one has locked rows of channel_queue, and everybody locks posts first.
+// When it returns, nothing that the pause reaches begins a call any more.
 func (t *Tx) Revoke(ctx context.Context, scope publishing.PauseScope, subject any, by string) error {
 	_, err := t.tx.Exec(ctx, pauseRevoke, scope, subject, by, t.node)
 	return err

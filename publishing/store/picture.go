@@ -36,7 +36,8 @@ type DerivedPicture struct {
 	State PictureState
 	// Wait is how long nobody takes a pending picture; zero when it may be taken now.
 	Wait time.Duration
-	// Error is a sentence for people: why it failed, or, while it is pending and nobody makes it, why the last attempt did.
+	// Error is a sentence for people: why it failed, or, while it is pending and nobody makes it, why the last
+	// attempt did.
 	Error string
 	MadePicture
 }

@@ -183,8 +183,9 @@ func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID)
 	return out
 }
 
-// Every move by hand begins a new round, the same for all posts of the group: publications of earlier rounds stay as they ended. Only a group that is un-scheduled
-// though one of its posts may have been sent ($3) keeps its round, and with it that it may have been sent.
+// Every move by hand begins a new round, the same for all posts of the group: publications of earlier rounds stay as
+// they ended. Only a group that is un-scheduled though one of its posts may have been sent ($3) keeps its round, and
+// with it that it may have been sent.
 const postMove = `-- publishing.PostMove
 with round as (select max(republish) as last, bool_or(maybe_sent) as doubt from post where id = any($1))
 update post set
@@ -196,8 +197,8 @@ update post set
   outcome_unknown = false, updated_at = now()
 from round where id = any($1) returning due`
 
-// Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due.
-// With keepUnknown, posts that may have been sent stay marked as such; else the caller has accepted that they may be published twice.
+// Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due. With keepUnknown,
+// posts that may have been sent stay marked as such; else the caller has accepted that they may be published twice.
 func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, keepUnknown bool, by string) (*time.Time, error) {
 	rows, err := t.tx.Query(ctx, postMove, uuids(idsOf(posts, every)), to, keepUnknown)
 	if err != nil {

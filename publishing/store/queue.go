@@ -21,7 +21,8 @@ type Lease struct {
 	Epochs []int64
 }
 
-// Want is how many posts an organization may have claimed now. Its channels are looked at in the order of their ids, those after After.
+// Want is how many posts an organization may have claimed now. Its channels are looked at in the order of their ids,
+// those after After.
 type Want struct {
 	Org     tenancy.OrgID
 	Permits int
@@ -63,8 +64,8 @@ type Claimed struct {
 	Began     time.Duration // of the claim, by the clock of outbound's limits
 }
 
-// The head of a channel: the post that holds it, else the first of its queue that is not too late ($8 milliseconds) to be published.
-// A busy channel's queue is not looked through.
+// The head of a channel: the post that holds it, else the first of its queue that is not too late ($8 milliseconds)
+// to be published. A busy channel's queue is not looked through.
 const headOf = `cross join lateral (
   (select p.id, p.due, p.not_before, p.revision from post p
    where s.busy_post is null and p.channel_id = s.channel_id and p.state = 'QUEUE' and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond'
@@ -80,37 +81,44 @@ const held = `select s.shard from shard s
 // mine are the posts of those shards.
 const mine = `p.shard = any (array(` + held + `))`
 
-// The channels that this claim looks at: of each organization ($4) at most $7, in the order of their ids, those after $6.
+// The channels that this claim looks at: of each organization ($4) at most $7, in the order of their ids, those after
+// $6.
 const span = `
   select w.org, w.permits, q.channel_id, q.shard, q.connector, '@' || q.destination as place, q.busy_post, q.not_before, q.parked or q.paused as shut
   from unnest($4::uuid[], $5::int[], $6::uuid[]) w(org, permits, after) cross join lateral (
     select * from channel_queue c where c.org_id = w.org and c.channel_id > w.after order by c.channel_id limit $7) q`
 
-// The first post of every free channel of the span, with the time from which it may be claimed. Each organization may have as many as its permits ($5).
+// The first post of every free channel of the span, with the time from which it may be claimed. Each organization may
+// have as many as its permits ($5).
 const heads = `
   select s.org, s.permits, s.channel_id, s.connector, s.place, h.id as post_id, h.revision, h.due, greatest(h.due, h.not_before, s.not_before) as at
   from span s ` + headOf + `
   where s.shard = any(array(` + held + `)) and not s.shut`
 
-// Those of them ("free") that an organization may have now, the earliest first, but none of a platform or destination that has nothing left ($9).
+// Those of them ("free") that an organization may have now, the earliest first, but none of a platform or destination
+// that has nothing left ($9).
 const dueHeads = `
   select org, channel_id, connector, place, post_id, revision, due from (
     select *, row_number() over (partition by org order by due, channel_id) as turn
     from free where at <= now() and connector <> all($9::text[]) and place <> all($9::text[])) f
   where turn <= permits`
 
-// Statements are planned once for a connection, perhaps while tables are empty. "x = any (array[y])" is the equality that the planner can use
-// for an index look-up and for nothing else, and "(state = ...) is true" keeps it off the small partial indexes. A test goes through all plans.
+// Statements are planned once for a connection, perhaps while tables are empty. "x = any (array[y])" is the equality
+// that the planner can use for an index look-up and for nothing else, and "(state = ...) is true" keeps it off the
+// small partial indexes. A test goes through all plans.
 
-// The claim reads heads without locks, then locks the channel's queue row and the post, and tests both again on their newest versions: whichever
-// process comes second skips them. A post that was edited since the statement began is skipped too, because its parts were read before the edit.
-// Where a text needs no preparation, the claim is also the mark of the call: see Descriptor.Direct.
+// The claim reads heads without locks, then locks the channel's queue row and the post, and tests both again on their
+// newest versions: whichever process comes second skips them. A post that was edited since the statement began is
+// skipped too, because its parts were read before the edit. Where a text needs no preparation, the claim is also the
+// mark of the call: see Descriptor.Direct.
 //
-// Limits: of a platform in $13 at most $14 heads, the earliest. Of a destination ($15, which holds $16 permits) only as many that each of them gets its permit
-// while the destination holds fewer than are free ($17): ranked by what their destination would hold, each row knows how many permits those before it take.
+// Limits: of a platform in $13 at most $14 heads, the earliest. Of a destination ($15, which holds $16 permits) only
+// as many that each of them gets its permit while the destination holds fewer than are free ($17): ranked by what
+// their destination would hold, each row knows how many permits those before it take.
 //
-// A publication's id is derived from post, part, round and due time, and its created_at is the due time: the same send has the same identity after
-// a restore that lost the claim. Parts of a thread are a millisecond apart, because platforms list posts of the same time in any order.
+// A publication's id is derived from post, part, round and due time, and its created_at is the due time: the same
+// send has the same identity after a restore that lost the claim. Parts of a thread are a millisecond apart, because
+// platforms list posts of the same time in any order.
 const claim = `-- publishing.Claim
 with span as materialized (` + span + `
 ), free as materialized (` + heads + `
@@ -194,8 +202,8 @@ func (r *Round) Add(other Round) {
 	}
 }
 
-// Claim takes due posts, at most one a channel, and returns when each organization has more. A stale lease takes nothing.
-// number identifies this statement among those of the process: see GiveBack.
+// Claim takes due posts, at most one a channel, and returns when each organization has more. A stale lease takes
+// nothing. number identifies this statement among those of the process: see GiveBack.
 func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits, number int64, rules ClaimRules) (r Round, err error) {
 	orgs, permits, after := columns(wants)
 	names, most, spent := limits.platforms()
@@ -206,71 +214,6 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits,
 			number, rules.Hold.Milliseconds(), rules.Node, names, most, places, busy, int64(limits.Free)).Query(r.collect)
 	})
 	return r, err
-}
-
-// A claim whose answer was lost may have been stored all the same. Nobody knows its tokens, so nothing of it was sent.
-const giveBack = `-- publishing.GiveBack
-with lost as (
-  select p.id from post p where p.shard = any ($1::smallint[]) and p.state = 'PUBLISHING' and p.claim_holder = $2 and p.claim_round = any ($3::bigint[])
-  for no key update of p skip locked
-), back as (
-  update post p set state = case when p.deleted_at is null then 'QUEUE' else 'ERROR' end,
-    error = case when p.deleted_at is not null then 'The post was deleted while it was being published.' end,
-    error_code = case when p.deleted_at is not null then case when p.maybe_sent then 'outcome_unknown' else 'deleted' end end,
-    outcome_unknown = p.deleted_at is not null and p.maybe_sent,
-    phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = greatest(p.attempt - 1, 0), committing_at = null, updated_at = now()
-  from lost where p.id = any (array[lost.id]) returning p.org_id, p.id, p.channel_id, p.state
-), free as (
-  update channel_queue q set busy_post = null from back where q.channel_id = any (array[back.channel_id]) and q.busy_post = back.id and back.state = 'ERROR'
-), unmarked as (
-  update publication x set phase = 'preparing' from back where x.post_id = any (array[back.id]) and x.phase = 'committing'
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'returned', $4, 'the answer to its claim was lost' from back
-)
-select distinct org_id from back`
-
-// GiveBack returns to the queue what claims of this process took whose answer it never got, by the numbers of those claims. It returns whose posts they are.
-func (s *Store) GiveBack(ctx context.Context, l Lease, numbers []int64, node string) (orgs []tenancy.OrgID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(giveBack, l.Shards, l.Holder, numbers, node).Query(func(rows pgx.Rows) (err error) {
-			orgs, err = pgx.CollectRows(rows, pgx.RowTo[tenancy.OrgID])
-			return err
-		})
-	})
-	return orgs, err
-}
-
-// The channel's hold is what its posts say: the one that is on its way, if there is one.
-const holdRepair = `-- publishing.HoldRepair
-update channel_queue q set busy_post = h.id
-from (select c.channel_id, (select p.id from post p where p.channel_id = any (array[c.channel_id]) and p.state in ('PUBLISHING', 'UNKNOWN')) as id
-  from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) h
-where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
-
-const channelSetAside = `-- publishing.ChannelSetAside
-with aside as (
-  update channel_queue q set not_before = now() + $3 * interval '1 millisecond'
-  from (select c.channel_id from channel_queue c where c.org_id = $1 and c.channel_id > $2 order by c.channel_id limit 1) n
-  where q.channel_id = any (array[n.channel_id]) returning q.org_id, q.channel_id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason)
-  select a.org_id, h.id, 'set_aside', $4, $5 from aside a cross join lateral (
-    select p.id from post p where p.channel_id = a.channel_id and p.state = 'QUEUE' and p.deleted_at is null order by p.due, p.seq limit 1) h
-)
-select channel_id from aside`
-
-// RepairHold makes the hold of an organization's first channel after one follow from its posts; true means that it did not.
-func (s *Store) RepairHold(ctx context.Context, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
-	return s.clockRow(ctx, holdRepair, org, after.UUID())
-}
-
-// SetAsideChannel keeps an organization's first channel after one from being claimed for a while, and writes the reason into the timeline of its first post.
-// It returns the channel.
-func (s *Store) SetAsideChannel(ctx context.Context, org tenancy.OrgID, after publishing.ChannelID, pause time.Duration, reason, node string) (c publishing.ChannelID, err error) {
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(channelSetAside, org, after.UUID(), pause.Milliseconds(), node, reason).QueryRow(func(row pgx.Row) error { return row.Scan(&c) })
-	})
-	return c, err
 }
 
 const headCount = `-- publishing.HeadCount
@@ -379,7 +322,8 @@ select w.org_id, min(w.at), now() from (
   where not q.parked and not q.paused and (q.busy_post is null or b.at is not null) offset 0) w
 group by w.org_id`
 
-// Sweep finds every organization of the lease with something due within the horizon, and not too late, on a channel that is free.
+// Sweep finds every organization of the lease with something due within the horizon, and not too late, on a channel
+// that is free.
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon, maxLate time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}

@@ -214,9 +214,9 @@ type Mark struct {
 	Publication publishing.PublicationID
 }
 
-// MarkCommitting writes down that the irreversible calls come next, in one statement; may is true of each mark whose call may be made, and busy of each whose post
-// another transaction has locked, so that nothing is decided.
-// The claims last for hold from now, or as much as spare less.
+// MarkCommitting writes down that the irreversible calls come next, in one statement; may is true of each mark whose
+// call may be made, and busy of each whose post another transaction has locked, so that nothing is decided. The
+// claims last for hold from now, or as much as spare less.
 func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration, node string) (may, busy []bool, err error) {
 	posts, tokens, pubs := make([][16]byte, len(marks)), make([][16]byte, len(marks)), make([][16]byte, len(marks))
 	for i, m := range marks {

@@ -12,8 +12,8 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// plain is a series as a model: which numbers are rows, and how each of them stands. Failures count in the order of the numbers, when
-// the series moves past them.
+// plain is a series as a model: which numbers are rows, and how each of them stands. Failures count in the order of
+// the numbers, when the series moves past them.
 type plain struct {
 	rows    map[int]string // booked, published, failed or skipped
 	next    int
@@ -74,7 +74,8 @@ func (p *plain) booked() (out []int) {
 	return out
 }
 
-// TestSeries_AgreesWithAModel plays random ends, skips and bookings of single occurrences, and compares with the model after each.
+// TestSeries_AgreesWithAModel plays random ends, skips and bookings of single occurrences, and compares with the
+// model after each.
 func TestSeries_AgreesWithAModel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -225,8 +225,8 @@ select p.org_id, p.id, 'delayed', nullif($2, ''), $3
 from aside a join post p on p.org_id = a.org_id and p.series_id = a.id and p.occurrence = a.number
 where a.retries = 1`
 
-// SetAsideSeries keeps a series whose next occurrence could not be written out of EndedSeries for a while; reason is for
-// people.
+// SetAsideSeries keeps a series whose next occurrence could not be written out of EndedSeries for a while; reason is
+// for people.
 func (s *Store) SetAsideSeries(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(seriesSetAside, series, s.node, reason) })
 }

@@ -29,8 +29,8 @@ func (r *rig) numbers(first publishing.PostID) (out []int) {
 	return out
 }
 
-// A process that dies between the end of an occurrence and the step loses nothing, and however many processes take the step at
-// once, they write one occurrence.
+// A process that dies between the end of an occurrence and the step loses nothing, and however many processes take
+// the step at once, they write one occurrence.
 func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -215,7 +215,8 @@ func TestWriteOccurrences_SaysThatThereIsMore(t *testing.T) {
 	}
 }
 
-// A step that comes after the pause still knows that the pause made the occurrence miss, and a failure before it is no part of it.
+// A step that comes after the pause still knows that the pause made the occurrence miss, and a failure before it is
+// no part of it.
 func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -299,7 +299,8 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 		return x
 	}
 	first := claim()
-	// A standby that had not received the last commits is promoted: the post is queued, and nothing of its claim is left.
+	// A standby that had not received the last commits is promoted: the post is queued, and nothing of its claim is
+	// left.
 	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `delete from publication where post_id = $1`, post)
 		return err

@@ -94,8 +94,9 @@ func (a *Accounts) CreateOrganization(ctx context.Context, person tenancy.Person
 	return tenancy.Principal{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession}, nil
 }
 
-// SetTimezone changes the time zone of the caller's organization to an IANA name, or to the fixed offset of minutes east of UTC, and
-// returns it as stored. New channels begin in it; what is booked and repeats keeps its own. Only an administrator may.
+// SetTimezone changes the time zone of the caller's organization to an IANA name, or to the fixed offset of minutes
+// east of UTC, and returns it as stored. New channels begin in it; what is booked and repeats keeps its own. Only an
+// administrator may.
 func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, timezone string) (string, error) {
 	const op = "tenancy.SetTimezone"
 	if !p.Role.Manages() {

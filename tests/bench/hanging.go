@@ -22,8 +22,8 @@ const (
 	hangingGoal          = time.Second // a single post is not to be later than this
 )
 
-// hanging is how late the single posts of healthy organizations go out while many others have posts due on servers that accept and never answer, on one and on four.
-// Its floor is the same posts without the others.
+// hanging is how late the single posts of healthy organizations go out while many others have posts due on servers
+// that accept and never answer, on one and on four. Its floor is the same posts without the others.
 func hanging(ctx context.Context, r *rig) error {
 	floor, err := stuck{}.run(ctx, r)
 	if err != nil {
@@ -107,7 +107,8 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 	return out, err
 }
 
-// fill books everything: the posts to the hanging servers are due first. The channels of the few come before those of the others.
+// fill books everything: the posts to the hanging servers are due first. The channels of the few come before those of
+// the others.
 func (x stuck) fill(ctx context.Context, b *base, due time.Time, addresses []string) ([]tenant, error) {
 	few, err := b.people(ctx, lonely, 1)
 	if err != nil {

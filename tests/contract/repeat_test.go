@@ -264,7 +264,8 @@ func TestRepeats(t *testing.T) {
 	})
 }
 
-// Between the end of an occurrence and the step that writes the next one, the API shows and changes what follows as always.
+// Between the end of an occurrence and the step that writes the next one, the API shows and changes what follows as
+// always.
 func TestRepeats_BeforeTheStep(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SWEEP": "1h"})

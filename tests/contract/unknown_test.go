@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// silence makes the platform take a post, lose its answer, and then answer nothing useful for as long as the service asks.
+// silence makes the platform take a post, lose its answer, and then answer nothing useful for as long as the service
+// asks.
 func (r *rig) silence(t *testing.T, c channel, after string) {
 	t.Helper()
 	r.fault(t, c, "drop_answer", posting(), nil)

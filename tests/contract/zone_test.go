@@ -10,7 +10,8 @@ import (
 	"crier/publishing"
 )
 
-// connects connects an account of the sandbox as the dashboard does, with a time zone in the body, and returns the answer.
+// connects connects an account of the sandbox as the dashboard does, with a time zone in the body, and returns the
+// answer.
 func (o org) connects(t *testing.T, account string, timezone any) answer {
 	t.Helper()
 	state, err := o.app.Channels.Begin(t.Context(), o.who, publishing.BeginConnect{Connector: "sandbox"})

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// drill makes a fault of the kinds that are aimed at something. All but a silence last alone: no other fault begins before they are over.
+// drill makes a fault of the kinds that are aimed at something. All but a silence last alone: no other fault begins
+// before they are over.
 func (t *traffic) drill(ctx context.Context, s strike) error {
 	if s.Kind == silence {
 		t.background.Go(func() error { return t.silence(ctx, s) })
@@ -103,7 +104,8 @@ func (t *traffic) countWhere(ctx context.Context, all []booking, condition strin
 	})
 }
 
-// until waits until a condition holds for all of the posts, and starts processes that end meanwhile; false means that the time was over first.
+// until waits until a condition holds for all of the posts, and starts processes that end meanwhile; false means that
+// the time was over first.
 func (t *traffic) until(ctx context.Context, end time.Time, all []booking, condition string) (bool, error) {
 	for {
 		n, err := t.countWhere(ctx, all, condition)
@@ -150,9 +152,9 @@ const (
 	probeEvery  = 800 * time.Millisecond
 )
 
-// watched lets a fault happen while single posts of other organizations fall due, and notes which they are: the judge tells which were held up.
-// The fault begins at the given time, when the posts in its bookings fall due, and returns when it is over; those of them that are probes are watched too.
-// The first single post is due after lead.
+// watched lets a fault happen while single posts of other organizations fall due, and notes which they are: the judge
+// tells which were held up. The fault begins at the given time, when the posts in its bookings fall due, and returns
+// when it is over; those of them that are probes are watched too. The first single post is due after lead.
 func (t *traffic) watched(ctx context.Context, kind string, lead, span time.Duration, aim func(start time.Time) []booking, fault func(start time.Time, aimed []booking) error) error {
 	calm, err := t.calm(ctx)
 	if err != nil {
@@ -188,7 +190,8 @@ func (t *traffic) watched(ctx context.Context, kind string, lead, span time.Dura
 	return errors.Join(err, t.ledger.write(note))
 }
 
-// stalls measures how much longer than asked this process sleeps, until the returned function is called: what it returns is the worst.
+// stalls measures how much longer than asked this process sleeps, until the returned function is called: what it
+// returns is the worst.
 func stalls(ctx context.Context) func() time.Duration {
 	const step = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(ctx)

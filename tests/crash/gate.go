@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// gate stands before a TCP server. It can be closed, which refuses and breaks connections, be silent, which keeps back what is sent until the silence
-// ends, or swallow: what is sent is lost, and the connection looks open to the caller, as when the machine behind has lost its power.
+// gate stands before a TCP server. It can be closed, which refuses and breaks connections, be silent, which keeps
+// back what is sent until the silence ends, or swallow: what is sent is lost, and the connection looks open to the
+// caller, as when the machine behind has lost its power.
 type gate struct {
 	address string
 	mu      sync.Mutex
@@ -84,8 +85,8 @@ func (g *gate) silence(on bool) {
 	g.turn.Broadcast()
 }
 
-// swallow loses all that is sent on the connections that are open, for good, and on new ones if deaf; it returns how many were open.
-// The server sees their end, so that it holds no locks for a caller that it will never hear again.
+// swallow loses all that is sent on the connections that are open, for good, and on new ones if deaf; it returns how
+// many were open. The server sees their end, so that it holds no locks for a caller that it will never hear again.
 func (g *gate) swallow(deaf bool) int {
 	g.mu.Lock()
 	defer g.mu.Unlock()

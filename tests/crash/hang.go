@@ -11,7 +11,8 @@ import (
 // hangFor is longer than the deadline of a call.
 const hangFor = 8 * time.Second
 
-// hang lets machines of a platform accept connections and never answer, while so many posts are due there that they would take all that a process may have in flight.
+// hang lets machines of a platform accept connections and never answer, while so many posts are due there that they
+// would take all that a process may have in flight.
 func (t *traffic) hang(ctx context.Context, s strike) error {
 	machines := t.hanging[:machinesOf(s.Kind)]
 	return t.watched(ctx, s.Kind, 700*time.Millisecond, hangFor, func(start time.Time) (all []booking) {
@@ -38,7 +39,8 @@ func (t *traffic) hang(ctx context.Context, s strike) error {
 
 const manyDead = 50
 
-// addDeadNodes adds the rows of dead processes to the cluster, at an address where nothing is ever answered, and takes them away after a while.
+// addDeadNodes adds the rows of dead processes to the cluster, at an address where nothing is ever answered, and
+// takes them away after a while.
 func (t *traffic) addDeadNodes(ctx context.Context) error {
 	address, end, err := unanswered()
 	if err != nil {
@@ -56,7 +58,8 @@ func (t *traffic) addDeadNodes(ctx context.Context) error {
 	return errors.Join(err, end())
 }
 
-// unanswered returns an address at which connections are neither made nor refused: nobody accepts there, and the queue of those who wait is full.
+// unanswered returns an address at which connections are neither made nor refused: nobody accepts there, and the
+// queue of those who wait is full.
 func unanswered() (address string, end func() error, err error) {
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

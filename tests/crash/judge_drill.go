@@ -7,8 +7,8 @@ const (
 	exitPanic   = "2" // the status with which a Go program ends in a panic
 )
 
-// forgotten finds what the service said or did as if a live post were not: it reported a certain failure, or carried out an edit or another scheduling
-// that was asked for after the platform had the post, without republish.
+// forgotten finds what the service said or did as if a live post were not: it reported a certain failure, or carried
+// out an edit or another scheduling that was asked for after the platform had the post, without republish.
 func (p *story) forgotten(v *verdict, out []sent) {
 	if len(out) == 0 {
 		return
@@ -28,7 +28,8 @@ func (p *story) forgotten(v *verdict, out []sent) {
 	}
 }
 
-// drilled judges the end of a post that a drill was aimed at, where another end is right than for the others; false leaves it to the usual rules.
+// drilled judges the end of a post that a drill was aimed at, where another end is right than for the others; false
+// leaves it to the usual rules.
 func (p *story) drilled(v *verdict, out []sent) bool {
 	live := len(out) > 0
 	unknown := p.state == "ERROR" && p.code == codeUnknown
@@ -66,7 +67,8 @@ func (p *story) tooLate(v *verdict, out []sent) {
 	}
 }
 
-// watched finds the single posts that were late while a fault was aimed at something else. It says nothing when the machine itself stood still.
+// watched finds the single posts that were late while a fault was aimed at something else. It says nothing when the
+// machine itself stood still.
 func watched(v *verdict, lines []line, posts map[int]*story, out map[int][]sent) {
 	for _, l := range lines {
 		if l.Do != doWatched {

@@ -28,7 +28,8 @@ with fresh as materialized (
 )
 select n, id::text, channel_id::text, due from fresh`
 
-// outlast stops everything, and starts it again when many posts are later than MAX_LATE. The time is in their due times, not in the run.
+// outlast stops everything, and starts it again when many posts are later than MAX_LATE. The time is in their due
+// times, not in the run.
 func (t *traffic) outlast(ctx context.Context) error {
 	for _, n := range t.nodes {
 		if err := n.kill(); err != nil {
@@ -116,8 +117,9 @@ const (
 	doubtLimit  = 25 * time.Second // for a lost answer to be looked up
 )
 
-// blackHole swallows the connections to Postgres in the middle of work, again and again for a moment, and tells whether all of the service works again after a while:
-// single posts go out in time, and a lost answer, which only the sweep finds, is looked up.
+// blackHole swallows the connections to Postgres in the middle of work, again and again for a moment, and tells
+// whether all of the service works again after a while: single posts go out in time, and a lost answer, which only
+// the sweep finds, is looked up.
 func (t *traffic) blackHole(ctx context.Context, s strike) error {
 	start := time.Now().Add(bookingTime(holes * len(t.stage[probe])))
 	var burst []booking

@@ -138,7 +138,8 @@ func newPlan(s settings, channels int) plan {
 // isDrill reports whether a fault is one.
 func isDrill(kind string) bool { return kind == blackHole || slices.Contains(drills(), kind) }
 
-// drill is the kind of the fault with this number, "" for one of the others. A mutant is brought to light by the others alone.
+// drill is the kind of the fault with this number, "" for one of the others. A mutant is brought to light by the
+// others alone.
 func (s settings) drill(i int) string {
 	turn := i / drillEvery
 	switch {

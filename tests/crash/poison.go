@@ -18,7 +18,8 @@ const (
 	panicWait = 15 * time.Second // for the end of a post over which the connector panics
 )
 
-// refuseRow lets Postgres refuse the end of one post with an unusual error, with that of a broken constraint, or lets a channel's queue row disagree with its posts.
+// refuseRow lets Postgres refuse the end of one post with an unusual error, with that of a broken constraint, or lets
+// a channel's queue row disagree with its posts.
 func (t *traffic) refuseRow(ctx context.Context, s strike) error {
 	if s.Nth%3 == 2 {
 		return t.breakQueue(ctx, s)
@@ -46,7 +47,8 @@ func (t *traffic) refuseRow(ctx context.Context, s strike) error {
 	})
 }
 
-// breakQueue frees a channel by hand while a post of it is out and its answer and every look at it hang, so that the next one is claimed against the index that allows only one.
+// breakQueue frees a channel by hand while a post of it is out and its answer and every look at it hang, so that the
+// next one is claimed against the index that allows only one.
 func (t *traffic) breakQueue(ctx context.Context, s strike) error {
 	c, beside := t.on(s), t.stage[refusedRow][(s.Nth+1)%len(t.stage[refusedRow])]
 	account := t.channels[c].account
@@ -89,7 +91,8 @@ func (t *traffic) repair(ctx context.Context, channel int) error {
 	return ctx.Err()
 }
 
-// grantedColumns are the columns of a table that the scheduler may update, as a list in parentheses; "" when it is the whole table.
+// grantedColumns are the columns of a table that the scheduler may update, as a list in parentheses; "" when it is
+// the whole table.
 const grantedColumns = `select case when has_table_privilege('crier_clock', $1::text, 'update') then '' else
 	(select '(' || string_agg(quote_ident(a.attname), ', ') || ')' from pg_attribute a
 	 where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped and has_column_privilege('crier_clock', a.attrelid, a.attnum, 'update')) end`
@@ -130,8 +133,8 @@ func (t *traffic) takeGrant(ctx context.Context, s strike) error {
 	return errors.Join(err, t.exec(ctx, "grant update "+columns+" on "+table+" to crier_clock"))
 }
 
-// panic books a post over which the connector panics, after its call or before it. One that has not ended after a while is taken out of the database:
-// it would end one process after the other.
+// panic books a post over which the connector panics, after its call or before it. One that has not ended after a
+// while is taken out of the database: it would end one process after the other.
 func (t *traffic) panic(ctx context.Context, s strike) error {
 	point := []string{halt.Committed, halt.Preparing}[s.Nth%2]
 	kind := map[string]string{halt.Committed: panics, halt.Preparing: panicsUnsent}[point]

@@ -24,7 +24,8 @@ const (
 	holeOrganizations    = 4
 )
 
-// populate makes the organizations, as an administrator would, and their channels, as their owners would: first those of the traffic, then those of the drills.
+// populate makes the organizations, as an administrator would, and their channels, as their owners would: first those
+// of the traffic, then those of the drills.
 func (w *world) populate(ctx context.Context, organizations int, strikes []strike) error {
 	db, err := pg.Open(ctx, pg.Config{URL: w.server.URL("crier"), RolePrefix: "crier", MaxConns: 6})
 	if err != nil {

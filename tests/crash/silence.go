@@ -22,8 +22,9 @@ const (
 	silenceMore = 30 * time.Second // beyond both windows: two rounds of looks and tries end in it
 )
 
-// silence lets a platform take a post, lose the answer and fail from then on, for longer than UNKNOWN_FOR and BACKOFF_FOR together.
-// Meanwhile, and once after it, somebody asks for the post, edits it and schedules it again, without saying that it may be published twice.
+// silence lets a platform take a post, lose the answer and fail from then on, for longer than UNKNOWN_FOR and
+// BACKOFF_FOR together. Meanwhile, and once after it, somebody asks for the post, edits it and schedules it again,
+// without saying that it may be published twice.
 func (t *traffic) silence(ctx context.Context, s strike) error {
 	b := t.plan(silence, t.on(s), time.Now().Add(2*time.Second), "before the silence")
 	account := t.channels[b.Channel].account

@@ -196,7 +196,8 @@ func (p *Platform) releaseFault(c *call) (answer, error) {
 	return answer{}, refuse(http.StatusNotFound, "fault_not_found", "There is no such fault.")
 }
 
-// clearFaults forgets every fault, or those of one account, and releases what they held: without its fault a held request could never end.
+// clearFaults forgets every fault, or those of one account, and releases what they held: without its fault a held
+// request could never end.
 func (p *Platform) clearFaults(c *call) (answer, error) {
 	q, err := query(c.r, "account")
 	if err != nil {

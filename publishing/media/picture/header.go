@@ -44,8 +44,8 @@ func Inspect(r io.Reader) (Header, error) {
 	return Header{}, errFormat
 }
 
-// inspectPNG reads a PNG's header. Header.decoded is an upper bound: a gray image needs 1 or 2 bytes a pixel, but 4 or 8
-// if it has a transparent color, which a later chunk says.
+// inspectPNG reads a PNG's header. Header.decoded is an upper bound: a gray image needs 1 or 2 bytes a pixel, but 4
+// or 8 if it has a transparent color, which a later chunk says.
 func inspectPNG(b *bufio.Reader) (Header, error) {
 	const interlaceAt = 28 // offset of the last byte of the first chunk
 	first, err := b.Peek(interlaceAt + 1)
