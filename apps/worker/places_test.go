@@ -80,7 +80,9 @@ func TestLookouts_SharesSlotsAndBacksOff(t *testing.T) {
 		t.Fatal("a destination that failed is not asked one question at a time")
 	}
 	l.done("@a", true, false, now)
-	if !l.admit("@a") || !l.admit("@a") {
-		t.Fatal("a destination that answers again is asked one question at a time")
+	for range 2 {
+		if !l.admit("@a") {
+			t.Fatal("a destination that answers again is asked one question at a time")
+		}
 	}
 }
