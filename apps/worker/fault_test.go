@@ -31,8 +31,8 @@ func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
 				k, ids := w.start(t, 40)
 				time.Sleep(15 * time.Minute)
 				synctest.Wait()
-				if !same(w.stored, ids) || len(w.aside) != 0 {
-					t.Errorf("%d of %d outcomes are stored, %d set aside", len(w.stored), len(ids), len(w.aside))
+				if got := w.seen(); !same(got.stored, ids) || len(got.aside) != 0 {
+					t.Errorf("%d of %d outcomes are stored, %d set aside", len(got.stored), len(ids), len(got.aside))
 				}
 				stop(t, k, time.Minute)
 			})
@@ -59,13 +59,13 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 				close(w.hold)
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if len(w.stored) != 19 || w.busy != 0 || !slices.Equal(w.aside, []publishing.PostID{bad}) {
-					t.Fatalf("%d of 19 outcomes are stored beside a refused one, %d are under way, %v is set aside", len(w.stored), w.busy, w.aside)
+				if got := w.seen(); len(got.stored) != 19 || got.busy != 0 || !slices.Equal(got.aside, []publishing.PostID{bad}) {
+					t.Fatalf("%d of 19 outcomes are stored beside a refused one, %d are under way, %v is set aside", len(got.stored), got.busy, got.aside)
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				if !same(w.stored, ids) || w.least < 0 {
-					t.Fatalf("once it is accepted, %d of %d outcomes are stored", len(w.stored), len(ids))
+				if got := w.seen(); !same(got.stored, ids) || got.least < 0 {
+					t.Fatalf("once it is accepted, %d of %d outcomes are stored", len(got.stored), len(ids))
 				}
 				stop(t, k, time.Minute)
 			})
@@ -88,8 +88,8 @@ func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {
 		close(w.hold)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if !same(w.stored, ids) || !slices.Equal(w.bare, []publishing.PostID{bad}) || len(w.aside) != 0 {
-			t.Fatalf("%d of %d are stored, without texts %v, aside %v", len(w.stored), len(ids), w.bare, w.aside)
+		if got := w.seen(); !same(got.stored, ids) || !slices.Equal(got.bare, []publishing.PostID{bad}) || len(got.aside) != 0 {
+			t.Fatalf("%d of %d are stored, without texts %v, aside %v", len(got.stored), len(ids), got.bare, got.aside)
 		}
 		stop(t, k, time.Minute)
 	})
@@ -102,7 +102,7 @@ func TestClaim_GivesBackWhatALostAnswerTook(t *testing.T) {
 		k, _ := w.start(t, 1)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if !slices.Contains(w.givenBack, 7) {
+		if !slices.Contains(w.seen().givenBack, 7) {
 			t.Fatal("the claim is not given back")
 		}
 		stop(t, k, time.Minute)

@@ -38,13 +38,13 @@ func TestFinish_StoresOutcomeOfALockedPostLater(t *testing.T) {
 		close(w.hold)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if len(w.stored) != 19 || w.busy != 1 {
-			t.Fatalf("%d outcomes are stored beside that of a locked post, %d posts are under way", len(w.stored), w.busy)
+		if got := w.seen(); len(got.stored) != 19 || got.busy != 1 {
+			t.Fatalf("%d outcomes are stored beside that of a locked post, %d posts are under way", len(got.stored), got.busy)
 		}
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if !same(w.stored, ids) || w.busy != 0 {
-			t.Fatalf("%d of %d outcomes are stored, %d posts are under way", len(w.stored), len(ids), w.busy)
+		if got := w.seen(); !same(got.stored, ids) || got.busy != 0 {
+			t.Fatalf("%d of %d outcomes are stored, %d posts are under way", len(got.stored), len(ids), got.busy)
 		}
 		stop(t, k, time.Minute)
 	})

@@ -146,6 +146,22 @@ func (w *world) Done(_ tenancy.OrgID, posts int)                                
 func (w *world) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
 func (w *world) SetNow(_, _ time.Time)                                           {}
 
+// glimpse is what the world has seen up to a moment.
+type glimpse struct {
+	stored, aside, bare []publishing.PostID
+	givenBack           []int64
+	busy, least         int
+}
+
+func (w *world) seen() glimpse {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return glimpse{
+		stored: slices.Clone(w.stored), aside: slices.Clone(w.aside), bare: slices.Clone(w.bare), givenBack: slices.Clone(w.givenBack),
+		busy: w.busy, least: w.least,
+	}
+}
+
 func (w *world) count(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
