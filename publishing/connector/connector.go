@@ -36,8 +36,14 @@ type Connector interface {
 
 // Refresher is a connector whose access expires. The engine holds the channel's credential lock while it calls.
 type Refresher interface {
-	// Refresh returns the new credential document; the engine stores it before anything else uses it.
-	Refresh(ctx context.Context, s *Session) (json.RawMessage, error)
+	// Refresh returns the new credential; the engine stores it before anything else uses it.
+	Refresh(ctx context.Context, s *Session) (Refreshed, error)
+}
+
+// Refreshed is the result of Refresh.
+type Refreshed struct {
+	Credential  json.RawMessage // sealed by the engine
+	Destination string          // as in Account, which it replaces: the account may have moved; "" = where it was
 }
 
 // Deriver is a connector that cannot take every image as it is. The engine makes the pictures that it asks for, once

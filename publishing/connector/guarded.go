@@ -2,7 +2,6 @@ package connector
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -137,17 +136,19 @@ func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdic
 	}
 }
 
-// Refresh passes the credential on, which is sealed before it is stored; a panic is KindContent.
-func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out json.RawMessage, err error) {
+// Refresh passes the credential on, which is sealed before it is stored, with a clean destination; a panic is
+// KindContent.
+func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshed, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = nil, broken(v, KindContent, failedPost)
+			out, err = Refreshed{}, broken(v, KindContent, failedPost)
 		}
 	}()
 	out, err = g.r.Refresh(ctx, s)
 	if err != nil {
-		return nil, cleanError(err, false)
+		return Refreshed{}, cleanError(err, false)
 	}
+	out.Destination = Clean(out.Destination, maxDestination)
 	return out, nil
 }
 

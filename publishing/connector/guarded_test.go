@@ -16,7 +16,7 @@ type scripted struct {
 	step      Step
 	ref       Ref
 	verdict   Verdict
-	renewed   json.RawMessage
+	renewed   Refreshed
 	err       error
 	panics    any
 }
@@ -49,7 +49,7 @@ func (c scripted) Reconcile(context.Context, *Session, Item) (Verdict, error) {
 	return c.verdict, c.fail()
 }
 
-func (c scripted) Refresh(context.Context, *Session) (json.RawMessage, error) {
+func (c scripted) Refresh(context.Context, *Session) (Refreshed, error) {
 	return c.renewed, c.fail()
 }
 
@@ -121,6 +121,7 @@ func TestRegistry_CleansResults(t *testing.T) {
 		step:     Step{Wait: -1, Handle: json.RawMessage(`{"id":"\u0000"}`)},
 		ref:      Ref{ID: "1\x00", URL: "https://a.test/\x00", Data: json.RawMessage(`{"cid":"\u0000"}`)},
 		verdict:  Verdict{Outcome: Published, Ref: Ref{ID: "1\x00"}},
+		renewed:  Refreshed{Credential: json.RawMessage(`{}`), Destination: "b\x00"},
 	})
 	connected, err := c.Connect(t.Context(), Env{}, nil)
 	want := Account{ID: "1", Name: "Ann", Profile: "@a", Destination: "a", Data: json.RawMessage(`[""]`)}
@@ -129,6 +130,10 @@ func TestRegistry_CleansResults(t *testing.T) {
 	}
 	if problems := c.Validate(Draft{}); len(problems) != 1 || problems[0] != (Problem{Part: 1, Message: "too long"}) {
 		t.Errorf("Validate: %+v", problems)
+	}
+	fresh, err := c.(Refresher).Refresh(t.Context(), nil)
+	if err != nil || fresh.Destination != "b" || string(fresh.Credential) != `{}` {
+		t.Errorf("Refresh: %+v %v", fresh, err)
 	}
 	step, err := c.Prepare(t.Context(), nil, Item{})
 	if err != nil || step.Wait != 0 || string(step.Handle) != `{"id":""}` {

@@ -325,17 +325,17 @@ func (r *run) refresh(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sealed, err := r.deps.Keyring.Seal(fresh, r.w.Org.String())
+	sealed, err := r.deps.Keyring.Seal(fresh.Credential, r.w.Org.String())
 	if err != nil {
 		return err
 	}
 	stored, err := r.tell(ctx, func(ctx context.Context) (bool, error) {
-		return r.store.SwapCredential(ctx, r.w.Org, r.w.Channel.ID, r.sealed, sealed)
+		return r.store.SwapCredential(ctx, r.w.Org, r.w.Channel.ID, r.sealed, sealed, fresh.Destination)
 	})
 	if err != nil || !stored {
 		return &connector.Error{Kind: connector.KindTransient, Public: "The channel was reconnected meanwhile.", Err: err}
 	}
-	r.session.Credential, r.sealed = fresh, sealed
+	r.session.Credential, r.sealed = fresh.Credential, sealed
 	return nil
 }
 

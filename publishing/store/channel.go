@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/pg"
 	"crier/publishing"
@@ -154,15 +153,21 @@ func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (foun
 }
 
 const credentialSwap = `-- publishing.CredentialSwap
-update channel set credential = $3, refresh_needed = false, updated_at = now() where id = $1 and credential = $2 and deleted_at is null`
+with c as (
+  update channel set credential = $3, refresh_needed = false, updated_at = now()
+  where id = $1 and credential = $2 and deleted_at is null returning id
+),
+moved as (update channel_queue q set destination = $4 from c where q.channel_id = c.id and $4 not in ('', q.destination))
+select exists (select 1 from c)`
 
-// SwapCredential replaces a sealed credential, but only the one that was read: false means that somebody else was first.
-func (s *Store) SwapCredential(ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte) (swapped bool, err error) {
+// SwapCredential replaces a sealed credential, but only the one that was read: false means that somebody else was
+// first. destination is where the channel's posts go from now on, "" where they went before.
+func (s *Store) SwapCredential(
+	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, destination string,
+) (swapped bool, err error) {
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(credentialSwap, channel, old, fresh).Exec(func(tag pgconn.CommandTag) error {
-			swapped = tag.RowsAffected() == 1
-			return nil
-		})
+		b.Queue(credentialSwap, channel, old, fresh, destination).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&swapped) })
 	})
 	return swapped, err
 }

@@ -2,11 +2,40 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
+
+// An account may move to another server while its access is renewed: the claim then counts its posts there.
+func TestSwapCredential_MovesDestination(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	channel := r.to("first.example")
+	for _, step := range []struct {
+		old, fresh, destination string
+		swapped                 bool
+		want                    string
+	}{
+		{"another", "a", "second.example", false, "@first.example"},
+		{"sealed", "b", "", true, "@first.example"},
+		{"b", "c", "second.example", true, "@second.example"},
+	} {
+		swapped, err := r.store.SwapCredential(t.Context(), r.org, channel, []byte(step.old), []byte(step.fresh), step.destination)
+		if r.ok(err); swapped != step.swapped {
+			t.Errorf("%s replaced by %s: %t", step.old, step.fresh, swapped)
+		}
+		r.post(channel, -time.Second)
+		claims := r.claim(8)
+		if len(claims) != 1 || claims[0].Place != step.want {
+			t.Fatalf("after %s the claim is %+v, want one to %s", step.fresh, claims, step.want)
+		}
+		r.finish(claims[0], publishingstore.ResultError, "refused")
+	}
+}
 
 func TestAChannelBeginsInItsOrganizationsZone(t *testing.T) {
 	t.Parallel()

@@ -136,18 +136,27 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 	}
 }
 
-func TestPartDone_KeepsSecondRelease(t *testing.T) {
+// A part that is out under two release ids ends its sender's run, whose outcome stores the second one and says so.
+func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, 0)
 	c := r.claim(1)[0]
 	works, err := r.store.Load(t.Context(), []publishing.PostID{post}, nil)
 	r.ok(err)
-	for _, release := range []string{"one", "one", "two"} {
-		x := works[0].Parts[0]
+	x := works[0].Parts[0]
+	for i, release := range []string{"one", "one", "two"} {
 		x.ReleaseID = &release
-		_, err := r.store.PartDone(t.Context(), post, c.Token, x, time.Minute, "test")
-		r.ok(err)
+		more, err := r.store.PartDone(t.Context(), post, c.Token, x, time.Minute, "test")
+		if r.ok(err); more != (i < 2) {
+			t.Errorf("after release %d the next part may go: %t", i, more)
+		}
+	}
+	done := r.store1(publishingstore.Outcome{
+		Org: c.Org, Post: c.Post, Token: c.Token, Publication: x.ID, Result: publishingstore.ResultResume, ReleaseID: "two",
+	})
+	if !done.Second {
+		t.Errorf("the end of a claim with a second release is %+v", done)
 	}
 	r.timeline(post, "published_twice")
 }

@@ -256,20 +256,18 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 	return changed, err
 }
 
-// That a part is out is stored whoever tells it and whatever became of the claim; the claim only decides whether the next part may go.
+// That a part is out is stored whoever tells it and whatever became of the claim. The next part may go only while the
+// claim is held, and not when the part is out under another release id already: Finish then stores the second one.
 const partDone = `-- publishing.PartDone
 with done as (
   update publication set phase = 'done', maybe_sent = false, release_id = $4, release_url = $5, ref = $6, done_at = now(), sent_by = $8 where id = $3 and post_id = $1 and phase <> 'done'
-), second as (
-  update publication set second_release_id = $4, second_release_url = $5
-  where id = $3 and post_id = $1 and phase = 'done' and release_id <> $4 and second_release_id is null returning org_id, post_id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, post_id, 'published_twice', $8, 'also as ' || $4::text from second
 )
 update post set phase = 'preparing', call_ended = false, failing_since = null, maybe_sent = false, reaps = 0, claim_until = now() + $7 * interval '1 millisecond'
-where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null`
+where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null
+  and not exists (select from publication x where x.id = $3 and x.post_id = $1 and x.phase = 'done' and x.release_id <> $4)`
 
-// PartDone stores a published part that has successors; false means that no further part may be sent.
+// PartDone stores a published part that has successors; false means that no further part may be
+// sent, and that the sender must finish the post with what it knows.
 func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid.UUID, x Publication, hold time.Duration, node string) (bool, error) {
 	return s.clockRow(ctx, partDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node)
 }

@@ -115,7 +115,7 @@ func questions(db *pg.DB) map[string]question {
 			return pg.IsNoRows(err)
 		},
 		"Store.SwapCredential": func(t *testing.T, m, th estate) bool {
-			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"))
+			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), "stolen.example")
 			return err == nil && !swapped
 		},
 		"Store.TakeState": func(t *testing.T, m, th estate) bool {

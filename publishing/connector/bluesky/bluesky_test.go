@@ -316,11 +316,11 @@ func (w *world) profile(t *testing.T) {
 func (w *world) deadToken(t *testing.T) {
 	dead := w.token(t, "refreshJwt")
 	w.call(t, "com.atproto.server.deleteSession", dead, "")
-	raw, err := bluesky.New().Refresh(t.Context(), w.session)
+	fresh, err := bluesky.New().Refresh(t.Context(), w.session)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.session.Credential = raw
+	w.session.Credential = fresh.Credential
 	if w.token(t, "refreshJwt") == dead {
 		t.Error("the dead token is kept")
 	}

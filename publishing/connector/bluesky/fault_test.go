@@ -262,14 +262,17 @@ func TestConnectKeepsToTheServerOfTheDocument(t *testing.T) {
 			s := b.session(t, clock.System{})
 			doc := `{"id":"` + did + `","service":[{"id":"` + tc.id + `","type":"` + tc.kind + `","serviceEndpoint":"` + tc.endpoint + `"}]}`
 			b.breaks("com.atproto.server.refreshSession", 200, `{"did":"`+did+`","handle":"a.test","accessJwt":"a","refreshJwt":"r","didDoc":`+doc+`}`, nil)
-			raw, err := bluesky.New().Refresh(t.Context(), s)
+			fresh, err := bluesky.New().Refresh(t.Context(), s)
 			var cred struct{ Service, Server string }
-			if err != nil || json.Unmarshal(raw, &cred) != nil {
+			if err != nil || json.Unmarshal(fresh.Credential, &cred) != nil {
 				t.Fatal(err)
 			}
 			want := map[bool]string{true: "https://pds.example", false: b.URL}[tc.used]
 			if cred.Server != want || cred.Service != b.URL {
 				t.Errorf("%+v, want the server %s", cred, want)
+			}
+			if hosts := connector.Destination(want, b.URL); fresh.Destination != hosts {
+				t.Errorf("the destination is %q, want %q", fresh.Destination, hosts)
 			}
 		})
 	}
@@ -298,11 +301,11 @@ func TestRefresh(t *testing.T) {
 			b := newBroken(t)
 			s := b.session(t, clock.System{})
 			b.breaks(rotate, tc.status, tc.body, nil)
-			raw, err := bluesky.New().Refresh(t.Context(), s)
+			fresh, err := bluesky.New().Refresh(t.Context(), s)
 			if tc.kind != "" {
 				wantKind(t, err, tc.kind, 0)
-			} else if err != nil || string(raw) == string(s.Credential) {
-				t.Errorf("%v %s", err, raw)
+			} else if err != nil || string(fresh.Credential) == string(s.Credential) {
+				t.Errorf("%v %s", err, fresh.Credential)
 			}
 			if n := b.count(create) - 1; n != tc.signIns || b.count(rotate) != 1 {
 				t.Errorf("%d sign-ins, want %d; %d exchanges", n, tc.signIns, b.count(rotate))

@@ -62,19 +62,20 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 }
 
 // Refresh exchanges the refresh token, which dies by that, and signs in anew only when the server does not take it: sign-ins are few a day.
-func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (json.RawMessage, error) {
+func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
 	if err != nil {
-		return nil, err
+		return connector.Refreshed{}, err
 	}
 	fresh, err := rotate(ctx, s.Env, cred)
 	if err != nil && connector.KindOf(err, false) == connector.KindReauth {
 		fresh, err = signIn(ctx, s.Env, cred)
 	}
 	if err != nil {
-		return nil, err
+		return connector.Refreshed{}, err
 	}
-	return json.Marshal(fresh)
+	raw, err := json.Marshal(fresh)
+	return connector.Refreshed{Credential: raw, Destination: fresh.destination()}, err
 }
 
 func signIn(ctx context.Context, env connector.Env, cred credential) (credential, error) {
@@ -156,7 +157,7 @@ func refusedSignIn(err error) error {
 func account(ctx context.Context, env connector.Env, cred credential) (connector.Account, error) {
 	out := connector.Account{
 		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeA,
-		Destination: connector.Destination(cred.Server),
+		Destination: cred.destination(),
 	}
 	if out.Name == "" {
 		out.Name = cred.DID
@@ -191,6 +192,10 @@ func readCredential(s *connector.Session) (credential, error) {
 	}
 	return cred, nil
 }
+
+// destination names both hosts that a post may wait for: the one that holds the repository and the one that refreshes
+// the session. The first is named by the second, so that alone a service could hang under the name of any other.
+func (cred credential) destination() string { return connector.Destination(cred.Server, cred.Service) }
 
 // client calls the account's own server under its access token.
 func (cred credential) client(env connector.Env) client {

@@ -167,15 +167,18 @@ func (s Suite) refresh(t *testing.T) {
 // renewCredential refreshes as the engine does: what comes back replaces what was stored.
 func (r *rig) renewCredential() {
 	r.t.Helper()
-	credential, err := r.c.(connector.Refresher).Refresh(r.t.Context(), r.s)
+	out, err := r.c.(connector.Refresher).Refresh(r.t.Context(), r.s)
 	if err != nil {
 		r.judgeError("Refresh", err)
 		r.t.Fatalf("Refresh: %v", err)
 	}
-	if !json.Valid(credential) {
+	if !json.Valid(out.Credential) {
 		r.t.Fatal("the refreshed credential is not JSON")
 	}
-	r.s.Credential = credential
-	fresh := secretsOf(r.c.Describe(), nil, connector.Connected{Account: r.s.Account, Credential: credential})
+	if out.Destination != r.s.Account.Destination {
+		r.t.Errorf("Refresh says the destination is %q, Connect said %q", out.Destination, r.s.Account.Destination)
+	}
+	r.s.Credential = out.Credential
+	fresh := secretsOf(r.c.Describe(), nil, connector.Connected{Account: r.s.Account, Credential: out.Credential})
 	r.secrets = append(r.secrets, fresh...)
 }

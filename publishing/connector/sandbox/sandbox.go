@@ -197,20 +197,21 @@ func count(media []connector.Media) (images, videos int) {
 }
 
 // Refresh rotates the tokens; when the refresh token is dead, by age or because an answer was lost, the password opens a new session.
-func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (json.RawMessage, error) {
+func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cl, cred, err := c.open(s)
 	if err != nil {
-		return nil, err
+		return connector.Refreshed{}, err
 	}
 	in, err := cl.session(ctx, "/api/session/refresh", map[string]string{"refreshToken": cred.RefreshToken})
 	if connector.KindOf(err, false) == connector.KindReauth {
 		in, err = cl.signIn(ctx, cred.Name, cred.Password)
 	}
 	if err != nil {
-		return nil, err
+		return connector.Refreshed{}, err
 	}
 	cred.AccessToken, cred.RefreshToken = in.AccessToken, in.RefreshToken
-	return json.Marshal(cred)
+	raw, err := json.Marshal(cred)
+	return connector.Refreshed{Credential: raw, Destination: connector.Destination(cred.Service)}, err
 }
 
 // signIn opens a session by password.

@@ -267,7 +267,7 @@ func TestExpiredAccessIsRenewed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Credential = fresh
+		s.Credential = fresh.Credential
 	}
 	if _, err := conformance.Publish(t.Context(), c, s, it); err != nil {
 		t.Fatal(err)
@@ -281,7 +281,7 @@ func TestExpiredAccessIsRenewed(t *testing.T) {
 	if err != nil {
 		t.Fatalf("by password: %v", err)
 	}
-	s.Credential = fresh
+	s.Credential = fresh.Credential
 	if _, err := conformance.Publish(t.Context(), c, s, item("by password")); err != nil {
 		t.Fatal(err)
 	}
@@ -350,9 +350,11 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &connector.Session{Env: guarded, Account: done.Account, Credential: done.Credential}
-	if s.Credential, err = own.Refresh(t.Context(), s); err != nil {
-		t.Fatal(err)
+	fresh, err := own.Refresh(t.Context(), s)
+	if err != nil || fresh.Destination != done.Account.Destination {
+		t.Fatalf("got %q, %v", fresh.Destination, err)
 	}
+	s.Credential = fresh.Credential
 	it := item("by its own way")
 	if it, err = conformance.Prepare(t.Context(), own, s, it); err != nil {
 		t.Fatal(err)
