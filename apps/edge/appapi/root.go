@@ -14,7 +14,7 @@ import (
 type HealthAnswer struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`
 	Version string            `json:"version"`
-	Checks  map[string]string `json:"checks" doc:"ok, or what is wrong in a word, for each thing the service depends on."`
+	Checks  map[string]string `json:"checks" doc:"ok, or degraded and what is wrong while requests are served all the same, or what is wrong, for each thing the service depends on."`
 }
 
 func schemaOf[T any](r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
