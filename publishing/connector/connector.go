@@ -183,7 +183,7 @@ type Item struct {
 	Root       *Ref            // of a reply: the first part
 	Parent     *Ref            // of a reply: the part before
 	Handle     json.RawMessage // what the last Prepare returned, nil at first; at most 8 KB
-	Committing time.Time       // for Reconcile: when the call was about to be made
+	Committing time.Time       // for Reconcile: when the first Commit was about to be called, whatever became of it
 }
 
 // Media is one medium of a part. Bytes come from our own store.

@@ -16,6 +16,11 @@ func Panicking(s *Publisher, w Work) Outcome {
 	return broken.Send(context.Background(), w, func(context.Context, time.Duration) error { return nil })
 }
 
+// Asked returns what a connector is asked for when the outcome of a post's first part is unknown.
+func Asked(s *Publisher, w Work) connector.Item {
+	return (&run{Publisher: s, w: w, c: onlyFound{}}).item(context.Background(), 0)
+}
+
 // onlyFound is a connector that is only found.
 type onlyFound struct{ connector.Connector }
 

@@ -253,3 +253,37 @@ func TestSend_PanicEndsItsPostOnly(t *testing.T) {
 		}
 	}
 }
+
+// A post that is sent again without a proof may be out since its first call: whoever reads the platform's list back
+// must begin there, not at the last call.
+func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
+	t.Parallel()
+	r := newBench(t)
+	org := r.organization()
+	post := r.post(org, r.channel(org), time.Second)
+	var first time.Time
+	for try := range 2 {
+		claims := r.claim(publishingservice.Want{Org: org, Permits: 1}).Claimed
+		works, err := r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+		if r.ok(err); len(claims) != 1 || len(works) != 1 {
+			t.Fatalf("try %d: %d claimed", try, len(claims))
+		}
+		mark := publishingstore.Mark{Post: post, Token: claims[0].Token, Publication: works[0].Parts[0].ID}
+		_, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second, "test")
+		r.ok(err)
+		works, err = r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+		if r.ok(err); try == 0 {
+			first = works[0].Committing
+		}
+		asked := publishingservice.Asked(r.publisher, works[0])
+		if first.IsZero() || !asked.Committing.Equal(first) || (try > 0) != works[0].Committing.After(first) {
+			t.Errorf("call %d was at %s, the platform is asked for what came after %s, want %s", try+1, works[0].Committing, asked.Committing, first)
+		}
+		for _, result := range []publishingservice.Result{publishingstore.ResultUnknown, publishingstore.ResultRetry} {
+			_, err := r.publisher.Finish(t.Context(), []publishingservice.Outcome{{
+				Org: org, Post: post, Token: mark.Token, Publication: mark.Publication, Result: result,
+			}})
+			r.ok(err)
+		}
+	}
+}

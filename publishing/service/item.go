@@ -15,7 +15,7 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.w.Parts[i]
 	item := connector.Item{
 		Publication: x.ID, Due: x.Due.UTC(), CreatedAt: r.createdAt(x), Text: publishing.PlainText(x.Content), Settings: r.w.Settings,
-		Handle: x.Handle, Committing: r.w.Committing,
+		Handle: x.Handle, Committing: x.MarkedAt,
 	}
 	for _, m := range x.Media {
 		item.Media = append(item.Media, r.media(ctx, m.Medium, m.Alt))

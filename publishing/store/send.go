@@ -23,6 +23,7 @@ type Publication struct {
 	Position  int
 	Due       time.Time // frozen: identity of the send, with ID
 	ClaimedAt time.Time // of the first claim, stored before the first call
+	MarkedAt  time.Time // when the first call was about to be made; zero before
 	Phase     string    // preparing, committing, done or failed
 	Handle    json.RawMessage
 	ReleaseID *string
@@ -69,7 +70,7 @@ select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt, c
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true`
 
 const workPublications = `-- publishing.WorkPublications
-select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
+select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.marked_at, x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true
 left join part a on a.id = any (array[x.part_id]) and (a.org_id = x.org_id and x.post_id = p.id) is true
 where (x.number = p.republish) is true and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
@@ -153,8 +154,12 @@ func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map
 		var of publishing.PostID
 		var x Publication
 		var current bool
-		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
+		var marked *time.Time
+		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
 			return err
+		}
+		if marked != nil {
+			x.MarkedAt = *marked
 		}
 		w := byID[of]
 		if w == nil {

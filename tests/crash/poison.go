@@ -15,6 +15,7 @@ const (
 	refuseFor = 6 * time.Second // shorter than a claim lasts, so that the post's end is what is refused
 	brokenFor = 8 * time.Second
 	grantGone = 10 * time.Second
+	storeWait = 15 * time.Second // for outcomes that could not be stored before
 	panicWait = 15 * time.Second // for the end of a post over which the connector panics
 )
 
@@ -130,7 +131,11 @@ func (t *traffic) takeGrant(ctx context.Context, s strike) error {
 		err = t.hit(noGrant)
 	}
 	pause(ctx, grantGone)
-	return errors.Join(err, t.exec(ctx, "grant update "+columns+" on "+table+" to crier_clock"))
+	if err := errors.Join(err, t.exec(ctx, "grant update "+columns+" on "+table+" to crier_clock")); err != nil {
+		return err
+	}
+	_, err = t.until(ctx, time.Now().Add(storeWait), all, "state <> 'PUBLISHING'") // a kill before that loses what is known
+	return err
 }
 
 // panic books a post over which the connector panics, after its call or before it. One that has not ended after a
