@@ -79,6 +79,9 @@ select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_
 func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []byte) (publishing.Channel, *time.Time, error) {
 	var next *time.Time
 	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, pausesLock, c.Org); err != nil {
+			return err
+		}
 		var customer publishing.CustomerID
 		if err := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID, c.Account, c.Grade, credential, c.Timezone).
 			Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt); err != nil {

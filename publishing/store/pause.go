@@ -37,14 +37,16 @@ with held as (
 )
 insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'returned', $3, nullif($4, ''), 'publishing is paused' from back`
 
+// Whoever derives the flags of channels from pauses takes this lock first, in a statement of its own: the next one then
+// sees every pause and channel that was committed while it waited.
+const pausesLock = `-- publishing.PausesLock
+select from organization where id = $1 for no key update`
+
 // The scheduler's flag is what all pauses of a channel come to. Where the last one ends, everything due until then was kept back, also what was claimed once before it; elsewhere two minutes are no lateness, here every moment counts.
 const pauseApply = `-- publishing.PauseApply
-with r as (` + reached + `), q as (
-  select q.channel_id from channel_queue q where q.channel_id in (select id from r) order by q.channel_id for no key update of q
-)
 update channel_queue x set paused = s.paused, held_until = case when x.paused and not s.paused then now() + interval '2 minutes' else x.held_until end,
   resumed_at = case when x.paused and not s.paused then now() else x.resumed_at end
-from (select q.channel_id, exists (` + pausesOf + `q.channel_id where ` + pauseReaches + `) as paused from q) s where x.channel_id = s.channel_id`
+from (select r.id, exists (` + pausesOf + `r.id where ` + pauseReaches + `) as paused from (` + reached + `) r) s where x.channel_id = s.id`
 
 // What waited for longer than a pause may hold it does not go out by itself.
 const heldExpire = `-- publishing.HeldExpire
@@ -80,6 +82,9 @@ select $1 = 'organization' or exists (select 1 from customer where $1 = 'custome
 // pause. On clearing, what was due for longer than hold is given up. When a pause that was set is committed, no claim
 // takes what it reaches; a claim from before it is taken back by Revoke.
 func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration) (missed int, known bool, err error) {
+	if _, err := t.tx.Exec(ctx, pausesLock, t.org); err != nil {
+		return 0, false, err
+	}
 	if err := t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known); err != nil || !known {
 		return 0, known, err
 	}

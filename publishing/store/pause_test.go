@@ -325,3 +325,50 @@ func TestFigures(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 }
+
+// A pause that ends while another one of the same channel begins leaves the other one in force, whichever is first.
+func TestPause_OutlivesAnotherThatEndsMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	for round := range 40 {
+		r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
+		var race sync.WaitGroup
+		race.Go(func() { r.pause(publishing.PauseOrganization, r.org, false, time.Hour) })
+		race.Go(func() { r.pause(publishing.PauseChannel, c, true, time.Hour) })
+		race.Wait()
+		if !r.isPaused(c) {
+			t.Fatalf("round %d: a channel that is paused may publish", round)
+		}
+		r.pause(publishing.PauseChannel, c, false, time.Hour)
+	}
+}
+
+// A channel that is connected while its organization is paused is paused too, whichever is first.
+func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	for round := range 40 {
+		c := fixture.Channel(r.org)
+		var race sync.WaitGroup
+		race.Go(func() { r.pause(publishing.PauseOrganization, r.org, true, time.Hour) })
+		race.Go(func() {
+			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"))
+			r.ok(err)
+		})
+		race.Wait()
+		if !r.isPaused(c.ID) {
+			t.Fatalf("round %d: a channel of a paused organization may publish", round)
+		}
+		r.pause(publishing.PauseOrganization, r.org, false, time.Hour)
+	}
+}
+
+// isPaused reads the flag that the scheduler looks at.
+func (r *rig) isPaused(c publishing.ChannelID) (paused bool) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select paused from channel_queue where channel_id = $1`, c).Scan(&paused)
+	}))
+	return paused
+}

@@ -134,7 +134,7 @@ func (t *traffic) takeGrant(ctx context.Context, s strike) error {
 	if err := errors.Join(err, t.exec(ctx, "grant update "+columns+" on "+table+" to crier_clock")); err != nil {
 		return err
 	}
-	_, err = t.until(ctx, time.Now().Add(storeWait), all, "state <> 'PUBLISHING'") // a kill before that loses what is known
+	_, err = t.until(ctx, time.Now().Add(storeWait), all, published) // a kill before that loses what is known
 	return err
 }
 
