@@ -30,6 +30,8 @@ const (
 	idleTimeout   = 90 * time.Second
 	maxHeader     = 256 << 10
 	maxRedirects  = 3
+	pingAfter     = 10 * time.Second // an HTTP/2 connection on which nothing comes is probed after so long,
+	pingLimit     = 5 * time.Second  // and is closed without an answer in this time: others would go on using it
 )
 
 // Config opens single addresses of the private network, to everybody who uses the client. There is no way to switch the guard off.
@@ -103,6 +105,7 @@ func newTransport(g *guard) *http.Transport {
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConnsPerHost:    8,
 		MaxResponseHeaderBytes: maxHeader,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingLimit},
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 //
 // The context bounds the life of the connection, not only the handshake: when it ends, the connection is reset, and
 // what the kernel has not sent yet is never sent. A caller that has its answer closes the connection before it ends the
-// context: that close is orderly.
+// context: that close is orderly. After the limit of WithLimit nothing is sent.
 func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	client := &http.Client{Transport: c.upgrade(ctx), CheckRedirect: noRedirect}
 	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
@@ -45,7 +45,7 @@ func (c *Client) upgrade(ctx context.Context) *http.Transport {
 	return t
 }
 
-// bound is a connection that is reset when its context ends.
+// bound is a connection that is reset when its context ends, and that sends nothing after the limit of its context.
 type bound struct {
 	net.Conn
 	ctx  context.Context
@@ -56,6 +56,14 @@ func bind(ctx context.Context, conn net.Conn) *bound {
 	b := &bound{Conn: conn, ctx: ctx}
 	b.stop = context.AfterFunc(ctx, func() { reset(conn) })
 	return b
+}
+
+// Write fails with ErrTooLate after the limit of the context, by a clock that runs while the machine is stopped.
+func (b *bound) Write(p []byte) (int, error) {
+	if left, ok := Left(b.ctx); ok && left <= 0 {
+		return 0, ErrTooLate
+	}
+	return b.Conn.Write(p)
 }
 
 // Close resets the connection if its context is over, and closes it in order otherwise.

@@ -1,0 +1,120 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+// Many calls share one HTTP/2 connection. When it goes silent, without an end, the next ones must not wait on it too.
+func TestHTTP_LeavesSilentConnection(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	var silent, made atomic.Int32 // connections up to this number carry nothing any more
+	addr, _ := rawServer(t, func(near net.Conn) {
+		n := made.Add(1)
+		far, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = far.Close() }()
+		carry := func(to, from net.Conn) {
+			buf := make([]byte, 32<<10)
+			for {
+				k, err := from.Read(buf)
+				if err != nil {
+					_ = to.Close()
+					return
+				}
+				if n > silent.Load() {
+					_, _ = to.Write(buf[:k]) // its reader sees what broke
+				}
+			}
+		}
+		go carry(near, far)
+		carry(far, near)
+	})
+	c := newClient(t, Deps{}, addr)
+	t.Cleanup(c.Close)
+	if c.read.HTTP2.SendPingTimeout != pingAfter || c.read.HTTP2.PingTimeout != pingLimit {
+		t.Fatalf("an HTTP/2 connection is probed as %+v", c.read.HTTP2)
+	}
+	c.read.HTTP2 = &http.HTTP2Config{SendPingTimeout: 200 * time.Millisecond, PingTimeout: 200 * time.Millisecond}
+	pool := x509.NewCertPool()
+	pool.AddCert(server.Certificate())
+	c.read.TLSClientConfig = &tls.Config{RootCAs: pool, ServerName: "example.com"}
+	get := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+addr, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.HTTP().Do(req)
+		if err != nil {
+			return err
+		}
+		if raw, err := ReadAll(resp, 100); err != nil || string(raw) != "HTTP/2.0" {
+			t.Errorf("%q, %v", raw, err)
+		}
+		return nil
+	}
+	if err := get(20 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	silent.Store(made.Load())
+	for end := time.Now().Add(20 * time.Second); get(100*time.Millisecond) != nil; {
+		if time.Now().After(end) {
+			t.Fatal("every call waits on a connection that is silent")
+		}
+	}
+}
+
+func TestDialWebsocket_SendsNothingAfterItsLimit(t *testing.T) {
+	t.Parallel()
+	addr, brought := counting(t)
+	c := newClient(t, Deps{}, addr)
+	_, err := c.DialWebsocket(WithLimit(t.Context(), -time.Nanosecond), "ws://"+addr)
+	if n := <-brought; !errors.Is(err, ErrTooLate) || n != 0 {
+		t.Errorf("a handshake after the limit brings %d bytes, %v", n, err)
+	}
+
+	more := make(chan int64, 1)
+	addr, _ = rawServer(t, func(c net.Conn) {
+		if err := upgraded(c); err != nil {
+			t.Error(err)
+		}
+		n, _ := io.Copy(io.Discard, c) // a reset ends it as well
+		more <- n
+	})
+	c = newClient(t, Deps{}, addr)
+	ctx, cancel := context.WithCancel(WithLimit(t.Context(), 300*time.Millisecond))
+	defer cancel()
+	conn, err := c.DialWebsocket(ctx, "ws://"+addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for left, _ := Left(ctx); left > 0; left, _ = Left(ctx) {
+		time.Sleep(left)
+	}
+	err = conn.Write(t.Context(), websocket.MessageText, []byte(`["EVENT",{}]`))
+	cancel()
+	_ = conn.CloseNow()
+	if n := <-more; !errors.Is(err, ErrTooLate) || n != 0 {
+		t.Errorf("a message after the limit brings %d bytes, %v", n, err)
+	}
+}
