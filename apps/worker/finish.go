@@ -18,7 +18,8 @@ const finishBatch = 512
 const (
 	storeTimeout = 10 * time.Second
 	storePause   = 2 * time.Second       // the longest, between tries
-	lockedPause  = 25 * time.Millisecond // until an outcome whose post another transaction has locked is stored again
+	lockedPause  = 25 * time.Millisecond // until outcomes whose rows another transaction has locked are stored again; it doubles
+	lockedSplits = 32                    // statements that may fail by a lock before it is taken for that of a whole table
 	asideEvery   = time.Minute           // how often outcomes that the database refused are tried again
 	asideKept    = 1024                  // of them at most; more are written into the log only
 )
@@ -27,13 +28,14 @@ var errRefused = errors.New("the database refuses it")
 
 // finishLoop stores outcomes, as many at once as have come in meanwhile. No outcome is dropped before it is stored:
 // while the database is away, or something is missing that every statement needs, all of them wait; one that the
-// database refuses is set aside and tried again each minute, beside the others.
+// database refuses is set aside and tried again each minute, beside the others. One whose rows another transaction has
+// locked is tried again by itself, so that the others do not wait for that lock.
 func (w *Worker) finishLoop() {
 	turn := w.newPace()
 	again := time.NewTicker(asideEvery)
 	defer again.Stop()
-	retry := time.NewTimer(0)
-	defer retry.Stop()
+	var retry <-chan time.Time // nil: nothing is locked
+	pause := lockedPause
 	var aside []ended
 	for {
 		select {
@@ -43,22 +45,28 @@ func (w *Worker) finishLoop() {
 				return
 			}
 			turn.wait(w.over, len(w.finish) >= finishBatch)
-			outcomes := append(w.locked, first)
-			w.locked = nil
+			w.finishing.begin()
+			outcomes := []ended{first}
 			for len(outcomes) < finishBatch && len(w.finish) > 0 {
 				outcomes = append(outcomes, <-w.finish)
 			}
 			aside = w.keep(aside, w.store(outcomes, true))
 			turn.done()
-		case <-retry.C:
+		case <-retry:
+			w.finishing.begin()
 			outcomes := w.locked
-			w.locked = nil
+			w.locked, retry = nil, nil
 			aside = w.keep(aside, w.store(outcomes, true))
+			pause = min(2*pause, storePause)
 		case <-again.C:
+			w.finishing.begin()
 			aside = w.keep(nil, w.store(aside, false))
 		}
-		if len(w.locked) > 0 {
-			retry.Reset(lockedPause)
+		switch {
+		case len(w.locked) == 0:
+			pause = lockedPause
+		case retry == nil:
+			retry = time.After(pause)
 		}
 		w.finishing.end()
 	}
@@ -118,13 +126,25 @@ func once(all []ended) (wave, rest []ended) {
 }
 
 func (w *Worker) storeWave(all []ended, first bool) (refused []ended) {
+	locks := 0
+	blame := func(err error) bool {
+		if pg.IsLocked(err) {
+			locks++
+			return locks <= lockedSplits
+		}
+		return pg.IsRefused(err)
+	}
 	alone := func(e ended, err error) {
-		if !w.storeBare(e) {
+		switch {
+		case pg.IsLocked(err):
+			w.locked = append(w.locked, e)
+		case !w.storeBare(e):
 			refused = append(refused, w.setAside(e, first, err))
 		}
 	}
 	for try := 1; len(all) > 0; try++ {
-		left, err := batch.Isolate(all, w.finishSome, pg.IsRefused, alone)
+		locks = 0
+		left, err := batch.Isolate(all, w.finishSome, blame, alone)
 		if err == nil {
 			return refused
 		}
@@ -144,7 +164,6 @@ func (w *Worker) storeWave(all []ended, first bool) (refused []ended) {
 
 // finishSome stores outcomes in one statement.
 func (w *Worker) finishSome(some []ended) error {
-	w.finishing.begin()
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	outcomes := make([]publishingservice.Outcome, len(some))

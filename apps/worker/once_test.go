@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"crier/platform/id"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
@@ -27,6 +29,37 @@ func TestOnce_TakesOneOutcomeOfEachPostSuccessFirst(t *testing.T) {
 	if len(rest) != 2 || slices.ContainsFunc(rest, func(e ended) bool { return e.Post != a || e.Result == publishingstore.ResultPublished }) {
 		t.Errorf("then come %+v", rest)
 	}
+}
+
+// What a post brings along, such as the part that waits for it, can be locked when the post is not: the whole statement
+// then fails, and again each time.
+func TestFinish_LockedFollowerHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{hold: make(chan struct{})}
+		k, ids := w.start(t, 20)
+		free := time.Now().Add(20 * time.Second)
+		calls := 0
+		w.refuse = func(outcomes []publishingservice.Outcome) error {
+			calls++
+			if time.Now().Before(free) && slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == ids[7] }) {
+				return &pgconn.PgError{Code: "55P03"}
+			}
+			return nil
+		}
+		close(w.hold)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := w.seen(); len(got.stored) != 19 {
+			t.Fatalf("%d outcomes are stored beside one that waits for a lock", len(got.stored))
+		}
+		time.Sleep(25 * time.Second)
+		synctest.Wait()
+		if got := w.seen(); !same(got.stored, ids) || got.busy != 0 || calls > 60 {
+			t.Fatalf("%d of %d outcomes are stored by %d statements, %d posts are under way", len(got.stored), len(ids), calls, got.busy)
+		}
+		stop(t, k, time.Minute)
+	})
 }
 
 func TestFinish_StoresOutcomeOfALockedPostLater(t *testing.T) {

@@ -120,15 +120,23 @@ func (p *places) forget(name string, x *place) {
 	}
 }
 
-// lookouts bounds the questions about unknown outcomes: as many at once as there are slots, shared between
-// destinations as permits are, and fewer and fewer to a destination that answers with errors.
+// lookouts bounds the questions about unknown outcomes: as many at once as there are slots, a few of them for each
+// organization, shared between destinations as permits are, and fewer and fewer to a destination that answers with
+// errors.
 type lookouts struct {
 	slots int
 	rest  time.Duration // the longest
 
 	mu   sync.Mutex
 	open int
+	orgs map[tenancy.OrgID]int // open ones
 	all  map[string]*lookout
+}
+
+// asker is whose question goes where.
+type asker struct {
+	org   tenancy.OrgID
+	place string
 }
 
 type lookout struct {
@@ -140,13 +148,14 @@ type lookout struct {
 // Bounds of the questions about unknown outcomes.
 const (
 	lookSlots    = 256
+	orgSlots     = 16              // of one organization
 	firstRest    = 5 * time.Second // after the first failure; it doubles
 	longestRest  = 2 * time.Minute
 	lookoutsKept = 4096 // destinations that are remembered although they are not asked now
 )
 
 func newLookouts(rest time.Duration) *lookouts {
-	return &lookouts{slots: lookSlots, rest: min(rest, longestRest), all: map[string]*lookout{}}
+	return &lookouts{slots: lookSlots, rest: min(rest, longestRest), orgs: map[tenancy.OrgID]int{}, all: map[string]*lookout{}}
 }
 
 // resting lists the destinations that are not asked now.
@@ -163,29 +172,36 @@ func (l *lookouts) resting(now time.Time) (out []string) {
 
 // admit takes a slot for a question to a destination; false when it must wait. A destination that failed is asked one
 // question at a time.
-func (l *lookouts) admit(name string) bool {
+func (l *lookouts) admit(a asker) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	x := l.all[name]
+	if l.orgs[a.org] >= orgSlots {
+		return false
+	}
+	x := l.all[a.place]
 	if x == nil {
 		x = &lookout{}
-		l.all[name] = x
+		l.all[a.place] = x
 	}
 	if x.open >= l.slots-l.open || x.failures > 0 && x.open > 0 {
 		return false
 	}
 	x.open++
 	l.open++
+	l.orgs[a.org]++
 	return true
 }
 
 // done gives slots back. failed means that the destination could not be asked; asked that it could or could not, but
 // was.
-func (l *lookouts) done(name string, asked, failed bool, now time.Time) {
+func (l *lookouts) done(a asker, asked, failed bool, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
-	x := l.all[name]
+	if l.orgs[a.org]--; l.orgs[a.org] == 0 {
+		delete(l.orgs, a.org)
+	}
+	x := l.all[a.place]
 	x.open--
 	switch {
 	case asked && failed:
@@ -195,6 +211,6 @@ func (l *lookouts) done(name string, asked, failed bool, now time.Time) {
 		x.failures, x.until = 0, time.Time{}
 	}
 	if x.open == 0 && (x.failures == 0 || len(l.all) > lookoutsKept) {
-		delete(l.all, name)
+		delete(l.all, a.place)
 	}
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -55,20 +56,21 @@ func TestLookouts_SharesSlotsAndBacksOff(t *testing.T) {
 	t.Parallel()
 	l := newLookouts(longestRest)
 	l.slots = 12
+	of := func(place string) asker { return asker{place: place} }
 	admitted := map[string]int{}
 	for range 20 {
 		for _, place := range []string{"@a", "@b"} {
-			if l.admit(place) {
+			if l.admit(of(place)) {
 				admitted[place]++
 			}
 		}
 	}
-	if admitted["@a"] != 4 || admitted["@b"] != 4 || !l.admit("@c") {
+	if admitted["@a"] != 4 || admitted["@b"] != 4 || !l.admit(of("@c")) {
 		t.Fatalf("two silent destinations take %v of 12 slots", admitted)
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for range 4 {
-		l.done("@a", true, true, now)
+		l.done(of("@a"), true, true, now)
 	}
 	if resting := l.resting(now.Add(30 * time.Second)); len(resting) != 1 || resting[0] != "@a" {
 		t.Fatalf("after four failures in a row rest %v", resting)
@@ -76,13 +78,32 @@ func TestLookouts_SharesSlotsAndBacksOff(t *testing.T) {
 	if resting := l.resting(now.Add(longestRest)); len(resting) != 0 {
 		t.Fatalf("%v rest for ever", resting)
 	}
-	if !l.admit("@a") || l.admit("@a") {
+	if !l.admit(of("@a")) || l.admit(of("@a")) {
 		t.Fatal("a destination that failed is not asked one question at a time")
 	}
-	l.done("@a", true, false, now)
+	l.done(of("@a"), true, false, now)
 	for range 2 {
-		if !l.admit("@a") {
+		if !l.admit(of("@a")) {
 			t.Fatal("a destination that answers again is asked one question at a time")
 		}
+	}
+}
+
+func TestLookouts_OneOrganizationTakesAPart(t *testing.T) {
+	t.Parallel()
+	l := newLookouts(longestRest)
+	many, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
+	admitted := 0
+	for n := range 1000 {
+		if l.admit(asker{many, fmt.Sprintf("@host-%d.example", n)}) {
+			admitted++
+		}
+	}
+	if admitted != orgSlots || !l.admit(asker{other, "@other.example"}) {
+		t.Errorf("an organization with many hosts takes %d of %d slots", admitted, l.slots)
+	}
+	l.done(asker{many, "@host-0.example"}, true, false, time.Now())
+	if !l.admit(asker{many, "@host-1000.example"}) || l.admit(asker{many, "@host-1001.example"}) {
+		t.Error("a slot that is given back is not taken again, or twice")
 	}
 }

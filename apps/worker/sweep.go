@@ -114,24 +114,25 @@ func (l woken) over(lease publishingservice.Lease, now time.Time) bool {
 
 // doubts asks for unknown outcomes, each beside the others.
 func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Lease) error {
-	admitted := map[string]int{}
-	open, more, err := w.deps.Keeper.Doubts(ctx, lease, w.looks.resting(w.deps.Clock.Now()), func(place string) bool {
-		if !w.looks.admit(place) {
+	admitted := map[asker]int{}
+	open, more, err := w.deps.Keeper.Doubts(ctx, lease, w.looks.resting(w.deps.Clock.Now()), func(f publishingservice.Found) bool {
+		a := asker{f.Org, f.Place}
+		if !w.looks.admit(a) {
 			return false
 		}
-		admitted[place]++
+		admitted[a]++
 		return true
 	})
 	for _, d := range open {
 		if !d.Blind {
-			admitted[d.Place]--
+			admitted[asker{d.Org, d.Place}]--
 		}
 		w.sending.Add(1)
 		go w.reconcile(sending, d)
 	}
-	for place, n := range admitted { // of posts that others have taken or that cannot be read
+	for a, n := range admitted { // of posts that others have taken or that cannot be read
 		for range n {
-			w.looks.done(place, false, false, w.deps.Clock.Now())
+			w.looks.done(a, false, false, w.deps.Clock.Now())
 		}
 	}
 	if more {
@@ -144,7 +145,7 @@ func (w *Worker) reconcile(ctx context.Context, d publishingservice.Doubt) {
 	defer w.sending.Done()
 	out, unanswered := w.deps.Keeper.Reconcile(ctx, d)
 	if !d.Blind {
-		w.looks.done(d.Place, true, unanswered != nil, w.deps.Clock.Now())
+		w.looks.done(asker{d.Org, d.Place}, true, unanswered != nil, w.deps.Clock.Now())
 	}
 	w.deps.Metrics.reconciled(out.Result)
 	w.finish <- ended{Outcome: out}

@@ -53,7 +53,7 @@ type Publisher interface {
 // Keeper looks after what is late, unknown or forgotten; see publishingservice.Publisher.
 type Keeper interface {
 	Maintain(ctx context.Context, l publishingservice.Lease) (publishingservice.Maintained, error)
-	Doubts(ctx context.Context, l publishingservice.Lease, resting []string, admit func(place string) bool) ([]publishingservice.Doubt, bool, error)
+	Doubts(ctx context.Context, l publishingservice.Lease, resting []string, admit func(publishingservice.Found) bool) ([]publishingservice.Doubt, bool, error)
 	Reconcile(ctx context.Context, d publishingservice.Doubt) (publishingservice.Outcome, error)
 	Sweep(ctx context.Context, l publishingservice.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
 	WriteOccurrences(ctx context.Context, l publishingservice.Lease) (written int, more bool, err error)

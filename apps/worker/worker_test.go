@@ -126,7 +126,7 @@ func (w *world) Finish(_ context.Context, outcomes []publishingservice.Outcome) 
 func (w *world) Maintain(context.Context, publishingservice.Lease) (publishingservice.Maintained, error) {
 	return publishingservice.Maintained{}, nil
 }
-func (w *world) Doubts(context.Context, publishingservice.Lease, []string, func(string) bool) ([]publishingservice.Doubt, bool, error) {
+func (w *world) Doubts(context.Context, publishingservice.Lease, []string, func(publishingservice.Found) bool) ([]publishingservice.Doubt, bool, error) {
 	return nil, false, nil
 }
 func (w *world) Reconcile(context.Context, publishingservice.Doubt) (publishingservice.Outcome, error) {

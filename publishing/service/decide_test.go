@@ -49,6 +49,30 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A channel may be connected with another server while an outcome is unknown. What that server lacks proves nothing.
+func TestProves_OnlyWhatTheSameServerSays(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		sentTo, now string
+		want        bool
+	}{
+		"the server it was sent to":       {"a.example", "a.example", true},
+		"another server":                  {"a.example", "b.example", false},
+		"one of several":                  {"*", "a.example", false},
+		"a server that was not noted yet": {"", "a.example", true},
+	} {
+		d := doubt("A", 71*time.Second, true, true, 3)
+		d.Channel.Destination = tc.now
+		d.Parts = []publishingstore.Publication{{Phase: "committing", SentTo: tc.sentTo}}
+		if got := publishingservice.Proves(connector.NotPublished, d, cfg); got != tc.want {
+			t.Errorf("%s proves an absence: %t", name, got)
+		}
+		if got := publishingservice.Decide(connector.NotPublished, d, cfg); got != publishingstore.ResultRetry {
+			t.Errorf("%s: %s, want it to be sent again under its key", name, got)
+		}
+	}
+}
+
 func TestAnAbsentPostIsNeverSentAgainTooEarly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

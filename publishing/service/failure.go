@@ -72,7 +72,7 @@ func Backoff(attempt int, jitter float64) time.Duration {
 func (r *run) park(ctx context.Context, e *connector.Error) (publishingstore.Result, string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slack)
 	defer cancel()
-	if err := r.store.Park(ctx, r.w.Channel.ID); err != nil {
+	if err := r.store.Park(ctx, r.w.Org, r.w.Channel.ID, r.sealed); err != nil {
 		r.deps.Log.Error("a channel could not be parked", "channel", r.w.Channel.ID, "error", err)
 	}
 	return publishingstore.ResultRetry, e.Public

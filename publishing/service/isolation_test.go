@@ -255,7 +255,7 @@ func TestSend_PanicEndsItsPostOnly(t *testing.T) {
 }
 
 // A post that is sent again without a proof may be out since its first call: whoever reads the platform's list back
-// must begin there, not at the last call.
+// must begin there, not at the last call, and ask every server that it was sent to.
 func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 	t.Parallel()
 	r := newBench(t)
@@ -268,7 +268,9 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 		if r.ok(err); len(claims) != 1 || len(works) != 1 {
 			t.Fatalf("try %d: %d claimed", try, len(claims))
 		}
-		mark := publishingstore.Mark{Post: post, Token: claims[0].Token, Publication: works[0].Parts[0].ID}
+		mark := publishingstore.Mark{
+			Post: post, Token: claims[0].Token, Publication: works[0].Parts[0].ID, Destination: []string{"a.example", "b.example"}[try],
+		}
 		_, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second, "test")
 		r.ok(err)
 		works, err = r.store.Load(t.Context(), []publishing.PostID{post}, nil)
@@ -278,6 +280,9 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 		asked := publishingservice.Asked(r.publisher, works[0])
 		if first.IsZero() || !asked.Committing.Equal(first) || (try > 0) != works[0].Committing.After(first) {
 			t.Errorf("call %d was at %s, the platform is asked for what came after %s, want %s", try+1, works[0].Committing, asked.Committing, first)
+		}
+		if got, want := works[0].Parts[0].SentTo, []string{"a.example", "*"}[try]; got != want {
+			t.Errorf("after call %d it was sent to %q, want %q", try+1, got, want)
 		}
 		for _, result := range []publishingservice.Result{publishingstore.ResultUnknown, publishingstore.ResultRetry} {
 			_, err := r.publisher.Finish(t.Context(), []publishingservice.Outcome{{

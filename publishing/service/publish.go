@@ -44,6 +44,7 @@ type (
 	Work     = publishingstore.Work
 	Outcome  = publishingstore.Outcome
 	Finished = publishingstore.Finished
+	Found    = publishingstore.Found
 	Result   = publishingstore.Result
 )
 
@@ -237,7 +238,9 @@ func (r *run) ready(ctx context.Context, i int) (context.Context, error) {
 	}
 	halt.At(halt.Prepared, r.w.Post.String())
 	ctx = outbound.WithLimit(ctx, r.cfg.RequestDeadline)
-	marked, err := r.marks.mark(publishingstore.Mark{Post: r.w.Post, Token: r.w.Token, Publication: x.ID})
+	marked, err := r.marks.mark(publishingstore.Mark{
+		Post: r.w.Post, Token: r.w.Token, Publication: x.ID, Destination: r.w.Channel.Destination,
+	})
 	if err != nil || !marked {
 		return ctx, lost(err)
 	}
@@ -336,6 +339,9 @@ func (r *run) refresh(ctx context.Context) error {
 		return &connector.Error{Kind: connector.KindTransient, Public: "The channel was reconnected meanwhile.", Err: err}
 	}
 	r.session.Credential, r.sealed = fresh.Credential, sealed
+	if fresh.Destination != "" {
+		r.w.Channel.Destination = fresh.Destination
+	}
 	return nil
 }
 

@@ -32,7 +32,7 @@ func (s *Publisher) lookHold() time.Duration { return 2*s.cfg.RequestDeadline + 
 // Doubts takes unknown posts whose time has come, with everything that asking for them needs. admit is asked for each
 // before it is taken, and may leave it for later; of the resting destinations only posts are taken that are ended
 // without being asked for. more means that there may be others.
-func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit func(place string) bool) (out []Doubt, more bool, err error) {
+func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit func(publishingstore.Found) bool) (out []Doubt, more bool, err error) {
 	found, err := s.store.FindUnknown(ctx, l, s.aside.current(s.deps.Clock.Now()), resting, s.cfg.UnknownFor)
 	if err != nil || len(found) == 0 {
 		return nil, false, err
@@ -41,7 +41,7 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit
 	var ids []publishing.PostID
 	for _, f := range found {
 		blind := slices.Contains(resting, f.Place)
-		if blind || admit(f.Place) {
+		if blind || admit(f) {
 			ids = append(ids, f.Post)
 			doubts[f.Post] = Doubt{Place: f.Place, Blind: blind}
 		}
@@ -110,6 +110,7 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unansw
 	verdict := connector.Verdict{Outcome: connector.CannotTell}
 	if !d.Blind {
 		verdict, unanswered = r.ask(ctx, i)
+		d.Channel.Destination = r.w.Channel.Destination // which the access may have changed
 	}
 	switch Decide(verdict.Outcome, d, s.cfg) {
 	case publishingstore.ResultPublished:
@@ -242,12 +243,18 @@ func Decide(found connector.Outcome, d Doubt, cfg Config) publishingstore.Result
 }
 
 // Proves returns true when a verdict proves that nothing of the post is on the platform and nothing can arrive there
-// any more: nobody may still be about to send it, a call that was under way has had its time to take effect, and a
-// fuzzy read-back was repeated, since timelines lag.
+// any more: the server that was asked is the one that it was sent to, nobody may still be about to send it, a call that
+// was under way has had its time to take effect, and a fuzzy read-back was repeated, since timelines lag.
 func Proves(found connector.Outcome, d Doubt, cfg Config) bool {
 	grade := d.Channel.Grade
-	return found == connector.NotPublished && (d.HolderGone || d.CallEnded) && d.Now.Sub(d.Committing) > cfg.RequestDeadline+cfg.SettleTime &&
+	return found == connector.NotPublished && !d.elsewhere() && (d.HolderGone || d.CallEnded) && d.Now.Sub(d.Committing) > cfg.RequestDeadline+cfg.SettleTime &&
 		grade.Askable() && (grade != publishing.GradeD || d.Looks > 2)
+}
+
+// elsewhere returns true when a call went to another server than the channel's access leads to now.
+func (d Doubt) elsewhere() bool {
+	i := doubtful(d.Work)
+	return i >= 0 && d.Parts[i].SentTo != "" && d.Parts[i].SentTo != d.Channel.Destination
 }
 
 // NextLook is how long to wait until an unknown outcome is looked up again: soon, then less and less often, and once right when an absent post may be sent again.

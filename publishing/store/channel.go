@@ -176,12 +176,13 @@ func (s *Store) SwapCredential(
 }
 
 const channelPark = `-- publishing.ChannelPark
-with c as (update channel set refresh_needed = true, updated_at = now() where id = $1 and deleted_at is null returning id)
+with c as (update channel set refresh_needed = true, updated_at = now() where id = $1 and credential = $2 and deleted_at is null returning id)
 update channel_queue q set parked = true from c where q.channel_id = c.id`
 
-// Park keeps a channel's posts back until it is reconnected.
-func (s *Store) Park(ctx context.Context, channel publishing.ChannelID) error {
-	return s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(channelPark, channel) })
+// Park keeps a channel's posts back until it is reconnected. A channel that does not have the sealed credential any more
+// that was refused has been reconnected already.
+func (s *Store) Park(ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, refused []byte) error {
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(channelPark, channel, refused) })
 }
 
 // ConnectState is a connect under way.

@@ -37,6 +37,25 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 	}
 }
 
+// A send that still uses the old access may be refused after somebody has reconnected the channel.
+func TestPark_LeavesReconnectedChannel(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := fixture.Channel(r.org)
+	for _, step := range []struct {
+		sealed string
+		parked bool
+	}{{"old", true}, {"new", false}} {
+		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed))
+		r.ok(err)
+		r.ok(r.store.Park(t.Context(), r.org, c.ID, []byte("old")))
+		r.post(c.ID, -time.Second)
+		if claims := r.claim(1); (len(claims) == 0) != step.parked {
+			t.Errorf("with the access %q a post is claimed: %t", step.sealed, len(claims) > 0)
+		}
+	}
+}
+
 func TestAChannelBeginsInItsOrganizationsZone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -64,7 +64,8 @@ type Finished struct {
 // beside the first.
 //
 // maybe_sent begins with an unknown outcome and ends with a success or a proof of the opposite; a later refusal or a
-// retry is neither. While it stands, a post that is given up is outcome_unknown, whatever the last answer was.
+// retry is neither. While it stands, a post that is given up is outcome_unknown, whatever the last answer was. That of
+// a post is that of its publications: a success of one part says nothing of another.
 //
 // Posts that fell due while a channel was held for long, by an unknown outcome or a back-off, go out with gaps.
 const finish = `-- publishing.Finish
@@ -74,12 +75,12 @@ with o as (
     as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url, proven)
 ), locked as (
   -- The posts of current claims, and those that were given up or un-scheduled without knowing of their success.
-  -- Those that another transaction has locked are left for the next statement.
+  -- Those that another transaction has locked, or whose channel it has, are left for the next statement.
   select o.*, p.state as was, p.deleted_at is not null as deleted, p.maybe_sent, p.republish as round, (p.claim_token = o.token) is true as current
-  from o join post p on p.id = any (array[o.post])
+  from o join post p on p.id = any (array[o.post]) join channel_queue q on q.channel_id = any (array[p.channel_id])
   where p.claim_token = o.token or o.sent and p.maybe_sent and p.state in ('ERROR', 'DRAFT', 'QUEUE')
     and exists (select from publication x where x.id = o.pub and x.post_id = any (array[p.id]) and (x.number = p.republish) is true)
-  order by o.post for no key update of p skip locked
+  order by o.post for no key update of p, q skip locked
 ), found as (
   -- Posts that are given up although all of them was found to be published meanwhile.
   select l.post from locked l where l.result = 'error' and l.maybe_sent and l.current
@@ -90,7 +91,10 @@ with o as (
     case when l.result = 'published' or l.post in (select post from found) then 'PUBLISHED' when not l.current then l.was when l.was = 'ERROR' then l.was
       when l.result in ('unknown', 'later') then 'UNKNOWN'
       when l.result = 'error' or l.deleted then 'ERROR' else 'QUEUE' end as becomes,
-    case when l.sent or l.post in (select post from found) then false when l.result in ('unknown', 'later') or l.code = 'outcome_unknown' then true else l.maybe_sent and not l.proven end as doubt
+    case when l.result = 'published' or l.post in (select post from found) then false
+      when l.sent then exists (select from publication x
+        where x.post_id = any (array[l.post]) and (x.number = l.round) is true and x.id <> l.pub and x.maybe_sent and x.phase <> 'done')
+      when l.result in ('unknown', 'later') or l.code = 'outcome_unknown' then true else l.maybe_sent and not l.proven end as doubt
   from locked l
 ), pub as (
   update publication x set
@@ -115,7 +119,8 @@ with o as (
       select x.release_id from publication x where x.post_id = any (array[v.post]) and (x.number = v.round) is true order by x.position limit 1), 'missing') end,
     release_url = case when v.result = 'published' then v.root_url end, published_at = case when v.becomes = 'PUBLISHED' then now() end,
     error = case when v.becomes <> 'ERROR' then null when v.result = 'error' then v.error || case when v.doubt and v.code <> 'outcome_unknown' then $17::text else '' end
-      when v.deleted then 'The post was deleted while it was being published.' else 'A part of this thread is published; the parts after it were not sent.' end,
+      when v.deleted then 'The post was deleted while it was being published.'
+      when v.doubt then 'A part of this thread is published; whether the parts after it are is not known.' else 'A part of this thread is published; the parts after it were not sent.' end,
     error_code = case when v.becomes <> 'ERROR' then null when v.doubt then 'outcome_unknown' when v.result = 'error' then v.code when v.deleted then 'deleted' else 'retries_used_up' end,
     outcome_unknown = v.becomes = 'ERROR' and v.doubt, maybe_sent = v.doubt,
     phase = case when v.becomes = 'UNKNOWN' then 'committing' end,
@@ -202,25 +207,29 @@ func nullable(v string, column int) *string {
 // MaxLooks is how many unknown outcomes are found at once.
 const MaxLooks = 1000
 
-// The destinations take turns, so that one with many unknown outcomes keeps no other's from being found. Of one that
-// is not asked now ($6) only those are found that were sent longer ago than an outcome may stay unknown ($7): they
-// end without being asked for.
+// The organizations take turns, and the destinations of each, so that none with many unknown outcomes keeps others from
+// being found, however many host names it has. Of a destination that is not asked now ($6) only those are found that
+// were sent longer ago than an outcome may stay unknown ($7): they end without being asked for.
 const findUnknown = `-- publishing.FindUnknown
-select id, place, stale from (
-  select p.id, '@' || q.destination as place, p.committing_at < now() - $7 * interval '1 millisecond' as stale,
-    row_number() over (partition by q.destination order by p.claim_until) as nth, p.claim_until
-  from post p join channel_queue q on q.channel_id = any (array[p.channel_id])
-  where ` + mine + ` and ` + lookable + ` and p.id <> all ($4::uuid[])) u
-where stale or place <> all ($6::text[]) order by nth, claim_until limit $5`
+select id, org_id, place, stale from (
+  select *, row_number() over (partition by org_id order by nth, claim_until) as turn from (
+    select p.id, p.org_id, '@' || q.destination as place, p.committing_at < now() - $7 * interval '1 millisecond' as stale,
+      row_number() over (partition by q.destination order by p.claim_until) as nth, p.claim_until
+    from post p join channel_queue q on q.channel_id = any (array[p.channel_id])
+    where ` + mine + ` and ` + lookable + ` and p.id <> all ($4::uuid[])) d
+  where stale or place <> all ($6::text[])) u
+order by greatest(nth, turn), claim_until limit $5`
 
 // Found is an unknown outcome whose time to be looked up has come.
 type Found struct {
 	Post  publishing.PostID
+	Org   tenancy.OrgID
 	Place string // destination of its calls
 	Stale bool   // it has been unknown for longer than it may
 }
 
-// FindUnknown lists unknown outcomes of the lease's shards whose time has come, those of each destination in turn.
+// FindUnknown lists unknown outcomes of the lease's shards whose time has come, those of each organization and of each
+// destination in turn.
 // except is left out, and of the resting destinations everything that has not been unknown for longer than
 // unknownFor.
 func (s *Store) FindUnknown(ctx context.Context, l Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []Found, err error) {

@@ -23,15 +23,28 @@ func (r *rig) locking(sql string, arg any, do func()) {
 	}))
 }
 
-const lockPost = `select 1 from post where id = $1 for no key update`
+const (
+	lockPost  = `select 1 from post where id = $1 for no key update`
+	lockQueue = `select 1 from channel_queue where channel_id = (select channel_id from post where id = $1) for no key update`
+)
 
 func TestFinish_LockedPostHoldsNoOtherUp(t *testing.T) {
 	t.Parallel()
+	for name, lock := range map[string]string{"the post": lockPost, "its channel": lockQueue} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			finishBesideLock(t, lock)
+		})
+	}
+}
+
+// finishBesideLock stores the outcomes of two posts while a lock is held for the first.
+func finishBesideLock(t *testing.T, lock string) {
 	r := newRig(t)
 	a, b := r.post(r.channel(), -2*time.Second), r.post(r.channel(), -time.Second)
 	claims := r.claim(2)
 	r.mark(claims...)
-	r.locking(lockPost, a, func() {
+	r.locking(lock, a, func() {
 		done, err := r.store.Finish(t.Context(), []publishingstore.Outcome{
 			r.sent(claims[0], publishingstore.ResultPublished, "a"), r.sent(claims[1], publishingstore.ResultPublished, "b")}, time.Second, "test")
 		r.ok(err)

@@ -63,10 +63,12 @@ func (s *Store) Find(ctx context.Context, l Lease, kind Upkeep, after time.Durat
 	return ids, err
 }
 
-// Between these two stands the condition that those of the posts $1 must meet that are locked.
+// Between these two stands the condition that those of the posts $1 must meet that are locked, with the queue rows of
+// their channels.
 const (
-	these  = `select p.id from unnest($1::uuid[]) u(id) join post p on p.id = any (array[u.id]) where (`
-	locked = `) is true order by u.id for no key update of p skip locked`
+	these = `select p.id from unnest($1::uuid[]) u(id) join post p on p.id = any (array[u.id])
+    join channel_queue q on q.channel_id = any (array[p.channel_id]) where (`
+	locked = `) is true order by u.id for no key update of p, q skip locked`
 )
 
 // What waits for posts that have ended without being published ("upd") ends with them.

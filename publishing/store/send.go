@@ -24,6 +24,7 @@ type Publication struct {
 	Due       time.Time // frozen: identity of the send, with ID
 	ClaimedAt time.Time // of the first claim, stored before the first call
 	MarkedAt  time.Time // when the first call was about to be made; zero before
+	SentTo    string    // destination of its calls that may have arrived, * = several; "" before the first
 	Phase     string    // preparing, committing, done or failed
 	Handle    json.RawMessage
 	ReleaseID *string
@@ -66,11 +67,12 @@ type Work struct {
 
 const workPosts = `-- publishing.WorkPosts
 select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
-       c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential
-from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true`
+       c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination
+from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true
+join channel_queue q on q.channel_id = any (array[p.channel_id]) and (q.org_id = p.org_id) is true`
 
 const workPublications = `-- publishing.WorkPublications
-select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.marked_at, x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
+select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.marked_at, coalesce(x.sent_to, ''), x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true
 left join part a on a.id = any (array[x.part_id]) and (a.org_id = x.org_id and x.post_id = p.id) is true
 where (x.number = p.republish) is true and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
@@ -115,7 +117,7 @@ func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) e
 		var failing int64
 		c := &w.Channel
 		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Phase, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
-			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential); err != nil {
+			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination); err != nil {
 			return err
 		}
 		if committing != nil {
@@ -155,7 +157,7 @@ func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map
 		var x Publication
 		var current bool
 		var marked *time.Time
-		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
+		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
 			return err
 		}
 		if marked != nil {
@@ -190,7 +192,7 @@ func (s *Store) SaveHandle(ctx context.Context, post publishing.PostID, token uu
 // A claim that still has nearly all its time is not renewed: that would write every index of the post once more.
 const commitMark = `-- publishing.CommitMark
 with m as (
-  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[]) as m(post, token, pub)
+  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $7::text[]) as m(post, token, pub, destination)
 ), locked as (
   select m.* from m join post p on p.id = any (array[m.post]) where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by m.post for no key update of p skip locked
 ), mine as (
@@ -200,11 +202,12 @@ with m as (
   where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null
     and exists (select 1 from publication x where x.id = m.pub and x.post_id = any (array[p.id]) and x.phase = 'preparing')
     and not exists (select 1 from channel_queue q where q.channel_id = any (array[p.channel_id]) and q.paused)
-  returning p.org_id, p.id, m.pub, m.token
+  returning p.org_id, p.id, m.pub, m.token, m.destination
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id]) and x.marked_at is not null
 ), marked as (
-  update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6)
+  update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6),
+    sent_to = case when x.maybe_sent and x.sent_to <> mine.destination then '*' else mine.destination end
   from mine where x.id = mine.pub and x.post_id = any (array[mine.id]) and x.phase = 'preparing' returning mine.token
 )
 select token, false from marked
@@ -217,6 +220,7 @@ type Mark struct {
 	Post        publishing.PostID
 	Token       uuid.UUID
 	Publication publishing.PublicationID
+	Destination string // where the call goes
 }
 
 // MarkCommitting writes down that the irreversible calls come next, in one statement; may is true of each mark whose
@@ -224,13 +228,14 @@ type Mark struct {
 // claims last for hold from now, or as much as spare less.
 func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration, node string) (may, busy []bool, err error) {
 	posts, tokens, pubs := make([][16]byte, len(marks)), make([][16]byte, len(marks)), make([][16]byte, len(marks))
+	destinations := make([]string, len(marks))
 	for i, m := range marks {
-		posts[i], tokens[i], pubs[i] = m.Post.UUID(), m.Token, m.Publication.UUID()
+		posts[i], tokens[i], pubs[i], destinations[i] = m.Post.UUID(), m.Token, m.Publication.UUID(), m.Destination
 	}
 	var written, locked []uuid.UUID
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		written, locked = nil, nil
-		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node).Query(func(rows pgx.Rows) error {
+		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node, destinations).Query(func(rows pgx.Rows) error {
 			var token uuid.UUID
 			var other bool
 			_, err := pgx.ForEachRow(rows, []any{&token, &other}, func() error {

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -312,5 +314,76 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 	due := r.root(post).Due.Truncate(time.Millisecond)
 	if !first.created.Equal(due) {
 		t.Fatalf("it is dated %s, want its due time %s", first.created, due)
+	}
+}
+
+// partAt is the publication of one part of a post.
+func (r *rig) partAt(post publishing.PostID, position int) (pub publishing.PublicationID) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select id from publication where post_id = $1 and position = $2`, post, position).Scan(&pub)
+	}))
+	return pub
+}
+
+// The first sender of a thread may come late with what others have learnt and gone on from.
+func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]publishingstore.Outcome{
+		"given up":  {Result: publishingstore.ResultError, Code: publishing.CodeOutcomeUnknown, Error: "Nobody knows."},
+		"sent back": {Result: publishingstore.ResultRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			post := r.post(r.channel(), -time.Second, 0) // of two parts
+			store := func(c publishingstore.Claimed, part int, o publishingstore.Outcome) {
+				t.Helper()
+				o.Org, o.Post, o.Token, o.Publication = c.Org, c.Post, c.Token, r.partAt(post, part)
+				r.store1(o)
+			}
+			first := r.claim(1)[0]
+			r.mark(first)
+			sent := publishingstore.Outcome{Result: publishingstore.ResultResume, ReleaseID: "release", RootID: "release"}
+			store(first, 0, publishingstore.Outcome{Result: publishingstore.ResultUnknown})
+			store(first, 0, sent)
+			second := r.claim(1)[0]
+			if may, err := r.may(post, second.Token, r.partAt(post, 1)); !may || err != nil {
+				t.Fatal(may, err)
+			}
+			store(second, 1, publishingstore.Outcome{Result: publishingstore.ResultUnknown})
+			store(second, 1, end)
+			before := r.root(post)
+			store(first, 0, sent)
+			after := r.root(post)
+			if ofPost, _ := r.maybeSent(post); !ofPost || after.State != before.State || after.OutcomeUnknown != before.OutcomeUnknown {
+				t.Errorf("%s %v became %s %v, may be sent: %v", before.State, before.OutcomeUnknown, after.State, after.OutcomeUnknown, ofPost)
+			}
+		})
+	}
+}
+
+// Whoever has many host names has many destinations, but no more turns than others.
+func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	doubt := func(r *rig, server string) publishing.PostID {
+		post := r.post(r.to(server), -time.Second)
+		c := r.claim(1)[0]
+		r.mark(c)
+		r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+		return post
+	}
+	for n := range 20 {
+		doubt(r, fmt.Sprintf("host-%d.example", n))
+	}
+	other := newRigOn(t, r.db)
+	late := doubt(other, "other.example")
+	found, err := r.store.FindUnknown(t.Context(), other.lease, nil, nil, time.Hour)
+	if r.ok(err); len(found) != 21 {
+		t.Fatalf("%d are found", len(found))
+	}
+	if at := slices.IndexFunc(found, func(f publishingstore.Found) bool { return f.Post == late }); at > 1 || found[at].Org != other.org {
+		t.Errorf("the only one of an organization is number %d, behind those of another", at+1)
 	}
 }

@@ -118,6 +118,13 @@ func questions(db *pg.DB) map[string]question {
 			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), "stolen.example")
 			return err == nil && !swapped
 		},
+		"Store.Park": func(t *testing.T, m, th estate) bool {
+			if err := s.Park(t.Context(), m.org, th.channel.ID, []byte("sealed")); err != nil {
+				return false
+			}
+			theirs, err := s.Channels(t.Context(), th.org, publishing.CustomerID{})
+			return err == nil && len(theirs) == 1 && !theirs[0].RefreshNeeded
+		},
 		"Store.TakeState": func(t *testing.T, m, th estate) bool {
 			return pg.IsNoRows(s.TakeState(t.Context(), m.org, th.state))
 		},
