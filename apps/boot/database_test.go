@@ -137,17 +137,24 @@ func TestDevOutlivesItsPostgresAndSaysWhenItCannot(t *testing.T) {
 	if err := syscall.Kill(d.postmaster(t), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	d.until(t, "a request is told to come again", func() bool {
+	var code int
+	ended := false
+	d.until(t, "dev ends, or a request is told to come again", func() bool {
+		select {
+		case code = <-d.code: // between two requests
+			ended = true
+			return true
+		default:
+		}
 		status, retryAfter := d.posts(t)
 		return status == http.StatusServiceUnavailable && retryAfter != ""
 	})
-	var code int
 	d.until(t, "dev ends", func() bool {
 		select {
 		case code = <-d.code:
 			return true
 		default:
-			return false
+			return ended
 		}
 	})
 	lines := strings.Split(strings.TrimSpace(d.errs.String()), "\n")
