@@ -112,6 +112,7 @@ type story struct {
 	mayBeStopped   bool      // a request whose answer never came
 	state, code    string    // as read at the end
 	stored         time.Time // its time in the database at the end
+	doubt          bool      // the database says then that it may be on the platform
 	first          time.Time // the earliest time that it was ever asked for
 	lateDraft      bool      // a try to make it a draft was not answered, and may have been carried out after all that followed
 	going          bool      // somebody asked for its end
@@ -226,7 +227,7 @@ func (p *story) add(l line) {
 		p.created, p.fault, p.account, p.texts, p.due, p.first = true, l.Fault, l.Account, []string{l.Text}, l.Due, l.Due
 		return
 	case l.Do == doStored:
-		p.stored = l.Due
+		p.stored, p.doubt = l.Due, l.Doubt
 		return
 	}
 	if l.Ask {
@@ -334,6 +335,8 @@ func (p *story) end(v *verdict, live bool) {
 		v.UnknownE++
 	case p.state == "ERROR":
 		v.find(&v.FalseFailed, "post %d of grade %s is ERROR %s, live: %v", p.n, p.grade, p.code, live)
+	case live && p.state == "DRAFT" && p.doubt && out && !asks:
+		v.UnknownE++ // taken out of the queue after its outcome was given up as unknown, which it still is
 	case live:
 		v.find(&v.FalseFailed, "post %d is %q in the service, and live on the platform", p.n, p.state)
 	default:

@@ -50,6 +50,7 @@ type line struct {
 	State    string    `json:"state,omitempty"`
 	Code     string    `json:"code,omitempty"` // of an error
 	Note     string    `json:"note,omitempty"`
+	Doubt    bool      `json:"doubt,omitempty"`  // the database says that the post may be on the platform
 	Fault    string    `json:"fault,omitempty"`  // kind of the fault that a post was booked for
 	Posts    []int     `json:"posts,omitempty"`  // that were watched
 	Millis   int64     `json:"millis,omitempty"` // for how long the machine itself stood still while they were

@@ -121,6 +121,19 @@ const (
 // whether all of the service works again after a while: single posts go out in time, and a lost answer, which only
 // the sweep finds, is looked up.
 func (t *traffic) blackHole(ctx context.Context, s strike) error {
+	// It lasts for most of the time in which an outcome may be looked up; those of faults before it come first.
+	for end := time.Now().Add(t.s.Window); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
+		var unknown int
+		err := t.query(ctx, func(c *pgx.Conn) error {
+			return c.QueryRow(ctx, "select count(*) from post where state = 'UNKNOWN'").Scan(&unknown)
+		})
+		if err != nil {
+			return err
+		}
+		if unknown == 0 {
+			break
+		}
+	}
 	start := time.Now().Add(bookingTime(holes * len(t.stage[probe])))
 	var burst []booking
 	for i := range holes {

@@ -101,21 +101,21 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 	return met, errors.Join(t.settle(ctx, append(p.Bookings, t.extra...)), t.settleStale(ctx), t.store(ctx))
 }
 
-// store writes down the times that the database holds.
+// store writes down the times that the database holds, and which posts may be out as far as it knows.
 func (t *traffic) store(ctx context.Context) error {
 	numbers := map[string]int{}
 	for n, id := range t.ids {
 		numbers[id] = n
 	}
 	return t.query(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, "select id::text, due from post where due is not null")
+		rows, err := c.Query(ctx, "select id::text, due, maybe_sent from post where due is not null")
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
 			l := line{Do: doStored}
-			if err := rows.Scan(&l.ID, &l.Due); err != nil {
+			if err := rows.Scan(&l.ID, &l.Due, &l.Doubt); err != nil {
 				return err
 			}
 			if l.Post = numbers[l.ID]; l.Post == 0 {
