@@ -27,7 +27,7 @@ const (
 	dialTimeout   = 10 * time.Second
 	tlsTimeout    = 10 * time.Second
 	headerTimeout = 60 * time.Second // platforms that fetch media themselves answer slowly
-	idleTimeout   = 90 * time.Second
+	idleTimeout   = 10 * time.Second // connections may go silent together: when the first call on one has failed, the others are gone
 	maxHeader     = 256 << 10
 	maxRedirects  = 3
 	pingAfter     = 10 * time.Second // an HTTP/2 connection on which nothing comes is probed after so long,

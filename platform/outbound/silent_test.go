@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,30 +25,7 @@ func TestHTTP_LeavesSilentConnection(t *testing.T) {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	var silent, made atomic.Int32 // connections up to this number carry nothing any more
-	addr, _ := rawServer(t, func(near net.Conn) {
-		n := made.Add(1)
-		far, err := net.Dial("tcp", server.Listener.Addr().String())
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer func() { _ = far.Close() }()
-		carry := func(to, from net.Conn) {
-			buf := make([]byte, 32<<10)
-			for {
-				k, err := from.Read(buf)
-				if err != nil {
-					_ = to.Close()
-					return
-				}
-				if n > silent.Load() {
-					_, _ = to.Write(buf[:k]) // its reader sees what broke
-				}
-			}
-		}
-		go carry(near, far)
-		carry(far, near)
-	})
+	addr := silenceable(t, server.Listener.Addr().String(), &made, &silent)
 	c := newClient(t, Deps{}, addr)
 	t.Cleanup(c.Close)
 	if c.read.HTTP2.SendPingTimeout != pingAfter || c.read.HTTP2.PingTimeout != pingLimit {
@@ -80,6 +58,88 @@ func TestHTTP_LeavesSilentConnection(t *testing.T) {
 	for end := time.Now().Add(20 * time.Second); get(100*time.Millisecond) != nil; {
 		if time.Now().After(end) {
 			t.Fatal("every call waits on a connection that is silent")
+		}
+	}
+}
+
+// silenceable is the address of a server behind a network that loses what connections up to the number silent carry.
+func silenceable(t *testing.T, server string, made, silent *atomic.Int32) string {
+	addr, _ := rawServer(t, func(near net.Conn) {
+		n := made.Add(1)
+		far, err := net.Dial("tcp", server)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer func() { _ = far.Close() }()
+		carry := func(to, from net.Conn) {
+			buf := make([]byte, 32<<10)
+			for {
+				k, err := from.Read(buf)
+				if err != nil {
+					_ = to.Close()
+					return
+				}
+				if n > silent.Load() {
+					_, _ = to.Write(buf[:k]) // its reader sees what broke
+				}
+			}
+		}
+		go carry(near, far)
+		carry(far, near)
+	})
+	return addr
+}
+
+// Connections that are kept for a host may go silent together, as behind a network that forgets them. One call may
+// wait for its deadline on one of them; the next ones find none.
+func TestHTTP_LeavesSilentIdleConnections(t *testing.T) {
+	t.Parallel()
+	const kept = 6
+	var arrived atomic.Int32
+	all := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if arrived.Add(1) == kept {
+			close(all)
+		}
+		<-all // so that each call has a connection of its own
+	}))
+	t.Cleanup(server.Close)
+	var silent, made atomic.Int32
+	addr := silenceable(t, server.Listener.Addr().String(), &made, &silent)
+	c := newClient(t, Deps{}, addr)
+	t.Cleanup(c.Close)
+	if c.read.IdleConnTimeout != idleTimeout || idleTimeout > 10*time.Second {
+		t.Fatalf("a connection is kept for %s", c.read.IdleConnTimeout)
+	}
+	c.read.IdleConnTimeout = 200 * time.Millisecond
+	get := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.HTTP().Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+	var calls sync.WaitGroup
+	for range kept {
+		calls.Go(func() {
+			if err := get(20 * time.Second); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calls.Wait()
+	silent.Store(made.Load())
+	failed := 0
+	for get(500*time.Millisecond) != nil {
+		if failed++; failed > 2 {
+			t.Fatal("every call waits on another connection that is silent")
 		}
 	}
 }
