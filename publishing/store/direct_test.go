@@ -94,6 +94,24 @@ func TestWhatADeadProcessClaimedAsMarkedIsInDoubt(t *testing.T) {
 	r.wantPhases(post, "UNKNOWN", "committing", "committing")
 }
 
+func TestFinish_MarkedClaimThatComesToNothingAfterItsReapCanBeSentAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.direct(), -time.Second)
+	claimed := r.claim(1)
+	r.clock(`delete from node where id = $1`, r.lease.Holder)
+	r.lease = r.newLease()
+	r.reap(r.lease)
+	r.wantPhases(post, "UNKNOWN", "committing", "committing")
+	// Its process only stood still. It goes on, cannot load the post any more, and gives the claim back.
+	r.finish(claimed[0], publishingstore.ResultRetry, "")
+	r.wantPhases(post, "QUEUE", "", "preparing")
+	r.clock(`update post set not_before = null where id = $1`, post)
+	if again := r.claim(1); len(again) != 1 || !r.mark(again...)[0] {
+		t.Errorf("the next claim cannot be marked: %+v", again)
+	}
+}
+
 func TestWhatNeedsPreparationIsNotClaimedAsMarked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
