@@ -96,14 +96,20 @@ with o as (
         where x.post_id = any (array[l.post]) and (x.number = l.round) is true and x.id <> l.pub and x.maybe_sent and x.phase <> 'done')
       when l.result in ('unknown', 'later') or l.code = 'outcome_unknown' then true else l.maybe_sent and not l.proven end as doubt
   from locked l
+), each as (
+  -- With those whose post is not locked here, which store their success all the same. A query over another one's rows
+  -- says "not in": that is a look-up by hash, while a join or an anti-join would compare all with all.
+  select pub, post, result, code, sent, proven, release_id, release_url, ref, current, was, doubt from v
+  union all
+  select pub, post, result, code, sent, proven, release_id, release_url, ref, false, null, false from o where sent and post not in (select post from locked)
 ), pub as (
   update publication x set
-    phase = case when o.sent then 'done' when o.result in ('unknown', 'later') or o.result = 'error' and v.doubt then x.phase when o.result = 'error' then 'failed' else 'preparing' end,
-    maybe_sent = case when o.sent then false when o.result in ('unknown', 'later') or v.code = 'outcome_unknown' then true else x.maybe_sent and not o.proven end,
-    release_id = case when o.sent then o.release_id end, release_url = case when o.sent then o.release_url end, ref = case when o.sent then o.ref::jsonb end,
-    done_at = case when o.sent then now() end, sent_by = case when o.sent and v.current and v.was = 'PUBLISHING' then $15 end
-  from o left join v on v.post = o.post and v.token = o.token
-  where x.id = o.pub and x.post_id = any (array[o.post]) and x.phase <> 'done' and (o.sent or v.current and v.was in ('PUBLISHING', 'UNKNOWN'))
+    phase = case when v.sent then 'done' when v.result in ('unknown', 'later') or v.result = 'error' and v.doubt then x.phase when v.result = 'error' then 'failed' else 'preparing' end,
+    maybe_sent = case when v.sent then false when v.result in ('unknown', 'later') or v.code = 'outcome_unknown' then true else x.maybe_sent and not v.proven end,
+    release_id = case when v.sent then v.release_id end, release_url = case when v.sent then v.release_url end, ref = case when v.sent then v.ref::jsonb end,
+    done_at = case when v.sent then now() end, sent_by = case when v.sent and v.current and v.was = 'PUBLISHING' then $15 end
+  from each v
+  where x.id = v.pub and x.post_id = any (array[v.post]) and x.phase <> 'done' and (v.sent or v.current and v.was in ('PUBLISHING', 'UNKNOWN'))
   returning x.org_id, x.id, x.post_id, x.position, x.sent_by, x.phase, x.release_id
 ), second as (
   update publication x set second_release_id = o.release_id, second_release_url = o.release_url
@@ -156,15 +162,15 @@ with o as (
   from upd where upd.pub is null or upd.pub not in (select id from pub where sent_by is not null)
   union all select org_id, id, 'failed', $15, 'predecessor_failed' from followers
   union all select org_id, post_id, 'sent', $15, 'part ' || position + 1 || ', learnt after its claim had ended: ' || release_id from pub
-    where phase = 'done' and not exists (select from upd where upd.id = pub.post_id)
+    where phase = 'done' and post_id not in (select id from upd)
   union all select org_id, post_id, 'published_twice', $15, 'also as ' || second_release_id from second
 )
-select org_id, id, state, coalesce(due, now()), exists (select from second where second.post_id = upd.id), false from upd
+select org_id, id, state, coalesce(due, now()), id in (select post_id from second), false from upd
 union all
-select org_id, post_id, '', now(), true, false from second where not exists (select from upd where upd.id = second.post_id)
+select org_id, post_id, '', now(), true, false from second where post_id not in (select id from upd)
 union all
 select p.org_id, p.id, p.state, now(), false, true from o join post p on p.id = any (array[o.post])
-where p.claim_token = o.token and (p.state in ('PUBLISHING', 'UNKNOWN')) is true and not exists (select from locked where locked.post = o.post and locked.token = o.token)`
+where p.claim_token = o.token and (p.state in ('PUBLISHING', 'UNKNOWN')) is true and o.post not in (select post from locked)`
 
 // Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state,
 // had lost its claim; that a part is published is stored all the same. An error of one outcome stores none: see

@@ -19,6 +19,8 @@ type step struct {
 	Table string `json:"Relation Name"`
 	Index string `json:"Index Name"`
 	Cond  string `json:"Index Cond"`
+	Side  string `json:"Parent Relationship"`
+	Alias string `json:"Alias"`
 	Steps []step `json:"Plans"`
 }
 
@@ -33,6 +35,27 @@ func (s step) whole(leads map[string]string) (out []string) {
 	}
 	return out
 }
+
+// paired lists the results of queries that a nested loop compares row by row with as many other rows: with 512 posts in
+// a statement that is a quarter of a million comparisons, which cost more than all else.
+func (s step) paired() (out []string) {
+	for _, x := range s.Steps {
+		if s.Kind == "Nested Loop" && x.Side == "Inner" {
+			inner := x
+			for slices.Contains([]string{"Materialize", "Subquery Scan", "Sort", "Aggregate"}, inner.Kind) {
+				inner = inner.Steps[0]
+			}
+			if (inner.Kind == "CTE Scan" || inner.Kind == "Function Scan") && inner.Alias != few {
+				out = append(out, inner.Alias)
+			}
+		}
+		out = append(out, x.paired()...)
+	}
+	return out
+}
+
+// few is the alias of rows of which there are only a few: the platforms of an instance.
+const few = "l"
 
 // bounded is what may be read whole: it has as many rows as there are shards, channels or posts under way, whatever else there is.
 var bounded = []string{"shard", "node by node_pkey", "post by post_claimed", "post by post_one_per_channel",
@@ -76,7 +99,11 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 			}
 			for i, sql := range all {
 				name, _, _ := strings.Cut(strings.TrimPrefix(sql, "-- "), "\n")
-				if read := plan(t, c.Conn(), fmt.Sprintf("%s %d", state, i), sql).whole(leads); len(read) > 0 {
+				way := plan(t, c.Conn(), fmt.Sprintf("%s %d", state, i), sql)
+				if pairs := way.paired(); len(pairs) > 0 {
+					t.Errorf("%s, planned when all is %s, compares all its rows with all of %v", name, state, pairs)
+				}
+				if read := way.whole(leads); len(read) > 0 {
 					read = slices.DeleteFunc(read, func(s string) bool { return slices.Contains(bounded, s) })
 					if len(read) > 0 {
 						t.Errorf("%s, planned when all is %s, reads all of %v", name, state, read)

@@ -66,13 +66,13 @@ type Claimed struct {
 
 // The head of a channel: the post that holds it, else the first of its queue that is not too late ($8 milliseconds)
 // to be published. A busy channel's queue is not looked through.
-const headOf = `cross join lateral (
+const headOf = `left join lateral (
   (select p.id, p.due, p.not_before, p.revision from post p
    where s.busy_post is null and p.channel_id = s.channel_id and p.state = 'QUEUE' and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond'
    order by p.due, p.seq limit 1)
   union all
   select p.id, p.due, p.not_before, p.revision from post p
-  where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond') h`
+  where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond') h on s.shard = any (array(` + held + `)) and not s.shut`
 
 // The gate: the shards under the epochs in which they were got ($2 holds one for each shard, by its number), of a process ($3) that is still a member.
 const held = `select s.shard from shard s
@@ -88,12 +88,11 @@ const span = `
   from unnest($4::uuid[], $5::int[], $6::uuid[]) w(org, permits, after) cross join lateral (
     select * from channel_queue c where c.org_id = w.org and c.channel_id > w.after order by c.channel_id limit $7) q`
 
-// The first post of every free channel of the span, with the time from which it may be claimed. Each organization may
-// have as many as its permits ($5).
+// The channels of the span, each with its first post and the time from which that may be claimed, if it is free. Each
+// organization may have as many as its permits ($5).
 const heads = `
   select s.org, s.permits, s.channel_id, s.connector, s.place, h.id as post_id, h.revision, h.due, greatest(h.due, h.not_before, s.not_before) as at
-  from span s ` + headOf + `
-  where s.shard = any(array(` + held + `)) and not s.shut`
+  from (` + span + `) s ` + headOf
 
 // Those of them ("free") that an organization may have now, the earliest first, but none of a platform or destination
 // that has nothing left ($9).
@@ -112,25 +111,24 @@ const dueHeads = `
 // skipped too, because its parts were read before the edit. Where a text needs no preparation, the claim is also the
 // mark of the call: see Descriptor.Direct.
 //
-// Limits: of a platform in $13 at most $14 heads, the earliest. Of a destination ($15, which holds $16 permits) only
-// as many that each of them gets its permit while the destination holds fewer than are free ($17): ranked by what
+// Limits: of a platform in $13 at most $14 heads, the earliest. Of a destination ($15 has the permits that each holds) only
+// as many that each of them gets its permit while the destination holds fewer than are free ($16): ranked by what
 // their destination would hold, each row knows how many permits those before it take.
 //
 // A publication's id is derived from post, part, round and due time, and its created_at is the due time: the same
 // send has the same identity after a restore that lost the claim. Parts of a thread are a millisecond apart, because
 // platforms list posts of the same time in any order.
 const claim = `-- publishing.Claim
-with span as materialized (` + span + `
-), free as materialized (` + heads + `
+with free as materialized (` + heads + `
 ), head as (` + dueHeads + `
 ), limited as (
-  select h.*, coalesce(b.busy, 0) + row_number() over (partition by h.place order by h.due, h.channel_id) as would_hold from (
+  select h.*, coalesce(($15::jsonb ->> h.place)::int, 0) + row_number() over (partition by h.place order by h.due, h.channel_id) as would_hold from (
     select d.*, row_number() over (partition by connector order by due, channel_id) as nth from head d) h
-  left join unnest($13::text[], $14::int[]) l(connector, most) using (connector) left join unnest($15::text[], $16::int[]) b(place, busy) using (place)
+  left join unnest($13::text[], $14::int[]) l(connector, most) using (connector)
   where l.most is null or h.nth <= l.most
 ), allowed as (
   select channel_id, post_id, revision from (select *, row_number() over (order by would_hold, due, channel_id) as rank from limited) r
-  where would_hold - 1 < $17::bigint - (rank - 1)
+  where would_hold - 1 < $16::bigint - (rank - 1)
 ), queue as (
   select h.post_id, h.revision, q.connector, '@' || q.destination as place, q.direct from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
@@ -163,13 +161,12 @@ with span as materialized (` + span + `
 )
 select org_id, id, channel_id, connector, place, claim_token, attempt, due, direct, null::timestamptz, null::text[] from taken
 union all
-select s.org, null, case when s.channels = $7 then s.last end, null, null, null, null, now(), null, f.at, f.held
-from (select org, count(*) as channels, (array_agg(channel_id order by channel_id desc))[1] as last from span group by org) s
-left join (
-  select org, min(at) filter (where connector <> all($9) and place <> all($9) or at > now()) as at,
-    array(select distinct c from unnest(array_agg(case when connector = any($9) then connector else place end) filter (where (connector = any($9) or place = any($9)) and at <= now())) c) as held
-  from free where post_id not in (select id from taken) group by org) f using (org)
-where f.org is not null or s.channels = $7`
+select org, null, case when count(*) = $7 then (array_agg(channel_id order by channel_id desc))[1] end, null, null, null, null, now(), null,
+  min(at) filter (where remains and (connector <> all ($9) and place <> all ($9) or at > now())),
+  array(select distinct c from unnest(array_agg(case when connector = any ($9) then connector else place end)
+    filter (where remains and (connector = any ($9) or place = any ($9)) and at <= now())) c)
+from (select *, post_id is not null and post_id not in (select id from taken) as remains from free) f
+group by org having count(*) = $7 or bool_or(remains)`
 
 // Round is what a claim brought.
 type Round struct {
@@ -207,18 +204,16 @@ func (r *Round) Add(other Round) {
 func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits, number int64, rules ClaimRules) (r Round, err error) {
 	orgs, permits, after := columns(wants)
 	names, most, spent := limits.platforms()
-	places, busy, full := limits.places()
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		r = NewRound()
-		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, full...),
-			number, rules.Hold.Milliseconds(), rules.Node, names, most, places, busy, int64(limits.Free)).Query(r.collect)
+		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, limits.full()...),
+			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.busy(), int64(limits.Free)).Query(r.collect)
 	})
 	return r, err
 }
 
 const headCount = `-- publishing.HeadCount
-with span as materialized (` + span + `
-), free as materialized (` + heads + `)
+with free as materialized (` + heads + `)
 select connector, count(*) from (` + dueHeads + `) h where connector = any($10) group by connector`
 
 // Heads counts what a claim would take of some platforms if they had no limit.
@@ -287,16 +282,22 @@ func (l Limits) platforms() (names []string, most []int32, spent []string) {
 	return names, most, spent
 }
 
-// places are the destinations with the permits that they hold, and those that may have no more.
-func (l Limits) places() (names []string, busy []int32, full []string) {
-	names, busy = []string{}, []int32{}
+// full are the destinations that may have no more permits.
+func (l Limits) full() (out []string) {
 	for name, n := range l.Busy {
-		names, busy = append(names, name), append(busy, int32(n))
 		if n >= l.Free {
-			full = append(full, name)
+			out = append(out, name)
 		}
 	}
-	return names, busy, full
+	return out
+}
+
+// busy is never null.
+func (l Limits) busy() map[string]int {
+	if l.Busy == nil {
+		return map[string]int{}
+	}
+	return l.Busy
 }
 
 // epochs has one for each shard, by its number; none is negative but that of a shard not held.

@@ -213,7 +213,7 @@ with m as (
 select token, false from marked
 union all
 select m.token, true from m join post p on p.id = any (array[m.post])
-where p.claim_token = m.token and (p.state = 'PUBLISHING') is true and not exists (select from locked where locked.token = m.token)`
+where p.claim_token = m.token and (p.state = 'PUBLISHING') is true and m.token not in (select token from locked)`
 
 // Mark names the call that a claim is about to make.
 type Mark struct {

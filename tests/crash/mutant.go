@@ -54,7 +54,7 @@ func mutants() []mutant {
 		}},
 		{name: "forgets-maybe-sent", nodes: 1, strike: silence, swaps: []swap{
 			{finishFile, "else l.maybe_sent and not l.proven end as doubt", "else false end as doubt", 1},
-			{finishFile, "else x.maybe_sent and not o.proven end,", "else false end,", 1},
+			{finishFile, "else x.maybe_sent and not v.proven end,", "else false end,", 1},
 		}},
 		{name: "no-token", nodes: 2, strike: haltTwice, swaps: []swap{
 			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
