@@ -31,7 +31,10 @@ type (
 		wait    time.Duration
 	}
 	// done says that claimed posts have ended.
-	done struct{ posts int }
+	done struct {
+		posts int
+		waits bool // it is woken when what follows them can be claimed
+	}
 	// leave says that the organization's shard belongs to another process: whatever comes now is sent on.
 	leave struct{}
 )
@@ -102,7 +105,9 @@ func (o *organization) Receive(ctx actor.Context) {
 		o.next(ctx, m)
 	case done:
 		o.busy = max(0, o.busy-m.posts)
-		o.offer()
+		if !m.waits || o.again {
+			o.offer()
+		}
 		o.rest(ctx)
 	case expire:
 		o.passivate(ctx)

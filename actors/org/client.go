@@ -226,9 +226,10 @@ func (c *Client) Refused(organization tenancy.OrgID, wait time.Duration) {
 	c.host.SendHere(organization.String(), granted{0, wait})
 }
 
-// Done says that posts of the organization have ended.
-func (c *Client) Done(organization tenancy.OrgID, posts int) {
-	c.host.SendHere(organization.String(), done{posts})
+// Done says that posts of the organization have ended. waits means that it is woken when what follows them can be
+// claimed, and need not ask before.
+func (c *Client) Done(organization tenancy.OrgID, posts int, waits bool) {
+	c.host.SendHere(organization.String(), done{posts, waits})
 }
 
 // SetNow tells the database's time, which began to be read at asked, by our clock.

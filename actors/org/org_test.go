@@ -173,7 +173,7 @@ func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
 		if got := d.seen(); len(got) != 2 {
 			t.Fatalf("offered %v with its share under way", got)
 		}
-		c.Done(mine, 2)
+		c.Done(mine, 2, false)
 		synctest.Wait()
 		if got := d.seen(); len(got) != 3 || got[2] != 2 {
 			t.Fatalf("offered %v after two ended", got)

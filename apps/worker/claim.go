@@ -156,4 +156,5 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 		}
 		w.limits.hold(want.Org, platforms)
 	}
+	w.places.answered(wants, free)
 }

@@ -202,7 +202,7 @@ func (w *Worker) setAside(e ended, first bool, cause error) ended {
 		w.deps.Log.Warn("the timeline of a post cannot say that its outcome is refused", "post", e.Post, "error", err)
 	}
 	w.report(e, "the database refuses an outcome; it is tried again each minute", cause)
-	w.deps.Actors.Done(e.Org, e.posts)
+	w.deps.Actors.Done(e.Org, e.posts, false)
 	e.posts = 0
 	return e
 }
@@ -212,7 +212,7 @@ func (w *Worker) lose(all []ended, err error) {
 	for _, e := range all {
 		w.deps.Metrics.lost()
 		w.report(e, "an outcome could not be stored; it is looked up when its claim ends", err)
-		w.deps.Actors.Done(e.Org, e.posts)
+		w.deps.Actors.Done(e.Org, e.posts, false)
 	}
 }
 
@@ -236,19 +236,23 @@ func (w *Worker) finished(outcomes []ended, stored []publishingservice.Finished)
 			w.deps.Log.Error("a platform has published a post twice; the timeline has both release ids", "org", f.Org, "post", f.Post)
 		}
 	}
-	over := map[tenancy.OrgID]int{}
+	over, claims := map[tenancy.OrgID]int{}, map[tenancy.OrgID]bool{} // claims: has more to claim than what it waits for in lines
+	free := w.permits()
 	for _, o := range outcomes {
 		if locked[o.Post] {
 			w.locked = append(w.locked, o)
 			continue
 		}
 		over[o.Org] += o.posts
+		if o.posts > 0 && !w.places.join(o.place, o.Org, free) {
+			claims[o.Org] = true
+		}
 		if !kept[o.Post] {
 			w.deps.Metrics.stale()
 			w.deps.Log.Warn("an outcome came after its claim had ended", "post", o.Post, "result", o.Result, "releaseId", o.ReleaseID)
 		}
 	}
 	for org, n := range over {
-		w.deps.Actors.Done(org, n)
+		w.deps.Actors.Done(org, n, n > 0 && !claims[org])
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"crier/platform/clock"
+	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 )
 
@@ -12,18 +14,32 @@ import (
 // destination gets a permit only while it holds fewer than are free: one server that hangs takes at most half of all
 // permits, and n of them leave 1/(n+1). The claim applies the rule; places tells it the counts.
 type places struct {
-	wake func(tenancy.OrgID)
+	wake  func(tenancy.OrgID)
+	clock clock.Clock
 
 	mu      sync.Mutex
+	free    int  // permits that nobody holds, as far as is known
+	over    bool // nobody is woken any more
+	timer   *time.Timer
 	all     map[string]*place
-	waiting []string // destinations with organizations that wait, in the order in which they are served
+	waiting []string                 // destinations with organizations that wait, in the order in which they are served
+	lined   map[tenancy.OrgID]lined  // those that stand in lines
+	called  map[tenancy.OrgID]*place // woken from the line of a destination, and not yet claimed
+}
+
+// lined is in how many lines an organization stands, and since when in one.
+type lined struct {
+	lines int
+	since time.Time
 }
 
 // place is one destination.
 type place struct {
-	held int
-	line []tenancy.OrgID
-	in   map[tenancy.OrgID]bool // the line
+	held   int
+	line   []tenancy.OrgID
+	in     map[tenancy.OrgID]bool      // the line
+	called map[tenancy.OrgID]time.Time // see places; when it was woken
+	looked time.Time                   // when the called were last looked through
 }
 
 // Bounds of one wake-up: the organizations claim anew, so too many of them would only meet the rule again.
@@ -32,8 +48,18 @@ const (
 	wokenAtOnce  = 32
 )
 
-func newPlaces(wake func(tenancy.OrgID)) *places {
-	return &places{wake: wake, all: map[string]*place{}}
+// For each organization that was woken two permits are kept, as long as it does not claim, but no longer than callFor:
+// most have more than one channel, and one that finds no permit has claimed in vain.
+const (
+	permitsKept = 2
+	callFor     = time.Second
+)
+
+// linedFor is how long an organization in a line is not woken by the sweep, which would only have it claim in vain.
+const linedFor = 15 * time.Second
+
+func newPlaces(wake func(tenancy.OrgID), c clock.Clock) *places {
+	return &places{wake: wake, clock: c, all: map[string]*place{}, lined: map[tenancy.OrgID]lined{}, called: map[tenancy.OrgID]*place{}}
 }
 
 // isPlace tells a destination from a platform in the list of what holds an organization back.
@@ -62,7 +88,7 @@ func (p *places) take(name string) {
 func (p *places) of(name string) *place {
 	x := p.all[name]
 	if x == nil {
-		x = &place{in: map[tenancy.OrgID]bool{}}
+		x = &place{in: map[tenancy.OrgID]bool{}, called: map[tenancy.OrgID]time.Time{}}
 		p.all[name] = x
 	}
 	return x
@@ -83,7 +109,23 @@ func (p *places) release(name string, free int) {
 func (p *places) hold(name string, org tenancy.OrgID, free int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := p.of(name)
+	p.enter(name, p.of(name), org, free)
+}
+
+// join puts an organization into the line of a destination if there is one. Then it need not claim before it is its
+// turn: a post of it to this destination has ended, and what follows on the channel goes to the same one.
+func (p *places) join(name string, org tenancy.OrgID, free int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.all[name]
+	if x == nil || len(x.line) == 0 {
+		return false
+	}
+	p.enter(name, x, org, free)
+	return true
+}
+
+func (p *places) enter(name string, x *place, org tenancy.OrgID, free int) {
 	if x.in[org] {
 		return
 	}
@@ -91,20 +133,69 @@ func (p *places) hold(name string, org tenancy.OrgID, free int) {
 		p.waiting = append(p.waiting, name)
 	}
 	x.line, x.in[org] = append(x.line, org), true
+	l := p.lined[org]
+	if l.lines++; l.lines == 1 {
+		l.since = p.clock.Now()
+	}
+	p.lined[org] = l
 	p.serve(free)
 }
 
-// serve wakes those who wait for destinations that may have permits now, a few destinations in turn. Were a wake-up
-// lost, the sweep would make up for it.
+// waits returns true when an organization has stood in a line for a while that is not too long.
+func (p *places) waits(org tenancy.OrgID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l, ok := p.lined[org]
+	return ok && p.clock.Now().Sub(l.since) < linedFor
+}
+
+// next takes the first organization out of a line.
+func (p *places) next(x *place) tenancy.OrgID {
+	org := x.line[0]
+	x.line = x.line[1:]
+	delete(x.in, org)
+	l := p.lined[org]
+	if l.lines--; l.lines == 0 {
+		delete(p.lined, org)
+	} else {
+		p.lined[org] = l
+	}
+	return org
+}
+
+// answered says that organizations have claimed: no permits are kept for them any more.
+func (p *places) answered(wants []publishingservice.Want, free int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range wants {
+		if x := p.called[w.Org]; x != nil {
+			delete(x.called, w.Org)
+			delete(p.called, w.Org)
+		}
+	}
+	p.serve(free)
+}
+
+// serve wakes those who wait for destinations that may have permits now, a few destinations in turn, and no more of them
+// than there are permits, with those that were woken before. Those that do not claim keep the others waiting for
+// callFor.
 func (p *places) serve(free int) {
+	now := p.clock.Now()
+	if p.free = free; p.over {
+		return
+	}
+	defer p.again()
 	for range min(placesAtOnce, len(p.waiting)) {
 		name := p.waiting[0]
 		p.waiting = p.waiting[1:]
 		x := p.all[name]
-		for n := min(wokenAtOnce, (free-x.held+1)/2, len(x.line)); n > 0; n-- {
-			org := x.line[0]
-			x.line = x.line[1:]
-			delete(x.in, org)
+		p.forgetCalls(x, now)
+		room := (free-x.held+1)/2 - permitsKept*len(x.called)
+		for n := min(wokenAtOnce, (room+1)/permitsKept, len(x.line)); n > 0; n-- {
+			org := p.next(x)
+			if p.called[org] == nil {
+				x.called[org], p.called[org] = now, x
+			}
 			go p.wake(org)
 		}
 		if len(x.line) > 0 {
@@ -114,9 +205,48 @@ func (p *places) serve(free int) {
 	}
 }
 
+// again serves those who wait once more after a while, while others were woken before them.
+func (p *places) again() {
+	if p.timer != nil || len(p.waiting) == 0 || len(p.called) == 0 {
+		return
+	}
+	p.timer = time.AfterFunc(callFor, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.timer = nil
+		p.serve(p.free)
+	})
+}
+
+// close ends the waiting: nothing more is claimed.
+func (p *places) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.over = true; p.timer != nil {
+		p.timer.Stop()
+	}
+}
+
 func (p *places) forget(name string, x *place) {
 	if x.held <= 0 && len(x.line) == 0 {
+		for org := range x.called {
+			delete(p.called, org)
+		}
 		delete(p.all, name)
+	}
+}
+
+// forgetCalls keeps no permits any more for those that were woken long ago.
+func (p *places) forgetCalls(x *place, now time.Time) {
+	if now.Sub(x.looked) < callFor/4 {
+		return
+	}
+	x.looked = now
+	for org, at := range x.called {
+		if now.Sub(at) >= callFor {
+			delete(x.called, org)
+			delete(p.called, org)
+		}
 	}
 }
 

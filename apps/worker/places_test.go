@@ -7,7 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/id"
+	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 )
 
@@ -27,7 +29,7 @@ func TestPlaces_WakesThoseWhoWaitWhenPermitsAreFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sleepers{}
-		p := newPlaces(s.wake)
+		p := newPlaces(s.wake, clock.System{})
 		first, second := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		for range 3 {
 			p.take("@hangs")
@@ -48,6 +50,73 @@ func TestPlaces_WakesThoseWhoWaitWhenPermitsAreFree(t *testing.T) {
 		}
 		if synctest.Wait(); len(s.woken) != 2 || len(p.all) != 0 || len(p.waiting) != 0 {
 			t.Fatalf("woken are %v; kept are %d destinations, %d waiting", s.woken, len(p.all), len(p.waiting))
+		}
+	})
+}
+
+func (s *sleepers) count() int {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.woken)
+}
+
+// Every organization that claims in vain costs as much as one that gets something.
+func TestPlaces_WakesNoMoreThanCanHavePermits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleepers{}
+		p := newPlaces(s.wake, clock.System{})
+		for range 100 {
+			p.take("@hangs")
+		}
+		for range 50 {
+			p.hold("@hangs", id.New[tenancy.OrgTag](), 100)
+		}
+		for n := range 8 {
+			p.release("@hangs", 101+n) // room for eight more posts, of four organizations
+		}
+		if n := s.count(); n != 4 {
+			t.Fatalf("%d are woken for eight permits, want 4", n)
+		}
+		p.answered([]publishingservice.Want{{Org: s.woken[0]}}, 108)
+		if n := s.count(); n != 5 {
+			t.Errorf("%d are woken when one of them has claimed nothing, want 5", n)
+		}
+		time.Sleep(callFor) // those that were woken say nothing
+		if n := s.count(); n != 9 {
+			t.Errorf("%d are woken after a second without answers, want 9", n)
+		}
+		p.close()
+		time.Sleep(10 * callFor)
+		if n := s.count(); n != 9 {
+			t.Errorf("%d are woken after the end, want 9", n)
+		}
+	})
+}
+
+func TestPlaces_InALineItIsNotWokenBesides(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleepers{}
+		p := newPlaces(s.wake, clock.System{})
+		defer p.close()
+		org, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
+		p.take("@hangs")
+		if p.join("@hangs", org, 1) || p.waits(org) {
+			t.Error("it waits although nobody else does")
+		}
+		p.hold("@hangs", org, 1)
+		if !p.join("@hangs", other, 1) || p.join("@healthy", other, 1) || !p.waits(org) || !p.waits(other) {
+			t.Error("it does not wait behind another for the same destination, or for one without a line")
+		}
+		time.Sleep(linedFor)
+		if p.waits(org) {
+			t.Error("the sweep leaves it out for ever")
+		}
+		p.release("@hangs", 2)
+		if s.count(); len(s.woken) == 0 || s.woken[0] != org || p.waits(org) {
+			t.Errorf("woken are %v", s.woken)
 		}
 	})
 }

@@ -162,7 +162,9 @@ func (w *Worker) wake(ctx context.Context, lease publishingservice.Lease) error 
 	}
 	w.deps.Metrics.queued(next, now)
 	for org, at := range next {
-		w.deps.Actors.Wake(ctx, org, at)
+		if !w.places.waits(org) {
+			w.deps.Actors.Wake(ctx, org, at)
+		}
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ type Config struct {
 type Actors interface {
 	Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time)
 	Refused(org tenancy.OrgID, wait time.Duration)
-	Done(org tenancy.OrgID, posts int)
+	Done(org tenancy.OrgID, posts int, waits bool)
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
 	SetNow(now, asked time.Time)
 }
@@ -112,6 +112,7 @@ type Worker struct {
 type ended struct {
 	publishingservice.Outcome
 	posts int
+	place string // the destination of the post's calls, if posts is not 0
 }
 
 // lostClaim is a claim statement whose answer never came.
@@ -131,7 +132,7 @@ func New(cfg Config, deps Deps) *Worker {
 	w.finishing.name, w.finishing.limit = "finish", finishHangs
 	w.sweeping.name, w.sweeping.limit = "sweep", sweepHangs
 	wake := func(org tenancy.OrgID) { deps.Actors.Wake(context.Background(), org, time.Time{}) }
-	w.places = newPlaces(wake)
+	w.places = newPlaces(wake, deps.Clock)
 	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Claimer.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: wake})
 	deps.Metrics.watch(w)
 	return w
@@ -182,6 +183,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	w.claims.Wait()
 	w.watched.Wait()
 	w.limits.close()
+	w.places.close()
 	ended := make(chan struct{})
 	go func() { w.sending.Wait(); close(ended) }()
 	patience := time.NewTimer(w.cfg.Drain - w.deps.Clock.Now().Sub(w.stopped))
@@ -233,6 +235,13 @@ func (w *Worker) release(n int) (free int) {
 	w.mu.Unlock()
 	signal(w.ready)
 	return free
+}
+
+// permits is how many nobody holds.
+func (w *Worker) permits() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.free
 }
 
 // releaseOf gives back the permit of a post to a destination.
@@ -289,7 +298,7 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 // ended hands the outcome of a claimed post on and gives back what the post held.
 func (w *Worker) ended(c publishingservice.Claimed, out publishingservice.Outcome) {
 	defer w.sending.Done()
-	w.finish <- ended{Outcome: out, posts: 1}
+	w.finish <- ended{Outcome: out, posts: 1, place: c.Place}
 	w.limits.done(c.Connector)
 	w.releaseOf(c.Place)
 }

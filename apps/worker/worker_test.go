@@ -142,7 +142,7 @@ func (w *world) WriteOccurrences(context.Context, publishingservice.Lease) (int,
 
 func (w *world) Granted(_ tenancy.OrgID, claimed int, _ *time.Time, _ time.Time) { w.count(claimed) }
 func (w *world) Refused(tenancy.OrgID, time.Duration)                            {}
-func (w *world) Done(_ tenancy.OrgID, posts int)                                 { w.count(-posts) }
+func (w *world) Done(_ tenancy.OrgID, posts int, _ bool)                         { w.count(-posts) }
 func (w *world) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
 func (w *world) SetNow(_, _ time.Time)                                           {}
 
