@@ -49,8 +49,8 @@ func TestPause(t *testing.T) {
 		if posts := held["posts"].([]any); held["held"] != 3.0 || len(posts) != 3 || posts[0].(m)["id"] != ids[0] || posts[0].(m)["content"] != "held 0" || posts[0].(m)["integration"].(m)["id"] != c.id {
 			t.Fatalf("%v", held)
 		}
-		if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": false}).want(t, 200).object(t); got["paused"] != false || got["held"] != 3.0 || got["missed"] != 0.0 {
-			t.Fatalf("%v", got)
+		if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": false}).want(t, 200).object(t); got["paused"] != false || got["held"].(float64)+got["inFlight"].(float64) != 3 || got["missed"] != 0.0 {
+			t.Fatalf("%v", got) // the first may be on its way already
 		}
 		for _, id := range ids {
 			o.reaches(t, id, "PUBLISHED")
