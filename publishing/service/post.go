@@ -174,6 +174,9 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	if err == nil && len(roots) == 0 {
 		roots, err = s.store.Coming(ctx, p.Org, parsed)
 	}
+	if err == nil && len(roots) == 0 {
+		roots, err = s.store.Root(ctx, p.Org, parsed) // a coming occurrence may have been stored meanwhile
+	}
 	if err != nil {
 		return publishing.PostDetail{}, internal(op, err)
 	}

@@ -51,14 +51,18 @@ select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_
 func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []comingSeries
-	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(collectPosts(&rows))
+	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { // in this order, an occurrence that is stored meanwhile is found twice, not missed
 		b.Queue(seriesInRange, q.Start, q.End.UTC(), customer).Query(collectComing(&series))
+		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(collectPosts(&rows))
 	})
 	if err != nil {
 		return rows, err
 	}
-	later := occurrencesBetween(series, q.Start, q.End, limit)
+	stored := make(map[publishing.PostID]bool, len(rows))
+	for _, p := range rows {
+		stored[p.ID] = true
+	}
+	later := slices.DeleteFunc(occurrencesBetween(series, q.Start, q.End, limit), func(p publishing.Post) bool { return stored[p.ID] })
 	if len(later) == 0 {
 		return rows, nil
 	}

@@ -1,0 +1,60 @@
+package store_test
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/platform/clock"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// A later occurrence is computed until the step stores it. Whoever reads meanwhile finds it, once.
+func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const series = 40
+	var later []publishing.PostID
+	for range series {
+		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+		later = append(later, publishing.Occurrence(first, 1))
+		r.endOnly(first, publishingstore.ResultPublished, "")
+	}
+	posts := publishingservice.NewPosts(publishingservice.Config{}, publishingservice.Deps{DB: r.db, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler)})
+	who := tenancy.Principal{Org: r.org}
+	from, to := time.Now().Add(time.Hour), time.Now().Add(36*time.Hour)
+	done := make(chan struct{})
+	var readers sync.WaitGroup
+	for reader := range 6 {
+		readers.Go(func() {
+			for n := reader; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if reader%2 == 0 {
+					if _, err := posts.Get(t.Context(), who, later[n%series].String()); err != nil {
+						t.Errorf("it is not found: %v", err)
+						return
+					}
+					continue
+				}
+				all, err := r.store.Roots(t.Context(), r.org, publishing.ListPosts{Start: from, End: to}, publishing.CustomerID{}, 10_000)
+				if err != nil || len(all) != series {
+					t.Errorf("%d are listed, want %d: %v", len(all), series, err)
+					return
+				}
+			}
+		})
+	}
+	for written := 0; written < series; {
+		written += r.step()
+	}
+	close(done)
+	readers.Wait()
+}
