@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -54,5 +55,26 @@ func TestWhatAPlatformsChannelsShare(t *testing.T) {
 	}
 	if posts, round = claim(nil); !slices.Equal(posts, slow[1:]) && len(posts) != 3 || len(round.Held) != 0 {
 		t.Fatalf("without a limit: %+v", round)
+	}
+}
+
+// A channel without a post keeps the gap of its last late burst. It must not stand in the way of others' permits.
+func TestClaim_CountsOnlyChannelsThatHaveAPost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.to("healthy.example"), -time.Second)
+	for i := range 7 {
+		c := r.to(fmt.Sprintf("idle%d.example", i))
+		r.clock(`update channel_queue set not_before = now() - interval '1 day' where channel_id = $1`, c)
+	}
+	want := publishingstore.Want{Org: r.org, Permits: 8}
+	heads, err := r.store.Heads(t.Context(), r.lease, []publishingstore.Want{want}, []string{"sandbox"}, rules())
+	if r.ok(err); heads["sandbox"] != 1 {
+		t.Errorf("the heads are %v, want one", heads)
+	}
+	limits := publishingstore.Limits{Busy: map[string]int{"@healthy.example": 3}, Free: 8}
+	round, err := r.claimOf(r.lease, limits, want)
+	if r.ok(err); len(round.Claimed) != 1 || round.Claimed[0].Post != post {
+		t.Errorf("%+v is claimed, want the only post", round.Claimed)
 	}
 }

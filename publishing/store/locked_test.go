@@ -173,3 +173,31 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	}
 	r.timeline(post, "published_twice")
 }
+
+// A late success that meets a lock is stored when the lock is gone.
+func TestFinish_LateSuccessBesideALockIsNotLost(t *testing.T) {
+	t.Parallel()
+	for name, lock := range map[string]string{"of the post": lockPost, "of its channel": lockQueue} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			post := r.post(r.channel(), -time.Second)
+			c := r.claim(1)[0]
+			r.mark(c)
+			r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+			given := r.sent(c, publishingstore.ResultError, "")
+			given.Code, given.Error = publishing.CodeOutcomeUnknown, "Nobody knows."
+			r.store1(given)
+			late := []publishingstore.Outcome{r.sent(c, publishingstore.ResultPublished, "late")}
+			r.locking(lock, post, func() {
+				done, err := r.store.Finish(t.Context(), late, time.Second, "test")
+				if r.ok(err); len(done) != 1 || !done[0].Locked {
+					t.Errorf("beside a lock: %+v, want that it is locked", done)
+				}
+			})
+			if f := r.store1(late[0]); f.State != publishing.StatePublished || f.Locked {
+				t.Errorf("after the lock: %+v", f)
+			}
+		})
+	}
+}

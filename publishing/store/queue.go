@@ -99,7 +99,7 @@ const heads = `
 const dueHeads = `
   select org, channel_id, connector, place, post_id, revision, due from (
     select *, row_number() over (partition by org order by due, channel_id) as turn
-    from free where at <= now() and connector <> all($9::text[]) and place <> all($9::text[])) f
+    from free where post_id is not null and at <= now() and connector <> all($9::text[]) and place <> all($9::text[])) f
   where turn <= permits`
 
 // Statements are planned once for a connection, perhaps while tables are empty. "x = any (array[y])" is the equality

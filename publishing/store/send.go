@@ -207,7 +207,7 @@ with m as (
   insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id]) and x.marked_at is not null
 ), marked as (
   update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6),
-    sent_to = case when x.maybe_sent and x.sent_to <> mine.destination then '*' else mine.destination end
+    sent_to = case when x.maybe_sent and coalesce(x.sent_to, '*') <> mine.destination then '*' else mine.destination end
   from mine where x.id = mine.pub and x.post_id = any (array[mine.id]) and x.phase = 'preparing' returning mine.token
 )
 select token, false from marked
