@@ -64,7 +64,8 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	if err != nil && ctx.Err() == nil {
 		w.deps.Log.Warn("not everything could be claimed", "claimed", len(round.Claimed), "error", err)
 	}
-	w.tell(wants, round, asked, w.release(held-len(round.Claimed)), err != nil) // before the first of them can end: an actor counts up, then down
+	w.release(held - len(round.Claimed))
+	w.tell(wants, round, asked, err != nil) // before the first of them can end: an actor counts up, then down
 	w.start(sending, round)
 	return true
 }
@@ -125,7 +126,7 @@ const refusedWait = time.Second
 
 // tell answers the offers. After a failed claim only those are answered with what it brought who got something; the
 // others ask again soon.
-func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Round, asked time.Time, free int, failed bool) {
+func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Round, asked time.Time, failed bool) {
 	claimed := map[tenancy.OrgID]int{}
 	for _, c := range round.Claimed {
 		claimed[c.Org]++
@@ -149,12 +150,12 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 		var platforms []string
 		for _, name := range round.Held[want.Org] {
 			if isPlace(name) {
-				w.places.hold(name, want.Org, free)
+				w.places.hold(name, want.Org)
 			} else {
 				platforms = append(platforms, name)
 			}
 		}
 		w.limits.hold(want.Org, platforms)
 	}
-	w.places.answered(wants, free)
+	w.places.answered(wants)
 }

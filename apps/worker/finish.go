@@ -237,14 +237,13 @@ func (w *Worker) finished(outcomes []ended, stored []publishingservice.Finished)
 		}
 	}
 	over, claims := map[tenancy.OrgID]int{}, map[tenancy.OrgID]bool{} // claims: has more to claim than what it waits for in lines
-	free := w.permits()
 	for _, o := range outcomes {
 		if locked[o.Post] {
 			w.locked = append(w.locked, o)
 			continue
 		}
 		over[o.Org] += o.posts
-		if o.posts > 0 && !w.places.join(o.place, o.Org, free) {
+		if o.posts > 0 && (o.Result != publishingservice.ResultPublished || !w.places.join(o.place, o.Org)) {
 			claims[o.Org] = true
 		}
 		if !kept[o.Post] {

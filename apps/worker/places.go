@@ -15,10 +15,10 @@ import (
 // permits, and n of them leave 1/(n+1). The claim applies the rule; places tells it the counts.
 type places struct {
 	wake  func(tenancy.OrgID)
+	free  func() int // permits that nobody holds
 	clock clock.Clock
 
 	mu      sync.Mutex
-	free    int  // permits that nobody holds, as far as is known
 	over    bool // nobody is woken any more
 	timer   *time.Timer
 	all     map[string]*place
@@ -58,8 +58,8 @@ const (
 // linedFor is how long an organization in a line is not woken by the sweep, which would only have it claim in vain.
 const linedFor = 15 * time.Second
 
-func newPlaces(wake func(tenancy.OrgID), c clock.Clock) *places {
-	return &places{wake: wake, clock: c, all: map[string]*place{}, lined: map[tenancy.OrgID]lined{}, called: map[tenancy.OrgID]*place{}}
+func newPlaces(wake func(tenancy.OrgID), free func() int, c clock.Clock) *places {
+	return &places{wake: wake, free: free, clock: c, all: map[string]*place{}, lined: map[tenancy.OrgID]lined{}, called: map[tenancy.OrgID]*place{}}
 }
 
 // isPlace tells a destination from a platform in the list of what holds an organization back.
@@ -94,38 +94,38 @@ func (p *places) of(name string) *place {
 	return x
 }
 
-// release gives a permit of a destination back; free is how many permits nobody holds then.
-func (p *places) release(name string, free int) {
+// release gives a permit of a destination back.
+func (p *places) release(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if x := p.all[name]; x != nil {
 		x.held--
 		p.forget(name, x)
 	}
-	p.serve(free)
+	p.serve()
 }
 
 // hold puts an organization into the line of a destination.
-func (p *places) hold(name string, org tenancy.OrgID, free int) {
+func (p *places) hold(name string, org tenancy.OrgID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.enter(name, p.of(name), org, free)
+	p.enter(name, p.of(name), org)
 }
 
 // join puts an organization into the line of a destination if there is one. Then it need not claim before it is its
 // turn: a post of it to this destination has ended, and what follows on the channel goes to the same one.
-func (p *places) join(name string, org tenancy.OrgID, free int) bool {
+func (p *places) join(name string, org tenancy.OrgID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.all[name]
 	if x == nil || len(x.line) == 0 {
 		return false
 	}
-	p.enter(name, x, org, free)
+	p.enter(name, x, org)
 	return true
 }
 
-func (p *places) enter(name string, x *place, org tenancy.OrgID, free int) {
+func (p *places) enter(name string, x *place, org tenancy.OrgID) {
 	if x.in[org] {
 		return
 	}
@@ -138,7 +138,7 @@ func (p *places) enter(name string, x *place, org tenancy.OrgID, free int) {
 		l.since = p.clock.Now()
 	}
 	p.lined[org] = l
-	p.serve(free)
+	p.serve()
 }
 
 // waits returns true when an organization has stood in a line for a while that is not too long.
@@ -164,7 +164,7 @@ func (p *places) next(x *place) tenancy.OrgID {
 }
 
 // answered says that organizations have claimed: no permits are kept for them any more.
-func (p *places) answered(wants []publishingservice.Want, free int) {
+func (p *places) answered(wants []publishingservice.Want) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range wants {
@@ -173,19 +173,33 @@ func (p *places) answered(wants []publishingservice.Want, free int) {
 			delete(p.called, w.Org)
 		}
 	}
-	p.serve(free)
+	p.serve()
 }
 
-// serve wakes those who wait for destinations that may have permits now, a few destinations in turn, and no more of them
-// than there are permits, with those that were woken before. Those that do not claim keep the others waiting for
-// callFor.
-func (p *places) serve(free int) {
-	now := p.clock.Now()
-	if p.free = free; p.over {
+// serve wakes those who wait for destinations that may have permits now, a few destinations in turn. While anybody
+// waits, all destinations are looked through every second besides: those that were woken and do not claim keep others
+// waiting for no longer than callFor.
+func (p *places) serve() {
+	p.call(placesAtOnce)
+	if p.timer == nil && len(p.waiting) > 0 && !p.over {
+		p.timer = time.AfterFunc(callFor, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.timer = nil
+			p.call(len(p.waiting))
+			p.serve()
+		})
+	}
+}
+
+// call wakes organizations of some of the destinations, but no more than there are permits for, with those that were
+// woken before.
+func (p *places) call(some int) {
+	if p.over {
 		return
 	}
-	defer p.again()
-	for range min(placesAtOnce, len(p.waiting)) {
+	free, now := p.free(), p.clock.Now()
+	for range min(some, len(p.waiting)) {
 		name := p.waiting[0]
 		p.waiting = p.waiting[1:]
 		x := p.all[name]
@@ -203,19 +217,6 @@ func (p *places) serve(free int) {
 		}
 		p.forget(name, x)
 	}
-}
-
-// again serves those who wait once more after a while, while others were woken before them.
-func (p *places) again() {
-	if p.timer != nil || len(p.waiting) == 0 || len(p.called) == 0 {
-		return
-	}
-	p.timer = time.AfterFunc(callFor, func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.timer = nil
-		p.serve(p.free)
-	})
 }
 
 // close ends the waiting: nothing more is claimed.

@@ -3,6 +3,7 @@ package worker
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,24 +30,28 @@ func TestPlaces_WakesThoseWhoWaitWhenPermitsAreFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sleepers{}
-		p := newPlaces(s.wake, clock.System{})
+		var free atomic.Int64
+		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
 		first, second := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		for range 3 {
 			p.take("@hangs")
 		}
-		p.hold("@hangs", first, 3)
-		p.hold("@hangs", first, 3)
-		p.hold("@hangs", second, 3)
+		free.Store(3)
+		p.hold("@hangs", first)
+		p.hold("@hangs", first)
+		p.hold("@hangs", second)
 		if synctest.Wait(); len(s.woken) != 0 {
 			t.Fatalf("%d are woken while the destination holds as much as is free", len(s.woken))
 		}
 		p.take("@healthy")
-		p.release("@healthy", 4) // another destination's permit makes room, too
+		free.Store(4)
+		p.release("@healthy") // another destination's permit makes room, too
 		if synctest.Wait(); len(s.woken) != 1 || s.woken[0] != first {
 			t.Fatalf("woken are %v, want the first in line", s.woken)
 		}
-		for free := range 3 {
-			p.release("@hangs", 5+free)
+		for n := range 3 {
+			free.Store(int64(5 + n))
+			p.release("@hangs")
 		}
 		if synctest.Wait(); len(s.woken) != 2 || len(p.all) != 0 || len(p.waiting) != 0 {
 			t.Fatalf("woken are %v; kept are %d destinations, %d waiting", s.woken, len(p.all), len(p.waiting))
@@ -66,20 +71,24 @@ func TestPlaces_WakesNoMoreThanCanHavePermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sleepers{}
-		p := newPlaces(s.wake, clock.System{})
+		var free atomic.Int64
+		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
 		for range 100 {
 			p.take("@hangs")
 		}
 		for range 50 {
-			p.hold("@hangs", id.New[tenancy.OrgTag](), 100)
+			free.Store(100)
+			p.hold("@hangs", id.New[tenancy.OrgTag]())
 		}
 		for n := range 8 {
-			p.release("@hangs", 101+n) // room for eight more posts, of four organizations
+			free.Store(int64(101 + n))
+			p.release("@hangs") // room for eight more posts, of four organizations
 		}
 		if n := s.count(); n != 4 {
 			t.Fatalf("%d are woken for eight permits, want 4", n)
 		}
-		p.answered([]publishingservice.Want{{Org: s.woken[0]}}, 108)
+		free.Store(108)
+		p.answered([]publishingservice.Want{{Org: s.woken[0]}})
 		if n := s.count(); n != 5 {
 			t.Errorf("%d are woken when one of them has claimed nothing, want 5", n)
 		}
@@ -95,26 +104,55 @@ func TestPlaces_WakesNoMoreThanCanHavePermits(t *testing.T) {
 	})
 }
 
+// However many destinations have lines, none waits for a permit of its own to come back.
+func TestPlaces_LooksThroughAllLinesEverySecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sleepers{}
+		var free atomic.Int64
+		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
+		defer p.close()
+		const lines = 5 * placesAtOnce
+		for n := range lines {
+			name := fmt.Sprintf("@host-%d", n)
+			p.take(name)
+			p.hold(name, id.New[tenancy.OrgTag]())
+		}
+		free.Store(100)
+		p.release("@another")
+		if n := s.count(); n != placesAtOnce {
+			t.Fatalf("%d are woken by one permit that came back, want %d", n, placesAtOnce)
+		}
+		time.Sleep(callFor)
+		if n := s.count(); n != lines {
+			t.Errorf("%d are woken after a second, want %d", n, lines)
+		}
+	})
+}
+
 func TestPlaces_InALineItIsNotWokenBesides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &sleepers{}
-		p := newPlaces(s.wake, clock.System{})
+		var free atomic.Int64
+		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
 		defer p.close()
 		org, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		p.take("@hangs")
-		if p.join("@hangs", org, 1) || p.waits(org) {
+		if p.join("@hangs", org) || p.waits(org) {
 			t.Error("it waits although nobody else does")
 		}
-		p.hold("@hangs", org, 1)
-		if !p.join("@hangs", other, 1) || p.join("@healthy", other, 1) || !p.waits(org) || !p.waits(other) {
+		free.Store(1)
+		p.hold("@hangs", org)
+		if !p.join("@hangs", other) || p.join("@healthy", other) || !p.waits(org) || !p.waits(other) {
 			t.Error("it does not wait behind another for the same destination, or for one without a line")
 		}
 		time.Sleep(linedFor)
 		if p.waits(org) {
 			t.Error("the sweep leaves it out for ever")
 		}
-		p.release("@hangs", 2)
+		free.Store(2)
+		p.release("@hangs")
 		if s.count(); len(s.woken) == 0 || s.woken[0] != org || p.waits(org) {
 			t.Errorf("woken are %v", s.woken)
 		}

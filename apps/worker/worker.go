@@ -132,7 +132,7 @@ func New(cfg Config, deps Deps) *Worker {
 	w.finishing.name, w.finishing.limit = "finish", finishHangs
 	w.sweeping.name, w.sweeping.limit = "sweep", sweepHangs
 	wake := func(org tenancy.OrgID) { deps.Actors.Wake(context.Background(), org, time.Time{}) }
-	w.places = newPlaces(wake, deps.Clock)
+	w.places = newPlaces(wake, w.permits, deps.Clock)
 	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Claimer.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: wake})
 	deps.Metrics.watch(w)
 	return w
@@ -228,13 +228,11 @@ func signal(c chan struct{}) {
 	}
 }
 
-func (w *Worker) release(n int) (free int) {
+func (w *Worker) release(n int) {
 	w.mu.Lock()
 	w.free += n
-	free = w.free
 	w.mu.Unlock()
 	signal(w.ready)
-	return free
 }
 
 // permits is how many nobody holds.
@@ -245,7 +243,10 @@ func (w *Worker) permits() int {
 }
 
 // releaseOf gives back the permit of a post to a destination.
-func (w *Worker) releaseOf(place string) { w.places.release(place, w.release(1)) }
+func (w *Worker) releaseOf(place string) {
+	w.release(1)
+	w.places.release(place)
+}
 
 // acquireOf takes the permit back after a wait.
 func (w *Worker) acquireOf(place string) {
