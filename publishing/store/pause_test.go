@@ -372,3 +372,32 @@ func (r *rig) isPaused(c publishing.ChannelID) (paused bool) {
 	}))
 	return paused
 }
+
+// A pause in the middle of a back-off is no time in which the post failed.
+func TestLoad_CountsNoTimeOfAPauseAsFailing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	post := r.post(c, -time.Second)
+	r.finish(r.claim(1)[0], publishingstore.ResultRetry, "")
+	r.clock(`update post set failing_since = now() - interval '1 hour', not_before = null where id = $1`, post)
+	failing := func() time.Duration {
+		t.Helper()
+		claimed := r.claim(1)
+		works, err := r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+		if r.ok(err); len(claimed) != 1 || len(works) != 1 {
+			t.Fatalf("claimed %+v, loaded %+v", claimed, works)
+		}
+		r.finish(claimed[0], publishingstore.ResultRetry, "")
+		r.clock(`update post set not_before = null where id = $1`, post)
+		return works[0].Failing
+	}
+	if d := failing(); d < time.Hour {
+		t.Errorf("it has been failing for %s, want an hour", d)
+	}
+	r.pause(publishing.PauseChannel, c, true, time.Hour)
+	r.pause(publishing.PauseChannel, c, false, time.Hour)
+	if d := failing(); d >= time.Hour {
+		t.Errorf("after a pause it has been failing for %s", d)
+	}
+}

@@ -66,7 +66,8 @@ type Work struct {
 }
 
 const workPosts = `-- publishing.WorkPosts
-select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt, coalesce(extract(epoch from now() - p.failing_since) * 1000, 0)::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
+select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt,
+       case when p.failing_since is null then 0 else extract(epoch from now() - greatest(p.failing_since, q.resumed_at)) * 1000 end::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true
 join channel_queue q on q.channel_id = any (array[p.channel_id]) and (q.org_id = p.org_id) is true`
