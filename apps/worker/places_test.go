@@ -26,12 +26,16 @@ func (s *sleepers) wake(org tenancy.OrgID) {
 	s.woken = append(s.woken, org)
 }
 
+// newSleepers returns places without destinations, whom they wake, and how many permits are free.
+func newSleepers() (s *sleepers, p *places, free *atomic.Int64) {
+	s, free = &sleepers{}, new(atomic.Int64)
+	return s, newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{}), free
+}
+
 func TestPlaces_WakesThoseWhoWaitWhenPermitsAreFree(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &sleepers{}
-		var free atomic.Int64
-		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
+		s, p, free := newSleepers()
 		first, second := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		for range 3 {
 			p.take("@hangs")
@@ -70,9 +74,7 @@ func (s *sleepers) count() int {
 func TestPlaces_WakesNoMoreThanCanHavePermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &sleepers{}
-		var free atomic.Int64
-		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
+		s, p, free := newSleepers()
 		for range 100 {
 			p.take("@hangs")
 		}
@@ -108,9 +110,7 @@ func TestPlaces_WakesNoMoreThanCanHavePermits(t *testing.T) {
 func TestPlaces_LooksThroughAllLinesEverySecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &sleepers{}
-		var free atomic.Int64
-		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
+		s, p, free := newSleepers()
 		defer p.close()
 		const lines = 5 * placesAtOnce
 		for n := range lines {
@@ -133,9 +133,7 @@ func TestPlaces_LooksThroughAllLinesEverySecond(t *testing.T) {
 func TestPlaces_InALineItIsNotWokenBesides(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &sleepers{}
-		var free atomic.Int64
-		p := newPlaces(s.wake, func() int { return int(free.Load()) }, clock.System{})
+		s, p, free := newSleepers()
 		defer p.close()
 		org, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		p.take("@hangs")

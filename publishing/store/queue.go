@@ -207,7 +207,7 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits,
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		r = NewRound()
 		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, limits.full()...),
-			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.busy(), int64(limits.Free)).Query(r.collect)
+			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.Busy, int64(limits.Free)).Query(r.collect)
 	})
 	return r, err
 }
@@ -290,14 +290,6 @@ func (l Limits) full() (out []string) {
 		}
 	}
 	return out
-}
-
-// busy is never null.
-func (l Limits) busy() map[string]int {
-	if l.Busy == nil {
-		return map[string]int{}
-	}
-	return l.Busy
 }
 
 // epochs has one for each shard, by its number; none is negative but that of a shard not held.
