@@ -181,6 +181,25 @@ func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
 	})
 }
 
+func TestDone_AsksForNothingWhenItIsWokenLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
+		defer stop(t, c)
+		mine := id.New[tenancy.OrgTag]()
+		c.Wake(t.Context(), mine, time.Now())
+		synctest.Wait()
+		c.Granted(mine, 2, nil, time.Now()) // two under way, and no more is known
+		for waits, want := range map[bool]int{true: 0, false: 1} {
+			before := len(d.seen())
+			c.Done(mine, 1, waits)
+			synctest.Wait()
+			if got := len(d.seen()) - before; got != want {
+				t.Errorf("it asks %d times after a post ended that waits: %t, want %d", got, waits, want)
+			}
+		}
+	})
+}
+
 func TestALockedHeadIsAskedForAgainSoonButNotAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
