@@ -7,7 +7,8 @@ import (
 
 // Windows keeps a Window for each of many keys. What one Take costs does not depend on how many keys there are: windows
 // are not searched for expired ones but kept in two generations, and the older generation is dropped as a whole when a
-// span has passed. It is safe for concurrent use.
+// span has passed. When the clock is set back after that, a dropped window begins again, and its key may take more than
+// its limit. It is safe for concurrent use.
 type Windows[K comparable] struct {
 	most int
 
