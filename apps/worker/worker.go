@@ -18,7 +18,7 @@ import (
 
 // Config of a worker.
 type Config struct {
-	InFlight int           `env:"MAX_IN_FLIGHT, default=2048" doc:"Posts that one process sends at the same time."`
+	InFlight int           `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time, at most half of them to one destination."`
 	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
 	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
 	LookRest time.Duration // the longest that a platform which does not answer is not asked for unknown outcomes
