@@ -113,8 +113,23 @@ func newTransport(g *guard) *http.Transport {
 // GET and HEAD follow up to three redirects, each one guarded anew; other methods get the 3xx answer itself.
 // The whole exchange is bounded by the request's context only. Errors of the guard match ErrBlocked.
 func (c *Client) HTTP() *http.Client {
-	return &http.Client{Transport: c.read, CheckRedirect: checkRedirect}
+	return &http.Client{Transport: refuseUpgrade{c.read}, CheckRedirect: checkRedirect}
 }
+
+// refuseUpgrade fails a request that is answered with 101: net/http leaves such a connection to the caller, and to read
+// its body would wait for as long as the server keeps it open, whatever becomes of the request's context.
+type refuseUpgrade struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t refuseUpgrade) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(req)
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		return nil, errors.Join(errUpgrade, resp.Body.Close())
+	}
+	return resp, err
+}
+
+var errUpgrade = errors.New("the server switched to another protocol without being asked")
 
 // Close drops idle connections; the client stays usable.
 func (c *Client) Close() {

@@ -178,3 +178,26 @@ func TestDialWebsocket_SendsNothingAfterItsLimit(t *testing.T) {
 		t.Errorf("a message after the limit brings %d bytes, %v", n, err)
 	}
 }
+
+// net/http hands a connection over with a 101, and no context ends a read of it.
+func TestHTTP_RefusesUpgradeThatNobodyAskedFor(t *testing.T) {
+	t.Parallel()
+	closed := make(chan struct{})
+	addr, _ := rawServer(t, func(c net.Conn) {
+		if err := upgraded(c); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.Copy(io.Discard, c) // until the client is gone
+		close(closed)
+	})
+	c := newClient(t, Deps{}, addr)
+	t.Cleanup(c.Close)
+	if _, err := c.HTTP().Do(post(t, t.Context(), "http://"+addr)); !errors.Is(err, errUpgrade) {
+		t.Fatalf("the answer 101 to a call: %v", err)
+	}
+	select {
+	case <-closed:
+	case <-time.After(20 * time.Second):
+		t.Error("the connection stays open")
+	}
+}
