@@ -19,7 +19,7 @@ import (
 const (
 	picturesEach   = 64   // jobs of one organization in memory
 	picturesAll    = 4096 // jobs in memory
-	pictureSearch  = 5 * time.Second
+	pictureSearch  = 15 * time.Second
 	pictureLimit   = time.Minute // of making one picture
 	pictureStore   = 10 * time.Second
 	pictureLease   = pictureLimit + 3*pictureStore
