@@ -108,11 +108,7 @@ func TestMove_ThreadStaysInOneRound(t *testing.T) {
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, time.Minute)
 	c := r.claim(1)[0]
-	r.mark(c)
-	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
-	o := r.sent(c, publishingstore.ResultError, "")
-	o.Code, o.Error = publishing.CodeOutcomeUnknown, "Nobody knows."
-	r.store1(o)
+	r.giveUp(c)
 	for _, step := range []struct {
 		to   publishing.State
 		keep bool
@@ -183,11 +179,7 @@ func TestFinish_LateSuccessBesideALockIsNotLost(t *testing.T) {
 			r := newRig(t)
 			post := r.post(r.channel(), -time.Second)
 			c := r.claim(1)[0]
-			r.mark(c)
-			r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
-			given := r.sent(c, publishingstore.ResultError, "")
-			given.Code, given.Error = publishing.CodeOutcomeUnknown, "Nobody knows."
-			r.store1(given)
+			r.giveUp(c)
 			late := []publishingstore.Outcome{r.sent(c, publishingstore.ResultPublished, "late")}
 			r.locking(lock, post, func() {
 				done, err := r.store.Finish(t.Context(), late, time.Second, "test")
@@ -200,4 +192,14 @@ func TestFinish_LateSuccessBesideALockIsNotLost(t *testing.T) {
 			}
 		})
 	}
+}
+
+// giveUp ends a claimed post whose call may have reached the platform, as unknown.
+func (r *rig) giveUp(c publishingstore.Claimed) {
+	r.Helper()
+	r.mark(c)
+	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+	o := r.sent(c, publishingstore.ResultError, "")
+	o.Code, o.Error = publishing.CodeOutcomeUnknown, "Nobody knows."
+	r.store1(o)
 }
