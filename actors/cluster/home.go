@@ -51,5 +51,7 @@ func homeID(path string) (uuid.UUID, error) {
 	return uuid.Parse(strings.TrimSpace(string(raw)))
 }
 
-// Close lets the folder go.
-func (h *Home) Close() error { return h.lock.Close() }
+// Close lets the folder go, also while a process that is being started holds a copy of the lock's file until its exec.
+func (h *Home) Close() error {
+	return errors.Join(syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN), h.lock.Close())
+}

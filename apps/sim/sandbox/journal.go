@@ -137,9 +137,10 @@ func (j *journal) read(s span) (record, error) {
 	return parseRecord(line)
 }
 
+// close gives the lock back by itself: a process that is being started elsewhere holds a copy of the file until its exec.
 func (j *journal) close() error {
 	j.broken = errClosed
-	return j.file.Close()
+	return errors.Join(syscall.Flock(int(j.file.Fd()), syscall.LOCK_UN), j.file.Close())
 }
 
 // syncDir makes names in a folder durable.

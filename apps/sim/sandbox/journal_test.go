@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -116,6 +117,11 @@ func TestFolderIsOpenedOnce(t *testing.T) {
 	if p, err := Open(dir, Options{}); !errors.As(err, &f) || f.Kind != fault.Conflict || f.Message != "Another process is using "+filepath.Join(dir, "sandbox.log")+"." || f.Err != nil {
 		t.Errorf("opened twice: %v %v", p, err)
 	}
+	starting, err := syscall.Dup(int(r.p.journal.file.Fd())) // what a process has between its fork and its exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(starting)
 	if err := r.p.Close(); err != nil {
 		t.Fatal(err)
 	}

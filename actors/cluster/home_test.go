@@ -1,0 +1,30 @@
+package cluster
+
+import (
+	"syscall"
+	"testing"
+)
+
+func TestClose_LetsTheHomeGoBesideAProcessThatIsBeingStarted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	first, err := OpenHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starting, err := syscall.Dup(int(first.lock.Fd())) // what a process has between its fork and its exec
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(starting)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenHome(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
