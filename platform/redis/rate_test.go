@@ -8,7 +8,7 @@ import (
 
 func TestTake(t *testing.T) {
 	t.Parallel()
-	c := embedded(t)
+	_, c := serve(t)
 	for _, step := range []struct{ ask, want int }{{4, 4}, {4, 4}, {4, 2}, {1, 0}} {
 		got, wait, err := c.Take(t.Context(), "slow", 10, time.Hour, step.ask)
 		if err != nil || got != step.want || (wait > 0) != (got < step.ask) || wait > 6*time.Minute {

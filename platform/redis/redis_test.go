@@ -3,21 +3,19 @@ package redis
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/alicebob/miniredis/v2"
 )
 
-func embedded(t *testing.T) *Client {
+// serve starts a Redis server and returns it with a client of it.
+func serve(t *testing.T) (*miniredis.Miniredis, *Client) {
 	t.Helper()
-	c, err := Embedded()
+	server := miniredis.RunT(t)
+	c, err := Open("redis://" + server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +24,7 @@ func embedded(t *testing.T) *Client {
 			t.Error(err)
 		}
 	})
-	return c
+	return server, c
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -38,22 +36,9 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-type inbox struct {
-	mu   sync.Mutex
-	msgs []string
-}
-
-func (i *inbox) add(m string) { i.mu.Lock(); defer i.mu.Unlock(); i.msgs = append(i.msgs, m) }
-func (i *inbox) all() []string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return slices.Clone(i.msgs)
-}
-
 func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 	t.Parallel()
-	c := embedded(t)
-	addr := c.embedded.Addr()
+	addr := miniredis.RunT(t).Addr()
 	for _, url := range []string{"", "http://h", "redis://u:hunter2@%zz", addr} {
 		if _, err := Open(url); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", url, err)
@@ -73,24 +58,14 @@ func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 
 func TestOpen_AServerThatIsAwayIsUsedWhenItComes(t *testing.T) {
 	t.Parallel()
-	server := embedded(t)
-	addr := server.embedded.Addr()
-	server.embedded.Close()
-	c, err := Open("redis://" + addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	server, c := serve(t)
+	server.Close()
 	var got inbox
 	_, healthy := c.Subscribe(t.Context(), "a", got.add)
 	if c.Ping(t.Context()) == nil || healthy() {
 		t.Error("a server that is away answers")
 	}
-	if err := server.embedded.Restart(); err != nil {
+	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "it answers", func() bool { return c.Ping(t.Context()) == nil })
@@ -120,135 +95,4 @@ func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
 		}
 		cancel()
 	}
-}
-
-func TestEmbeddedExpires(t *testing.T) {
-	t.Parallel()
-	c := embedded(t)
-	if err := c.rdb.Set(t.Context(), "k", "v", 50*time.Millisecond).Err(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the key expires", func() bool {
-		n, err := c.rdb.Exists(t.Context(), "k").Result()
-		return err == nil && n == 0
-	})
-}
-
-func TestSubscribeHearsAllInOrder(t *testing.T) {
-	t.Parallel()
-	c := embedded(t)
-	var got, other inbox
-	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
-	_, _ = c.Subscribe(t.Context(), "b", other.add)
-	if !healthy() {
-		t.Fatal("not healthy after Subscribe")
-	}
-	var want []string
-	for i := range 100 {
-		want = append(want, fmt.Sprint(i))
-		if err := c.Publish(t.Context(), "a", want[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	eventually(t, "all messages", func() bool { return len(got.all()) == len(want) })
-	if !slices.Equal(got.all(), want) || len(other.all()) != 0 {
-		t.Error(got.all(), other.all())
-	}
-	stop()
-	stop()
-	if healthy() {
-		t.Error("healthy after stop")
-	}
-	if err := c.Publish(t.Context(), "a", "late"); err != nil || len(got.all()) != 100 {
-		t.Error(err, "heard after stop")
-	}
-}
-
-func TestSubscribeComesBackAfterALoss(t *testing.T) {
-	t.Parallel()
-	c := embedded(t)
-	var got inbox
-	var gaps atomic.Int32
-	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
-	for round := int32(1); round <= 3; round++ {
-		c.embedded.Close()
-		eventually(t, "the loss is seen", func() bool { return !healthy() })
-		if gaps.Load() != round-1 {
-			t.Fatal("a gap was told before the subscription stood again")
-		}
-		if err := c.embedded.Restart(); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "it is back", healthy)
-		if gaps.Load() != round {
-			t.Fatalf("%d gaps after %d losses", gaps.Load(), round)
-		}
-		msg := fmt.Sprint("after ", round)
-		if err := c.Publish(t.Context(), "a", msg); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, msg, func() bool { return slices.Contains(got.all(), msg) })
-	}
-}
-
-func TestSubscribeWithoutAServerKeepsTrying(t *testing.T) {
-	t.Parallel()
-	c := embedded(t)
-	c.embedded.Close()
-	var got inbox
-	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
-	defer stop()
-	if healthy() {
-		t.Fatal("healthy without a server")
-	}
-	if err := c.embedded.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it stands", healthy)
-}
-
-func TestTheContextBoundsOnlyTheFirstWait(t *testing.T) {
-	t.Parallel()
-	c := embedded(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	var got inbox
-	_, healthy := c.Subscribe(ctx, "a", got.add)
-	cancel()
-	if err := c.Publish(t.Context(), "a", "m"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the message", func() bool { return len(got.all()) == 1 })
-	if !healthy() {
-		t.Error("not healthy")
-	}
-}
-
-func TestSilenceIsNotHealth(t *testing.T) {
-	t.Parallel()
-	var s subscription
-	if s.hear(); !s.isHealthy() {
-		t.Error("just heard")
-	}
-	if s.heard.Add(-int64(3 * quiet)); s.isHealthy() {
-		t.Error("silent for longer than a probe takes")
-	}
-}
-
-// Not parallel: it counts the goroutines of the whole process.
-func TestCloseLeavesNothing(t *testing.T) {
-	before := goleak.IgnoreCurrent()
-	c, err := Embedded()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got inbox
-	_, healthy := c.Subscribe(t.Context(), "a", got.add)
-	if err := c.Close(); err != nil || healthy() {
-		t.Error(err, healthy())
-	}
-	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
-	if stop(); healthy() {
-		t.Error("subscribed to a closed client")
-	}
-	goleak.VerifyNone(t, before)
 }

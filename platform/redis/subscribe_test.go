@@ -1,0 +1,299 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
+	"go.uber.org/goleak"
+)
+
+type inbox struct {
+	mu   sync.Mutex
+	msgs []string
+}
+
+func (i *inbox) add(m string) { i.mu.Lock(); defer i.mu.Unlock(); i.msgs = append(i.msgs, m) }
+func (i *inbox) all() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return slices.Clone(i.msgs)
+}
+
+func TestSubscribeHearsAllInOrder(t *testing.T) {
+	t.Parallel()
+	_, c := serve(t)
+	var got, other inbox
+	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
+	_, _ = c.Subscribe(t.Context(), "b", other.add)
+	if !healthy() {
+		t.Fatal("not healthy after Subscribe")
+	}
+	var want []string
+	for i := range 100 {
+		want = append(want, fmt.Sprint(i))
+		if err := c.Publish(t.Context(), "a", want[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "all messages", func() bool { return len(got.all()) == len(want) })
+	if !slices.Equal(got.all(), want) || len(other.all()) != 0 {
+		t.Error(got.all(), other.all())
+	}
+	stop()
+	stop()
+	if healthy() {
+		t.Error("healthy after stop")
+	}
+	if err := c.Publish(t.Context(), "a", "late"); err != nil || len(got.all()) != 100 {
+		t.Error(err, "heard after stop")
+	}
+}
+
+func TestSubscribeComesBackAfterALoss(t *testing.T) {
+	t.Parallel()
+	redis, c := serve(t)
+	var got inbox
+	var gaps atomic.Int32
+	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
+	for round := int32(1); round <= 3; round++ {
+		redis.Close()
+		eventually(t, "the loss is seen", func() bool { return !healthy() })
+		if gaps.Load() != round-1 {
+			t.Fatal("a gap was told before the subscription stood again")
+		}
+		if err := redis.Restart(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "it is back", healthy)
+		if gaps.Load() != round {
+			t.Fatalf("%d gaps after %d losses", gaps.Load(), round)
+		}
+		msg := fmt.Sprint("after ", round)
+		if err := c.Publish(t.Context(), "a", msg); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, msg, func() bool { return slices.Contains(got.all(), msg) })
+	}
+}
+
+func TestSubscribeWithoutAServerKeepsTrying(t *testing.T) {
+	t.Parallel()
+	redis, c := serve(t)
+	redis.Close()
+	var got inbox
+	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
+	defer stop()
+	if healthy() {
+		t.Fatal("healthy without a server")
+	}
+	if err := redis.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it stands", healthy)
+}
+
+func TestTheContextBoundsOnlyTheFirstWait(t *testing.T) {
+	t.Parallel()
+	_, c := serve(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var got inbox
+	_, healthy := c.Subscribe(ctx, "a", got.add)
+	cancel()
+	if err := c.Publish(t.Context(), "a", "m"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the message", func() bool { return len(got.all()) == 1 })
+	if !healthy() {
+		t.Error("not healthy")
+	}
+}
+
+func TestSilenceIsNotHealth(t *testing.T) {
+	t.Parallel()
+	var s subscription
+	if s.hear(); !s.isHealthy() {
+		t.Error("just heard")
+	}
+	if s.heard.Add(-int64(5 * time.Second)); s.isHealthy() {
+		t.Error("healthy after 5 s of silence")
+	}
+}
+
+func TestSubscribe_StopAndCloseWaitForARunningFunction(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(c *Client, stop func()){
+		"stop":  func(_ *Client, stop func()) { stop() },
+		"Close": func(c *Client, _ func()) { _ = c.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			redis := miniredis.RunT(t)
+			c, err := Open("redis://" + redis.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }() // it may be closed already
+			running, ended := make(chan struct{}), atomic.Bool{}
+			stop, _ := c.Subscribe(t.Context(), "a", func(string) {
+				close(running)
+				time.Sleep(50 * time.Millisecond) // so that end is called meanwhile
+				ended.Store(true)
+			})
+			if err := c.Publish(t.Context(), "a", "m"); err != nil {
+				t.Fatal(err)
+			}
+			<-running
+			if end(c, stop); !ended.Load() {
+				t.Error("it returned while the function was running")
+			}
+		})
+	}
+}
+
+// hush makes the server ignore what is sent to it. Connections that send anything before end are ignored for ever, as
+// when a machine on the way has forgotten them.
+func hush(m *miniredis.Miniredis) (end func()) {
+	var mu sync.Mutex
+	silent, ignored := true, map[*server.Peer]bool{}
+	m.Server().SetPreHook(func(p *server.Peer, _ string, _ ...string) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		ignored[p] = ignored[p] || silent
+		return ignored[p]
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		silent = false
+	}
+}
+
+func TestSubscribe_SilentServerIsLostUntilItAnswersANewConnection(t *testing.T) {
+	t.Parallel()
+	redis, c := serve(t)
+	var got inbox
+	var gaps atomic.Int32
+	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
+	if !healthy() {
+		t.Fatal("not healthy after Subscribe")
+	}
+	end := hush(redis)
+	eventually(t, "the silence is seen", func() bool { return !healthy() })
+	if n := gaps.Load(); n != 0 {
+		t.Fatalf("%d gaps while the server is silent, want 0", n)
+	}
+	end()
+	eventually(t, "the subscription stands again", healthy)
+	if n := gaps.Load(); n != 1 {
+		t.Errorf("%d gaps after one silence, want 1", n)
+	}
+	if err := c.Publish(t.Context(), "a", "m"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the message", func() bool { return len(got.all()) == 1 })
+}
+
+func TestSubscribe_AnswerThatNeverComesIsNotHealth(t *testing.T) {
+	t.Parallel()
+	redis, c := serve(t)
+	end := hush(redis)
+	var got inbox
+	var gaps atomic.Int32
+	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
+	if healthy() {
+		t.Error("healthy without a confirmation")
+	}
+	end()
+	eventually(t, "the subscription stands", healthy)
+	if n := gaps.Load(); n != 1 { // what was published since Subscribe may be lost
+		t.Errorf("%d gaps, want 1", n)
+	}
+}
+
+func TestSubscribe_RefusedIsNotHealthyAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	redis, c := serve(t)
+	allowed := make(chan *server.Peer, 1)
+	var refused atomic.Int32
+	var refuse atomic.Bool
+	redis.Server().SetPreHook(func(p *server.Peer, command string, _ ...string) bool {
+		switch {
+		case command != "SUBSCRIBE":
+			return false
+		case refuse.Load():
+			refused.Add(1)
+			p.WriteError("NOPERM No permissions to access a channel")
+			return true
+		}
+		allowed <- p
+		return false
+	})
+	var got inbox
+	var gaps atomic.Int32
+	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
+	refuse.Store(true)
+	(<-allowed).Close()
+	eventually(t, "the loss is seen", func() bool { return !healthy() })
+	eventually(t, "it is tried again", func() bool {
+		if healthy() {
+			t.Fatal("healthy although the server refuses")
+		}
+		return refused.Load() > 1
+	})
+	refuse.Store(false)
+	eventually(t, "the subscription stands", healthy)
+	if n := gaps.Load(); n != 1 {
+		t.Errorf("%d gaps, want 1", n)
+	}
+}
+
+func TestSubscribe_MessageThatComesInPiecesIsHeard(t *testing.T) {
+	t.Parallel()
+	redis, c := serve(t)
+	subscriber := make(chan *server.Peer, 1)
+	redis.Server().SetPreHook(func(p *server.Peer, command string, _ ...string) bool {
+		switch command {
+		case "SUBSCRIBE":
+			subscriber <- p
+		case "PING": // of a subscriber that has waited for the rest
+			p.WriteRaw("$1\r\na\r\n$5\r\nwhole\r\n")
+		}
+		return false
+	})
+	var got inbox
+	_, healthy := c.Subscribe(t.Context(), "a", got.add)
+	p := <-subscriber
+	p.WriteRaw(">3\r\n$7\r\nmessage\r\n")
+	p.Flush()
+	eventually(t, "the message, or a loss", func() bool { return len(got.all()) > 0 || !healthy() })
+	if want := []string{"whole"}; !slices.Equal(got.all(), want) {
+		t.Errorf("got %q, healthy %t, want %q", got.all(), healthy(), want)
+	}
+}
+
+// Not parallel: it counts the goroutines of the whole process.
+func TestCloseLeavesNothing(t *testing.T) {
+	redis := miniredis.RunT(t)
+	before := goleak.IgnoreCurrent()
+	c, err := Open("redis://" + redis.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got inbox
+	_, healthy := c.Subscribe(t.Context(), "a", got.add)
+	if err := c.Close(); err != nil || healthy() {
+		t.Error(err, healthy())
+	}
+	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
+	if stop(); healthy() {
+		t.Error("subscribed to a closed client")
+	}
+	goleak.VerifyNone(t, before)
+}
