@@ -47,8 +47,8 @@ type App struct {
 	health   *telemetry.Health
 
 	db        *pg.DB
-	probe     *pg.DB // one connection, for the health check alone
-	redis     *redis.Client
+	probe     *pg.DB        // one connection, for the health check alone
+	redis     *redis.Client // nil without REDIS_URL
 	home      *cluster.Home
 	blobs     *blob.Disk
 	http      *outbound.Client
@@ -56,7 +56,7 @@ type App struct {
 	Accounts  *tenancyservice.Accounts
 	Channels  *publishingservice.Channels
 	pictures  *publishingservice.Pictures
-	notice    *notice
+	revoked   *revocations // nil without REDIS_URL
 	actors    *org.Client
 	publisher *publishingservice.Publisher
 	worker    *worker.Worker
@@ -80,7 +80,7 @@ func (a *App) Start(ctx context.Context) error {
 		{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
 		{Name: "metrics", Start: a.serveMetrics, Stop: a.stopMetrics},
 		{Name: "postgres", Start: a.openPostgres, Stop: a.closePostgres},
-		{Name: "redis", Start: a.openRedis, Stop: func(context.Context) error { return a.redis.Close() }},
+		{Name: "redis", Start: a.openRedis, Stop: a.closeRedis},
 		{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
 		{Name: "services", Start: a.openServices, Stop: a.closeServices},
 		{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
@@ -196,21 +196,6 @@ func (a *App) schema() schema.Config {
 	return schema.Config{URL: a.cfg.Postgres.Direct(), RolePrefix: a.cfg.Postgres.RolePrefix}
 }
 
-// openRedis does not wait for Redis: without it rates are kept by each process, and revoked keys are noticed by asking
-// Postgres more often.
-func (a *App) openRedis(context.Context) (err error) {
-	if a.cfg.RedisURL == "" {
-		a.redis, err = redis.Embedded()
-	} else {
-		a.redis, err = redis.Open(a.cfg.RedisURL)
-	}
-	if err != nil {
-		return err
-	}
-	a.health.AddDegraded("redis", a.redis.Ping)
-	return nil
-}
-
 func (a *App) openFiles(context.Context) (err error) {
 	a.blobs, err = blob.NewDisk(cmp.Or(a.cfg.Files, filepath.Join(a.cfg.Home, "files")))
 	if err == nil {
@@ -234,11 +219,9 @@ func (a *App) openServices(ctx context.Context) error {
 		}
 		toSandbox = way{a.sandbox}
 	}
-	a.notice = newNotice(a.redis, a.log)
-	if a.Accounts, err = tenancyservice.New(tenancyservice.Deps{DB: a.db, Clock: clock.System{}, Notice: a.notice}); err != nil {
+	if err := a.openAccounts(ctx); err != nil {
 		return err
 	}
-	a.notice.listen(ctx, a.Accounts)
 	registry, err := connector.NewRegistry(all.New(a.cfg.SandboxURL, toSandbox)...)
 	if err != nil {
 		return err
@@ -287,16 +270,10 @@ func (a *App) openServices(ctx context.Context) error {
 	return err
 }
 
-// bucket is what the processes share; a Redis inside the process is not shared.
-func (a *App) bucket() worker.Bucket {
-	if a.cfg.RedisURL == "" {
-		return nil
-	}
-	return a.redis
-}
-
 func (a *App) closeServices(ctx context.Context) error {
-	a.notice.close()
+	if a.revoked != nil {
+		a.revoked.close()
+	}
 	err := a.actors.Close(ctx)
 	a.http.Close()
 	if a.sandbox != nil {
@@ -321,6 +298,7 @@ func (a *App) join(ctx context.Context) (err error) {
 		return err
 	}
 	a.health.Add("cluster", a.checkCluster)
+	a.health.AddDegraded("redis", a.checkRedis)
 	go func() {
 		<-a.member.Fenced()
 		a.group.Fail(ErrFenced)

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Home       string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
 	Files      string        `env:"FILES_DIR" doc:"Folder for uploads; several processes need one that they share. CRIER_HOME/files when not set."`
-	RedisURL   string        `env:"REDIS_URL" doc:"Redis, shared by all nodes; in process when not set."`
+	RedisURL   string        `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; a single process needs none."`
 	SandboxURL string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox); the sandbox platform is offered only when set."`
 	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long requests are still answered after /health says that the process is stopping."`
 	StopWithin time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`

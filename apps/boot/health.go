@@ -3,8 +3,10 @@ package boot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/platform/telemetry"
 )
@@ -28,4 +30,16 @@ func (a *App) checkCluster(ctx context.Context) error {
 		return errors.New("no process is seen")
 	}
 	return telemetry.Age(a.member.LastBeat, a.cfg.Cluster.TTL)(ctx)
+}
+
+// checkRedis fails while Redis does not answer. Without REDIS_URL it fails while several processes use the database.
+func (a *App) checkRedis(ctx context.Context) error {
+	if a.redis != nil {
+		return a.redis.Ping(ctx)
+	}
+	if n := a.member.Seen(); n > 1 {
+		words := fmt.Sprintf("REDIS_URL is not set, and %d processes use the database: each keeps rates of its own, and revoked keys work for up to five seconds.", n)
+		return fault.New(fault.Unavailable, "boot.checkRedis", words)
+	}
+	return nil
 }

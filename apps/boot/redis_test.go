@@ -1,7 +1,6 @@
 package boot
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -11,6 +10,10 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"crier/platform/clock"
 	"crier/platform/env"
@@ -117,39 +120,6 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// forward passes connections at an address on to another one until the test ends.
-func forward(t *testing.T, from, to string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var running sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
-	t.Cleanup(func() { stop(); _ = ln.Close(); running.Wait() })
-	running.Go(func() {
-		for {
-			near, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			end := context.AfterFunc(ctx, func() { _, _ = near.Close(), far.Close() })
-			for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
-				running.Go(func() {
-					_, _ = io.Copy(way[1], way[0]) // ends when either side does
-					_, _ = way[0].Close(), way[1].Close()
-					end()
-				})
-			}
-		}
-	})
-}
-
 func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
 	t.Parallel()
 	ln, err := net.Listen("tcp", "127.0.0.1:0") // an address at which nothing listens for now
@@ -194,19 +164,77 @@ func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
 		t.Errorf("a key cannot be revoked without Redis: %v", err)
 	}
 
-	server, err := redis.Embedded()
+	server := miniredis.RunT(t)
+	other, err := redis.Open("redis://" + server.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = server.Close() })
-	told := make(chan string, 10)
-	_, _ = server.Subscribe(t.Context(), revoked, func(hash string) { told <- hash })
-	forward(t, address, server.Address())
+	t.Cleanup(func() { _ = other.Close() }) // of the test
+	published := make(chan string, 10)
+	_, subscribed := other.Subscribe(t.Context(), revokedChannel, func(hash string) { published <- hash })
+	eventually(t, "another process has subscribed", subscribed)
+	listenAt(t, server, address)
 	eventually(t, "Redis is used", func() bool {
 		_, answer := s.healthAnswer(t)
-		return answer.Checks["redis"] == "ok" && s.notice.Healthy()
+		return answer.Checks["redis"] == "ok" && s.revoked.Healthy()
 	})
-	<-told // the key that was revoked meanwhile
+	eventually(t, "the key that was revoked meanwhile is published", func() bool { return len(published) > 0 })
+}
+
+// listenAt makes a server listen at an address as well, until the test ends.
+func listenAt(t *testing.T, server *miniredis.Miniredis, address string) {
+	t.Helper()
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepting sync.WaitGroup
+	t.Cleanup(func() { _ = ln.Close(); accepting.Wait() })
+	accepting.Go(func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			server.Server().ServeConn(conn)
+		}
+	})
+}
+
+func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
+	t.Parallel()
+	s := serveWith(t, map[string]string{"BEAT": "200ms"})
+	if status, answer := s.healthAnswer(t); status != http.StatusOK || answer.Checks["redis"] != "ok" {
+		t.Errorf("/health answers %d: %+v", status, answer)
+	}
+	if bucket := s.bucket(); bucket != nil {
+		t.Errorf("rates are shared through %v", bucket)
+	}
+	full, key, err := s.Accounts.CreateKey(t.Context(), s.owner, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := s.get(t, "/public/v1/integrations", full); status != http.StatusOK {
+		t.Fatalf("a request is answered with %d: %s", status, body)
+	}
+	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by a command, or an unknown process
+		t.Fatal(err)
+	}
+	eventually(t, "the revoked key stops working", func() bool {
+		status, _ := s.get(t, "/public/v1/integrations", full)
+		return status == http.StatusUnauthorized
+	})
+
+	if err := s.db.WriteRole(t.Context(), pg.Clock, func(b *pgx.Batch) { // a second process
+		b.Queue(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{edge}', now() + interval '1 hour')`, uuid.New())
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "two processes without Redis are degraded", func() bool {
+		s.health.Refresh()
+		answers, healthy := s.health.Check(t.Context())
+		return healthy && strings.HasPrefix(answers["redis"], "degraded: REDIS_URL is not set, and 2 processes ")
+	})
 }
 
 func TestHealth_ABusyPoolIsNotALostPostgres(t *testing.T) {

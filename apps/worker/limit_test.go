@@ -164,6 +164,26 @@ func TestARateOverAllProcesses(t *testing.T) {
 	})
 }
 
+func TestRate_WithoutABucketIsThePartOfThisProcess(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &platform{due: 1000}
+		l := p.limits(Rates{"x": {40, 4 * time.Second}}, nil)
+		l.bucket = nil
+		defer l.close()
+		if n := p.claim(t, l); n != 10 {
+			t.Fatalf("a process with a quarter of the shards claims %d of 40 at once, want 10", n)
+		}
+		if n := p.claim(t, l); n != 0 {
+			t.Fatalf("%d more are claimed at the same time, want 0", n)
+		}
+		time.Sleep(time.Second)
+		if n := p.claim(t, l); n < 2 || n > 3 {
+			t.Errorf("%d are claimed after a second, want a quarter of 10", n)
+		}
+	})
+}
+
 func TestARateWithoutItsBucket(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 
 // Deps is what the service needs.
 type Deps struct {
-	DB     *pg.DB
-	Clock  clock.Clock
-	Notice Notice // tells other nodes of revoked keys; nil when there are none
+	DB          *pg.DB
+	Clock       clock.Clock
+	Revocations Revocations // nil when no other process receives them; a found key is used for five seconds then
 }
 
 // Accounts signs people and programs in.
@@ -40,7 +40,7 @@ func New(d Deps) (*Accounts, error) {
 		store: tenancystore.New(d.DB), clock: d.Clock, slots: make(chan struct{}, 4),
 		hash: &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
-	a.keys = newKeyCache(d.Clock, d.Notice)
+	a.keys = newKeyCache(d.Clock, d.Revocations)
 	decoy, err := argon2id.CreateHash("no such person", a.hash)
 	a.decoy = decoy
 	return a, err

@@ -15,10 +15,12 @@ import (
 	"crier/tenancy"
 )
 
-// Notice carries the hashes of revoked keys between nodes.
-type Notice interface {
-	Publish(ctx context.Context, hash string) error
-	// Healthy tells whether a revocation elsewhere would be heard here.
+// Revocations carries the hashes of revoked keys between processes. What arrives is given to Forget of Accounts, and
+// ForgetAll is called before Healthy returns true again.
+type Revocations interface {
+	// Publish sends a hash to the other processes, now or as soon as it can.
+	Publish(ctx context.Context, hash string)
+	// Healthy returns whether this process receives the revocations of others. It turns false within five seconds.
 	Healthy() bool
 }
 
@@ -39,7 +41,8 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name stri
 	return full, k, nil
 }
 
-// DeleteKey ends a key at once, here and on every node that hears of it.
+// DeleteKey revokes a key. It stops working in this process at once and in others when they receive the revocation;
+// those that receive none look every key up again after five seconds. A key that is not the organization's is NotFound.
 func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenancy.KeyID) error {
 	const op = "tenancy.DeleteKey"
 	hash, err := a.store.DeleteKey(ctx, p.Org, key)
@@ -49,7 +52,8 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenan
 	if err != nil {
 		return pg.Fault(op, err)
 	}
-	return a.keys.revoke(ctx, hash)
+	a.keys.revoke(ctx, hash)
+	return nil
 }
 
 // Authenticate finds whose API key the value of an Authorization header is. Anything that is no live key is Unauthenticated.
@@ -75,11 +79,11 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 	return tenancy.Principal{Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID}, nil
 }
 
-// How long a found key is trusted: long only while revocations elsewhere would be heard.
+// How long a found key is used without another look-up: long only while the revocations of other processes arrive.
 const (
-	trustHeard   = time.Minute
-	trustUnheard = 5 * time.Second
-	maxCached    = 100_000
+	trustReceiving = time.Minute
+	trustAlone     = 5 * time.Second
+	maxCached      = 100_000
 )
 
 type cachedKey struct {
@@ -89,15 +93,15 @@ type cachedKey struct {
 
 // keyCache saves the look-up of keys that were seen a moment ago. It never remembers a miss.
 type keyCache struct {
-	clock  clock.Clock
-	notice Notice
-	mu     sync.Mutex
-	known  map[string]cachedKey
-	epoch  uint64 // grows with every revocation, so that a look-up under way cannot bring a dead key back
+	clock       clock.Clock
+	revocations Revocations // nil without other processes
+	mu          sync.Mutex
+	known       map[string]cachedKey
+	epoch       uint64 // grows with every revocation, so that a look-up under way cannot bring a dead key back
 }
 
-func newKeyCache(c clock.Clock, n Notice) *keyCache {
-	return &keyCache{clock: c, notice: n, known: map[string]cachedKey{}}
+func newKeyCache(c clock.Clock, r Revocations) *keyCache {
+	return &keyCache{clock: c, revocations: r, known: map[string]cachedKey{}}
 }
 
 func (c *keyCache) find(hash []byte, look func() (tenancy.APIKey, error)) (tenancy.APIKey, error) {
@@ -127,19 +131,18 @@ func (c *keyCache) find(hash []byte, look func() (tenancy.APIKey, error)) (tenan
 }
 
 func (c *keyCache) trust() time.Duration {
-	if c.notice != nil && c.notice.Healthy() {
-		return trustHeard
+	if c.revocations != nil && c.revocations.Healthy() {
+		return trustReceiving
 	}
-	return trustUnheard
+	return trustAlone
 }
 
-func (c *keyCache) revoke(ctx context.Context, hash []byte) error {
+func (c *keyCache) revoke(ctx context.Context, hash []byte) {
 	name := hex.EncodeToString(hash)
 	c.forget(name)
-	if c.notice == nil {
-		return nil
+	if c.revocations != nil {
+		c.revocations.Publish(ctx, name)
 	}
-	return c.notice.Publish(ctx, name)
 }
 
 func (c *keyCache) forget(name string) {
@@ -149,10 +152,10 @@ func (c *keyCache) forget(name string) {
 	delete(c.known, name)
 }
 
-// Forget drops a revoked key that another node told of, by the hex form of its hash.
+// Forget drops a key that another process revoked, by the hexadecimal form of its hash.
 func (a *Accounts) Forget(hash string) { a.keys.forget(hash) }
 
-// ForgetAll drops every cached key, after revocations elsewhere may have been missed.
+// ForgetAll drops every cached key, after revocations of other processes may have been lost.
 func (a *Accounts) ForgetAll() { a.keys.forgetAll() }
 
 func (c *keyCache) forgetAll() {

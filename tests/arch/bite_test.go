@@ -99,6 +99,7 @@ func TestABreachIsFound(t *testing.T) {
 			importing("apps/worker/worker.go", "github.com/gofiber/fiber/v2"),
 			importing("apps/edge/edge.go", "github.com/asynkron/protoactor-go/actor"),
 			importing("platform/pg/pool.go", "github.com/redis/go-redis/v9"),
+			importing("platform/redis/redis.go", "github.com/alicebob/miniredis/v2"),
 			importing("apps/boot/app.go", "github.com/sethvargo/go-envconfig"),
 			importing("oidc/provider.go", "github.com/zitadel/oidc/v3/pkg/client/rp"),
 			importing("tenancy/signin/google.go", "github.com/zitadel/oidc/v3/pkg/op"),

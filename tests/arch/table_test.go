@@ -79,7 +79,7 @@ var vendors = []door{
 	{path: "github.com/riverqueue/river", from: []string{"platform/jobs"}},
 	{path: "github.com/redis/go-redis/", from: []string{"platform/redis"}},
 	{path: "github.com/go-redis/redis_rate/", from: []string{"platform/redis"}},
-	{path: "github.com/alicebob/miniredis/", from: []string{"platform/redis"}},
+	{path: "github.com/alicebob/miniredis/", from: []string{"tests/bench", "tests/crash"}},
 	{path: "github.com/sethvargo/go-envconfig", from: []string{"platform/env"}},
 	{path: "code.dny.dev/ssrf", from: []string{"platform/outbound"}},
 	{path: "github.com/coder/websocket", from: []string{"platform/outbound", "publishing/connector"}},

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"crier/platform/redis"
+	"github.com/alicebob/miniredis/v2"
+
 	"crier/tenancy"
 )
 
@@ -27,13 +28,13 @@ func failover(ctx context.Context, r *rig) error {
 	if err != nil {
 		return err
 	}
-	return r.with(ctx, func(b *base) (err error) {
-		shared, err := redis.Embedded()
+	return r.with(ctx, func(b *base) error {
+		shared, err := miniredis.Run()
 		if err != nil {
 			return err
 		}
-		defer func() { err = errors.Join(err, shared.Close()) }()
-		s := stream{base: b, count: failoverRate * r.opts.seconds, redis: "REDIS_URL=redis://" + shared.Address()}
+		defer shared.Close()
+		s := stream{base: b, count: failoverRate * r.opts.seconds, redis: "REDIS_URL=redis://" + shared.Addr()}
 		if err := s.booked(ctx); err != nil {
 			return err
 		}

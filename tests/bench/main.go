@@ -2,7 +2,7 @@
 //
 //	go run ./tests/bench [-posts n] [-orgs n] [-seconds n] [-ahead d] [-rows n] [name ...]
 //
-// Statements are those of all roles of the service. Processor time is the service's (Redis runs in it) and Postgres', less that of an idle span;
+// Statements are those of all roles of the service. Processor time is the service's and Postgres', less that of an idle span;
 // the platform and the clients are not in it, but they share the machine.
 package main
 

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// cost is what the service and its Postgres have used so far, or in a span. Redis runs in the service's process.
+// cost is what the service and its Postgres have used so far, or in a span.
 type cost struct {
 	at         time.Time
 	crier      time.Duration // processor time

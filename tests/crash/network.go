@@ -2,18 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 
-	"crier/platform/redis"
+	"github.com/alicebob/miniredis/v2"
 )
 
 // startRedis brings up the one Redis of all nodes, behind a gate.
 func (w *world) startRedis() (err error) {
-	if w.redis, err = redis.Embedded(); err != nil {
+	if w.redis, err = miniredis.Run(); err != nil {
 		return err
 	}
-	w.stops = append(w.stops, func() error { return w.redis.Close() })
-	if w.door, err = newGate(w.redis.Address()); err != nil {
+	w.stops = append(w.stops, func() error { w.redis.Close(); return nil })
+	if w.door, err = newGate(w.redis.Addr()); err != nil {
 		return err
 	}
 	w.stops = append(w.stops, w.door.close)
@@ -46,14 +45,15 @@ func hush(ctx context.Context, g *gate, s strike) error {
 
 // loseRedis ends the server; an empty one takes its place later.
 func (w *world) loseRedis(ctx context.Context, s strike) error {
-	if err := errors.Join(w.door.close(), w.redis.Close()); err != nil {
+	if err := w.door.close(); err != nil {
 		return err
 	}
+	w.redis.Close()
 	pause(ctx, s.Hold)
-	fresh, err := redis.Embedded()
+	fresh, err := miniredis.Run()
 	if err != nil {
 		return err
 	}
 	w.redis = fresh
-	return w.door.open(fresh.Address())
+	return w.door.open(fresh.Addr())
 }

@@ -13,11 +13,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
 	"crier/platform/pg/local"
-	"crier/platform/redis"
 	"crier/platform/schema"
 	"crier/platform/secret"
 )
@@ -51,9 +51,9 @@ type world struct {
 	primary    *gate            // before Postgres, for the nodes
 	database   string           // address of the database behind it
 	twice      int              // posts that two nodes had in hand
-	redis      *redis.Client    // of the present server
-	door       *gate            // before Redis
-	network    sync.Mutex       // of the faults that last while others go on, one at a time
+	redis      *miniredis.Miniredis
+	door       *gate      // before Redis
+	network    sync.Mutex // of the faults that last while others go on, one at a time
 	background errgroup.Group
 	stops      []func() error
 }

@@ -1,0 +1,112 @@
+package service_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/dbtest"
+)
+
+// processes is what a process hears of the others.
+type processes struct {
+	healthy   bool
+	published []string
+}
+
+func (p *processes) Publish(_ context.Context, hash string) { p.published = append(p.published, hash) }
+func (p *processes) Healthy() bool                          { return p.healthy }
+
+func TestAuthenticate_KeyThatAnotherProcessRevoked(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	other := accounts(t, db)
+	person := owner(t, other, "a@example.com")
+	for name, at := range map[string]struct {
+		revocations tenancyservice.Revocations
+		until       time.Duration // the key is accepted
+	}{
+		"is accepted for 5 s without other processes":                  {nil, 5 * time.Second},
+		"is accepted for 5 s while revocations are not received":       {&processes{}, 5 * time.Second},
+		"is accepted for a minute when a received revocation was lost": {&processes{healthy: true}, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var now atomic.Int64
+			begin := time.Now()
+			a, err := tenancyservice.New(tenancyservice.Deps{
+				DB: db, Revocations: at.revocations,
+				Clock: clock.Func(func() time.Time { return begin.Add(time.Duration(now.Load())) }),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			full, key, err := other.CreateKey(t.Context(), person, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := a.Authenticate(t.Context(), full); err != nil {
+				t.Fatal(err)
+			}
+			if err := other.DeleteKey(t.Context(), person, key.ID); err != nil {
+				t.Fatal(err)
+			}
+			now.Store(int64(at.until - 1))
+			if _, err := a.Authenticate(t.Context(), full); err != nil {
+				t.Errorf("before %s: %v", at.until, err)
+			}
+			now.Store(int64(at.until))
+			if _, err := a.Authenticate(t.Context(), full); !fault.Is(err, fault.Unauthenticated) {
+				t.Errorf("after %s: %v, want Unauthenticated", at.until, err)
+			}
+		})
+	}
+}
+
+func TestDeleteKey_IsPublishedAndForgotten(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	var sent processes
+	here, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.System{}, Revocations: &sent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there, err := tenancyservice.New(tenancyservice.Deps{
+		DB: db, Clock: clock.System{}, Revocations: &processes{healthy: true},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	person := owner(t, here, "a@example.com")
+	for name, forget := range map[string]func(hash string){
+		"Forget":    there.Forget,
+		"ForgetAll": func(string) { there.ForgetAll() },
+	} {
+		full, key, err := here.CreateKey(t.Context(), person, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range []*tenancyservice.Accounts{here, there} {
+			if _, err := a.Authenticate(t.Context(), full); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sent.published = nil
+		if err := here.DeleteKey(t.Context(), person, key.ID); err != nil {
+			t.Fatal(err)
+		}
+		if len(sent.published) != 1 {
+			t.Fatalf("published %q, want one hash", sent.published)
+		}
+		forget(sent.published[0])
+		for where, a := range map[string]*tenancyservice.Accounts{"here": here, "there": there} {
+			if _, err := a.Authenticate(t.Context(), full); !fault.Is(err, fault.Unauthenticated) {
+				t.Errorf("%s, %s: %v, want Unauthenticated", name, where, err)
+			}
+		}
+	}
+}
