@@ -22,7 +22,7 @@ const (
 
 // How often checks run, and how long they may wait for their first run.
 const (
-	checkInterval = time.Second
+	checkInterval = 5 * time.Second
 	firstRun      = 5 * time.Second
 )
 
