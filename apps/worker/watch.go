@@ -46,7 +46,7 @@ const (
 	claimHangs  = 30 * time.Second
 	finishHangs = 45 * time.Second
 	sweepHangs  = 90 * time.Second
-	watchEvery  = time.Second
+	watchEvery  = 5 * time.Second
 )
 
 // watch suspends this process in the cluster while one of its loops hangs, so that others publish for its
