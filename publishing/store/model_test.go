@@ -106,11 +106,12 @@ func newModel(rt *rapid.T, r *rig) *model {
 	return m
 }
 
+// draw chooses by number, so that the log of a sequence that fails shows one and no whole rows.
 func draw[T any](rt *rapid.T, from []T, name string) T {
 	if len(from) == 0 {
 		rt.Skip("there is none")
 	}
-	return rapid.SampledFrom(from).Draw(rt, name)
+	return from[rapid.IntRange(0, len(from)-1).Draw(rt, name)]
 }
 
 func (m *model) book(rt *rapid.T) {
