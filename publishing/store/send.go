@@ -285,13 +285,15 @@ func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid
 
 const commitUnmark = `-- publishing.CommitUnmark
 with mine as (
-  update post set phase = 'preparing', claim_until = now() + $4 * interval '1 millisecond' where id = $1 and claim_token = $2 and state = 'PUBLISHING' and phase = 'committing' returning id, org_id
+  update post p set phase = 'preparing', claim_until = now() + $4 * interval '1 millisecond' where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.phase = 'committing'
+    and exists (select from publication x where x.id = $3 and x.post_id = any (array[p.id]) and x.phase = 'committing') returning p.id, p.org_id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'retried', $5, 'the access was renewed' from mine
 )
 update publication x set phase = 'preparing' from mine where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'committing'`
 
-// Unmark takes the mark back after an answer that proves that nothing was published; false means that the claim is lost.
+// Unmark takes the mark back after an answer that proves that nothing was published. False means that nothing changed
+// and that nothing more may be sent: the claim is lost, or an earlier call of the part is known to have published it.
 func (s *Store) Unmark(ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration, node string) (bool, error) {
 	return s.clockRow(ctx, commitUnmark, post, token, pub, hold.Milliseconds(), node)
 }

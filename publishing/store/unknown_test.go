@@ -111,6 +111,33 @@ func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
 	}
 }
 
+// A call that is refused proves nothing about an earlier call of the same part.
+func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post, first := r.unknown()
+	second := r.claim(1)[0]
+	r.mark(second)
+	r.store1(r.sent(first, publishingstore.ResultPublished, "late"))
+	if back, err := r.store.Unmark(t.Context(), post, second.Token, r.publication(post), time.Minute, "test"); err != nil || back {
+		t.Fatalf("the call of a published part may be repeated: %v, %v", back, err)
+	}
+	var phase string
+	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(t.Context(), `select phase from post where id = $1`, post).Scan(&phase)
+	}))
+	if phase != "committing" {
+		t.Errorf("the post is %s, as if nothing had been sent", phase)
+	}
+	r.store1(r.sent(second, publishingstore.ResultRetry, ""))
+	o := r.sent(r.claim(1)[0], publishingstore.ResultError, "")
+	o.Code, o.Error = publishing.CodeRetriesUsedUp, "Given up."
+	r.store1(o)
+	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
+		t.Errorf("in the end the post is %s", p.State)
+	}
+}
+
 func TestFinish_ProofEndsMaybeSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
