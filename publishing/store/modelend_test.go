@@ -130,6 +130,7 @@ func (m *model) reap(rt *rapid.T) {
 	if got != want {
 		rt.Errorf("%d claims were ended, not %d", got, want)
 	}
+	m.rig.clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.org) // a back-off of seconds ends by the step "wait" alone
 }
 
 // die replaces the process: its lease goes to another, and it may be proved gone or only be suspected.
