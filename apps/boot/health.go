@@ -20,7 +20,13 @@ func (a *App) checkPostgres(ctx context.Context) (err error) {
 	if a.probe, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres); err != nil {
 		return err
 	}
-	a.health.Add("postgres", a.probe.Pool(pg.Clock).Ping)
+	a.health.Add("postgres", func(ctx context.Context) error {
+		conn, err := a.probe.Pool(pg.Clock).Acquire(ctx) // pings a connection that was not used for a second
+		if err == nil {
+			conn.Release()
+		}
+		return err
+	})
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"crier/platform/batch"
+	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -19,6 +20,7 @@ const (
 	maxAside  = 1000             // rows that are left out at most; more are tried again
 	maxRounds = 20               // statements of one kind in one call of Maintain
 	ageEvery  = time.Minute      // how often stuck and orphaned posts are looked for: their limits are hours, and every waiting part is read
+	lateEvery = 15 * time.Second // how often missed posts are looked for while there are none, or a hundredth of MAX_LATE; no claim takes them
 )
 
 // asides are the posts that Postgres refuses to change; they are left out for a while, so that the others go on.
@@ -89,11 +91,14 @@ func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err er
 		{publishingstore.UpkeepReap, 0, "its claim cannot be ended", &m.Reaped, func(ctx context.Context, ids []publishing.PostID) (int, error) {
 			return s.store.Reap(ctx, ids, node)
 		}},
-		{publishingstore.UpkeepExpire, s.cfg.MaxLate, "it cannot be given up as missed", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
-			return s.store.Expire(ctx, ids, s.cfg.MaxLate, node)
-		}},
 	}
-	if s.ageing(s.deps.Clock.Now()) {
+	now := clock.Boot()
+	if now-time.Duration(s.noLate.Load()) >= min(lateEvery, s.cfg.MaxLate/100) {
+		steps = append(steps, step{publishingstore.UpkeepExpire, s.cfg.MaxLate, "it cannot be given up as missed", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
+			return s.store.Expire(ctx, ids, s.cfg.MaxLate, node)
+		}})
+	}
+	if last := s.aged.Load(); now-time.Duration(last) >= ageEvery && s.aged.CompareAndSwap(last, int64(now)) {
 		steps = append(steps,
 			step{publishingstore.UpkeepStuck, s.cfg.SendFor, "it cannot be given up", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
 				return s.store.FailStuck(ctx, ids, s.cfg.SendFor, node)
@@ -106,6 +111,9 @@ func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err er
 		n, more, failed := s.upkeep(ctx, l, x.kind, x.after, x.what, x.do)
 		*x.total += n
 		m.More = m.More || more
+		if x.kind == publishingstore.UpkeepExpire && n == 0 && failed == nil {
+			s.noLate.Store(int64(now))
+		}
 		err = errors.Join(err, failed)
 	}
 	return m, err
@@ -133,11 +141,6 @@ func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Up
 		}
 	}
 	return total, true, nil
-}
-
-func (s *Publisher) ageing(now time.Time) bool {
-	last := s.aged.Load()
-	return now.UnixNano()-last >= int64(ageEvery) && s.aged.CompareAndSwap(last, now.UnixNano())
 }
 
 // Sweep finds every organization of the lease with something due within the horizon.

@@ -19,7 +19,8 @@ import (
 // It decides nothing about order or time.
 type Publisher struct {
 	core
-	aged   atomic.Int64 // when stuck and orphaned posts were last looked for, Unix nanoseconds
+	aged   atomic.Int64 // when stuck and orphaned posts were last looked for, by clock.Boot
+	noLate atomic.Int64 // when a search for missed posts last found none, by clock.Boot
 	marks  marker
 	number atomic.Int64 // of the last claim statement
 	aside  asides
