@@ -183,6 +183,8 @@ func TestUploadAnswersTheMedium(t *testing.T) {
 	want(t, s.call(t, "POST", "/public/v1/upload", body.String(), "Authorization", goodKey, "Content-Type", kind), 400, "There is no file")
 	body, kind = upload(t, "file", "png", strings.NewReader("content"))
 	want(t, s.call(t, "POST", "/public/v1/upload", body.String()[:body.Len()-30], "Authorization", goodKey, "Content-Type", kind), 400)
+	encoded := strings.Replace(body.String(), "\r\n\r\ncontent", "\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\ncon\atent", 1)
+	want(t, s.call(t, "POST", "/public/v1/upload", encoded, "Authorization", goodKey, "Content-Type", kind), 400, "Content-Transfer-Encoding")
 }
 
 // zeros is as long as it says and holds nothing in memory.

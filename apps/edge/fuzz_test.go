@@ -102,6 +102,7 @@ func FuzzUpload(f *testing.F) {
 		{form, ""}, {form, "--b"}, {form, "--b--\r\n"}, {form, "--b\r\n\r\n\r\n--b--"}, {"multipart/form-data", "x"}, {"multipart/mixed; boundary=b", "--b\r\n"},
 		{form, "--b\r\nContent-Disposition: form-data; name=file\r\n\r\nx"}, {"", ""}, {";;;", "x"}, {form + "; boundary=c", "--b"},
 		{form, "--b\r\n" + strings.Repeat("A: b\r\n", 20000) + "\r\n"}, {form, "--b\r\nContent-Disposition: form-data; name=file; filename=\"../../x\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=zz\r\n--b--\r\n"},
+		{form, "--b\r\nContent-Disposition: form-data; name=file; filename=x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=z\a\r\n--b--\r\n"},
 	} {
 		f.Add(seed[0], seed[1])
 	}

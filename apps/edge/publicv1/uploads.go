@@ -37,17 +37,32 @@ func (m mount) receive(c *fiber.Ctx) error {
 	if err != nil {
 		return err
 	}
-	medium, err := m.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), part)
-	if broken := info.Body.Err(); err != nil && broken != nil {
-		return broken
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	file := &formFile{Reader: part}
+	medium, err := m.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
+	switch {
+	case err == nil:
+		return c.Status(http.StatusCreated).JSON(m.medium(medium))
+	case info.Body.Err() != nil:
+		return info.Body.Err()
+	case errors.Is(file.err, io.ErrUnexpectedEOF):
 		return fault.Wrap(fault.Invalid, opUpload, "The upload ended before the file did.", err)
+	case file.err != nil:
+		return fault.Wrap(fault.Invalid, opUpload, "The file is not encoded as its header Content-Transfer-Encoding says.", err)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// formFile keeps the error of a file that cannot be read to its end.
+type formFile struct {
+	io.Reader
+	err error
+}
+
+func (f *formFile) Read(p []byte) (n int, err error) {
+	if n, err = f.Reader.Read(p); err != nil && !errors.Is(err, io.EOF) {
+		f.err = err
 	}
-	return c.Status(http.StatusCreated).JSON(m.medium(medium))
+	return n, err
 }
 
 // filePart finds the field "file"; other fields before it are read past.
