@@ -283,14 +283,19 @@ func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid
 	return s.clockRow(ctx, partDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node)
 }
 
+// The post is locked before its publication, as everywhere, and both before either changes: a late success that is
+// stored meanwhile is seen.
 const commitUnmark = `-- publishing.CommitUnmark
-with mine as (
-  update post p set phase = 'preparing', claim_until = now() + $4 * interval '1 millisecond' where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.phase = 'committing'
-    and exists (select from publication x where x.id = $3 and x.post_id = any (array[p.id]) and x.phase = 'committing') returning p.id, p.org_id
+with claimed as (
+  select p.id, p.org_id from post p where p.id = $1 and p.claim_token = $2 and p.state = 'PUBLISHING' and p.phase = 'committing' for no key update
+), part as (
+  select c.id, c.org_id from claimed c join publication x on x.post_id = any (array[c.id]) where x.id = $3 and x.phase = 'committing' for no key update of x
+), mine as (
+  update post p set phase = 'preparing', claim_until = now() + $4 * interval '1 millisecond' from part where p.id = any (array[part.id]) returning p.id, p.org_id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'retried', $5, 'the access was renewed' from mine
 )
-update publication x set phase = 'preparing' from mine where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'committing'`
+update publication x set phase = 'preparing' from mine where x.id = $3 and x.post_id = any (array[mine.id])`
 
 // Unmark takes the mark back after an answer that proves that nothing was published. False means that nothing changed
 // and that nothing more may be sent: the claim is lost, or an earlier call of the part is known to have published it.

@@ -12,6 +12,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
+	"crier/tests/dbtest"
 )
 
 // sent is the outcome of a claim's first part.
@@ -111,6 +112,48 @@ func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
 	}
 }
 
+func (r *rig) phase(post publishing.PostID) (phase string) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(r.Context(), `select phase from post where id = $1`, post).Scan(&phase)
+	}))
+	return phase
+}
+
+// The success is stored while Unmark waits for the publication, as Finish does it for a claim that is over.
+func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post, _ := r.unknown()
+	second := r.claim(1)[0]
+	r.mark(second)
+	pub := r.publication(post)
+	watch := dbtest.Super(t)
+	ended := make(chan error, 1)
+	var back bool
+	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `update publication set phase = 'done', maybe_sent = false, release_id = 'late', done_at = now() where id = $1`, pub); err != nil {
+			return err
+		}
+		go func() {
+			var err error
+			back, err = r.store.Unmark(t.Context(), post, second.Token, pub, time.Minute, "test")
+			ended <- err
+		}()
+		for waits := false; !waits; time.Sleep(10 * time.Millisecond) {
+			err := watch.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query like '%CommitUnmark%')`,
+				r.db.Pool(pg.Clock).Config().ConnConfig.Database).Scan(&waits)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err := <-ended; err != nil || back || r.phase(post) != "committing" {
+		t.Errorf("the mark is taken back beside a success: %v, %v; the post is %s", back, err, r.phase(post))
+	}
+}
+
 // A call that is refused proves nothing about an earlier call of the same part.
 func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 	t.Parallel()
@@ -122,11 +165,7 @@ func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 	if back, err := r.store.Unmark(t.Context(), post, second.Token, r.publication(post), time.Minute, "test"); err != nil || back {
 		t.Fatalf("the call of a published part may be repeated: %v, %v", back, err)
 	}
-	var phase string
-	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(t.Context(), `select phase from post where id = $1`, post).Scan(&phase)
-	}))
-	if phase != "committing" {
+	if phase := r.phase(post); phase != "committing" {
 		t.Errorf("the post is %s, as if nothing had been sent", phase)
 	}
 	r.store1(r.sent(second, publishingstore.ResultRetry, ""))
