@@ -222,6 +222,40 @@ func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 	}
 }
 
+func TestMaintain_LooksAgainForLockedPost(t *testing.T) {
+	t.Parallel()
+	r := newBench(t)
+	org := r.organization()
+	late := r.post(org, r.channel(org), 25*time.Hour)
+	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `select from post where id = $1 for update`, late); err != nil {
+			return err
+		}
+		m, err := r.publisher.Maintain(t.Context(), r.lease)
+		if err == nil && m.Expired != 0 {
+			t.Error("a post that another transaction has locked is given up")
+		}
+		return err
+	}))
+	for _, want := range []int{1, 0} {
+		if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != want {
+			t.Fatalf("%d posts are given up, want %d: %v", m.Expired, want, err)
+		}
+	}
+}
+
+func TestMaintain_GivesUpStuckPost(t *testing.T) {
+	t.Parallel()
+	r := newBench(t)
+	org := r.organization()
+	stuck := r.post(org, r.channel(org), time.Second)
+	r.claim(publishingservice.Want{Org: org, Permits: 1})
+	r.clock(`update post set updated_at = now() - interval '2 hours' where id = $1`, stuck)
+	if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != 1 || r.state(stuck) != publishing.StateError {
+		t.Fatalf("a post that has been prepared for two hours is %s: %+v, %v", r.state(stuck), m, err)
+	}
+}
+
 func TestMaintain_ExpiresUntilNothingIsLate(t *testing.T) {
 	t.Parallel()
 	r := newBench(t)

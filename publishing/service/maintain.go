@@ -20,7 +20,7 @@ const (
 	maxAside  = 1000             // rows that are left out at most; more are tried again
 	maxRounds = 20               // statements of one kind in one call of Maintain
 	ageEvery  = time.Minute      // how often stuck and orphaned posts are looked for: their limits are hours, and every waiting part is read
-	lateEvery = 15 * time.Second // how often missed posts are looked for while there are none, or a hundredth of MAX_LATE; no claim takes them
+	lateEvery = 15 * time.Second // how often missed posts are looked for while there are none, or a hundredth of MAX_LATE
 )
 
 // asides are the posts that Postgres refuses to change; they are left out for a while, so that the others go on.
@@ -93,12 +93,13 @@ func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err er
 		}},
 	}
 	now := clock.Boot()
-	if now-time.Duration(s.noLate.Load()) >= min(lateEvery, s.cfg.MaxLate/100) {
+	if over(s.noLate.Load(), now, min(lateEvery, s.cfg.MaxLate/100)) {
 		steps = append(steps, step{publishingstore.UpkeepExpire, s.cfg.MaxLate, "it cannot be given up as missed", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
 			return s.store.Expire(ctx, ids, s.cfg.MaxLate, node)
 		}})
 	}
-	if last := s.aged.Load(); now-time.Duration(last) >= ageEvery && s.aged.CompareAndSwap(last, int64(now)) {
+	if over(s.aged.Load(), now, ageEvery) {
+		s.aged.Store(int64(now))
 		steps = append(steps,
 			step{publishingstore.UpkeepStuck, s.cfg.SendFor, "it cannot be given up", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
 				return s.store.FailStuck(ctx, ids, s.cfg.SendFor, node)
@@ -108,10 +109,10 @@ func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err er
 			}})
 	}
 	for _, x := range steps {
-		n, more, failed := s.upkeep(ctx, l, x.kind, x.after, x.what, x.do)
+		n, found, failed := s.upkeep(ctx, l, x.kind, x.after, x.what, x.do)
 		*x.total += n
-		m.More = m.More || more
-		if x.kind == publishingstore.UpkeepExpire && n == 0 && failed == nil {
+		m.More = m.More || found == maxRounds*publishingstore.MaxUpkeep
+		if x.kind == publishingstore.UpkeepExpire && found == 0 && failed == nil {
 			s.noLate.Store(int64(now))
 		}
 		err = errors.Join(err, failed)
@@ -119,28 +120,35 @@ func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err er
 	return m, err
 }
 
-// upkeep does one kind of work until there is none left or it has sent its share of statements.
+// over tells whether it is time for something that was last done at last, 0 for never; both by clock.Boot.
+func over(last int64, now, rest time.Duration) bool {
+	return last == 0 || now-time.Duration(last) >= rest
+}
+
+// upkeep does one kind of work until there is none left or it has sent its share of statements. It returns how many
+// posts it changed, and how many it found: those that another transaction has locked are left to the next call.
 func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Upkeep, after time.Duration, what string,
-	do func(context.Context, []publishing.PostID) (int, error)) (total int, more bool, err error) {
+	do func(context.Context, []publishing.PostID) (int, error)) (changed, found int, err error) {
 	for range maxRounds {
 		ids, err := s.store.Find(ctx, l, kind, after, s.aside.current(s.deps.Clock.Now()), publishingstore.MaxUpkeep)
 		if err != nil || len(ids) == 0 {
-			return total, false, err
+			return changed, found, err
 		}
+		found += len(ids)
 		_, err = batch.Isolate(ids, func(some []publishing.PostID) error {
 			n, err := do(ctx, some)
-			total += n
+			changed += n
 			return err
 		}, func(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }, func(post publishing.PostID, cause error) {
-			if !pg.IsLocked(cause) { // of a locked one, the next sweep sees to it
+			if !pg.IsLocked(cause) {
 				s.refusedRow(ctx, what)(post, cause)
 			}
 		})
 		if err != nil || len(ids) < publishingstore.MaxUpkeep {
-			return total, false, err
+			return changed, found, err
 		}
 	}
-	return total, true, nil
+	return changed, found, nil
 }
 
 // Sweep finds every organization of the lease with something due within the horizon.
