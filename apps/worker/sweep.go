@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"crier/platform/clock"
 	publishingservice "crier/publishing/service"
 )
 
@@ -91,21 +90,11 @@ func (w *Worker) maintain(ctx context.Context, lease publishingservice.Lease) er
 	return err
 }
 
-// occurrenceSweeps is how many sweeps' time lies between two searches for occurrences to write. Nobody waits for them:
-// the API lists and changes an occurrence before it is written.
-const occurrenceSweeps = 3
-
 // occurrences writes what follows in repeated posts.
 func (w *Worker) occurrences(ctx context.Context, lease publishingservice.Lease) error {
-	now := clock.Boot()
-	if w.searched != 0 && now-w.searched < occurrenceSweeps*w.cfg.Sweep {
-		return nil
-	}
 	_, more, err := w.deps.Keeper.WriteOccurrences(ctx, lease)
 	if more {
 		w.SweepNow()
-	} else if err == nil {
-		w.searched = now
 	}
 	return err
 }

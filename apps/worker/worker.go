@@ -90,8 +90,6 @@ type Worker struct {
 	lost   []lostClaim
 	locked []ended // of the finish loop: their posts are locked by other transactions
 
-	searched time.Duration // of the sweep loop: when it last looked for occurrences to write, by clock.Boot; 0 for never
-
 	claiming, finishing, sweeping pulse
 
 	ready  chan struct{} // an offer or a permit came in
