@@ -88,6 +88,9 @@ func (r *revocations) listen(ctx context.Context, accounts *tenancyservice.Accou
 func (r *revocations) close() {
 	r.end()
 	r.done.Wait()
+	if n := len(r.later); n > 0 {
+		r.log.Warn("revoked keys were not published; other processes may accept them for a minute", "keys", n)
+	}
 	r.stop()
 }
 

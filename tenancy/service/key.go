@@ -41,8 +41,9 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name stri
 	return full, k, nil
 }
 
-// DeleteKey revokes a key. It stops working in this process at once and in others when they receive the revocation;
-// those that receive none look every key up again after five seconds. A key that is not the organization's is NotFound.
+// DeleteKey revokes a key. It stops working in this process at once, and in others when they receive the revocation:
+// within five seconds if Redis is away from them, within a minute if it is away from this process alone or this process
+// ends before it could publish. A key that is not the organization's is NotFound.
 func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenancy.KeyID) error {
 	const op = "tenancy.DeleteKey"
 	hash, err := a.store.DeleteKey(ctx, p.Org, key)
