@@ -140,7 +140,7 @@ func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 			back, err = r.store.Unmark(t.Context(), post, second.Token, pub, time.Minute, "test")
 			ended <- err
 		}()
-		for waits := false; !waits; time.Sleep(10 * time.Millisecond) {
+		for waits := false; !waits && len(ended) == 0; time.Sleep(10 * time.Millisecond) {
 			err := watch.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query like '%CommitUnmark%')`,
 				r.db.Pool(pg.Clock).Config().ConnConfig.Database).Scan(&waits)
 			if err != nil {
