@@ -63,7 +63,7 @@ func mutants() []mutant {
 			{finishFile, "(p.claim_token = o.token) is true as current", "true as current", 1},
 			{finishFile, "where p.claim_token = o.token or o.sent", "where true or o.sent", 1},
 		}},
-		{name: "no-busy-no-index", nodes: 1, sql: dropIndex, swaps: []swap{
+		{name: "no-busy-no-index", nodes: 2, strike: haltTwice, sql: dropIndex, swaps: []swap{
 			{queueFile, "where s.busy_post is null and p.channel_id = s.channel_id and", "where p.channel_id = s.channel_id and", 1},
 			{queueFile, "  union all\n  select p.id, p.due, p.not_before, p.revision from post p\n  where p.id = s.busy_post and (p.state = 'QUEUE') is true " +
 				"and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond') h", ") h", 1},
