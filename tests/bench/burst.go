@@ -161,14 +161,14 @@ func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
 }
 
 // line is what every burst tells.
-func (x burst) line(name string, out result) map[string]any {
-	return map[string]any{
+func (x burst) line(name string, out result) m {
+	line := m{
 		"bench": name, "posts": x.posts, "organizations": x.organizations, "channels": x.organizations * x.channels, "latencyMs": x.latency.Milliseconds(), "grade": grade,
 		"allPublishedMs": ms(out.span), "latenessP50Ms": ms(quantile(out.late, .5)), "latenessP99Ms": ms(quantile(out.late, .99)), "latenessMaxMs": ms(quantile(out.late, 1)),
-		"statementsPerPost": float64(out.used.statements) / float64(x.posts), "cpuMsPerPost": x.per(out.used.cpu()), "cpuMsPerPostCrier": x.per(out.used.crier), "cpuMsPerPostPostgres": x.per(out.used.postgres),
-		"platformCpuMsPerPost": x.per(out.used.platform),
-		"twice":                out.twice, "outOfOrder": out.outOfOrder,
+		"twice": out.twice, "outOfOrder": out.outOfOrder,
 	}
+	out.used.tell(line, x.posts)
+	return line
 }
 
 // dueBurst is very many posts of very many organizations, without and with a platform that takes its time.

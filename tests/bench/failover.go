@@ -91,7 +91,7 @@ func (s *stream) booked(ctx context.Context) error {
 	return errors.Join(err, stopAll(nodes))
 }
 
-// struck starts the processes anew, kills one in the middle of the stream while clients call the API, and tells what came of it.
+// struck starts the processes anew, kills one in the middle of the stream while clients call the API, and tells what came of it. The cost is that of the processes that are left.
 func (s *stream) struck(ctx context.Context) (line m, err error) {
 	s.platform.begin(failoverLatency)
 	nodes, err := s.serveAll(ctx)
@@ -104,6 +104,10 @@ func (s *stream) struck(ctx context.Context) (line m, err error) {
 		return nil, fmt.Errorf("the posts were due %v before the service was ready", late)
 	}
 	if err := until(ctx, s.due); err != nil {
+		return nil, err
+	}
+	before, err := s.cost(ctx, nodes[1:]...)
+	if err != nil {
 		return nil, err
 	}
 	watching, enough := context.WithCancel(ctx)
@@ -131,8 +135,13 @@ func (s *stream) struck(ctx context.Context) (line m, err error) {
 	if err != nil {
 		return nil, err
 	}
+	after, err := s.cost(ctx, left...)
+	if err != nil {
+		return nil, err
+	}
 	if line, err = s.outcome(ctx, lost); err == nil {
 		said.tell(line, killed)
+		after.since(before).tell(line, s.count)
 	}
 	return line, err
 }

@@ -157,17 +157,6 @@ func (b *base) ended(ctx context.Context) (published int, err error) {
 	}
 }
 
-// peakOf is the most memory that a process ever had at once, in MB.
-func peakOf(pid int) (float64, error) {
-	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
-	if err != nil {
-		return 0, err
-	}
-	_, after, _ := strings.Cut(string(status), "VmHWM:")
-	kb, err := strconv.ParseFloat(strings.Fields(after + " none")[0], 64)
-	return kb / 1024, err
-}
-
 // onBluesky gives each organization channels with accounts of their own.
 func (b *base) onBluesky(ctx context.Context, server string, all []tenant) error {
 	c := &client{http: &http.Client{Timeout: time.Minute}}

@@ -42,7 +42,7 @@ func steady(ctx context.Context, r *rig) error {
 		if err = errors.Join(err, n.stop()); err != nil {
 			return err
 		}
-		ours, err := b.streaming(ctx, due, count)
+		ours, used, err := b.streaming(ctx, due, count)
 		if err != nil {
 			return err
 		}
@@ -51,30 +51,38 @@ func steady(ctx context.Context, r *rig) error {
 			return err
 		}
 		ratio := ms(quantile(ours.late, .99)) / ms(quantile(floor.late, .99))
-		return r.emit(m{
+		line := m{
 			"bench": "steady", "unit": "ms lateness p99", "postsPerSecond": steadyRate, "seconds": r.opts.seconds, "posts": count, "bookedAheadSeconds": ahead.Seconds(), "restarts": 1,
 			"ours": ms(quantile(ours.late, .99)), "floor": ms(quantile(floor.late, .99)), "ratio": ratio, "latenessP50Ms": ms(quantile(ours.late, .5)), "latenessMaxMs": ms(quantile(ours.late, 1)),
 			"floorP50Ms": ms(quantile(floor.late, .5)), "seen": len(ours.late), "twice": ours.twice, "outOfOrder": ours.outOfOrder,
-		})
+		}
+		used.tell(line, count)
+		return r.emit(line)
 	})
 }
 
-// streaming restarts the service and watches the stream to its end.
-func (b *base) streaming(ctx context.Context, due time.Time, count int) (s *seen, err error) {
+// streaming restarts the service and watches the stream to its end. The cost is that from the first due time on.
+func (b *base) streaming(ctx context.Context, due time.Time, count int) (s *seen, used cost, err error) {
 	b.platform.begin(0)
 	n, err := b.serve(ctx, b.opts.settings...)
 	if err != nil {
-		return nil, err
+		return nil, used, err
 	}
 	defer func() { err = errors.Join(err, n.stop()) }()
 	if err := until(ctx, due); err != nil {
-		return nil, err
+		return nil, used, err
+	}
+	before, err := b.cost(ctx, n)
+	if err != nil {
+		return nil, used, err
 	}
 	profiled := b.profiled(ctx, n)
-	_, err = burst{posts: count}.published(ctx, b)
+	if _, err = (burst{posts: count}).published(ctx, b); err == nil {
+		used, err = b.cost(ctx, n)
+	}
 	s = b.platform.end()
 	slices.Sort(s.late)
-	return s, errors.Join(err, profiled())
+	return s, used.since(before), errors.Join(err, profiled())
 }
 
 // timers makes the calls by timers alone.

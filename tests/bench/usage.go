@@ -16,21 +16,35 @@ type cost struct {
 	postgres   time.Duration
 	platform   time.Duration // of this process, beside the service: the platform and whoever drives
 	statements int64
+	peak       float64 // MB, the most that one process of the service had at once since its start
 }
 
-// cost reads the counters.
-func (b *base) cost(ctx context.Context, n *node) (c cost, err error) {
+// cost reads the counters; those of several processes of the service are added up.
+func (b *base) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 	c.at = now()
-	c.crier = usageOf(n.cmd.Process.Pid).cpu
+	for _, n := range nodes {
+		peak, err := peakOf(n.cmd.Process.Pid)
+		if err != nil {
+			return c, err
+		}
+		c.crier, c.peak = c.crier+usageOf(n.cmd.Process.Pid).cpu, max(c.peak, peak)
+	}
 	c.postgres = treeOf(b.server.PID())
 	c.platform = usageOf(os.Getpid()).cpu
 	c.statements, err = b.statements(ctx)
 	return c, err
 }
 
-// since is what was used between two readings.
+// since is what was used between two readings. The peak is that of the later one.
 func (c cost) since(before cost) cost {
-	return cost{c.at, c.crier - before.crier, c.postgres - before.postgres, c.platform - before.platform, c.statements - before.statements}
+	return cost{c.at, c.crier - before.crier, c.postgres - before.postgres, c.platform - before.platform, c.statements - before.statements, c.peak}
+}
+
+// tell adds to a line what each of so many posts cost.
+func (c cost) tell(line m, posts int) {
+	per := func(d time.Duration) float64 { return ms(d) / float64(posts) }
+	line["cpuMsPerPost"], line["cpuMsPerPostCrier"], line["cpuMsPerPostPostgres"], line["platformCpuMsPerPost"] = per(c.cpu()), per(c.crier), per(c.postgres), per(c.platform)
+	line["statementsPerPost"], line["peakMb"] = float64(c.statements)/float64(posts), c.peak
 }
 
 // less takes off what an idle span of length idleSpan used, stretched to span.
@@ -50,6 +64,17 @@ func (c cost) cpu() time.Duration { return c.crier + c.postgres }
 type usage struct {
 	rss float64 // MB
 	cpu time.Duration
+}
+
+// peakOf is the most memory that a process ever had at once, in MB.
+func peakOf(pid int) (float64, error) {
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(status), "VmHWM:")
+	kb, err := strconv.ParseFloat(strings.Fields(after + " none")[0], 64)
+	return kb / 1024, err
 }
 
 // usageOf reads /proc; all zero when the process is gone.
