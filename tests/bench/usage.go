@@ -19,7 +19,7 @@ type cost struct {
 	peak       float64 // MB, the most that one process of the service had at once since its start
 }
 
-// cost reads the counters; those of several processes of the service are added up.
+// cost reads the counters: the sum over several processes of the service, and the highest of their peaks.
 func (b *base) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 	c.at = now()
 	for _, n := range nodes {
@@ -35,12 +35,12 @@ func (b *base) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 	return c, err
 }
 
-// since is what was used between two readings. The peak is that of the later one.
+// since returns what was used between two readings, and the peak of the later one.
 func (c cost) since(before cost) cost {
 	return cost{c.at, c.crier - before.crier, c.postgres - before.postgres, c.platform - before.platform, c.statements - before.statements, c.peak}
 }
 
-// tell adds to a line what each of so many posts cost.
+// tell adds to a line the cost per post, and the peak.
 func (c cost) tell(line m, posts int) {
 	per := func(d time.Duration) float64 { return ms(d) / float64(posts) }
 	line["cpuMsPerPost"], line["cpuMsPerPostCrier"], line["cpuMsPerPostPostgres"], line["platformCpuMsPerPost"] = per(c.cpu()), per(c.crier), per(c.postgres), per(c.platform)
