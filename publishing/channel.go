@@ -22,7 +22,6 @@ type Channel struct {
 	Disabled      bool
 	RefreshNeeded bool
 	Timezone      string // as tenancy.LoadZone reads it: an IANA name or a fixed offset
-	Direct        bool   // a text needs no preparation there, and a repeat is known; only written
 	Destination   string // host that its posts go to; only the sender reads it
 	CreatedAt     time.Time
 }

@@ -289,7 +289,6 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 	out := publishingservice.Returned(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
-		work.Began = c.Began
 		out = w.deps.Publisher.Send(ctx, work, func(ctx context.Context, d time.Duration) error { return w.yield(ctx, c.Place, d) })
 		done(work.Channel.Connector, out.Result)
 	}

@@ -69,7 +69,6 @@ type Descriptor struct {
 	Media        MediaRules
 	Grade        publishing.Grade // usual grade; an account may be worse
 	InFlight     int              // calls at once over all channels of the platform, 0 = no cap of its own
-	Direct       bool             // a text without media needs no Prepare: Commit takes it with an empty Handle
 	// KeyOnly: the platform de-duplicates by a key that is made of Item.Publication and Item.Due alone, so CreatedAt is
 	// not part of the identity of a send.
 	KeyOnly bool

@@ -151,8 +151,7 @@ func (s *Channels) connected(
 	}
 	a := got.Account
 	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile, Picture: a.Picture,
-		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone,
-		Direct: a.Grade.Deduplicates() && s.direct(st.Connector), Destination: a.Destination}
+		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone, Destination: a.Destination}
 	channel, next, err := s.store.Connect(ctx, channel, sealed)
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
@@ -177,12 +176,6 @@ func (s *Channels) timezone(ctx context.Context, org tenancy.OrgID, asked tenanc
 		return "", err
 	}
 	return asked.Resolve(organization, s.deps.Clock.Now()), nil
-}
-
-// direct tells whether a text needs no preparation on a platform.
-func (s *Channels) direct(platform string) bool {
-	c, ok := s.deps.Connectors.Get(platform)
-	return ok && c.Describe().Direct
 }
 
 func orEmpty(data json.RawMessage) json.RawMessage {

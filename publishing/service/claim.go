@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crier/platform/batch"
-	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
@@ -26,7 +25,7 @@ func (s *Publisher) Warmup(ctx context.Context) error {
 	for range 2 {
 		all.Go(func() error {
 			_, claimed := s.store.Claim(ctx, Lease{}, nil, Limits{}, 0, s.rules(publishingstore.ClaimWindow))
-			_, loaded := s.store.Load(ctx, nil, make([]publishing.PostID, 1))
+			_, loaded := s.store.Load(ctx, make([]publishing.PostID, 1))
 			_, finished := s.store.Finish(ctx, nil, s.cfg.LateGap, s.deps.Node)
 			return errors.Join(claimed, loaded, finished)
 		})
@@ -74,16 +73,13 @@ func (c *claiming) blame(err error) bool { return pg.IsRefused(err) && c.left > 
 // claim sends one statement and adds what it brought.
 func (c *claiming) claim(ctx context.Context, wants []Want, window int) error {
 	c.left--
-	began, number := clock.Boot(), c.number.Add(1)
+	number := c.number.Add(1)
 	got, err := c.store.Claim(ctx, c.lease, wants, c.limits, number, c.rules(window))
 	if err != nil {
 		if !pg.IsRefused(err) {
 			c.lost = append(c.lost, number)
 		}
 		return err
-	}
-	for i := range got.Claimed {
-		got.Claimed[i].Began = began
 	}
 	c.limits.Free -= len(got.Claimed)
 	for _, x := range got.Claimed {
@@ -158,13 +154,11 @@ func (s *Publisher) Heads(ctx context.Context, l Lease, wants []Want, platforms 
 func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome, err error) {
 	works, unreadable = map[publishing.PostID]Work{}, map[publishing.PostID]Outcome{}
 	_, err = batch.Isolate(claimed, func(some []Claimed) error {
-		posts, pictured := make([]publishing.PostID, len(some)), []publishing.PostID{}
+		posts := make([]publishing.PostID, len(some))
 		for i, c := range some {
-			if posts[i] = c.Post; !c.Direct {
-				pictured = append(pictured, c.Post)
-			}
+			posts[i] = c.Post
 		}
-		got, err := s.store.Load(ctx, posts, pictured)
+		got, err := s.store.Load(ctx, posts)
 		for _, w := range got {
 			works[w.Post] = w
 		}

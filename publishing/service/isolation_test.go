@@ -298,7 +298,7 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 	var first time.Time
 	for try := range 2 {
 		claims := r.claim(publishingservice.Want{Org: org, Permits: 1}).Claimed
-		works, err := r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+		works, err := r.store.Load(t.Context(), []publishing.PostID{post})
 		if r.ok(err); len(claims) != 1 || len(works) != 1 {
 			t.Fatalf("try %d: %d claimed", try, len(claims))
 		}
@@ -307,7 +307,7 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 		}
 		_, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second, "test")
 		r.ok(err)
-		works, err = r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+		works, err = r.store.Load(t.Context(), []publishing.PostID{post})
 		if r.ok(err); try == 0 {
 			first = works[0].Committing
 		}

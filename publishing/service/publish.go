@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"crier/platform/clock"
 	"crier/platform/halt"
 	"crier/platform/outbound"
 	"crier/platform/pg"
@@ -228,19 +227,16 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 	}
 }
 
-// ready prepares a part and marks its call, unless the claim did. Its limit begins before the mark: whoever stands still after it must not call any more.
+// ready prepares a part and marks its call. Its limit begins before the mark: whoever stands still after it must not call any more.
 func (r *run) ready(ctx context.Context, i int) (context.Context, error) {
 	x := &r.w.Parts[i]
-	if r.w.State == publishing.StatePublishing && r.w.Phase == "committing" && x.Phase == "committing" {
-		return outbound.WithLimit(ctx, r.cfg.RequestDeadline-(clock.Boot()-r.w.Began)), nil
-	}
 	if err := r.prepareWithPictures(ctx, i); err != nil {
 		return ctx, err
 	}
 	halt.At(halt.Prepared, r.w.Post.String())
 	ctx = outbound.WithLimit(ctx, r.cfg.RequestDeadline)
 	marked, err := r.marks.mark(publishingstore.Mark{
-		Post: r.w.Post, Token: r.w.Token, Publication: x.ID, Destination: r.w.Channel.Destination,
+		Post: r.w.Post, Token: r.w.Token, Publication: x.ID, Destination: r.w.Channel.Destination, Handle: x.Handle,
 	})
 	if err != nil || !marked {
 		return ctx, lost(err)
@@ -261,7 +257,8 @@ func (r *run) commit(ctx context.Context, i int) (connector.Ref, error) {
 	return r.c.Commit(ctx, r.session, r.item(ctx, i))
 }
 
-// prepare calls the connector until the part is ready, storing the handle before every next call.
+// prepare calls the connector until the part is ready. It stores the handle before every next call of it; the last one
+// is stored with the mark.
 func (r *run) prepare(ctx context.Context, i int) error {
 	x := &r.w.Parts[i]
 	waited := time.Duration(0)
@@ -276,15 +273,16 @@ func (r *run) prepare(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
-		if string(step.Handle) != string(x.Handle) {
-			x.Handle = step.Handle
+		changed := string(step.Handle) != string(x.Handle)
+		x.Handle = step.Handle
+		if step.Ready {
+			return nil
+		}
+		if changed {
 			kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, r.hold())
 			if err != nil || !kept {
 				return lost(err)
 			}
-		}
-		if step.Ready {
-			return nil
 		}
 		if waited += step.Wait; waited > longestWait {
 			return &connector.Error{Kind: connector.KindTransient, Public: "The platform was still processing the media after half an hour."}

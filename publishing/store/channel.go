@@ -66,9 +66,9 @@ on conflict (org_id, connector, account_id) where deleted_at is null do update s
 returning id, name, customer_id, disabled, timezone, created_at`
 
 const queueInsert = `-- publishing.QueueInsert
-insert into channel_queue (channel_id, org_id, shard, connector, direct, destination, paused)
-values ($1, $2, $3, $4, $5, $6, exists (select 1 from pause where subject = $2))
-on conflict (channel_id) do update set parked = false, direct = excluded.direct, destination = excluded.destination`
+insert into channel_queue (channel_id, org_id, shard, connector, destination, paused)
+values ($1, $2, $3, $4, $5, exists (select 1 from pause where subject = $2))
+on conflict (channel_id) do update set parked = false, destination = excluded.destination`
 
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
@@ -87,7 +87,7 @@ func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []
 			Scan(&c.ID, &c.Name, &customer, &c.Disabled, &c.Timezone, &c.CreatedAt); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Direct, c.Destination); err != nil {
+		if _, err := tx.Exec(ctx, queueInsert, c.ID, c.Org, tenancy.Shard(c.Org), c.Connector, c.Destination); err != nil {
 			return err
 		}
 		return tx.QueryRow(ctx, queueNext, c.ID).Scan(&next)

@@ -27,7 +27,7 @@ func TestAClaimIsOfWhatAPostSaysNow(t *testing.T) {
 	r.ok(r.store.SaveMedium(t.Context(), medium))
 	posts := make([]publishing.PostID, 150)
 	for i := range posts {
-		posts[i] = r.post(r.direct(), -time.Second)
+		posts[i] = r.post(r.channel(), -time.Second)
 	}
 	var race sync.WaitGroup
 	var edited sync.Map
@@ -46,14 +46,10 @@ func TestAClaimIsOfWhatAPostSaysNow(t *testing.T) {
 	}
 	race.Wait()
 	for _, c := range claimed {
-		ids, pictured := []publishing.PostID{c.Post}, []publishing.PostID{}
-		if !c.Direct {
-			pictured = ids
-		}
-		works, err := r.store.Load(t.Context(), ids, pictured)
+		works, err := r.store.Load(t.Context(), []publishing.PostID{c.Post})
 		r.ok(err)
-		if _, rich := edited.Load(c.Post); rich && (c.Direct || len(works[0].Parts) != 3 || len(works[0].Parts[0].Media) != 1) {
-			t.Errorf("of an edited post: direct %v, %d parts, %d media", c.Direct, len(works[0].Parts), len(works[0].Parts[0].Media))
+		if _, rich := edited.Load(c.Post); rich && (len(works[0].Parts) != 3 || len(works[0].Parts[0].Media) != 1) {
+			t.Errorf("of an edited post: %d parts, %d media", len(works[0].Parts), len(works[0].Parts[0].Media))
 		}
 	}
 }

@@ -115,11 +115,6 @@ with o as (
   update publication x set second_release_id = o.release_id, second_release_url = o.release_url
   from o where x.id = o.pub and x.post_id = any (array[o.post]) and o.sent and x.phase = 'done' and x.release_id <> o.release_id and x.second_release_id is null
   returning x.org_id, x.post_id, x.second_release_id
-), unmarked as (
-  -- The sender never came to the call that its claim had marked, even if it is in doubt meanwhile.
-  update publication x set phase = 'preparing' from v
-  where v.pub is null and v.current and (v.result = 'retry' and v.becomes = 'QUEUE' or v.result = 'error' and not v.doubt and v.was = 'PUBLISHING')
-    and x.post_id = any (array[v.post]) and x.phase = 'committing'
 ), upd as (
   update post p set
     state = v.becomes,

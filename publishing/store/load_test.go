@@ -23,14 +23,14 @@ func TestALoadThatBreaksOffLoadsNothing(t *testing.T) {
 	r.ok(err)
 	_, err = owner.Exec(t.Context(), "revoke select on publication from crier_sender") // the posts are read before it
 	r.ok(err)
-	works, err := r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post}, nil)
+	works, err := r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post})
 	if err == nil || len(works) != 0 {
 		t.Fatalf("%d works are half loaded, the error is %v", len(works), err)
 	}
 	_, err = owner.Exec(t.Context(), "grant select on publication to crier_sender")
 	r.ok(err)
 	r.ok(owner.Close(t.Context()))
-	if works, err = r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post}, nil); err != nil || len(works) != 1 || len(works[0].Parts) != 1 {
+	if works, err = r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post}); err != nil || len(works) != 1 || len(works[0].Parts) != 1 {
 		t.Fatalf("%+v, %v", works, err)
 	}
 }

@@ -151,7 +151,7 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, 0)
 	c := r.claim(1)[0]
-	works, err := r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+	works, err := r.store.Load(t.Context(), []publishing.PostID{post})
 	r.ok(err)
 	x := works[0].Parts[0]
 	for i, release := range []string{"one", "one", "two"} {

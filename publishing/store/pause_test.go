@@ -384,7 +384,7 @@ func TestLoad_CountsNoTimeOfAPauseAsFailing(t *testing.T) {
 	failing := func() time.Duration {
 		t.Helper()
 		claimed := r.claim(1)
-		works, err := r.store.Load(t.Context(), []publishing.PostID{post}, nil)
+		works, err := r.store.Load(t.Context(), []publishing.PostID{post})
 		if r.ok(err); len(claimed) != 1 || len(works) != 1 {
 			t.Fatalf("claimed %+v, loaded %+v", claimed, works)
 		}

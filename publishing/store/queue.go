@@ -60,8 +60,6 @@ type Claimed struct {
 	Token     uuid.UUID
 	Attempt   int
 	Due       time.Time
-	Direct    bool          // a text alone, its call marked by the claim
-	Began     time.Duration // of the claim, by the clock of outbound's limits
 }
 
 // The head of a channel: the post that holds it, else the first of its queue that is not too late ($8 milliseconds)
@@ -108,8 +106,7 @@ const dueHeads = `
 
 // The claim reads heads without locks, then locks the channel's queue row and the post, and tests both again on their
 // newest versions: whichever process comes second skips them. A post that was edited since the statement began is
-// skipped too, because its parts were read before the edit. Where a text needs no preparation, the claim is also the
-// mark of the call: see Descriptor.Direct.
+// skipped too, because its parts were read before the edit.
 //
 // Limits: of a platform in $13 at most $14 heads, the earliest. Of a destination ($15 has the permits that each holds) only
 // as many that each of them gets its permit while the destination holds fewer than are free ($16): ranked by what
@@ -130,38 +127,35 @@ with free as materialized (` + heads + `
   select channel_id, post_id, revision from (select *, row_number() over (order by would_hold, due, channel_id) as rank from limited) r
   where would_hold - 1 < $16::bigint - (rank - 1)
 ), queue as (
-  select h.post_id, h.revision, q.connector, '@' || q.destination as place, q.direct from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
+  select h.post_id, h.revision, q.connector, '@' || q.destination as place from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
   order by h.channel_id for no key update of q skip locked
 ), locked as (
-  select p.id, q.connector, q.place, q.direct and p.attempt = 0 and not exists (
-    select from part a where a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true and exists (select from attachment t where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) offset 0) as direct
-  from queue q join post p on p.id = any (array[q.post_id])
+  select p.id, q.connector, q.place from queue q join post p on p.id = any (array[q.post_id])
   where (p.state = 'QUEUE') is true and (p.revision = q.revision) is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
   order by q.post_id for no key update of p skip locked
 ), taken as (
-  update post p set state = 'PUBLISHING', phase = case when locked.direct then 'committing' else 'preparing' end, attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
-    claim_round = $10, claim_until = now() + $11 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = case when locked.direct then now() end, not_before = null, updated_at = now()
+  update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
+    claim_round = $10, claim_until = now() + $11 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
   from locked where p.id = any (array[locked.id])
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, coalesce(p.nominal_due, p.due) as nominal, p.republish, p.revision, locked.connector, locked.place, locked.direct
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, coalesce(p.nominal_due, p.due) as nominal, p.republish, p.revision, locked.connector, locked.place
 ), hold as (
   update channel_queue q set busy_post = t.id, not_before = null,
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
   from taken t where q.channel_id = any (array[t.channel_id])
 ), written as (
-  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by, phase, marked_at, marked_by, sent_to)
+  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by)
   select a.org_id, substr(encode(sha256(convert_to(concat_ws(' ', a.post_id, a.id, a.republish, (extract(epoch from a.nominal) * 1000)::bigint), 'UTF8')), 'hex'), 1, 32)::uuid,
     a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', a.nominal) + a.position * interval '1 millisecond', a.revision,
-    now(), case when a.attempt = 1 then $12 end, case when a.marked then 'committing' else 'preparing' end, case when a.marked then now() end, case when a.marked then $12 end, case when a.marked then substr(a.place, 2) end
-  from (select t.org_id, t.place, t.group_id, t.republish, t.revision, t.attempt, t.nominal, a.id, a.post_id, a.position, t.direct and row_number() over (partition by t.id order by a.position) = 1 as marked
-    from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
+    now(), case when a.attempt = 1 then $12 end
+  from (select t.org_id, t.group_id, t.republish, t.revision, t.attempt, t.nominal, a.id, a.post_id, a.position from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
   on conflict on constraint publication_once do nothing
 ), told as (
   insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $12 from taken where attempt > 1
 )
-select org_id, id, channel_id, connector, place, claim_token, attempt, due, direct, null::timestamptz, null::text[] from taken
+select org_id, id, channel_id, connector, place, claim_token, attempt, due, null::timestamptz, null::text[] from taken
 union all
-select org, null, case when count(*) = $7 then (array_agg(channel_id order by channel_id desc))[1] end, null, null, null, null, now(), null,
+select org, null, case when count(*) = $7 then (array_agg(channel_id order by channel_id desc))[1] end, null, null, null, null, now(),
   min(at) filter (where remains and (connector <> all ($9) and place <> all ($9) or at > now())),
   array(select distinct c from unnest(array_agg(case when connector = any ($9) then connector else place end)
     filter (where remains and (connector = any ($9) or place = any ($9)) and at <= now())) c)
@@ -246,14 +240,13 @@ func (r *Round) collect(rows pgx.Rows) error {
 		var c Claimed
 		var name, place *string
 		var attempt *int
-		var direct *bool
 		var at *time.Time
 		var held []string
-		if err := rows.Scan(&c.Org, &c.Post, &c.Channel, &name, &place, &c.Token, &attempt, &c.Due, &direct, &at, &held); err != nil {
+		if err := rows.Scan(&c.Org, &c.Post, &c.Channel, &name, &place, &c.Token, &attempt, &c.Due, &at, &held); err != nil {
 			return err
 		}
 		if !c.Post.IsZero() {
-			c.Connector, c.Place, c.Attempt, c.Direct = *name, *place, *attempt, *direct
+			c.Connector, c.Place, c.Attempt = *name, *place, *attempt
 			r.Claimed = append(r.Claimed, c)
 			continue
 		}

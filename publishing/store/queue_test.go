@@ -388,7 +388,7 @@ func TestNothingToDoIsNothingDone(t *testing.T) {
 	r.post(r.channel(), -time.Minute)
 	round, err := r.claimOf(publishingstore.Lease{}, publishingstore.AllFree())
 	r.ok(err)
-	works, err := r.store.Load(t.Context(), nil, nil)
+	works, err := r.store.Load(t.Context(), nil)
 	r.ok(err)
 	done, err := r.store.Finish(t.Context(), nil, 0, "test")
 	r.ok(err)

@@ -51,7 +51,7 @@ func (r *rig) edit(post publishing.PostID, text string) error {
 
 func (r *rig) sending(post publishing.PostID) publishingstore.Work {
 	r.Helper()
-	works, err := r.store.Load(r.Context(), []publishing.PostID{post}, nil)
+	works, err := r.store.Load(r.Context(), []publishing.PostID{post})
 	r.ok(err)
 	if len(works) != 1 {
 		r.Fatalf("%d works", len(works))

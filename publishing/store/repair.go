@@ -25,8 +25,6 @@ with lost as (
   from lost where p.id = any (array[lost.id]) returning p.org_id, p.id, p.channel_id, p.state
 ), free as (
   update channel_queue q set busy_post = null from back where q.channel_id = any (array[back.channel_id]) and q.busy_post = back.id and back.state = 'ERROR'
-), unmarked as (
-  update publication x set phase = 'preparing' from back where x.post_id = any (array[back.id]) and x.phase = 'committing'
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'returned', $4, 'the answer to its claim was lost' from back
 )

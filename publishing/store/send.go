@@ -47,8 +47,7 @@ type Work struct {
 	Group      publishing.GroupID
 	State      publishing.State
 	Token      uuid.UUID
-	Phase      string        // preparing or committing
-	Began      time.Duration // of the claim; see Claimed
+	Phase      string // preparing or committing
 	Attempt    int
 	Failing    time.Duration // since the first of the passing failures in a row; zero at a first try
 	Due        time.Time
@@ -86,8 +85,7 @@ join attachment t on t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is 
 order by t.position`
 
 // Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
-// Only those of them that are in pictured too may have media.
-func (s *Store) Load(ctx context.Context, posts, pictured []publishing.PostID) ([]Work, error) {
+func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
 	var order []*Work
 	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		order = nil
@@ -95,9 +93,7 @@ func (s *Store) Load(ctx context.Context, posts, pictured []publishing.PostID) (
 		media := map[sentPart][]SentMedium{}
 		ids := uuids(posts)
 		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) error { return scanWork(rows, byID, &order) })
-		if len(pictured) > 0 {
-			b.Queue(workMedia, uuids(pictured)).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
-		}
+		b.Queue(workMedia, ids).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
 		b.Queue(workPublications, ids).Query(func(rows pgx.Rows) error { return scanPublications(rows, byID, media) })
 	})
 	if err != nil {
@@ -193,7 +189,7 @@ func (s *Store) SaveHandle(ctx context.Context, post publishing.PostID, token uu
 // A claim that still has nearly all its time is not renewed: that would write every index of the post once more.
 const commitMark = `-- publishing.CommitMark
 with m as (
-  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $7::text[]) as m(post, token, pub, destination)
+  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $7::text[], $8::text[]) as m(post, token, pub, destination, handle)
 ), locked as (
   select m.* from m join post p on p.id = any (array[m.post]) where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by m.post for no key update of p skip locked
 ), mine as (
@@ -203,11 +199,11 @@ with m as (
   where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null
     and exists (select 1 from publication x where x.id = m.pub and x.post_id = any (array[p.id]) and x.phase = 'preparing')
     and not exists (select 1 from channel_queue q where q.channel_id = any (array[p.channel_id]) and q.paused)
-  returning p.org_id, p.id, m.pub, m.token, m.destination
+  returning p.org_id, p.id, m.pub, m.token, m.destination, m.handle
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id]) and x.marked_at is not null
 ), marked as (
-  update publication x set phase = 'committing', marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6),
+  update publication x set phase = 'committing', handle = coalesce(mine.handle::jsonb, x.handle), marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6),
     sent_to = case when x.maybe_sent and coalesce(x.sent_to, '*') <> mine.destination then '*' else mine.destination end
   from mine where x.id = mine.pub and x.post_id = any (array[mine.id]) and x.phase = 'preparing' returning mine.token
 )
@@ -221,22 +217,27 @@ type Mark struct {
 	Post        publishing.PostID
 	Token       uuid.UUID
 	Publication publishing.PublicationID
-	Destination string // where the call goes
+	Destination string          // where the call goes
+	Handle      json.RawMessage // what preparing the part has decided; empty when it decided nothing new
 }
 
-// MarkCommitting writes down that the irreversible calls come next, in one statement; may is true of each mark whose
+// MarkCommitting stores that the irreversible calls come next, with the handles of their parts, in one statement; may is true of each mark whose
 // call may be made, and busy of each whose post another transaction has locked, so that nothing is decided. The
 // claims last for hold from now, or as much as spare less.
 func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration, node string) (may, busy []bool, err error) {
 	posts, tokens, pubs := make([][16]byte, len(marks)), make([][16]byte, len(marks)), make([][16]byte, len(marks))
-	destinations := make([]string, len(marks))
+	destinations, handles := make([]string, len(marks)), make([]*string, len(marks))
 	for i, m := range marks {
 		posts[i], tokens[i], pubs[i], destinations[i] = m.Post.UUID(), m.Token, m.Publication.UUID(), m.Destination
+		if len(m.Handle) > 0 {
+			handle := string(m.Handle)
+			handles[i] = &handle
+		}
 	}
 	var written, locked []uuid.UUID
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		written, locked = nil, nil
-		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node, destinations).Query(func(rows pgx.Rows) error {
+		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node, destinations, handles).Query(func(rows pgx.Rows) error {
 			var token uuid.UUID
 			var other bool
 			_, err := pgx.ForEachRow(rows, []any{&token, &other}, func() error {

@@ -288,7 +288,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != "" {
 			t.Fatalf("%+v", f)
 		}
-		works, err := r.store.Load(t.Context(), []publishing.PostID{again.Post}, nil)
+		works, err := r.store.Load(t.Context(), []publishing.PostID{again.Post})
 		r.ok(err)
 		if x := works[0].Parts[0]; x.Phase != "done" || *x.ReleaseID != "late" {
 			t.Fatalf("%+v", x)

@@ -47,7 +47,7 @@ func (b *base) people(ctx context.Context, organizations, channels int) ([]tenan
 			}
 			t.channels = append(t.channels, c)
 			rows = append(rows, []any{t.org.UUID(), c, "sandbox", fmt.Sprintf("Channel %d", t.first+j), c.String(), json.RawMessage(`{"maxLength":500}`), grade, sealed})
-			queues = append(queues, []any{c, t.org.UUID(), int16(tenancy.Shard(t.org)), "sandbox", true})
+			queues = append(queues, []any{c, t.org.UUID(), int16(tenancy.Shard(t.org)), "sandbox"})
 		}
 		all[i] = t
 	}
@@ -59,7 +59,7 @@ func (b *base) people(ctx context.Context, organizations, channels int) ([]tenan
 		{"organization", []string{"id", "name"}, orgs},
 		{"api_key", []string{"org_id", "id", "name", "prefix", "hash"}, keys},
 		{"channel", []string{"org_id", "id", "connector", "name", "account_id", "account", "grade", "credential"}, rows},
-		{"channel_queue", []string{"channel_id", "org_id", "shard", "connector", "direct"}, queues},
+		{"channel_queue", []string{"channel_id", "org_id", "shard", "connector"}, queues},
 	} {
 		if _, err := b.super.CopyFrom(ctx, pgx.Identifier{x.table}, x.columns, pgx.CopyFromRows(x.rows)); err != nil {
 			return nil, err

@@ -15,16 +15,6 @@ func (s Suite) publish(t *testing.T) {
 		r := s.home(t)
 		r.publishOnce(r.item())
 	})
-	if d.Direct {
-		t.Run("a text is published without any preparation", func(t *testing.T) {
-			r := s.home(t)
-			item := r.item()
-			if _, err := r.commit(&item); err != nil {
-				t.Fatalf("Commit: %v", err)
-			}
-			r.want(1, item)
-		})
-	}
 	t.Run("the longest text is published whole", func(t *testing.T) {
 		r := s.home(t)
 		item := r.item()

@@ -50,9 +50,6 @@ func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item conn
 	if err != nil {
 		return connector.Step{}, err
 	}
-	if len(item.Media) == 0 {
-		return connector.Step{Ready: true, Handle: item.Handle}, nil // nothing to remember
-	}
 	h, err := readHandle(item.Handle)
 	if err != nil {
 		return connector.Step{}, err

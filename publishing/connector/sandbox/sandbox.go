@@ -56,7 +56,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		},
 		Editor: "normal", MaxLength: maxLength, Unit: connector.Graphemes,
 		Media: connector.MediaRules{MaxImages: maxMedia, MaxVideos: maxMedia, Mixed: true, MaxImageBytes: maxImage, MaxVideoBytes: maxVideo},
-		Grade: publishing.GradeA, Direct: true, KeyOnly: true,
+		Grade: publishing.GradeA, KeyOnly: true,
 		Rules: "Plain text of up to 500 characters (an account may allow more or less) and up to 4 PNG, JPEG, GIF or MP4 files. Threads are chains of replies. Nothing is really published.",
 	}
 }

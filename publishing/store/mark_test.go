@@ -1,0 +1,68 @@
+package store_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// work loads the one post that is claimed.
+func (r *rig) work(post publishing.PostID) publishingstore.Work {
+	r.Helper()
+	works, err := r.store.Load(r.Context(), []publishing.PostID{post})
+	if r.ok(err); len(works) != 1 || len(works[0].Parts) == 0 {
+		r.Fatalf("loaded %+v, want one post with its parts", works)
+	}
+	return works[0]
+}
+
+func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second)
+	claimed := r.claim(1)[0]
+	mark := publishingstore.Mark{Post: post, Token: claimed.Token, Publication: r.work(post).Parts[0].ID, Destination: "example.com",
+		Handle: json.RawMessage(`{"facets": 1}`)}
+	may, _, err := r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0, "test")
+	if r.ok(err); !may[0] {
+		t.Fatal("a claimed post cannot be marked")
+	}
+	w := r.work(post)
+	if x := w.Parts[0]; string(x.Handle) != `{"facets": 1}` || x.Phase != "committing" || x.SentTo != "example.com" || w.Phase != "committing" {
+		t.Errorf("after the mark the post is %s and its part %+v", w.Phase, x)
+	}
+	// The next try finds what the first one prepared, and a mark without a handle keeps it.
+	r.store1(r.sent(claimed, publishingstore.ResultRetry, ""))
+	r.clock(`update post set not_before = null where id = $1`, post)
+	mark.Token, mark.Handle = r.claim(1)[0].Token, nil
+	if may, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0, "test"); err != nil || !may[0] {
+		t.Fatalf("the second claim cannot be marked: %v", err)
+	}
+	if x := r.work(post).Parts[0]; string(x.Handle) != `{"facets": 1}` {
+		t.Errorf("the handle of the second try is %s", x.Handle)
+	}
+}
+
+func TestFinish_RefusedCallAfterItsReapCanBeSentAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second)
+	claimed := r.claim(1)
+	if !r.mark(claimed...)[0] {
+		t.Fatal("a claimed post cannot be marked")
+	}
+	r.clock(`delete from node where id = $1`, r.lease.Holder)
+	r.lease = r.newLease()
+	r.reap(r.lease)
+	r.expect(post, publishing.StateUnknown)
+	// Its process only stood still. It goes on, and its call was refused before a byte was written.
+	r.store1(r.sent(claimed[0], publishingstore.ResultRetry, ""))
+	r.expect(post, publishing.StateQueue)
+	r.clock(`update post set not_before = null where id = $1`, post)
+	if again := r.claim(1); len(again) != 1 || !r.mark(again...)[0] {
+		t.Errorf("the next claim cannot be marked: %+v", again)
+	}
+}
