@@ -107,10 +107,10 @@ with o as (
     phase = case when v.sent then 'done' when v.result in ('unknown', 'later') or v.result = 'error' and v.doubt then x.phase when v.result = 'error' then 'failed' else 'preparing' end,
     maybe_sent = case when v.sent then false when v.result in ('unknown', 'later') or v.code = 'outcome_unknown' then true else x.maybe_sent and not v.proven end,
     release_id = case when v.sent then v.release_id end, release_url = case when v.sent then v.release_url end, ref = case when v.sent then v.ref::jsonb end,
-    done_at = case when v.sent then now() end, sent_by = case when v.sent and v.current and v.was = 'PUBLISHING' then $15 end
+    done_at = case when v.sent then now() end
   from each v
   where x.id = v.pub and x.post_id = any (array[v.post]) and x.phase <> 'done' and (v.sent or v.current and v.was in ('PUBLISHING', 'UNKNOWN'))
-  returning x.org_id, x.id, x.post_id, x.position, x.sent_by, x.phase, x.release_id
+  returning x.org_id, x.id, x.post_id, x.position, x.phase, x.release_id
 ), second as (
   update publication x set second_release_id = o.release_id, second_release_url = o.release_url
   from o where x.id = o.pub and x.post_id = any (array[o.post]) and o.sent and x.phase = 'done' and x.release_id <> o.release_id and x.second_release_id is null
@@ -154,7 +154,7 @@ with o as (
   insert into post_event (org_id, post_id, event, node, reason)
   select org_id, id, case result when 'published' then 'confirmed' when 'error' then 'failed' when 'retry' then 'retried' when 'resume' then 'sent' when 'later' then 'looked' else result end, $15,
     coalesce(nullif(code, ''), reason, (select 'part ' || x.position + 1 from publication x where x.id = upd.pub and x.post_id = any (array[upd.id])))
-  from upd where upd.pub is null or upd.pub not in (select id from pub where sent_by is not null)
+  from upd
   union all select org_id, id, 'failed', $15, 'predecessor_failed' from followers
   union all select org_id, post_id, 'sent', $15, 'part ' || position + 1 || ', learnt after its claim had ended: ' || release_id from pub
     where phase = 'done' and post_id not in (select id from upd)

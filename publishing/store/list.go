@@ -111,19 +111,11 @@ join attachment t on t.org_id = a.org_id and t.part_id = a.id
 join media m on m.org_id = t.org_id and m.id = t.media_id
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2)) order by t.part_id, t.position`
 
-// The usual course stands in the publications, everything else in events of its own.
+// The newest thousand, oldest first.
 const eventsOf = `-- publishing.EventsOf
-with x as (
-  select x.*, x.position = min(x.position) over own as first, x.position = max(x.position) over own as last from publication x
-  where x.post_id in (select id from post where group_id = $1) window own as (partition by x.post_id, x.number)
-)
-select at, event, node, by, reason from (select * from (
-  select e.at, 0 as nth, e.id, e.event, e.node, e.by, e.reason from post_event e where e.post_id in (select id from post where group_id = $1)
-  union all select x.claimed_at, 1, 0, 'claimed', x.claimed_by, null, null from x where x.first and x.claimed_by is not null
-  union all select x.marked_at, 2, x.position, 'prepared', x.marked_by, null, 'part ' || x.position + 1 from x where x.marked_by is not null
-  union all select x.done_at, 3, x.position, 'sent', x.sent_by, null, 'part ' || x.position + 1 from x where x.sent_by is not null
-  union all select x.done_at, 4, x.position, 'confirmed', x.sent_by, null, 'part ' || x.position + 1 from x where x.sent_by is not null and x.last
-) all_of_it order by at desc, nth desc, id desc limit 1000) newest order by at, nth, id`
+select at, event, node, by, reason from (
+  select e.at, e.id, e.event, e.node, e.by, e.reason from post_event e where e.post_id in (select id from post where group_id = $1)
+  order by e.at desc, e.id desc limit 1000) newest order by at, id`
 
 // Whole is everything that hangs on some groups.
 type Whole struct {

@@ -144,14 +144,14 @@ with free as materialized (` + heads + `
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
   from taken t where q.channel_id = any (array[t.channel_id])
 ), written as (
-  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at, claimed_by)
+  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at)
   select a.org_id, substr(encode(sha256(convert_to(concat_ws(' ', a.post_id, a.id, a.republish, (extract(epoch from a.nominal) * 1000)::bigint), 'UTF8')), 'hex'), 1, 32)::uuid,
     a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', a.nominal) + a.position * interval '1 millisecond', a.revision,
-    now(), case when a.attempt = 1 then $12 end
-  from (select t.org_id, t.group_id, t.republish, t.revision, t.attempt, t.nominal, a.id, a.post_id, a.position from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
+    now()
+  from (select t.org_id, t.group_id, t.republish, t.revision, t.nominal, a.id, a.post_id, a.position from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
   on conflict on constraint publication_once do nothing
 ), told as (
-  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $12 from taken where attempt > 1
+  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $12 from taken
 )
 select org_id, id, channel_id, connector, place, claim_token, attempt, due, null::timestamptz, null::text[] from taken
 union all

@@ -201,9 +201,9 @@ with m as (
     and not exists (select 1 from channel_queue q where q.channel_id = any (array[p.channel_id]) and q.paused)
   returning p.org_id, p.id, m.pub, m.token, m.destination, m.handle
 ), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id]) and x.marked_at is not null
+  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id])
 ), marked as (
-  update publication x set phase = 'committing', handle = coalesce(mine.handle::jsonb, x.handle), marked_at = coalesce(x.marked_at, now()), marked_by = coalesce(x.marked_by, $6),
+  update publication x set phase = 'committing', handle = coalesce(mine.handle::jsonb, x.handle), marked_at = coalesce(x.marked_at, now()),
     sent_to = case when x.maybe_sent and coalesce(x.sent_to, '*') <> mine.destination then '*' else mine.destination end
   from mine where x.id = mine.pub and x.post_id = any (array[mine.id]) and x.phase = 'preparing' returning mine.token
 )
@@ -272,7 +272,10 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 // claim is held, and not when the part is out under another release id already: Finish then stores the second one.
 const partDone = `-- publishing.PartDone
 with done as (
-  update publication set phase = 'done', maybe_sent = false, release_id = $4, release_url = $5, ref = $6, done_at = now(), sent_by = $8 where id = $3 and post_id = $1 and phase <> 'done'
+  update publication set phase = 'done', maybe_sent = false, release_id = $4, release_url = $5, ref = $6, done_at = now()
+  where id = $3 and post_id = $1 and phase <> 'done' returning org_id, post_id, position
+), timeline as (
+  insert into post_event (org_id, post_id, event, node, reason) select org_id, post_id, 'sent', $8, 'part ' || position + 1 from done
 )
 update post set phase = 'preparing', call_ended = false, failing_since = null, maybe_sent = false, reaps = 0, claim_until = now() + $7 * interval '1 millisecond'
 where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null
