@@ -31,8 +31,8 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 		t.Fatal("a claimed post cannot be marked")
 	}
 	w := r.work(post)
-	if x := w.Parts[0]; string(x.Handle) != `{"facets": 1}` || x.Phase != "committing" || x.SentTo != "example.com" || w.Phase != "committing" {
-		t.Errorf("after the mark the post is %s and its part %+v", w.Phase, x)
+	if x := w.Parts[0]; string(x.Handle) != `{"facets": 1}` || x.Phase != "committing" || x.SentTo != "example.com" || w.Committing.IsZero() {
+		t.Errorf("after the mark the call began at %s, and the part is %+v", w.Committing, x)
 	}
 	// The next try finds what the first one prepared, and a mark without a handle keeps it.
 	r.store1(r.sent(claimed, publishingstore.ResultRetry, ""))

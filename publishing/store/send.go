@@ -45,9 +45,7 @@ type Work struct {
 	Org        tenancy.OrgID
 	Post       publishing.PostID
 	Group      publishing.GroupID
-	State      publishing.State
 	Token      uuid.UUID
-	Phase      string // preparing or committing
 	Attempt    int
 	Failing    time.Duration // since the first of the passing failures in a row; zero at a first try
 	Due        time.Time
@@ -65,7 +63,7 @@ type Work struct {
 }
 
 const workPosts = `-- publishing.WorkPosts
-select p.org_id, p.id, p.group_id, p.state, p.claim_token, p.phase, p.attempt,
+select p.org_id, p.id, p.group_id, p.claim_token, p.attempt,
        case when p.failing_since is null then 0 else extract(epoch from now() - greatest(p.failing_since, q.resumed_at)) * 1000 end::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true
@@ -113,7 +111,7 @@ func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) e
 		var committing *time.Time
 		var failing int64
 		c := &w.Channel
-		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.State, &w.Token, &w.Phase, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
+		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
 			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination); err != nil {
 			return err
 		}
