@@ -124,8 +124,11 @@ func (s *Channels) connected(
 	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, zone tenancy.ZoneRequest, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
-	if err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); err != nil {
+	switch err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); {
+	case pg.IsNoRows(err):
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt was used already; start again.")
+	case err != nil:
+		return publishing.ChannelConnected{}, internal(op, err)
 	}
 	old, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, got.Account.ID)
 	if err != nil && !pg.IsNoRows(err) {
@@ -133,8 +136,11 @@ func (s *Channels) connected(
 	}
 	if !st.Channel.IsZero() {
 		if pg.IsNoRows(err) {
-			if _, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, st.Channel.String()); pg.IsNoRows(err) {
+			switch _, err := s.store.ChannelOfAccount(ctx, st.Org, st.Connector, st.Channel.String()); {
+			case pg.IsNoRows(err):
 				return publishing.ChannelConnected{}, disconnected(op)
+			case err != nil:
+				return publishing.ChannelConnected{}, internal(op, err)
 			}
 		}
 		if old != st.Channel {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"crier/publishing"
 )
 
 func posting() m { return m{"method": "POST", "path": "/api/posts"} }
@@ -247,4 +249,24 @@ func reconnect(t *testing.T, o org, c channel) {
 		}
 	}
 	finish(state, code(t, o.sandbox, c.account, "A")).refusal(t, 400)
+}
+
+func TestConnect_DatabaseThatIsAwayIsNotTheClientsMistake(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	state, err := o.app.Channels.Begin(t.Context(), o.who, publishing.BeginConnect{Connector: "sandbox"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := m{"state": state, "code": code(t, o.sandbox, "account", "A")}
+	person := o
+	person.prefix, person.key = "", ""
+	r.meant.Store("the database is stopping")
+	r.as(t, "none", "", `create function away() returns trigger language plpgsql as $$
+		begin raise exception 'the database is stopping' using errcode = '57P03'; end $$;
+		create trigger away before delete on connect_state execute function away()`)
+	person.do(t, http.MethodPost, "/integrations/social-connect/sandbox", body).want(t, http.StatusServiceUnavailable)
+	r.as(t, "none", "", "drop trigger away on connect_state")
+	person.do(t, http.MethodPost, "/integrations/social-connect/sandbox", body).want(t, http.StatusCreated)
 }
