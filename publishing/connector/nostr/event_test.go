@@ -1,12 +1,12 @@
 package nostr
 
 import (
-	"bytes"
 	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/btcsuite/btcd/btcutil/bech32"
 	"pgregory.net/rapid"
 
 	"crier/tests/relay"
@@ -79,8 +79,8 @@ func TestNIP19Vectors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := encodeBech32(v.prefix, unhex(t, v.hex)); got != v.text {
-				t.Errorf("encoded %s", got)
+			if got, err := bech32.EncodeFromBase256(v.prefix, unhex(t, v.hex)); err != nil || got != v.text {
+				t.Errorf("encoded %s, %v", got, err)
 			}
 			for _, text := range []string{v.text, strings.ToUpper(v.text)} {
 				if prefix, data, err := decodeBech32(text); err != nil || prefix != v.prefix || hex.EncodeToString(data) != v.hex {
@@ -93,22 +93,12 @@ func TestNIP19Vectors(t *testing.T) {
 
 func TestBech32(t *testing.T) {
 	t.Parallel()
-	t.Run("any bytes come back, and one changed letter is noticed", func(t *testing.T) {
-		t.Parallel()
-		rapid.Check(t, func(t *rapid.T) {
-			data := rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "data")
-			text := encodeBech32("note", data)
-			if prefix, back, err := decodeBech32(text); err != nil || prefix != "note" || !bytes.Equal(back, data) {
-				t.Fatalf("%q came back as %s %x %v", text, prefix, back, err)
-			}
-			at := rapid.IntRange(len("note1"), len(text)-1).Draw(t, "at")
-			letter := rapid.SampledFrom([]byte(strings.ReplaceAll(charset, text[at:at+1], ""))).Draw(t, "letter")
-			if _, _, err := decodeBech32(text[:at] + string(letter) + text[at+1:]); err == nil {
-				t.Fatal("a typing mistake was accepted")
-			}
-		})
-	})
-	for _, bad := range []string{"", "1", "npub1", "npub1qqqqqq", "1qqqqqqqq", "npub10Elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg", "npub1b0lfcs4"} {
+	bech32m, err := bech32.EncodeM("nsec", make([]byte, 52))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"", "1", "npub1", "npub1qqqqqq", "1qqqqqqqq", "npub10Elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg", "npub1b0lfcs4",
+		"npub10elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptq", bech32m} {
 		t.Run(bad+" is refused", func(t *testing.T) {
 			t.Parallel()
 			if _, _, err := decodeBech32(bad); err == nil {

@@ -3,11 +3,13 @@ package nostr
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
 
 	"github.com/btcsuite/btcd/btcec/v2"
+	"github.com/btcsuite/btcd/btcutil/bech32"
 
 	"crier/publishing/connector"
 )
@@ -65,6 +67,19 @@ func parseKey(typed string) (*btcec.PrivateKey, error) {
 		return nil, refuse("This number is not a private key.")
 	}
 	return btcec.PrivKeyFromScalar(&scalar), nil
+}
+
+// decodeBech32 reads the bech32 of BIP-173 without its limit of 90 characters, as NIP-19 uses it.
+func decodeBech32(s string) (prefix string, data []byte, err error) {
+	prefix, groups, version, err := bech32.DecodeNoLimitWithVersion(s)
+	if err != nil {
+		return "", nil, err
+	}
+	if version != bech32.Version0 {
+		return "", nil, errors.New("the checksum is one of bech32m")
+	}
+	data, err = bech32.ConvertBits(groups, 5, 8, false)
+	return prefix, data, err
 }
 
 // parseRelays reads addresses with commas, spaces or line breaks between them, each kept once.

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/btcsuite/btcd/btcutil/bech32"
+
 	"crier/publishing"
 	"crier/publishing/connector"
 )
@@ -86,7 +88,10 @@ func (w signer) account(fields map[string]string, shown profile) (connector.Acco
 	if err != nil {
 		return connector.Account{}, err
 	}
-	npub := encodeBech32("npub", pub)
+	npub, err := bech32.EncodeFromBase256("npub", pub)
+	if err != nil {
+		return connector.Account{}, err
+	}
 	if name == "" {
 		name = shown.name(npub[:12] + "…" + npub[len(npub)-4:])
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/btcsuite/btcd/btcutil/bech32"
+
 	"crier/publishing/connector"
 )
 
@@ -159,7 +161,7 @@ func nevent(e event, relays []string) (string, error) {
 	}
 	add(2, author)
 	add(3, binary.BigEndian.AppendUint32(nil, uint32(e.Kind)))
-	return encodeBech32("nevent", b), nil
+	return bech32.EncodeFromBase256("nevent", b)
 }
 
 // handle is the prepared event: whole where it fits, else its id, by which the same event made again is recognised.
