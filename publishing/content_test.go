@@ -69,6 +69,13 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
+func TestIsHTML_ReadsManyCommentsWithoutAnEndInLinearTime(t *testing.T) {
+	t.Parallel()
+	if publishing.IsHTML(strings.Repeat("<!--<p>", 200_000)) { // quadratic time is hours
+		t.Error("mentioned tags make HTML")
+	}
+}
+
 // words are what people write, with < in every place that is no tag.
 func words(t *rapid.T, more ...string) string {
 	known := []string{"a", "p", "br", "<", ">", "<>", "</", "/>", "<3", "a<b", "c>d", "1<2", "<name>", "</name>", "List<String>", "<b", "<script>", "<em>", "<T>", "<!", "<?", "<!-", "\"", "'", "=", ";", "ü", "👩‍👩‍👧", "\n", "  "}
