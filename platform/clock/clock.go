@@ -1,7 +1,10 @@
 // Package clock is the only door to the wall clock, so that every rule about time can be tested.
 package clock
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // Clock tells the time. Now is always UTC.
 type Clock interface {
@@ -19,3 +22,15 @@ type Func func() time.Time
 
 // Now returns what the function returns, in UTC.
 func (f Func) Now() time.Time { return f().UTC() }
+
+// Sleep waits for d, or until ctx ends, whose error it returns then.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -227,16 +227,7 @@ func (n *node) kill() error {
 	return err
 }
 
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
+func wait(ctx context.Context, d time.Duration) error { return clock.Sleep(ctx, d) }
 
 func until(ctx context.Context, at time.Time) error { return wait(ctx, at.Sub(now())) }
 

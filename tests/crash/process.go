@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/halt"
 )
 
@@ -198,10 +199,5 @@ func points() []string {
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+	_ = clock.Sleep(ctx, d) // callers look at ctx by themselves
 }

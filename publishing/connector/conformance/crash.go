@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"crier/platform/clock"
 	"crier/publishing/connector"
 )
 
@@ -73,7 +74,7 @@ func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
 		if item.Handle, err = store(step.Handle); err != nil {
 			t.Fatal(err)
 		}
-		if err := pause(t.Context(), step.Wait); err != nil {
+		if err := clock.Sleep(t.Context(), min(step.Wait, longest)); err != nil {
 			t.Fatal(err)
 		}
 	}

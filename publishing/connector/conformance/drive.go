@@ -8,13 +8,14 @@ import (
 	"fmt"
 	"time"
 
+	"crier/platform/clock"
 	"crier/publishing/connector"
 )
 
 const (
 	maxHandle = 8 << 10 // bytes
 	maxSteps  = 2000
-	longest   = 20 * time.Millisecond // of the pauses that a Step asks for
+	longest   = 20 * time.Millisecond // of the pauses that a Step asks for: a test platform is quick
 )
 
 // Publish drives one item as the engine does: Prepare until Ready, then Commit once. The Handle is stored as JSON between the steps.
@@ -37,7 +38,7 @@ func Prepare(ctx context.Context, c connector.Connector, s *connector.Session, i
 		if item.Handle, err = store(step.Handle); err != nil || step.Ready {
 			return item, err
 		}
-		if err := pause(ctx, step.Wait); err != nil {
+		if err := clock.Sleep(ctx, min(step.Wait, longest)); err != nil {
 			return item, err
 		}
 	}
@@ -59,16 +60,4 @@ func store(handle json.RawMessage) (json.RawMessage, error) {
 		return nil, errors.Join(errors.New("the handle is not JSON"), err)
 	}
 	return json.Marshal(v)
-}
-
-// pause is shortened: a test platform is quick, and asking it too often is harmless.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(min(d, longest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
