@@ -64,7 +64,7 @@ func home() (dir, users string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	dir = filepath.Join(cache, "crier", "testpg")
+	dir = filepath.Join(cache, "crier", "test-postgres")
 	return dir, dir + "-users", nil
 }
 
@@ -116,7 +116,7 @@ done`
 
 // watch starts the watcher, which outlives us as the cluster does.
 func watch(pg *local.Server, users string) error {
-	cmd := exec.Command("/bin/sh", "-c", watcher, "crier-testpg-watcher", strconv.Itoa(pg.PID()), pg.Dir(), users)
+	cmd := exec.Command("/bin/sh", "-c", watcher, "crier-test-postgres-watcher", strconv.Itoa(pg.PID()), pg.Dir(), users)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

@@ -109,7 +109,7 @@ var versionForm = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
 // inspect asks the server program of a folder for its version.
 func inspect(ctx context.Context, dir string) (binaries, bool) {
-	if _, err := os.Stat(filepath.Join(dir, "initdb")); err != nil {
+	if _, err := os.Stat(filepath.Join(dir, "pg_ctl")); err != nil {
 		return binaries{}, false
 	}
 	out, err := exec.CommandContext(ctx, filepath.Join(dir, "postgres"), "--version").Output()

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
-	"runtime"
 	"strings"
 	"time"
 
@@ -20,8 +19,8 @@ const connectTimeout = 5 * time.Second
 // marker says that initdb finished; without it the folder is made again.
 const marker = "ready"
 
-// initialize makes the cluster, unless it is there and whole.
-func (p place) initialize(ctx context.Context, bin binaries, durable bool) error {
+// initialize makes the cluster, unless it is there and whole. What it starts inherits the lock of processes.
+func (p place) initialize(ctx context.Context, bin binaries, durable bool, processes *os.File) error {
 	_, err := os.Stat(p.join(marker))
 	if err == nil {
 		return nil
@@ -37,9 +36,7 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool) error
 		args = append(args, "--no-sync")
 	}
 	cmd := p.command(ctx, bin.path("initdb"), args...)
-	dieWithParent(cmd.SysProcAttr)
-	runtime.LockOSThread() // see startProcess
-	defer runtime.UnlockOSThread()
+	cmd.ExtraFiles = []*os.File{processes} // the next start waits for it when we are killed
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fault.Wrap(fault.Unavailable, "local.Start", "Postgres data cannot be made in "+p.data()+": "+lastLine(string(out)), err)
 	}

@@ -1,41 +1,55 @@
-// Package local runs a Postgres of our own on loopback, for development and for tests, from the machine's binaries or from npm's.
+// Package local runs a Postgres of our own on loopback, for development and for tests, from the machine's binaries or
+// from npm's.
 package local
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
+	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 )
 
 const (
-	superuser = "postgres"
-	owner     = "crier"
-	database  = "crier"
-	loopback  = "127.0.0.1"
-	poll      = 30 * time.Millisecond
-	portTries = 3
+	superuser     = "postgres"
+	owner         = "crier"
+	database      = "crier"
+	loopback      = "127.0.0.1"
+	poll          = 30 * time.Millisecond
+	portTries     = 5
+	leftoverWait  = 30 * time.Second
+	immediateWait = 10 * time.Second
+	maxDeaths     = 5 // in a row, with less than calm between them
+	calm          = time.Minute
 )
 
 // Config says where the data is kept and how careful the server is with it.
 type Config struct {
-	Dir     string       // made when absent, kept between runs; see Server.Dir
-	Log     *slog.Logger // nil = slog.Default
-	Durable bool         // false = no fsync: a crash of the machine may lose the data
-	// Detached lets the server outlive this process and be shared: Start joins one that runs. Otherwise it ends with this process, however that ends.
+	// Dir is made when it is absent and kept between runs; see Server.Dir.
+	Dir string
+	// Log is slog.Default when it is nil.
+	Log *slog.Logger
+	// Durable is false for a server without fsync: a crash of the machine may lose its data.
+	Durable bool
+	// Detached lets the server outlive this process and be shared: Start joins one that runs. A server that is not
+	// detached ends with this process, however that ends.
 	Detached bool
-	Preload  []string // libraries to load at start, each only when this Postgres has it
-	Extra    []string // more settings, "name=value"
+	// Preload names libraries to load at start, each only when this Postgres has it.
+	Preload []string
+	// Extra holds more settings, "name=value".
+	Extra []string
 }
 
 // Server is a running Postgres that accepts connections by password on loopback TCP only.
@@ -46,159 +60,176 @@ type Server struct {
 	port          int
 	superPassword string
 	ownerPassword string
-	proc          atomic.Pointer[process]
 	joined        bool
 
-	stopping chan struct{} // closed by the first Stop
-	once     sync.Once
-	work     sync.Mutex // held while it is brought up or ended
-	lock     *os.File   // nil when detached; guarded by work
+	stopping context.Context // ends with the first Stop
+	stop     context.CancelFunc
+
+	mu    sync.Mutex // held while the server is started or stopped; guards what follows
+	guard *exec.Cmd  // see guardScript; nil when detached
+	lock  *os.File   // of the folder; nil when detached and when stopped
 }
 
 // Start brings up the server in cfg.Dir and returns when it answers. What a killed run left behind is stopped or
 // finished first. Two runs in one folder are refused unless detached. The error is a fault with one sentence for people.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	pl, err := openPlace(cfg)
+	pl, lock, err := enter(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := lockFile(ctx, pl.join("lock"), cfg.Detached)
-	if err != nil {
-		return nil, err
-	}
-	s, err := startLocked(ctx, cfg, pl)
-	if err != nil || cfg.Detached {
+	s := &Server{cfg: cfg, place: pl, lock: lock}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	if err = s.open(ctx); err != nil || cfg.Detached {
 		_ = lock.Close() // closing gives the lock back and cannot lose anything
+		s.lock = nil
 	}
 	if err != nil {
 		return nil, err
-	}
-	if !cfg.Detached {
-		s.lock = lock
 	}
 	return s, nil
 }
 
-// Stop ends whatever server runs in cfg.Dir and is not held by a living run; a detached one, that is. None running is fine.
+// Stop ends whatever server runs in cfg.Dir and is not held by a living run; a detached one, that is. That none runs is
+// no error.
 func Stop(ctx context.Context, cfg Config) error {
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	pl, err := openPlace(cfg)
-	if err != nil {
-		return err
-	}
-	lock, err := lockFile(ctx, pl.join("lock"), cfg.Detached)
+	pl, lock, err := enter(ctx, &cfg)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
-	return pl.stopLeftover(ctx, cfg.Log)
+	ended, err := pl.end(ctx)
+	if err != nil {
+		return err
+	}
+	return ended.Close()
 }
 
-func startLocked(ctx context.Context, cfg Config, pl place) (*Server, error) {
-	s := &Server{cfg: cfg, place: pl, stopping: make(chan struct{})}
-	var err error
-	if s.superPassword, err = pl.secret("super.password"); err != nil {
-		return nil, err
+// enter opens the folder and takes its lock, which is held by the one run that may start or stop a server there.
+func enter(ctx context.Context, cfg *Config) (place, *os.File, error) {
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
 	}
-	if s.ownerPassword, err = pl.secret("owner.password"); err != nil {
-		return nil, err
+	pl, err := openPlace(*cfg)
+	if err != nil {
+		return place{}, nil, err
 	}
-	if cfg.Detached && s.join(ctx) {
-		return s, nil
+	lock, err := pl.lock(ctx, "lock", cfg.Detached)
+	return pl, lock, err
+}
+
+func (s *Server) open(ctx context.Context) (err error) {
+	if s.superPassword, err = s.place.secret("super.password"); err != nil {
+		return err
 	}
-	if err := pl.stopLeftover(ctx, cfg.Log); err != nil {
-		return nil, err
+	if s.ownerPassword, err = s.place.secret("owner.password"); err != nil {
+		return err
 	}
-	if s.bin, err = find(ctx, pl, cfg.Log); err != nil {
-		return nil, err
+	if s.cfg.Detached && s.join(ctx) {
+		return nil
 	}
-	if err := pl.initialize(ctx, s.bin, cfg.Durable); err != nil {
-		return nil, err
+	leftover, cancel := context.WithTimeout(ctx, leftoverWait)
+	defer cancel()
+	processes, err := s.place.end(leftover)
+	if err != nil {
+		return err
 	}
-	if err := s.run(ctx); err != nil {
-		return nil, err
+	defer processes.Close()
+	if s.bin, err = find(ctx, s.place, s.cfg.Log); err != nil {
+		return err
 	}
+	if err := s.place.initialize(ctx, s.bin, s.cfg.Durable, processes); err != nil {
+		return err
+	}
+	for try := 1; ; try++ {
+		if s.port, err = freePort(); err != nil {
+			return fault.Wrap(fault.Unavailable, "local.Start", "No free loopback port can be had for Postgres.", err)
+		}
+		portTaken, err := s.launch(ctx, processes)
+		if err == nil {
+			break
+		}
+		if !portTaken || try == portTries {
+			return err
+		}
+	}
+	_ = processes.Close() // the server holds the lock from here on
 	if _, err := Own(ctx, s.SuperURL("postgres"), s.ownerPassword); err != nil {
-		_ = s.Stop(context.WithoutCancel(ctx)) // the first error is the one to tell
-		return nil, err
+		return errors.Join(err, s.end(context.WithoutCancel(ctx)))
 	}
-	return s, nil
+	return nil
 }
 
 // join takes over a detached server that runs and answers.
 func (s *Server) join(ctx context.Context) bool {
-	pid, port := s.place.postmaster()
-	if pid == 0 || port == 0 {
-		return false
-	}
-	s.port = port
-	s.proc.Store(&process{pid: pid})
-	s.joined = connectable(ctx, s.SuperURL("postgres")) == nil
+	_, s.port = s.place.pidFile()
+	s.joined = s.port != 0 && connectable(ctx, s.SuperURL("postgres")) == nil
 	return s.joined
 }
 
-// run brings the postmaster up on a free port.
-func (s *Server) run(ctx context.Context) error {
-	for try := 1; ; try++ {
-		port, err := freePort()
-		if err != nil {
-			return fault.Wrap(fault.Unavailable, "local.Start", "No free loopback port can be had for Postgres.", err)
-		}
-		s.port = port
-		portTaken, err := s.attempt(ctx)
-		if err == nil || !portTaken || try == portTries {
-			return err
-		}
-	}
-}
+// guardScript starts the server by the command that its arguments hold, writes a line when it answers, and stops it when
+// its standard input ends: with this process, even one that is killed. It leaves a later server of the folder alone.
+const guardScript = `trap '' PIPE
+"$@" || exit 1
+exec 3>&-
+pid=$(head -n 1 data/postmaster.pid)
+echo
+read -r _
+[ "$(head -n 1 data/postmaster.pid)" = "$pid" ] && kill -INT "$pid"`
 
-// attempt starts the postmaster on the port and waits until it answers, as long as it lives and ctx allows.
-func (s *Server) attempt(ctx context.Context) (portTaken bool, err error) {
-	if err := s.spawn(); err != nil {
-		return false, fault.Wrap(fault.Unavailable, "local.Start", "Postgres cannot be started from "+s.bin.dir+".", err)
+// launch starts the server on s.port and returns when it answers. The server's processes inherit the lock of processes.
+// After an error none of them is left.
+func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool, err error) {
+	// The number in an old file may be a stranger's by now, to whom Postgres would leave the folder.
+	for _, old := range []string{s.place.pidName(), s.place.join("server.log")} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fault.Wrap(fault.Unavailable, "local.Start", "The file "+old+" of an earlier run cannot be removed.", err)
+		}
 	}
-	if err = s.ready(ctx); err == nil {
+	args := []string{s.bin.path("pg_ctl"), "start", "--silent", "--wait", "--timeout=86400", "--log=" + s.place.join("server.log"),
+		"--pgdata=" + s.place.data(), "--options=" + s.options()}
+	if s.cfg.Detached {
+		cmd := s.place.command(ctx, args[0], args[1:]...)
+		cmd.ExtraFiles = []*os.File{processes}
+		err = cmd.Run()
+	} else {
+		err = s.launchGuarded(ctx, processes, args)
+	}
+	if err == nil {
 		return false, nil
 	}
-	if s.alive() {
-		_ = s.end(context.WithoutCancel(ctx)) // the first error is the one to tell
-	}
 	why, portTaken := s.place.lastWords()
+	if ctx.Err() != nil {
+		why = "gave up waiting: " + why
+		err = errors.Join(err, processes.Close(), s.end(context.WithoutCancel(ctx)))
+	}
 	return portTaken, fault.Wrap(fault.Unavailable, "local.Start", "Postgres in "+s.place.root+" did not start: "+why, err)
 }
 
-func (s *Server) spawn() error {
-	logFile, err := os.Create(s.place.join("server.log"))
+func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
+	cmd := s.place.command(context.WithoutCancel(ctx), "/bin/sh", append([]string{"-c", guardScript, "guard"}, args...)...)
+	cmd.SysProcAttr.Setsid = true // Ctrl-C in the terminal is for us, and we stop Postgres after its last user
+	cmd.ExtraFiles = []*os.File{processes}
+	if _, err := cmd.StdinPipe(); err != nil {
+		return err
+	}
+	started, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
 	}
-	defer logFile.Close()
-	cmd := s.place.command(context.Background(), s.bin.path("postgres"), s.arguments()...)
-	cmd.Stdout, cmd.Stderr = logFile, logFile
-	if s.cfg.Detached {
-		cmd.SysProcAttr.Setsid = true
-		if err := cmd.Start(); err != nil {
-			return err
-		}
-		s.proc.Store(&process{pid: cmd.Process.Pid})
-		return cmd.Process.Release()
+	if err := cmd.Start(); err != nil {
+		return err
 	}
-	// A group of its own: Ctrl-C in the terminal is for us, and we stop Postgres after its last user.
-	cmd.SysProcAttr.Setpgid = true
-	dieWithParent(cmd.SysProcAttr)
-	p, err := startProcess(cmd)
-	if err == nil {
-		s.proc.Store(p)
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // its session
+	defer stop()
+	if _, err := io.ReadFull(started, make([]byte, 1)); err != nil {
+		return errors.Join(err, cmd.Wait())
 	}
-	return err
+	s.guard = cmd
+	return nil
 }
 
-func (s *Server) arguments() []string {
+// options is the part of the server's command line that pg_ctl hands to a shell.
+func (s *Server) options() string {
 	settings := []string{
 		"listen_addresses=" + loopback, "port=" + strconv.Itoa(s.port), "unix_socket_directories=",
 		"timezone=UTC", "log_timezone=UTC", "logging_collector=off", "log_destination=stderr",
@@ -209,75 +240,123 @@ func (s *Server) arguments() []string {
 	if libs := s.bin.having(s.cfg.Preload); libs != "" {
 		settings = append(settings, "shared_preload_libraries="+libs)
 	}
-	args := []string{"-D", s.place.data()}
+	var out strings.Builder
 	for _, v := range append(settings, s.cfg.Extra...) {
-		args = append(args, "-c", v)
+		out.WriteString(" -c '" + strings.ReplaceAll(v, "'", `'\''`) + "'")
 	}
-	return args
-}
-
-// ready waits for the first successful connection. Recovery after a crash may take long, so only the death of the server or ctx ends it.
-func (s *Server) ready(ctx context.Context) error {
-	for {
-		err := connectable(ctx, s.SuperURL("postgres"))
-		if err == nil {
-			return nil
-		}
-		if !s.alive() {
-			return err
-		}
-		if pause(ctx, poll) != nil {
-			return fmt.Errorf("gave up waiting: %w", err)
-		}
-	}
-}
-
-func (s *Server) alive() bool {
-	p := s.proc.Load()
-	if p.done != nil {
-		return p.running()
-	}
-	return isPostmaster(p.pid, s.place.data())
+	return out.String()
 }
 
 // Stop ends the server by a fast shutdown: sessions are cut, the data is written. When ctx ends first, an immediate
 // shutdown follows, which recovery repairs at the next start. Stopping twice is fine.
 func (s *Server) Stop(ctx context.Context) error {
-	s.once.Do(func() { close(s.stopping) })
-	s.work.Lock()
-	defer s.work.Unlock()
-	defer s.unlock()
-	return s.end(ctx)
-}
-
-func (s *Server) end(ctx context.Context) error {
-	if !s.alive() {
+	s.stop()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lock == nil && !s.cfg.Detached {
 		return nil
 	}
-	return stopPostmaster(ctx, s.PID(), s.alive)
-}
-
-func (s *Server) unlock() {
-	if s.lock != nil && !s.alive() {
+	if err := s.end(ctx); err != nil {
+		return err
+	}
+	if s.lock != nil {
 		_ = s.lock.Close() // closing gives the lock back and cannot lose anything
 		s.lock = nil
 	}
+	return nil
 }
 
-// Done is closed when a server that was not detached has ended, by Stop or by itself; one that Keep brought back has a new channel.
-// It is nil for a detached one.
-func (s *Server) Done() <-chan struct{} { return s.proc.Load().done }
+func (s *Server) end(ctx context.Context) error {
+	processes, err := s.place.end(ctx)
+	if err != nil {
+		return err
+	}
+	s.endGuard()
+	return processes.Close()
+}
 
-// Joined tells whether a detached server ran already.
+func (s *Server) endGuard() {
+	if s.guard != nil {
+		_ = s.guard.Process.Kill() // it may have ended
+		_ = s.guard.Wait()         // it was killed
+		s.guard = nil
+	}
+}
+
+// Keep watches a server that is not detached and brings it back, under the same addresses, whenever it ends by itself.
+// It returns nil when ctx ends or the server is stopped, and a fault with one sentence for people when it cannot be
+// brought back or does not stay up. It is called once, and beside Stop.
+func (s *Server) Keep(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.stopping, cancel)()
+	for deaths := 1; ; deaths++ {
+		began := clock.System{}.Now()
+		processes, err := s.place.lock(ctx, processLock, true) // it is free when no process of the server is left
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if lived := (clock.System{}).Now().Sub(began); lived > calm {
+			deaths = 1
+		}
+		err = s.restart(ctx, processes, deaths)
+		_ = processes.Close() // the server holds the lock from here on
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// restart brings the dead server up again; nil as well when ctx ends first.
+func (s *Server) restart(ctx context.Context, processes *os.File, deaths int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil
+	}
+	why, _ := s.place.lastWords()
+	if deaths > maxDeaths {
+		return fault.New(fault.Unavailable, "local.Keep", "Postgres in "+s.place.root+" ends again and again: "+why)
+	}
+	s.cfg.Log.Warn("Postgres has ended by itself and is started again", "log", why)
+	s.endGuard()
+	for try := 1; ; try++ {
+		portTaken, err := s.launch(ctx, processes)
+		switch {
+		case err == nil:
+			s.cfg.Log.Warn("Postgres is back", "process", s.PID())
+			return nil
+		case ctx.Err() != nil:
+			return nil
+		case portTaken && try < portTries: // by a client that looks for the server, for example
+			_ = clock.Sleep(ctx, time.Second) // the next try sees the end of ctx
+			continue
+		}
+		reason := err.Error()
+		if f := (*fault.Error)(nil); errors.As(err, &f) {
+			reason = f.Message
+		}
+		return fault.New(fault.Unavailable, "local.Keep", "Postgres ended by itself and cannot be brought back: "+reason)
+	}
+}
+
+// Joined returns whether a detached server ran already.
 func (s *Server) Joined() bool { return s.joined }
 
-// PID is the postmaster's process id.
-func (s *Server) PID() int { return s.proc.Load().pid }
+// PID returns the postmaster's process id, 0 when there is none.
+func (s *Server) PID() int {
+	pid, _ := s.place.pidFile()
+	return pid
+}
 
-// Dir is where the data really is: Config.Dir, or a folder under /var/lib when root runs us and Postgres' own user cannot reach Config.Dir.
+// Dir returns where the data really is: Config.Dir, or a folder under /var/lib when root runs us and Postgres' own user
+// cannot reach Config.Dir.
 func (s *Server) Dir() string { return s.place.root }
 
-// URL is the address of a database for its owner, who is no superuser; "crier" exists from the start.
+// URL returns the address of a database for its owner, who is no superuser; "crier" exists from the start.
 func (s *Server) URL(name string) string { return s.address(owner, s.ownerPassword, name) }
 
 // SuperURL is URL for the superuser.
@@ -296,34 +375,4 @@ func freePort() (int, error) {
 	}
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
-// lockFile takes the folder's lock, waiting for it only when asked.
-func lockFile(ctx context.Context, name string, wait bool) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "local.Start", "The lock file "+name+" cannot be opened.", err)
-	}
-	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		if err == nil {
-			return f, nil
-		}
-		if !wait || pause(ctx, poll) != nil {
-			_ = f.Close() // nothing was written
-			return nil, fault.Wrap(fault.Conflict, "local.Start", "Another run is using the Postgres data in "+filepath.Dir(name)+": stop it, or use another folder.", err)
-		}
-	}
-}
-
-// pause waits for d or until ctx ends, which is its error.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 )
 
@@ -33,6 +34,7 @@ type place struct {
 
 func (p place) join(name string) string { return filepath.Join(p.root, name) }
 func (p place) data() string            { return p.join("data") }
+func (p place) pidName() string         { return p.join("data/postmaster.pid") }
 
 func openPlace(cfg Config) (place, error) {
 	as, err := unprivileged()
@@ -161,4 +163,77 @@ func (p place) write(name string, b []byte) error {
 		}
 	}
 	return os.Rename(temp, p.join(name))
+}
+
+// processLock is the name of a lock that every process of a server inherits: it is free when none of them is left, which
+// the number in a file cannot say. Nothing but Start and what it starts takes it.
+const processLock = "processes"
+
+// lock takes one of the folder's locks. It waits for it only when asked, until ctx ends.
+func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, error) {
+	f, err := os.OpenFile(p.join(name), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "local.Start", "The lock file "+p.join(name)+" cannot be opened.", err)
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return f, nil
+		}
+		if !wait || clock.Sleep(ctx, poll) != nil {
+			_ = f.Close() // nothing was written
+			return nil, fault.Wrap(fault.Conflict, "local.Start", "Another run is using the Postgres data in "+p.root+": stop it, or use another folder.", err)
+		}
+	}
+}
+
+// end stops what runs in the folder by a fast shutdown and, when ctx ends, by an immediate one. It returns the lock of
+// the processes, of which none is left. It never kills outright: that would leave backends behind.
+func (p place) end(ctx context.Context) (*os.File, error) {
+	lock, err := p.signal(ctx, syscall.SIGINT)
+	if err == nil || ctx.Err() == nil {
+		return lock, err
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), immediateWait)
+	defer cancel()
+	if lock, err = p.signal(after, syscall.SIGQUIT); err != nil {
+		return nil, fault.Wrap(fault.Unavailable, "local.Stop", "Postgres in "+p.root+" is still stopping.", err)
+	}
+	return lock, nil
+}
+
+// signal sends the postmaster a signal until it and all its children have ended, and takes their lock.
+func (p place) signal(ctx context.Context, sig syscall.Signal) (*os.File, error) {
+	for {
+		lock, err := p.lock(ctx, processLock, false)
+		if !fault.Is(err, fault.Conflict) {
+			return lock, err
+		}
+		if pid, _ := p.pidFile(); pid > 0 {
+			_ = syscall.Kill(pid, sig) // it may have ended
+		}
+		if err := clock.Sleep(ctx, poll); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pidFile returns the process id and the port that a postmaster wrote; zeroes when there is none.
+func (p place) pidFile() (pid, port int) {
+	b, err := os.ReadFile(p.pidName())
+	if err != nil {
+		return 0, 0
+	}
+	number := func(line string) int {
+		n, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	lines := strings.Split(string(b), "\n")
+	if len(lines) < 4 {
+		return number(lines[0]), 0
+	}
+	return number(lines[0]), number(lines[3])
 }
