@@ -120,10 +120,8 @@ func (r *revocations) retry(ctx context.Context) {
 			return
 		case hash := <-r.later:
 			for r.publish(ctx, hash) != nil {
-				select {
-				case <-ctx.Done():
+				if clock.Sleep(ctx, publishAgain) != nil {
 					return
-				case <-time.After(publishAgain):
 				}
 			}
 		}

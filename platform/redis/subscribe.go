@@ -91,10 +91,7 @@ func (s *subscription) receive(ctx context.Context, ps *goredis.PubSub) {
 			s.hear()
 		default:
 			s.heard.Store(0)
-			select {
-			case <-ctx.Done():
-			case <-time.After(redial):
-			}
+			_ = clock.Sleep(ctx, redial) // the loop ends with ctx
 			continue
 		}
 		ping.Reset(quiet)

@@ -83,22 +83,6 @@ func TestSubscribeComesBackAfterALoss(t *testing.T) {
 	}
 }
 
-func TestSubscribeWithoutAServerKeepsTrying(t *testing.T) {
-	t.Parallel()
-	redis, c := serve(t)
-	redis.Close()
-	var got inbox
-	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
-	defer stop()
-	if healthy() {
-		t.Fatal("healthy without a server")
-	}
-	if err := redis.Restart(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "it stands", healthy)
-}
-
 func TestTheContextBoundsOnlyTheFirstWait(t *testing.T) {
 	t.Parallel()
 	_, c := serve(t)
