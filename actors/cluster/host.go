@@ -14,7 +14,6 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"crier/platform/clock"
 	"crier/platform/fault"
@@ -43,8 +42,10 @@ type Kind struct {
 	Name string
 	// Produce makes the actor of an identity.
 	Produce func(identity string) actor.Actor
-	// Moved is sent to an actor that has to go. From then on it answers requests with Moved() and passes other messages
-	// on through Send; it is stopped a second later.
+	// Leave is sent to an actor that has to go. From then on it answers requests with Moved and passes other messages on
+	// through Send; it is stopped a second later.
+	Leave any
+	// Moved answers a request that came to the wrong actor: its GetMoved() is true, and that of other answers is not.
 	Moved any
 	// Shard is the shard of an identity, false when it names nothing.
 	Shard func(identity string) (int16, bool)
@@ -57,12 +58,9 @@ var (
 	ErrNowhere = errors.New("no process runs the actor now")
 )
 
-// Moved is how an actor answers that it is not the one to ask any more.
-func Moved() any { return wrapperspb.Bool(false) }
-
 func isMoved(answer any) bool {
-	v, ok := answer.(*wrapperspb.BoolValue)
-	return ok && !v.GetValue()
+	v, ok := answer.(interface{ GetMoved() bool })
+	return ok && v.GetMoved()
 }
 
 const (
@@ -155,7 +153,7 @@ func (h *Host) route(ctx actor.Context) {
 	case pid != nil:
 		h.system.Root.Send(pid, &actor.MessageEnvelope{Message: ctx.Message(), Sender: ctx.Sender()})
 	case ctx.Sender() != nil:
-		ctx.Respond(Moved())
+		ctx.Respond(h.kind.Moved)
 	}
 }
 
@@ -248,13 +246,13 @@ const leaving = time.Second
 // Evict stops the actors that do not belong here any more. It does not wait for them.
 func (h *Host) Evict() {
 	for _, pid := range h.lookup.strangers() {
-		h.system.Root.Send(pid, h.kind.Moved)
+		h.system.Root.Send(pid, h.kind.Leave)
 		h.poison(pid)
 	}
 }
 
 // Retire makes room for a new activation of an identity and stops the given one a second later. An actor calls it when
-// it wants to go to sleep, and treats every message after it as after Kind.Moved: so no message is lost that was on its
+// it wants to go to sleep, and treats every message after it as after Kind.Leave: so no message is lost that was on its
 // way to it.
 func (h *Host) Retire(identity string, pid *actor.PID) {
 	h.lookup.remove(identity, pid)

@@ -6,10 +6,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/types/known/emptypb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"crier/actors/cluster"
 	"crier/actors/ratelimit"
 	"crier/platform/clock"
 	"crier/tenancy"
@@ -21,7 +18,7 @@ type Dispatcher interface {
 	Offer(org tenancy.OrgID, permits int)
 }
 
-// The messages within a process; wire.go has the others. They carry ids, numbers and times, never content; any of them may be lost or come twice.
+// The messages within a process; org.proto has the others. They carry ids, numbers and times, never content; any of them may be lost or come twice.
 type (
 	tick   struct{}
 	expire struct{}
@@ -66,7 +63,7 @@ type organization struct {
 	offered bool
 	again   bool // something came up while an offer was out
 	idle    *time.Timer
-	left    bool // another activation answers for the organization
+	left    bool // another activation answers for the organization, or it stops
 }
 
 // Receive never blocks and never panics out: a fault in here must not stop an organization.
@@ -75,7 +72,8 @@ func (o *organization) Receive(ctx actor.Context) {
 		if r := recover(); r != nil {
 			o.log.Error("an organization's actor failed", "org", o.org, "panic", r)
 			if ctx.Sender() != nil {
-				o.respond(ctx, Admission{Allowed: true, Limit: o.cfg.Limit, Remaining: 0, Reset: o.clock.Now().Add(ratelimit.Span)})
+				reset := o.clock.Now().Add(ratelimit.Span)
+				ctx.Respond(response(o.cfg.Limit, ratelimit.Verdict{Allowed: true, Reset: reset}))
 			}
 		}
 	}()
@@ -83,20 +81,18 @@ func (o *organization) Receive(ctx actor.Context) {
 		o.pass(ctx)
 		return
 	}
+	if o.idle != nil {
+		o.idle.Reset(passivate)
+	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		o.rest(ctx)
-	case *actor.Stopping:
-		o.stop()
-	case *emptypb.Empty:
-		o.respond(ctx, o.admit())
-		o.rest(ctx)
-	case *timestamppb.Timestamp:
-		o.arm(ctx, m.AsTime().Sub(o.clock.Now().Add(o.skew())))
-		o.rest(ctx)
-	case leave:
-		o.left = true
-		o.stop()
+		o.idle = after(ctx, passivate, expire{})
+	case *actor.Stopping, leave:
+		o.leave()
+	case *AdmitRequest:
+		ctx.Respond(response(o.cfg.Limit, o.window.Take(o.clock.Now(), o.cfg.Limit)))
+	case *Wake:
+		o.arm(ctx, time.UnixMicro(m.GetDueUnixUs()).Sub(o.clock.Now().Add(o.skew())))
 	case tick:
 		o.armed = time.Time{}
 		o.offer()
@@ -108,9 +104,11 @@ func (o *organization) Receive(ctx actor.Context) {
 		if !m.waits || o.again {
 			o.offer()
 		}
-		o.rest(ctx)
 	case expire:
-		o.passivate(ctx)
+		if o.busy == 0 && !o.offered && o.armed.IsZero() && o.window.Expired(o.clock.Now()) {
+			o.leave()
+			o.retire(ctx.Self())
+		}
 	}
 }
 
@@ -118,30 +116,11 @@ func (o *organization) Receive(ctx actor.Context) {
 // answers now.
 func (o *organization) pass(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
-	case *emptypb.Empty:
-		ctx.Respond(cluster.Moved())
-	case *timestamppb.Timestamp:
+	case *AdmitRequest:
+		ctx.Respond(&AdmitResponse{Moved: true})
+	case *Wake:
 		o.resend(m)
 	}
-}
-
-// respond answers a caller of this process as it is, and one of another in what travels.
-func (o *organization) respond(ctx actor.Context, a Admission) {
-	if s := ctx.Sender(); s == nil || s.Address == ctx.ActorSystem().Address() {
-		ctx.Respond(a)
-		return
-	}
-	answer, err := toWire(a)
-	if err != nil {
-		o.log.Error("an admission cannot be sent", "org", o.org, "error", err)
-		return
-	}
-	ctx.Respond(answer)
-}
-
-func (o *organization) admit() Admission {
-	v := o.window.Take(o.clock.Now(), o.cfg.Limit)
-	return Admission{Allowed: v.Allowed, Limit: o.cfg.Limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
 }
 
 // next plans what follows a grant. Nothing claimed although something is due means that a row was locked: soon again, not at once.
@@ -186,30 +165,11 @@ func (o *organization) offer() {
 	o.dispatch.Offer(o.org, free)
 }
 
-// rest makes the actor go to sleep when nothing happens for a while.
-func (o *organization) rest(ctx actor.Context) {
-	if o.idle == nil {
-		o.idle = after(ctx, passivate, expire{})
-		return
-	}
-	o.idle.Reset(passivate)
-}
-
-func (o *organization) passivate(ctx actor.Context) {
-	if o.busy > 0 || o.offered || !o.armed.IsZero() || !o.window.Expired(o.clock.Now()) {
-		o.idle.Reset(passivate)
-		return
-	}
+func (o *organization) leave() {
 	o.left = true
-	o.stop()
-	o.retire(ctx.Self())
-}
-
-func (o *organization) stop() {
-	for _, t := range []*time.Timer{o.timer, o.idle} {
-		if t != nil {
-			t.Stop()
-		}
+	o.idle.Stop()
+	if o.timer != nil {
+		o.timer.Stop()
 	}
 }
 

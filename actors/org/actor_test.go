@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"crier/actors/cluster"
 	"crier/platform/clock"
 )
 
@@ -31,21 +29,15 @@ func lonely(t *testing.T) (system *actor.ActorSystem, pid *actor.PID, retired, r
 // passesOn checks that an actor that has left answers no request and loses no wake-up.
 func passesOn(t *testing.T, system *actor.ActorSystem, pid *actor.PID, resent *[]any) {
 	t.Helper()
-	due := timestamppb.New(time.Now())
+	due := &Wake{DueUnixUs: time.Now().UnixMicro()}
 	system.Root.Send(pid, due)
-	answer, err := system.Root.RequestFuture(pid, admit(), time.Second).Result()
-	if want := cluster.Moved(); err != nil || want == nil || !isFalse(answer) {
+	answer, err := system.Root.RequestFuture(pid, &AdmitRequest{}, time.Second).Result()
+	if r, ok := answer.(*AdmitResponse); err != nil || !ok || !r.GetMoved() || r.GetAllowed() {
 		t.Errorf("a request is answered with %v, %v", answer, err)
 	}
 	if len(*resent) != 1 || (*resent)[0] != any(due) {
 		t.Errorf("sent on: %v, want the wake-up", *resent)
 	}
-}
-
-func isFalse(answer any) bool {
-	_, admitted := fromWire(answer)
-	v, ok := answer.(interface{ GetValue() bool })
-	return ok && !admitted && !v.GetValue()
 }
 
 func TestActor_AfterItsIdleTimeMessagesGoToTheNextActivation(t *testing.T) {

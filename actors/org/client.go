@@ -69,7 +69,7 @@ func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispat
 			resend: func(message any) { client.host.Send(identity, message) },
 		}
 	}
-	kind := cluster.Kind{Name: "org", Moved: leave{}, Shard: shard, Produce: produce}
+	kind := cluster.Kind{Name: "org", Leave: leave{}, Moved: &AdmitResponse{Moved: true}, Shard: shard, Produce: produce}
 	client.host, err = cluster.NewHost(net, kind, log)
 	return client, err
 }
@@ -125,10 +125,10 @@ func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission 
 		return c.admitHere(organization)
 	}
 	asked := c.clock.Now()
-	answer, err := c.host.Request(name, admit(), c.cfg.Budget)
-	if a, ok := fromWire(answer); ok && err == nil {
+	answer, err := c.host.Request(name, &AdmitRequest{}, c.cfg.Budget)
+	if r, ok := answer.(*AdmitResponse); ok {
 		c.hear(address, here)
-		return a
+		return admission(r)
 	}
 	switch {
 	case errors.Is(err, cluster.ErrSilent):
@@ -208,7 +208,7 @@ func (c *Client) mayWarn() bool {
 // the sweep.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
-		c.host.Send(organization.String(), nudge(due))
+		c.host.Send(organization.String(), &Wake{DueUnixUs: due.UnixMicro()})
 	}
 }
 

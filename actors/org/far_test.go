@@ -10,7 +10,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
 	"log/slog"
 	"math/big"
@@ -29,20 +28,16 @@ import (
 	"crier/tenancy"
 )
 
+const loopback = "127.0.0.1:0"
+
 // pair is two processes, and which of them every organization lives in.
 func pair(t *testing.T, cfg org.Config) (first, second *org.Client, desks [2]*desk, home *atomic.Int32) {
 	t.Helper()
-	home = &atomic.Int32{}
+	home, desks = &atomic.Int32{}, [2]*desk{{}, {}}
 	cfg.Budget = time.Second
-	var both [2]*org.Client
+	both := [2]*org.Client{}
 	for i := range both {
-		desks[i] = &desk{}
-		c, err := org.New(cfg, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, slog.New(slog.DiscardHandler), desks[i])
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { stop(t, c) })
-		both[i] = c
+		both[i] = open(t, cfg, cluster.Config{Listen: loopback}, desks[i])
 	}
 	for i, c := range both {
 		c.Locate(func(int16) (string, bool) {
@@ -51,6 +46,15 @@ func pair(t *testing.T, cfg org.Config) (first, second *org.Client, desks [2]*de
 		})
 	}
 	return both[0], both[1], desks, home
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("waited in vain: " + what)
+		}
+	}
 }
 
 func TestOneWindowForAllProcesses(t *testing.T) {
@@ -73,11 +77,7 @@ func TestAWakeReachesTheOtherProcess(t *testing.T) {
 	t.Parallel()
 	first, second, desks, _ := pair(t, org.Config{Limit: 4, InFlight: 3})
 	second.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now())
-	for end := time.Now().Add(20 * time.Second); len(desks[0].seen()) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it never came")
-		}
-	}
+	eventually(t, "the wake-up comes", func() bool { return len(desks[0].seen()) > 0 })
 	if len(desks[1].seen()) != 0 || first.Awake() != 1 {
 		t.Fatal("it woke in the wrong process")
 	}
@@ -114,11 +114,7 @@ func asleep(t *testing.T, first, second *org.Client, home *atomic.Int32, mine te
 	home.Store(1)
 	first.Evict()
 	home.Store(0)
-	for end := time.Now().Add(20 * time.Second); first.Awake() != 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the actor never stopped")
-		}
-	}
+	eventually(t, "the actor stops", func() bool { return first.Awake() == 0 })
 }
 
 func TestAdmit_AnActorThatSleepsInAnotherProcessIsAsked(t *testing.T) {
@@ -147,11 +143,7 @@ func TestWake_ReachesAnActorThatSleepsInAnotherProcess(t *testing.T) {
 	mine := id.New[tenancy.OrgTag]()
 	asleep(t, first, second, home, mine)
 	second.Wake(t.Context(), mine, time.Now())
-	for end := time.Now().Add(20 * time.Second); len(desks[0].seen()) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the wake-up was lost")
-		}
-	}
+	eventually(t, "the wake-up comes", func() bool { return len(desks[0].seen()) > 0 })
 }
 
 func TestAdmit_OneActorThatHangsDoesNotMakeItsProcessSilent(t *testing.T) {
@@ -162,7 +154,7 @@ func TestAdmit_OneActorThatHangsDoesNotMakeItsProcessSilent(t *testing.T) {
 	marked := &silences{Handler: slog.DiscardHandler}
 	for i, d := range []org.Dispatcher{pool, &desk{}} {
 		cfg := org.Config{Limit: 1 << 30, InFlight: 1, Budget: 250 * time.Millisecond}
-		c, err := org.New(cfg, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, slog.New(marked), d)
+		c, err := org.New(cfg, cluster.Config{Listen: loopback}, clock.System{}, slog.New(marked), d)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,11 +206,8 @@ func (s *silences) WithGroup(string) slog.Handler      { return s }
 
 func TestAProcessThatIsGoneHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
-	c, err := org.New(org.Config{Limit: 2, InFlight: 1, Budget: 250 * time.Millisecond}, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop(t, c)
+	cfg := org.Config{Limit: 2, InFlight: 1, Budget: 250 * time.Millisecond}
+	c := open(t, cfg, cluster.Config{Listen: loopback}, &desk{})
 	c.Locate(func(int16) (string, bool) { return "127.0.0.1:1", false })
 	mine := id.New[tenancy.OrgTag]()
 	for i := range 3 {
@@ -239,12 +228,7 @@ func TestASilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 	}
 	defer func() { _ = ln.Close() }() // nothing is served
 	cfg := org.Config{Limit: 1000, InFlight: 1, Budget: 50 * time.Millisecond}
-	log := slog.New(slog.DiscardHandler)
-	c, err := org.New(cfg, cluster.Config{Listen: "127.0.0.1:0"}, clock.System{}, log, &desk{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop(t, c)
+	c := open(t, cfg, cluster.Config{Listen: loopback}, &desk{})
 	c.Locate(func(int16) (string, bool) { return ln.Addr().String(), false })
 	for i := range 100 {
 		if a := c.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed {
@@ -258,20 +242,10 @@ func TestASilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 
 func TestProcessesKnowEachOtherByCertificates(t *testing.T) {
 	t.Parallel()
-	ours, theirs := authority(t), authority(t)
-	secure := func(a issuer) cluster.Config {
-		cfg := cluster.Config{Listen: "127.0.0.1:0"}
-		cfg.Cert, cfg.Key, cfg.CA = a.issue(t)
-		return cfg
-	}
+	ours, theirs := secure(t), secure(t)
 	processes := map[string]*org.Client{}
-	for name, cfg := range map[string]cluster.Config{"home": secure(ours), "friend": secure(ours), "stranger": secure(theirs), "plain": {Listen: "127.0.0.1:0"}} {
-		c, err := org.New(org.Config{Limit: 9, InFlight: 1, Budget: time.Second}, cfg, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { stop(t, c) })
-		processes[name] = c
+	for name, cfg := range map[string]cluster.Config{"home": ours, "friend": ours, "stranger": theirs, "plain": {Listen: loopback}} {
+		processes[name] = open(t, org.Config{Limit: 9, InFlight: 1, Budget: time.Second}, cfg, &desk{})
 	}
 	for name, c := range processes {
 		c.Locate(func(int16) (string, bool) { return processes["home"].Address(), name == "home" })
@@ -287,60 +261,35 @@ func TestProcessesKnowEachOtherByCertificates(t *testing.T) {
 	}
 }
 
-// issuer signs the certificates of processes.
-type issuer struct {
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	file string
-}
-
-func authority(t *testing.T) issuer {
-	t.Helper()
-	a := issuer{file: filepath.Join(t.TempDir(), "ca.pem")}
-	a.cert = &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}
-	var raw []byte
-	a.key, raw = sign(t, a.cert, nil, nil)
-	write(t, a.file, "CERTIFICATE", raw)
-	return a
-}
-
-// issue writes a certificate for loopback, its key and the authority's certificate.
-func (a issuer) issue(t *testing.T) (cert, key, ca string) {
-	t.Helper()
-	dir := t.TempDir()
-	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	private, raw := sign(t, &x509.Certificate{
-		SerialNumber: big.NewInt(2), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-	}, a.cert, a.key)
-	write(t, cert, "CERTIFICATE", raw)
-	secret, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	write(t, key, "PRIVATE KEY", secret)
-	return cert, key, a.file
-}
-
-func sign(t *testing.T, cert, parent *x509.Certificate, by *ecdsa.PrivateKey) (*ecdsa.PrivateKey, []byte) {
+// secure returns a configuration with a new certificate for loopback, which is its own authority.
+func secure(t *testing.T) cluster.Config {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if parent == nil {
-		parent, by = cert, key
+	cert := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
-	raw, err := x509.CreateCertificate(rand.Reader, cert, parent, key.Public(), by)
+	signed, err := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key, raw
-}
-
-func write(t *testing.T, path, kind string, raw []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw}), 0o600); err != nil {
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
 		t.Fatal(err)
 	}
+	dir := t.TempDir()
+	cfg := cluster.Config{Listen: loopback, Cert: filepath.Join(dir, "cert.pem"), Key: filepath.Join(dir, "key.pem")}
+	cfg.CA = cfg.Cert
+	for path, block := range map[string]*pem.Block{
+		cfg.Cert: {Type: "CERTIFICATE", Bytes: signed}, cfg.Key: {Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cfg
 }

@@ -33,17 +33,22 @@ func (d *desk) seen() []int {
 	return append([]int{}, d.offers...)
 }
 
-func start(t *testing.T, cfg org.Config) (*org.Client, *desk) {
+// open returns a client of its own host, closed when the test ends.
+func open(t *testing.T, cfg org.Config, net cluster.Config, d org.Dispatcher) *org.Client {
 	t.Helper()
-	d := &desk{}
-	if cfg.Budget == 0 {
-		cfg.Budget = 250 * time.Millisecond
-	}
-	c, err := org.New(cfg, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), d)
+	c, err := org.New(cfg, net, clock.System{}, slog.New(slog.DiscardHandler), d)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c, d
+	t.Cleanup(func() { stop(t, c) })
+	return c
+}
+
+func start(t *testing.T, cfg org.Config) (*org.Client, *desk) {
+	t.Helper()
+	d := &desk{}
+	cfg.Budget = 250 * time.Millisecond
+	return open(t, cfg, cluster.Config{}, d), d
 }
 
 func stop(t *testing.T, c *org.Client) {
@@ -56,7 +61,6 @@ func stop(t *testing.T, c *org.Client) {
 func TestAdmitCountsAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := start(t, org.Config{Limit: 3, InFlight: 1})
-		defer stop(t, c)
 		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		for i := range 3 {
 			if a := c.Admit(t.Context(), mine); !a.Allowed || a.Remaining != 2-i || a.Limit != 3 {
@@ -84,11 +88,7 @@ func (s stuck) Offer(tenancy.OrgID, int) { <-s }
 func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := make(stuck)
-		c, err := org.New(org.Config{Limit: 1000, InFlight: 1, Budget: time.Minute}, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), pool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer stop(t, c)
+		c := open(t, org.Config{Limit: 1000, InFlight: 1, Budget: time.Minute}, cluster.Config{}, pool)
 		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now()) // its actor hangs in the offer
 		answers := make(chan org.Admission, 300)
@@ -120,7 +120,10 @@ func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
 
 func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := start(t, org.Config{Limit: 2, InFlight: 1})
+		c, err := org.New(org.Config{Limit: 2, InFlight: 1}, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
+		if err != nil {
+			t.Fatal(err)
+		}
 		stop(t, c)
 		mine := id.New[tenancy.OrgTag]()
 		for i, want := range []bool{true, true, false} {
@@ -134,7 +137,6 @@ func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
 func TestTheTimerOffersWhenSomethingIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
-		defer stop(t, c)
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now().Add(30*time.Second))
 		c.Wake(t.Context(), mine, time.Now().Add(10*time.Second)) // the earlier one counts
@@ -153,7 +155,6 @@ func TestTheTimerOffersWhenSomethingIsDue(t *testing.T) {
 func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
-		defer stop(t, c)
 		mine := id.New[tenancy.OrgTag]()
 		for range 5 {
 			c.Wake(t.Context(), mine, time.Now())
@@ -184,7 +185,6 @@ func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
 func TestDone_AsksForNothingWhenItIsWokenLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
-		defer stop(t, c)
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now())
 		synctest.Wait()
@@ -203,7 +203,6 @@ func TestDone_AsksForNothingWhenItIsWokenLater(t *testing.T) {
 func TestALockedHeadIsAskedForAgainSoonButNotAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
-		defer stop(t, c)
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now())
 		synctest.Wait()
@@ -223,7 +222,6 @@ func TestALockedHeadIsAskedForAgainSoonButNotAtOnce(t *testing.T) {
 func TestTheDatabasesClockDecidesWhatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
-		defer stop(t, c)
 		c.SetNow(time.Now().Add(20*time.Second), time.Now()) // the database is ahead
 		c.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now().Add(25*time.Second))
 		time.Sleep(6 * time.Second)
@@ -236,7 +234,6 @@ func TestTheDatabasesClockDecidesWhatIsDue(t *testing.T) {
 func TestAnIdleActorSleepsAndWakesAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 5, InFlight: 4})
-		defer stop(t, c)
 		mine := id.New[tenancy.OrgTag]()
 		c.Admit(t.Context(), mine)
 		time.Sleep(15 * time.Minute)

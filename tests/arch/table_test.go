@@ -72,7 +72,7 @@ var vendors = []door{
 	{path: "github.com/modelcontextprotocol/go-sdk/", from: []string{"apps/edge/mcp"}},
 	{path: "github.com/alecthomas/kong", from: []string{"apps/boot"}},
 	{path: "github.com/asynkron/protoactor-go/", from: []string{"actors/org", "actors/cluster", "apps/worker", "apps/boot"}},
-	{path: "google.golang.org/protobuf/types/known/", from: []string{"actors/org", "actors/cluster"}},
+	{path: "google.golang.org/protobuf/", from: []string{"actors/org"}},
 	{path: "google.golang.org/grpc", from: []string{"actors/cluster"}},
 	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/schema", "platform/jobs", "*/store", "actors/cluster/store"}},
 	{path: "github.com/pressly/goose/", from: []string{"platform/schema"}},
@@ -135,6 +135,7 @@ type exception struct{ dir, what, why string }
 
 var exceptions = []exception{
 	{"publishing/connector/conformance", "crier/platform/id", "test code: it makes organizations and channels for the connector under test"},
+	{"actors/org", "init", "the generated code registers the messages"},
 	{"apps/boot", "github.com/coder/websocket", "the port that it plugs names the Conn type"},
 	{"platform/clock", "crier/platform/env", "under the build tag crash it reads how wrong the clock is made to be"},
 	{"platform/halt", "crier/platform/env", "under the build tag crash it reads where the driver names a point"},
