@@ -11,6 +11,7 @@ import (
 	"crier/platform/pg"
 	"crier/tenancy"
 	"crier/tests/dbtest"
+	"crier/tests/faultnet"
 )
 
 // neverAnswers is the address of lost machines: a probe there returns only when the test ends. It counts how many run
@@ -49,8 +50,7 @@ func TestMember_SilentDeadProcessesHoldNothingUp(t *testing.T) {
 	joined := m.LastBeat()
 	eventually(t, "eight probes run", func() bool { return lost.busy.Load() == 8 })
 	eventually(t, "both have a share", func() bool { return apart(m, other) && len(m.Lease().Shards) > 0 })
-	p.gate.Store(refusing)
-	p.cut()
+	p.Set(faultnet.Refuse)
 	eventually(t, "the shards of the process that lost its connection are taken over", func() bool {
 		return len(m.Lease().Shards) == tenancy.Shards
 	})
@@ -64,7 +64,7 @@ func TestMember_SilentDeadProcessesHoldNothingUp(t *testing.T) {
 	if most := lost.most.Load(); most != 8 {
 		t.Errorf("%d probes ran at once, want 8", most)
 	}
-	p.gate.Store(passing)
+	p.Set(faultnet.Pass)
 	leave(t, other)
 }
 
@@ -141,18 +141,16 @@ func TestSuspend_WithoutPostgresTakesEffectWhenItIsBack(t *testing.T) {
 	defer leave(t, first)
 	defer leave(t, second)
 	eventually(t, "both have a share", func() bool { return apart(first, second) && len(second.Lease().Shards) > 0 })
-	p.gate.Store(refusing)
-	p.cut()
+	p.Set(faultnet.Refuse)
 	first.Suspend("a test")
 	if n := len(first.Lease().Shards); n != 0 {
 		t.Errorf("%d shards right after Suspend, want 0", n)
 	}
-	p.gate.Store(passing)
+	p.Set(faultnet.Pass)
 	eventually(t, "the other has all", func() bool { return apart(second) && owned(t, db, first) == 0 })
-	p.gate.Store(refusing)
-	p.cut()
+	p.Set(faultnet.Refuse)
 	first.Resume()
-	p.gate.Store(passing)
+	p.Set(faultnet.Pass)
 	eventually(t, "both have a share again", func() bool {
 		return apart(first, second) && len(first.Lease().Shards) > 0
 	})
@@ -186,7 +184,8 @@ func TestBeat_ASilentConnectionIsReplacedBeforeTheLeaseLapses(t *testing.T) {
 		return n
 	}
 	before := epoch()
-	p.swallow()
+	p.Set(faultnet.Swallow)
+	p.Set(faultnet.Pass)
 	dead := time.Now()
 	eventually(t, "the lease is renewed", func() bool { return m.LastBeat().After(dead) })
 	if now := epoch(); now != before {
@@ -201,14 +200,13 @@ func TestBeat_GoesOnAfterAPostgresThatAnsweredNobody(t *testing.T) {
 	m := join(t, quick, proxied, home(t, t.TempDir()))
 	defer leave(t, m)
 	epoch := m.Lease().Epochs[0]
-	p.gate.Store(swallowed)
-	p.swallow()
+	p.Set(faultnet.Swallow)
 	expired := func() (over bool) {
 		query(t, db, &over, `select expires_at < now() from node where id = $1`, m.ID)
 		return over
 	}
 	eventually(t, "the lease lapses", expired)
-	p.gate.Store(passing)
+	p.Set(faultnet.Pass)
 	eventually(t, "it goes on under new epochs", func() bool {
 		l := m.Lease()
 		return len(l.Epochs) == tenancy.Shards && l.Epochs[0] > epoch
@@ -225,15 +223,14 @@ func TestBeat_TheLockIsHeldAgainAfterAnotherSessionHadIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.gate.Store(refusing)
-	p.cut()
+	p.Set(faultnet.Refuse)
 	eventually(t, "the lock is free", func() (free bool) {
 		if err := holder.QueryRow(t.Context(), `select pg_try_advisory_lock(`+key+`)`, m.ID).Scan(&free); err != nil {
 			t.Fatal(err)
 		}
 		return free
 	})
-	p.gate.Store(passing)
+	p.Set(faultnet.Pass)
 	last := m.LastBeat()
 	eventually(t, "it beats without its lock", func() bool { return m.LastBeat().After(last) })
 	if err := holder.Close(t.Context()); err != nil {

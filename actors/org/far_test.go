@@ -26,6 +26,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/tenancy"
+	"crier/tests/faultnet"
 )
 
 const loopback = "127.0.0.1:0"
@@ -222,14 +223,11 @@ func TestAProcessThatIsGoneHoldsNobodyUp(t *testing.T) {
 
 func TestASilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts as a stopped process does, and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ln.Close() }() // nothing is served
+	p, _ := faultnet.Start(t, "")
+	p.Set(faultnet.Swallow) // it accepts as a stopped process does
 	cfg := org.Config{Limit: 1000, InFlight: 1, Budget: 50 * time.Millisecond}
 	c := open(t, cfg, cluster.Config{Listen: loopback}, &desk{})
-	c.Locate(func(int16) (string, bool) { return ln.Addr().String(), false })
+	c.Locate(func(int16) (string, bool) { return p.Address(), false })
 	for i := range 100 {
 		if a := c.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed {
 			t.Fatalf("request %d: %+v", i+1, a)

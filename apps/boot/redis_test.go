@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/dbtest"
+	"crier/tests/faultnet"
 )
 
 // serving is a running service, with the accounts of its database as another process would have them.
@@ -122,15 +121,12 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // an address at which nothing listens for now
-	if err != nil {
+	server := miniredis.RunT(t)
+	way, through := faultnet.Start(t, "redis://"+server.Addr())
+	if err := way.Close(); err != nil { // nothing listens there for now
 		t.Fatal(err)
 	}
-	address := ln.Addr().String()
-	if err := ln.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s := serveWith(t, map[string]string{"REDIS_URL": "redis://" + address})
+	s := serveWith(t, map[string]string{"REDIS_URL": through})
 	eventually(t, "Redis is degraded", func() bool {
 		status, answer := s.healthAnswer(t)
 		if status != http.StatusOK || answer.Status != "ok" {
@@ -164,7 +160,6 @@ func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
 		t.Errorf("a key cannot be revoked without Redis: %v", err)
 	}
 
-	server := miniredis.RunT(t)
 	other, err := redis.Open("redis://" + server.Addr())
 	if err != nil {
 		t.Fatal(err)
@@ -173,32 +168,14 @@ func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
 	published := make(chan string, 10)
 	_, subscribed := other.Subscribe(t.Context(), revokedChannel, func(hash string) { published <- hash })
 	eventually(t, "another process has subscribed", subscribed)
-	listenAt(t, server, address)
+	if err := way.Open(); err != nil {
+		t.Fatal(err)
+	}
 	eventually(t, "Redis is used", func() bool {
 		_, answer := s.healthAnswer(t)
 		return answer.Checks["redis"] == "ok" && s.revoked.Healthy()
 	})
 	eventually(t, "the key that was revoked meanwhile is published", func() bool { return len(published) > 0 })
-}
-
-// listenAt makes a server listen at an address as well, until the test ends.
-func listenAt(t *testing.T, server *miniredis.Miniredis, address string) {
-	t.Helper()
-	ln, err := net.Listen("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var accepting sync.WaitGroup
-	t.Cleanup(func() { _ = ln.Close(); accepting.Wait() })
-	accepting.Go(func() {
-		for {
-			conn, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			server.Server().ServeConn(conn)
-		}
-	})
 }
 
 func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/platform/pg/local"
+	"crier/tests/faultnet"
 )
 
 func TestIsAwayTellsTheDatabaseFromTheCaller(t *testing.T) {
@@ -167,43 +168,21 @@ func TestAStoppedServerIsAway(t *testing.T) {
 
 func TestAServerThatHangsIsAway(t *testing.T) {
 	t.Parallel()
-	s, d := ownServer(t)
+	p, through := faultnet.Start(t, blank(t))
+	d := open(t, through, "")
 	for name, way := range ways(d) {
 		if err := way(t.Context()); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	halt(t, s)
+	p.Set(faultnet.Swallow)
+	defer p.Set(faultnet.Refuse) // the pools wait for the end of their connections
 	for name, way := range ways(d) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		away(t, "halted", name, way(ctx))
+		away(t, "silent", name, way(ctx))
 		cancel()
 	}
 	// Even with all the time in the world, a connection that cannot be made is given up.
 	_, err := d.Direct(t.Context(), pg.Clock)
-	away(t, "halted", "Direct without a deadline", err)
-}
-
-// halt freezes the postmaster and all its children until the test ends.
-func halt(t *testing.T, s *local.Server) {
-	t.Helper()
-	c, err := pgx.Connect(t.Context(), s.SuperURL("postgres"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close(context.WithoutCancel(t.Context()))
-	rows, err := c.Query(t.Context(), "select pid from pg_stat_activity where pid <> pg_backend_pid()")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, pid := range append(pids, s.PID()) {
-		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGCONT) }) // it may have ended
-	}
+	away(t, "silent", "Direct without a deadline", err)
 }

@@ -3,10 +3,6 @@ package pg_test
 import (
 	"context"
 	"errors"
-	"io"
-	"net"
-	"net/url"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,64 +10,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/pg"
+	"crier/tests/faultnet"
 )
-
-// blackHole is a way to Postgres that can swallow everything its connections carry from a moment on: they stay open
-// and never answer.
-func blackHole(t *testing.T, address string) (through string, swallow func()) {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	t.Cleanup(func() { cancel(); _ = ln.Close() })
-	target := u.Host
-	var silent atomic.Bool
-	carry := func(to io.Writer, from io.Reader) {
-		buf := make([]byte, 32<<10)
-		for {
-			n, err := from.Read(buf)
-			if silent.Load() {
-				<-ctx.Done()
-			}
-			if err != nil || n == 0 {
-				return
-			}
-			if _, err := to.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	}
-	go func() {
-		for {
-			in, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			out, err := new(net.Dialer).DialContext(ctx, "tcp", target)
-			if err != nil {
-				_ = in.Close()
-				continue
-			}
-			context.AfterFunc(ctx, func() { _ = in.Close(); _ = out.Close() })
-			go carry(out, in)
-			go carry(in, out)
-		}
-	}()
-	u.Host = ln.Addr().String()
-	return u.String(), func() { silent.Store(true) }
-}
 
 // Every statement ends although its caller gave it no deadline: a caller that waits for ever holds what others need.
 func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 	t.Parallel()
-	way, swallow := blackHole(t, blank(t))
-	d := open(t, way, "")
+	p, through := faultnet.Start(t, blank(t))
+	d := open(t, through, "")
 	one := func(b *pgx.Batch) { b.Queue("select 1") }
 	ask := map[string]func() error{
 		"WriteRole clock":  func() error { return d.WriteRole(context.Background(), pg.Clock, one) },
@@ -86,7 +32,8 @@ func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	swallow()
+	p.Set(faultnet.Swallow)
+	defer p.Set(faultnet.Refuse) // the pools wait for the end of their connections
 	type ending struct {
 		name string
 		err  error

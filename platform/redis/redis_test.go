@@ -3,19 +3,25 @@ package redis
 import (
 	"context"
 	"errors"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"crier/tests/faultnet"
 )
 
 // serve starts a Redis server and returns it with a client of it.
 func serve(t *testing.T) (*miniredis.Miniredis, *Client) {
 	t.Helper()
 	server := miniredis.RunT(t)
-	c, err := Open("redis://" + server.Addr())
+	return server, open(t, "redis://"+server.Addr())
+}
+
+func open(t *testing.T, address string) *Client {
+	t.Helper()
+	c, err := Open(address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +30,7 @@ func serve(t *testing.T) (*miniredis.Miniredis, *Client) {
 			t.Error(err)
 		}
 	})
-	return server, c
+	return c
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -74,12 +80,9 @@ func TestOpen_AServerThatIsAwayIsUsedWhenItComes(t *testing.T) {
 
 func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = ln.Close() }() // nothing is served
-	c, err := Open("redis://" + ln.Addr().String() + "?read_timeout=1h&max_retries=-1")
+	p, through := faultnet.Start(t, "redis:")
+	p.Set(faultnet.Swallow)
+	c, err := Open(through + "?read_timeout=1h&max_retries=-1")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/alicebob/miniredis/v2/server"
 	"go.uber.org/goleak"
+
+	"crier/tests/faultnet"
 )
 
 type inbox struct {
@@ -141,39 +143,28 @@ func TestSubscribe_StopAndCloseWaitForARunningFunction(t *testing.T) {
 	}
 }
 
-// hush makes the server ignore what is sent to it. Connections that send anything before end are ignored for ever, as
-// when a machine on the way has forgotten them.
-func hush(m *miniredis.Miniredis) (end func()) {
-	var mu sync.Mutex
-	silent, ignored := true, map[*server.Peer]bool{}
-	m.Server().SetPreHook(func(p *server.Peer, _ string, _ ...string) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		ignored[p] = ignored[p] || silent
-		return ignored[p]
-	})
-	return func() {
-		mu.Lock()
-		defer mu.Unlock()
-		silent = false
-	}
+// serveThrough returns a client that reaches its server through a proxy.
+func serveThrough(t *testing.T) (*faultnet.Proxy, *Client) {
+	t.Helper()
+	p, address := faultnet.Start(t, "redis://"+miniredis.RunT(t).Addr())
+	return p, open(t, address)
 }
 
 func TestSubscribe_SilentServerIsLostUntilItAnswersANewConnection(t *testing.T) {
 	t.Parallel()
-	redis, c := serve(t)
+	p, c := serveThrough(t)
 	var got inbox
 	var gaps atomic.Int32
 	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
 	if !healthy() {
 		t.Fatal("not healthy after Subscribe")
 	}
-	end := hush(redis)
+	p.Set(faultnet.Swallow)
 	eventually(t, "the silence is seen", func() bool { return !healthy() })
 	if n := gaps.Load(); n != 0 {
 		t.Fatalf("%d gaps while the server is silent, want 0", n)
 	}
-	end()
+	p.Set(faultnet.Pass)
 	eventually(t, "the subscription stands again", healthy)
 	if n := gaps.Load(); n != 1 {
 		t.Errorf("%d gaps after one silence, want 1", n)
@@ -186,15 +177,15 @@ func TestSubscribe_SilentServerIsLostUntilItAnswersANewConnection(t *testing.T) 
 
 func TestSubscribe_AnswerThatNeverComesIsNotHealth(t *testing.T) {
 	t.Parallel()
-	redis, c := serve(t)
-	end := hush(redis)
+	p, c := serveThrough(t)
+	p.Set(faultnet.Swallow)
 	var got inbox
 	var gaps atomic.Int32
 	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
 	if healthy() {
 		t.Error("healthy without a confirmation")
 	}
-	end()
+	p.Set(faultnet.Pass)
 	eventually(t, "the subscription stands", healthy)
 	if n := gaps.Load(); n != 1 { // what was published since Subscribe may be lost
 		t.Errorf("%d gaps, want 1", n)

@@ -141,6 +141,7 @@ var exceptions = []exception{
 	{"platform/halt", "crier/platform/env", "under the build tag crash it reads where the driver names a point"},
 	{"platform/halt", "panic", "under the build tag crash it panics where a text asks for it"},
 	{"publishing/connector/sandbox", "crier/platform/halt", "under the build tag crash it panics where a text asks for it"},
+	{"tests/faultnet", "net.Dialer", "its proxies stand before servers of the tests"},
 	{"tests/pds", "http.Client", "a test helper that speaks to the real server beside the connector"},
 	{"tests/pds", "http.Transport", "a test helper and a proxy that break connections on purpose"},
 	{"tests/pds", "os.Getenv", "CRIER_CACHE is read by the installer of the tests, which has no configuration"},

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"crier/tests/faultnet"
 )
 
 const (
@@ -58,15 +58,16 @@ type singles struct {
 
 func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 	err = r.with(ctx, func(b *base) (err error) {
-		var silent []*silentServer
+		var silent []*faultnet.Proxy
 		addresses := []string{}
 		for i := range x.servers {
-			s, err := listenSilently(ctx, fmt.Sprintf("127.0.0.%d:0", i+2))
+			s, err := faultnet.Listen(fmt.Sprintf("127.0.0.%d:0", i+2), "")
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			silent, addresses = append(silent, s), append(addresses, s.ln.Addr().String())
+			defer func() { _ = s.Close() }() // it is closed already unless something failed
+			s.Set(faultnet.Swallow)
+			silent, addresses = append(silent, s), append(addresses, s.Address())
 		}
 		due := now().Add(ahead + 10*time.Second).Truncate(time.Second)
 		few, err := x.fill(ctx, b, due, addresses)
@@ -80,7 +81,7 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 		}
 		defer func() {
 			for _, s := range silent {
-				s.close() // a stop would wait for its calls
+				err = errors.Join(err, s.Close()) // a stop would wait for its calls
 			}
 			err = errors.Join(err, n.stop())
 		}()
@@ -94,7 +95,7 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 			return err
 		}
 		for _, s := range silent {
-			out.calls += s.count()
+			out.calls += s.Accepted()
 		}
 		s := b.platform.end()
 		for i := range few {
@@ -152,47 +153,4 @@ func (b *base) move(ctx context.Context, all []tenant, addresses []string) error
 		}
 	}
 	return b.super.SendBatch(ctx, batch).Close()
-}
-
-// silentServer accepts connections and never answers.
-type silentServer struct {
-	ln    net.Listener
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func listenSilently(ctx context.Context, address string) (*silentServer, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	s := &silentServer{ln: ln}
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return // closed
-			}
-			s.mu.Lock()
-			s.conns = append(s.conns, c)
-			s.mu.Unlock()
-		}
-	}()
-	return s, nil
-}
-
-func (s *silentServer) count() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.conns)
-}
-
-// close ends the server and its connections; a second time it does nothing.
-func (s *silentServer) close() {
-	_ = s.ln.Close() // it may be closed already
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, c := range s.conns {
-		_ = c.Close() // likewise
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"syscall"
 	"time"
+
+	"crier/tests/faultnet"
 )
 
 // hangFor is longer than the deadline of a call.
@@ -22,7 +24,7 @@ func (t *traffic) hang(ctx context.Context, s strike) error {
 		return all
 	}, func(start time.Time, aimed []booking) error {
 		for _, g := range machines {
-			g.swallow(true)
+			g.Set(faultnet.Abandon)
 		}
 		pause(ctx, time.Until(start.Add(hangFor/4)))
 		n, err := t.countWhere(ctx, aimed, "state in ('PUBLISHING', 'UNKNOWN')")
@@ -31,7 +33,7 @@ func (t *traffic) hang(ctx context.Context, s strike) error {
 		}
 		pause(ctx, time.Until(start.Add(hangFor)))
 		for _, g := range machines {
-			g.hear()
+			g.Set(faultnet.Pass)
 		}
 		return err
 	})

@@ -2,20 +2,25 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"github.com/alicebob/miniredis/v2"
+
+	"crier/tests/faultnet"
 )
 
-// startRedis brings up the one Redis of all nodes, behind a gate.
+const loopback = "127.0.0.1:0"
+
+// startRedis brings up the one Redis of all nodes, behind a proxy.
 func (w *world) startRedis() (err error) {
 	if w.redis, err = miniredis.Run(); err != nil {
 		return err
 	}
 	w.stops = append(w.stops, func() error { w.redis.Close(); return nil })
-	if w.door, err = newGate(w.redis.Addr()); err != nil {
+	if w.door, err = faultnet.Listen(loopback, w.redis.Addr()); err != nil {
 		return err
 	}
-	w.stops = append(w.stops, w.door.close)
+	w.stops = append(w.stops, w.door.Close)
 	return nil
 }
 
@@ -28,32 +33,28 @@ func (w *world) meanwhile(ctx context.Context, s strike) {
 		case redisLost:
 			return w.loseRedis(ctx, s)
 		case redisHang:
-			return hush(ctx, w.door, s)
+			hush(ctx, w.door, s)
 		default:
-			return hush(ctx, w.nodes[s.Node].gate, s)
+			hush(ctx, w.nodes[s.Node].door, s)
 		}
+		return nil
 	})
 }
 
-// hush keeps a gate silent for a while.
-func hush(ctx context.Context, g *gate, s strike) error {
-	g.silence(true)
+// hush keeps back what is sent for a while.
+func hush(ctx context.Context, door *faultnet.Proxy, s strike) {
+	door.Set(faultnet.Hold)
 	pause(ctx, s.Hold)
-	g.silence(false)
-	return nil
+	door.Set(faultnet.Pass)
 }
 
 // loseRedis ends the server; an empty one takes its place later.
 func (w *world) loseRedis(ctx context.Context, s strike) error {
-	if err := w.door.close(); err != nil {
+	if err := w.door.Close(); err != nil {
 		return err
 	}
 	w.redis.Close()
 	pause(ctx, s.Hold)
-	fresh, err := miniredis.Run()
-	if err != nil {
-		return err
-	}
-	w.redis = fresh
-	return w.door.open(fresh.Addr())
+	w.redis.FlushAll()
+	return errors.Join(w.redis.Restart(), w.door.Open())
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"crier/tests/faultnet"
 )
 
 const (
@@ -147,7 +149,10 @@ func (t *traffic) blackHole(ctx context.Context, s strike) error {
 	swallowed := 0
 	for i := range holes {
 		pause(ctx, time.Until(start.Add(time.Duration(i)*holeGap+holeGap/2)))
-		swallowed += t.primary.swallow(i == holes-1 && s.Nth%2 == 1)
+		swallowed += t.primary.Set(faultnet.Abandon)
+		if i < holes-1 || s.Nth%2 == 0 {
+			t.primary.Set(faultnet.Pass)
+		}
 	}
 	if swallowed > 0 {
 		if err := t.hit(blackHole); err != nil {
@@ -155,7 +160,7 @@ func (t *traffic) blackHole(ctx context.Context, s strike) error {
 		}
 	}
 	pause(ctx, deafFor)
-	t.primary.hear()
+	t.primary.Set(faultnet.Pass)
 	pause(ctx, recoverTime-bookingTime(3*len(t.stage[probe])))
 	return t.recovered(ctx)
 }

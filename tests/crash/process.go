@@ -15,6 +15,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/halt"
+	"crier/tests/faultnet"
 )
 
 // startLimit is for a busy machine.
@@ -65,9 +66,8 @@ type node struct {
 	mu          sync.Mutex
 	proc        *process
 	binary, dir string
-	address     string // host:port
-	gate        *gate  // before its place in the cluster; nil when it is alone
-	inner       string // what is behind the gate
+	address     string          // host:port
+	door        *faultnet.Proxy // before its place in the cluster; nil when it is alone
 	environment []string
 	log         *os.File
 }
@@ -103,15 +103,16 @@ func freePort() (address string, err error) {
 	return ln.Addr().String(), ln.Close()
 }
 
-// join gives the node a place in a cluster, behind a gate.
-func (n *node) join() (err error) {
-	if n.inner, err = freePort(); err != nil {
+// join gives the node a place in a cluster, behind a proxy.
+func (n *node) join() error {
+	inner, err := freePort()
+	if err != nil {
 		return err
 	}
-	if n.gate, err = newGate(n.inner); err != nil {
+	if n.door, err = faultnet.Listen(loopback, inner); err != nil {
 		return err
 	}
-	n.environment = append(n.environment, "CLUSTER_LISTEN="+n.inner, "CLUSTER_ADVERTISE="+n.gate.address)
+	n.environment = append(n.environment, "CLUSTER_LISTEN="+inner, "CLUSTER_ADVERTISE="+n.door.Address())
 	return nil
 }
 
@@ -120,10 +121,10 @@ func (n *node) kill() error {
 	if p := n.current(); p != nil {
 		p.kill()
 	}
-	if n.gate == nil {
+	if n.door == nil {
 		return nil
 	}
-	return n.gate.close()
+	return n.door.Close()
 }
 
 // start runs the service and returns when it listens.
@@ -131,8 +132,8 @@ func (n *node) start(ctx context.Context, offset time.Duration) error {
 	if err := n.forget(); err != nil {
 		return err
 	}
-	if n.gate != nil {
-		if err := n.gate.open(n.inner); err != nil {
+	if n.door != nil {
+		if err := n.door.Open(); err != nil {
 			return err
 		}
 	}

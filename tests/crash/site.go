@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"crier/tests/faultnet"
 )
 
 // site is one pretend platform in a process of its own.
@@ -31,11 +33,11 @@ func (w *world) startPlatforms(ctx context.Context) (err error) {
 		return err
 	}
 	for i := range hangingMachines {
-		g, err := newGateOn(fmt.Sprintf("127.0.0.%d", i+2), w.aside.address)
+		g, err := faultnet.Listen(fmt.Sprintf("127.0.0.%d:0", i+2), w.aside.address)
 		if err != nil {
 			return err
 		}
-		w.hanging, w.stops = append(w.hanging, g), append(w.stops, g.close)
+		w.hanging, w.stops = append(w.hanging, g), append(w.stops, g.Close)
 	}
 	return w.trouble(ctx, 0)
 }
@@ -128,17 +130,17 @@ func (w *world) trouble(ctx context.Context, seed int) error {
 		w.platform.fault(ctx, "", m{"match": posting(), "action": "slow", "ms": latency, "times": always}))
 }
 
-// startPrimary puts a gate between the nodes and Postgres.
+// startPrimary puts a proxy between the nodes and Postgres.
 func (w *world) startPrimary() error {
 	u, err := url.Parse(w.server.URL("crier"))
 	if err != nil {
 		return err
 	}
-	if w.primary, err = newGate(u.Host); err != nil {
+	if w.primary, err = faultnet.Listen(loopback, u.Host); err != nil {
 		return err
 	}
-	w.stops = append(w.stops, w.primary.close)
-	u.Host = w.primary.address
+	w.stops = append(w.stops, w.primary.Close)
+	u.Host = w.primary.Address()
 	w.database = u.String()
 	return nil
 }

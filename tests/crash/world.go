@@ -20,6 +20,7 @@ import (
 	"crier/platform/pg/local"
 	"crier/platform/schema"
 	"crier/platform/secret"
+	"crier/tests/faultnet"
 )
 
 const (
@@ -46,14 +47,14 @@ type world struct {
 	ledger     *ledger
 	client     *client
 	channels   []channel
-	stage      map[string][]int // channels of the drills by their kind, as indices
-	hanging    []*gate          // machines before the platform aside that stop to answer
-	primary    *gate            // before Postgres, for the nodes
-	database   string           // address of the database behind it
-	twice      int              // posts that two nodes had in hand
+	stage      map[string][]int  // channels of the drills by their kind, as indices
+	hanging    []*faultnet.Proxy // machines before the platform aside that stop to answer
+	primary    *faultnet.Proxy   // before Postgres, for the nodes
+	database   string            // address of the database behind it
+	twice      int               // posts that two nodes had in hand
 	redis      *miniredis.Miniredis
-	door       *gate      // before Redis
-	network    sync.Mutex // of the faults that last while others go on, one at a time
+	door       *faultnet.Proxy // before Redis
+	network    sync.Mutex      // of the faults that last while others go on, one at a time
 	background errgroup.Group
 	stops      []func() error
 }
@@ -140,12 +141,12 @@ func (w *world) startNodes(ctx context.Context) error {
 	}
 	allowed := []string{w.aside.address}
 	for _, g := range w.hanging {
-		allowed = append(allowed, g.address)
+		allowed = append(allowed, g.Address())
 	}
 	environment := []string{
 		"PATH=" + "/usr/bin:/bin", "DATABASE_URL=" + w.database, "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=" + w.platform.url(), "OUTBOUND_ALLOW=" + strings.Join(allowed, ","), "LOG_FORMAT=json", "LOG_LEVEL=warn",
 		"DATABASE_MAX_CONNS=16", "API_LIMIT=1000000", "APP_LIMIT=1000000", "LEASE=" + lease.String(), "BEAT=600ms", "SWEEP=1s", "REQUEST_DEADLINE=" + deadline.String(), "SETTLE_TIME=1s",
-		"UNKNOWN_FOR=" + w.s.Window.String(), "BACKOFF_FOR=" + w.s.Window.String(), "MAX_IN_FLIGHT=" + strconv.Itoa(permits/w.s.Nodes), "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s", "REDIS_URL=redis://" + w.door.address, "PLATFORM_RATES=sandbox=2000/1s",
+		"UNKNOWN_FOR=" + w.s.Window.String(), "BACKOFF_FOR=" + w.s.Window.String(), "MAX_IN_FLIGHT=" + strconv.Itoa(permits/w.s.Nodes), "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s", "REDIS_URL=redis://" + w.door.Address(), "PLATFORM_RATES=sandbox=2000/1s",
 	}
 	for i := range w.s.Nodes {
 		n, err := newNode(w.binary, filepath.Join(w.dir, fmt.Sprintf("node-%d", i+1)), environment)
