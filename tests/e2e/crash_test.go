@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"crier/tests/faultnet"
 )
 
 // point is the moment at which the service is killed.
@@ -117,9 +119,9 @@ func (c crash) chosen() bool {
 
 // run is the whole story of a case.
 func (c crash) run(t *testing.T, a account) {
-	var network *courier
+	var delay func(nth int) *faultnet.Held
 	if c.at == late {
-		network = a.via(t)
+		delay = a.via(t)
 	}
 	settings := a.service()
 	if c.settle > 0 {
@@ -130,9 +132,10 @@ func (c crash) run(t *testing.T, a account) {
 	channel := s.connect(t, connector, form)
 	sent := parts(c.content)
 	var id string
-	var onItsWay *parcel
+	var onItsWay *faultnet.Held
 	if c.at == late {
-		id, onItsWay = c.sent(t, s, network, channel, sent)
+		onItsWay = delay(c.part)
+		id = c.sent(t, s, onItsWay, channel, sent)
 	} else {
 		id = c.killed(t, s, a, channel, sent)
 	}
@@ -140,11 +143,11 @@ func (c crash) run(t *testing.T, a account) {
 	c.comesBack(t, s, a, id)
 	if onItsWay != nil && c.platform == gradeC { // there, an absent post may be sent again once no call can be on its way any more
 		s.looked(t, id)
-		onItsWay.deliver(t)
+		deliver(t, onItsWay)
 	}
 	got := s.settled(t, id, s.started.Add(c.within()))
 	if onItsWay != nil && c.platform != gradeC {
-		onItsWay.deliver(t)
+		deliver(t, onItsWay)
 	}
 	if c.platform == gradeE && c.at != booked && c.at != prepared && got.State == "ERROR" {
 		c.unknown(t, got, a.posts(t), sent)
@@ -175,13 +178,12 @@ func (c crash) comesBack(t *testing.T, s *service, a account, id string) {
 }
 
 // sent books the post and kills the service when its call is with the network.
-func (c crash) sent(t *testing.T, s *service, network *courier, channel string, sent []part) (id string, onItsWay *parcel) {
+func (c crash) sent(t *testing.T, s *service, onItsWay *faultnet.Held, channel string, sent []part) (id string) {
 	t.Helper()
-	onItsWay = network.delay(c.part)
 	id = s.create(t, "now", time.Now(), channel, sent)
-	closed(t, "the call", onItsWay.taken)
+	closed(t, "the call", onItsWay.Reached())
 	s.kill()
-	return id, onItsWay
+	return id
 }
 
 // looked waits until the service has asked the platform in vain.
@@ -195,10 +197,10 @@ func (s *service) looked(t *testing.T, id string) {
 }
 
 // deliver lets the platform see the call, and waits until it has answered.
-func (p *parcel) deliver(t *testing.T) {
+func deliver(t *testing.T, call *faultnet.Held) {
 	t.Helper()
-	close(p.send)
-	closed(t, "the platform's answer", p.delivered)
+	call.Release()
+	closed(t, "the platform's answer", call.Done())
 }
 
 // killed books the post, kills the service at the point and returns the post's id.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"crier/apps/sim/sandbox"
+	"crier/tests/faultnet"
 	"crier/tests/pds"
 )
 
@@ -28,8 +29,9 @@ type account interface {
 	form() (connector string, fields map[string]string)
 	// hold stops the nth call of a kind from now, before the platform sees it or with its answer.
 	hold(t *testing.T, kind call, nth int, answer bool) grip
-	// via puts a courier between services and the platform.
-	via(t *testing.T) *courier
+	// via puts a network between services and the platform that holds the nth publishing call from now, and delivers it
+	// when its sender is gone.
+	via(t *testing.T) (delay func(nth int) *faultnet.Held)
 	// posts is everything that is live, oldest first.
 	posts(t *testing.T) []live
 }
@@ -67,53 +69,50 @@ func sum(b []byte) string {
 
 // blueskyAccount is an account on the real server, behind a proxy of its own.
 type blueskyAccount struct {
-	server  *pds.Server
-	proxy   *pds.Proxy
-	address string // host:port that services use
+	server *pds.Server
+	proxy  *faultnet.HTTP
 	pds.Account
 }
 
 const (
-	putRecord  = "com.atproto.repo.putRecord"
-	uploadBlob = "com.atproto.repo.uploadBlob"
+	putRecord  = "POST /xrpc/com.atproto.repo.putRecord"
+	uploadBlob = "POST /xrpc/com.atproto.repo.uploadBlob"
 )
+
+// hold holds the nth such call from now.
+func hold(p *faultnet.HTTP, call string, nth int, at faultnet.Point) *faultnet.Held {
+	for range nth - 1 {
+		p.Hold(call, faultnet.Request).Release()
+	}
+	return p.Hold(call, at)
+}
 
 var names atomic.Int64
 
 func newBluesky(t *testing.T, server *pds.Server) account {
 	t.Helper()
 	a := server.CreateAccount(t, fmt.Sprintf("user%d.test", names.Add(1)), password)
-	proxy := pds.StartProxy(t, server.URL)
-	return &blueskyAccount{server, proxy, strings.TrimPrefix(proxy.URL, "http://"), a}
+	return &blueskyAccount{server, faultnet.StartHTTP(t, server.URL), a}
 }
 
 func (a *blueskyAccount) service() map[string]string {
-	return map[string]string{"OUTBOUND_ALLOW": a.address}
+	return map[string]string{"OUTBOUND_ALLOW": strings.TrimPrefix(a.proxy.URL, "http://")}
 }
 
-func (a *blueskyAccount) via(t *testing.T) *courier {
-	c := startCourier(t, a.proxy.URL, "/xrpc/"+putRecord)
-	a.address = c.address
-	return c
+func (a *blueskyAccount) via(*testing.T) func(nth int) *faultnet.Held {
+	return func(nth int) *faultnet.Held { return hold(a.proxy, putRecord, nth, faultnet.Late) }
 }
 
 func (a *blueskyAccount) form() (string, map[string]string) {
-	return "bluesky", map[string]string{"service": "http://" + a.address, "identifier": a.Handle, "password": a.Password}
+	return "bluesky", map[string]string{"service": a.proxy.URL, "identifier": a.Handle, "password": a.Password}
 }
 
 func (a *blueskyAccount) hold(_ *testing.T, kind call, nth int, answer bool) grip {
-	method := map[call]string{uploads: uploadBlob, publishes: putRecord}[kind]
-	place := a.proxy.HoldRequest
-	if answer {
-		place = a.proxy.HoldAnswer
-	}
-	for range nth - 1 {
-		a.proxy.HoldRequest(method).Release()
-	}
-	return proxied{place(method)}
+	at := map[bool]faultnet.Point{false: faultnet.Request, true: faultnet.Answer}[answer]
+	return proxied{hold(a.proxy, map[call]string{uploads: uploadBlob, publishes: putRecord}[kind], nth, at)}
 }
 
-type proxied struct{ *pds.Hold }
+type proxied struct{ *faultnet.Held }
 
 func (h proxied) reached(t *testing.T) { closed(t, "the call", h.Reached()) }
 func (h proxied) lost(t *testing.T)    { closed(t, "the client's end", h.Lost()) }
@@ -186,24 +185,28 @@ func openSandbox(t *testing.T) string {
 }
 
 // sandboxAccount is an account of one grade.
-type sandboxAccount struct{ url, address, name, grade string }
+type sandboxAccount struct {
+	url         string // of the platform
+	reached     string // URL that services use
+	name, grade string
+}
 
 func newSandbox(url, grade string) account {
-	return &sandboxAccount{url, strings.TrimPrefix(url, "http://"), fmt.Sprintf("account-%d", names.Add(1)), grade}
+	return &sandboxAccount{url, url, fmt.Sprintf("account-%d", names.Add(1)), grade}
 }
 
 func (a *sandboxAccount) service() map[string]string {
-	return map[string]string{"SANDBOX_URL": "http://" + a.address}
+	return map[string]string{"SANDBOX_URL": a.reached}
 }
 
-func (a *sandboxAccount) via(t *testing.T) *courier {
-	c := startCourier(t, a.url, "/api/posts")
-	a.address = c.address
-	return c
+func (a *sandboxAccount) via(t *testing.T) func(nth int) *faultnet.Held {
+	p := faultnet.StartHTTP(t, a.url)
+	a.reached = p.URL
+	return func(nth int) *faultnet.Held { return hold(p, "POST /api/posts", nth, faultnet.Late) }
 }
 
 func (a *sandboxAccount) form() (string, map[string]string) {
-	return "sandbox", map[string]string{"service": "http://" + a.address, "name": a.name, "password": password, "grade": a.grade}
+	return "sandbox", map[string]string{"service": a.reached, "name": a.name, "password": password, "grade": a.grade}
 }
 
 func (a *sandboxAccount) hold(t *testing.T, kind call, nth int, answer bool) grip {

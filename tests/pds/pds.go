@@ -1,4 +1,4 @@
-// Package pds runs the real Bluesky PDS as a test server, and a proxy that can hold or cut a call to it.
+// Package pds runs the real Bluesky PDS as a test server.
 package pds
 
 import (

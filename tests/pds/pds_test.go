@@ -5,11 +5,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"crier/tests/faultnet"
 )
 
 const posts = "app.bsky.feed.post"
@@ -46,7 +49,14 @@ func (u user) call(t *testing.T, method, kind string, body []byte) (int, []byte,
 	if u.token != "" {
 		req.Header.Set("Authorization", "Bearer "+u.token)
 	}
-	return send(req)
+	// A connection for each call: a kept one may have been closed by the server.
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, err
 }
 
 func (u user) put(t *testing.T, rkey string, record map[string]any) (int, []byte, error) {
@@ -212,10 +222,10 @@ func TestServerEndsWithItsInput(t *testing.T) {
 func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
-	p := StartProxy(t, s.URL)
+	p := faultnet.StartHTTP(t, s.URL)
 	u := signIn(t, p.URL, s.CreateAccount(t, "carol.test", "correct horse"))
 
-	h := p.HoldAnswer("com.atproto.repo.putRecord")
+	h := p.Hold("POST /xrpc/com.atproto.repo.putRecord", faultnet.Answer)
 	result := make(chan error, 1)
 	go func() {
 		_, _, err := u.put(t, tid(1), post("once"))

@@ -21,6 +21,7 @@ import (
 	"crier/publishing/connector/bluesky"
 	"crier/publishing/connector/conformance"
 	"crier/publishing/media/picture"
+	"crier/tests/faultnet"
 	"crier/tests/pds"
 )
 
@@ -277,24 +278,24 @@ func (w *world) taken(t *testing.T) {
 
 // dropped loses the real server's answer on a real wire.
 func (w *world) dropped(t *testing.T) {
-	proxy := pds.StartProxy(t, w.server.URL)
+	proxy := faultnet.StartHTTP(t, w.server.URL)
 	s := w.connectAt(t, proxy.URL, w.account)
 	it, err := conformance.Prepare(t.Context(), bluesky.New(), s, w.item("dropped"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy.HoldAnswer("com.atproto.repo.putRecord").Drop()
+	const put = "POST /xrpc/com.atproto.repo.putRecord"
+	proxy.Hold(put, faultnet.Answer).Drop()
 	_, err = bluesky.New().Commit(t.Context(), s, it)
 	wantKind(t, err, connector.KindUnknown, 0)
 	v, err := bluesky.New().Reconcile(t.Context(), s, it)
 	if err != nil || v.Outcome != connector.Published {
 		t.Fatalf("%+v %v", v, err)
 	}
-	if p := w.find(t, v.Ref); p.Text != "dropped" || proxy.Forwarded("com.atproto.repo.putRecord") != 1 {
-		t.Errorf("%q after %d calls", p.Text, proxy.Forwarded("com.atproto.repo.putRecord"))
+	if p := w.find(t, v.Ref); p.Text != "dropped" || proxy.Forwarded(put) != 1 {
+		t.Errorf("%q after %d calls", p.Text, proxy.Forwarded(put))
 	}
-	hold := proxy.HoldRequest("com.atproto.repo.putRecord")
-	hold.Drop()
+	proxy.Hold(put, faultnet.Request).Drop()
 	lost, err := conformance.Prepare(t.Context(), bluesky.New(), s, w.item("lost"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,200 @@
+package faultnet
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// HTTP stands before an HTTP server on a loopback port of its own, counts calls, and can hold, cut or delay one of them.
+// A call is named as "POST /path".
+type HTTP struct {
+	URL string // http://127.0.0.1:port, no trailing slash
+
+	reverse *httputil.ReverseProxy
+	closed  chan struct{}
+
+	mu        sync.Mutex
+	forwarded map[string]int
+	holds     []*Held // not reached yet, oldest first
+}
+
+// StartHTTP runs a proxy before target (a base URL) until the test ends; calls still held then are dropped.
+func StartHTTP(t testing.TB, target string) *HTTP {
+	t.Helper()
+	to, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &HTTP{
+		reverse: &httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+			// A connection for each call: a stale one would fail a call that the client may expect to work.
+			Transport: &http.Transport{DisableKeepAlives: true},
+			ErrorLog:  log.New(io.Discard, "", 0), // a failed call answers 502, which the test sees
+		},
+		closed:    make(chan struct{}),
+		forwarded: map[string]int{},
+	}
+	server := httptest.NewServer(p)
+	p.URL = server.URL
+	t.Cleanup(func() {
+		close(p.closed)
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return p
+}
+
+// Forwarded returns how many such calls the proxy has sent on to the server.
+func (p *HTTP) Forwarded(call string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.forwarded[call]
+}
+
+// Point is where a call is held.
+type Point int
+
+const (
+	// Request is before the server sees any of the call. When its client is gone meanwhile, it is never forwarded.
+	Request Point = iota
+	// Late is Request, but the call is forwarded also when its client is gone, as by a slow network.
+	Late
+	// Answer is after the server has carried the call out, whatever becomes of the client.
+	Answer
+)
+
+// Held is one call that the proxy holds back whole, or will. Release and Drop may be called before it is reached; the
+// first of them decides.
+type Held struct {
+	call                string
+	at                  Point
+	reached, lost, done chan struct{}
+	release             chan bool // buffered 1
+}
+
+// Hold holds the next such call.
+func (p *HTTP) Hold(call string, at Point) *Held {
+	h := &Held{
+		call: call, at: at, reached: make(chan struct{}), lost: make(chan struct{}), done: make(chan struct{}),
+		release: make(chan bool, 1),
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds = append(p.holds, h)
+	return h
+}
+
+// Reached is closed when the call is being held.
+func (h *Held) Reached() <-chan struct{} { return h.reached }
+
+// Lost is closed when the client of the held call has gone away; never if it is held at Late.
+func (h *Held) Lost() <-chan struct{} { return h.lost }
+
+// Done is closed when nothing will be done about the call any more.
+func (h *Held) Done() <-chan struct{} { return h.done }
+
+// Release lets the held call, or its answer, go on.
+func (h *Held) Release() { h.decide(true) }
+
+// Drop closes the client's connection without an answer.
+func (h *Held) Drop() { h.decide(false) }
+
+func (h *Held) decide(release bool) {
+	select {
+	case h.release <- release:
+	default: // decided already
+	}
+}
+
+// wait holds, and reports whether the call may go on.
+func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
+	close(h.reached)
+	select {
+	case release := <-h.release:
+		if client.Err() == nil {
+			return release
+		}
+	case <-client.Done():
+	case <-closed:
+		return false
+	}
+	close(h.lost)
+	return false
+}
+
+// ServeHTTP carries one call.
+func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	call := r.Method + " " + r.URL.Path
+	h := p.take(call)
+	if h == nil {
+		p.forward(w, r, call)
+		return
+	}
+	defer close(h.done)
+	// Only after the body has been read to its end does the server notice that its client is gone.
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		cut(w)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	client, answer := r.Context(), httptest.NewRecorder()
+	if h.at != Request {
+		r = r.WithContext(context.WithoutCancel(client))
+	}
+	if h.at == Late {
+		client = r.Context()
+	}
+	if h.at == Answer {
+		p.forward(answer, r, call)
+	}
+	if !h.wait(client, p.closed) {
+		cut(w)
+		return
+	}
+	if h.at != Answer {
+		p.forward(answer, r, call)
+	}
+	maps.Copy(w.Header(), answer.Header())
+	w.WriteHeader(answer.Code)
+	w.Write(answer.Body.Bytes()) // fails only when the client has gone
+}
+
+// take returns the oldest hold that waits for such a call, nil when there is none.
+func (p *HTTP) take(call string) *Held {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.IndexFunc(p.holds, func(h *Held) bool { return h.call == call })
+	if i < 0 {
+		return nil
+	}
+	h := p.holds[i]
+	p.holds = slices.Delete(p.holds, i, i+1)
+	return h
+}
+
+func (p *HTTP) forward(w http.ResponseWriter, r *http.Request, call string) {
+	p.mu.Lock()
+	p.forwarded[call]++
+	p.mu.Unlock()
+	p.reverse.ServeHTTP(w, r)
+}
+
+// cut closes the connection without an answer.
+func cut(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err == nil { // else it is closed already
+		conn.Close()
+	}
+}

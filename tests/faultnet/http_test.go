@@ -1,0 +1,158 @@
+package faultnet
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+type result struct {
+	status int
+	body   string
+	err    error
+}
+
+// upper answers 201 with the body in upper case, and counts its calls.
+func upper(t *testing.T) (url string, calls *atomic.Int64) {
+	t.Helper()
+	calls = new(atomic.Int64)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		calls.Add(1)
+		w.Header().Set("X-Path", r.URL.RequestURI())
+		w.WriteHeader(http.StatusCreated)
+		io.WriteString(w, strings.ToUpper(string(body)))
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, calls
+}
+
+func begin(ctx context.Context, t *testing.T, p *HTTP, path, body string) <-chan result {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan result, 1)
+	go func() {
+		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err != nil {
+			done <- result{err: err}
+			return
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		done <- result{answer.StatusCode, string(text), err}
+	}()
+	return done
+}
+
+func answered(t *testing.T, done <-chan result, body string) {
+	t.Helper()
+	if r := <-done; r.err != nil || r.status != http.StatusCreated || r.body != body {
+		t.Fatalf("%+v, want 201 %s", r, body)
+	}
+}
+
+func failed(t *testing.T, done <-chan result) {
+	t.Helper()
+	if r := <-done; r.err == nil {
+		t.Fatalf("answered: %+v", r)
+	}
+}
+
+func TestHTTP_Hold(t *testing.T) {
+	t.Parallel()
+	release := func(h *Held, _ func()) { h.Release() }
+	for name, c := range map[string]struct {
+		at    Point
+		end   func(h *Held, kill func())
+		works bool  // the client gets its answer
+		calls int64 // that the server saw, held call only
+	}{
+		"a released request is carried out":            {Request, release, true, 1},
+		"a dropped request never reaches the server":   {Request, func(h *Held, _ func()) { h.Drop(); h.Release() }, false, 0},
+		"a request whose client died is not forwarded": {Request, func(h *Held, kill func()) { kill(); <-h.Lost(); h.Release() }, false, 0},
+		"a late request survives its client":           {Late, func(h *Held, kill func()) { kill(); h.Release() }, false, 1},
+		"a late request can be dropped":                {Late, func(h *Held, _ func()) { h.Drop() }, false, 0},
+		"a released answer arrives whole":              {Answer, release, true, 1},
+		"a dropped answer leaves the deed done":        {Answer, func(h *Held, _ func()) { h.Drop() }, false, 1},
+		"a client that died does not undo the deed":    {Answer, func(h *Held, kill func()) { kill(); <-h.Lost() }, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target, calls := upper(t)
+			p := StartHTTP(t, target)
+			answered(t, begin(t.Context(), t, p, "/held", "before"), "BEFORE")
+			h := p.Hold("POST /held", c.at)
+			ctx, kill := context.WithCancel(t.Context())
+			defer kill()
+			done := begin(ctx, t, p, "/held", "held")
+			<-h.Reached()
+			answered(t, begin(t.Context(), t, p, "/held", "next"), "NEXT")
+			answered(t, begin(t.Context(), t, p, "/other", "other"), "OTHER")
+			select {
+			case r := <-done:
+				t.Fatalf("not held: %+v", r)
+			default:
+			}
+			c.end(h, kill)
+			if c.works {
+				answered(t, done, "HELD")
+			} else {
+				failed(t, done)
+			}
+			<-h.Done()
+			if got := calls.Load(); got != 3+c.calls || p.Forwarded("POST /held") != int(2+c.calls) {
+				t.Fatalf("the server saw %d calls, want %d; %d held ones were forwarded", got, 3+c.calls, p.Forwarded("POST /held"))
+			}
+		})
+	}
+}
+
+func TestHTTP_PassesHeadersAndQuery(t *testing.T) {
+	t.Parallel()
+	target, _ := upper(t)
+	p := StartHTTP(t, target)
+	for _, at := range []Point{-1, Request, Late, Answer} {
+		if at >= 0 {
+			p.Hold("GET /held", at).Release()
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+"/held?x=1&y=%20", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if got := answer.Header.Get("X-Path"); got != "/held?x=1&y=%20" || answer.StatusCode != http.StatusCreated {
+			t.Fatalf("%d %q", answer.StatusCode, got)
+		}
+	}
+}
+
+func TestHTTP_EndsWithACallHeld(t *testing.T) {
+	t.Parallel()
+	var done <-chan result
+	target, calls := upper(t)
+	t.Run("held", func(t *testing.T) {
+		p := StartHTTP(t, target)
+		h := p.Hold("POST /held", Late)
+		done = begin(context.WithoutCancel(t.Context()), t, p, "/held", "held")
+		<-h.Reached()
+	})
+	failed(t, done)
+	if calls.Load() != 0 {
+		t.Fatal("forwarded at the end of the test")
+	}
+}
