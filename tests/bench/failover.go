@@ -112,7 +112,7 @@ func (s *stream) struck(ctx context.Context) (line m, err error) {
 	}
 	watching, enough := context.WithCancel(ctx)
 	defer enough()
-	calls := newFront(watching, nodes).load(ctx, s.all)
+	calls := callAPI(watching, nodes, s.all)
 	span := time.Duration(s.opts.seconds) * time.Second
 	if err := until(ctx, s.due.Add(span/3)); err != nil {
 		return nil, errors.Join(err, calls().first())

@@ -2,54 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"crier/tests/faultnet"
 )
-
-// front hands connections to the processes as a balancer does: to those that /health says are well, and to another one when a connection cannot be had.
-type front struct {
-	nodes []*node
-	well  []atomic.Bool
-	next  atomic.Int64
-}
-
-const probe = 200 * time.Millisecond
-
-// newFront watches the processes until ctx is over.
-func newFront(ctx context.Context, nodes []*node) *front {
-	f := &front{nodes: nodes, well: make([]atomic.Bool, len(nodes))}
-	for i, n := range nodes {
-		f.well[i].Store(true)
-		go func() {
-			for wait(ctx, probe) == nil {
-				short, cancel := context.WithTimeout(ctx, time.Second)
-				f.well[i].Store(n.get(short, "http://"+n.address+"/health", io.Discard) == nil)
-				cancel()
-			}
-		}()
-	}
-	return f
-}
-
-// dial finds a process that takes the connection.
-func (f *front) dial(ctx context.Context, network, _ string) (conn net.Conn, err error) {
-	err = errors.New("no process is well")
-	for range f.nodes {
-		i := int(f.next.Add(1)) % len(f.nodes)
-		if f.well[i].Load() {
-			if conn, err = new(net.Dialer).DialContext(ctx, network, f.nodes[i].address); err == nil {
-				return conn, nil
-			}
-		}
-	}
-	return nil, err
-}
 
 const (
 	callers   = 8 // clients that call the API, each twenty times a second at most
@@ -79,14 +39,28 @@ func (s *said) tell(line m, killed time.Time) {
 	}
 }
 
-// load calls the API, each request once, on a connection of its own, until it is told to stop.
-func (f *front) load(ctx context.Context, all []tenant) (stop func() *said) {
+// callAPI calls the API of the processes, each request once, on a connection of its own, until it is told to stop.
+func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *said) {
+	balancer := faultnet.Balance(ctx, func() (addresses []string) {
+		for _, n := range nodes {
+			addresses = append(addresses, n.address)
+		}
+		return addresses
+	})
+	dial := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+		for range nodes { // to another process when a connection cannot be had
+			if conn, err = balancer.Dial(ctx, network, address); err == nil {
+				return conn, nil
+			}
+		}
+		return nil, err
+	}
 	end := make(chan struct{})
 	out := &said{}
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for user := range callers {
-		c := &client{&http.Client{Transport: &http.Transport{DialContext: f.dial, DisableKeepAlives: true}, Timeout: 30 * time.Second}, "http://crier.bench/public/v1"}
+		c := &client{&http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 30 * time.Second}, "http://crier.bench/public/v1"}
 		group.Go(func() {
 			for i := user; ; i += callers {
 				select {

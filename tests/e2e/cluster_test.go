@@ -1,12 +1,10 @@
 package e2e
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -16,12 +14,14 @@ import (
 	"time"
 
 	tenancyservice "crier/tenancy/service"
+	"crier/tests/faultnet"
 )
 
 // group is several processes of one installation, behind a balancer.
 type group struct {
+	balancer *faultnet.Balancer
+	mu       sync.Mutex // of the nodes' processes
 	nodes    []*service
-	balancer *balancer
 }
 
 func startGroup(t *testing.T, a account, size int) *group {
@@ -41,7 +41,7 @@ func startGroup(t *testing.T, a account, size int) *group {
 		next.restart(t)
 		g.nodes = append(g.nodes, next)
 	}
-	g.balancer = balance(t, g.nodes)
+	g.balancer = faultnet.Balance(t.Context(), g.addresses)
 	return g
 }
 
@@ -77,9 +77,9 @@ func (g *group) people(t *testing.T, sandbox string, n int) (all []*tenant) {
 }
 
 // book books a post through the balancer, once.
-func (o *tenant) book(b *balancer, client *http.Client, text string, due time.Time) error {
+func (o *tenant) book(client *http.Client, text string, due time.Time) error {
 	body := fmt.Sprintf(`{"type":"schedule","date":%q,"posts":[{"integration":{"id":%q},"value":[{"content":%q}]}]}`, due.UTC().Format(time.RFC3339Nano), o.channel, text)
-	status, answer, err := b.do(client, http.MethodPost, "/public/v1/posts", o.key, body)
+	status, answer, err := do(client, http.MethodPost, "/public/v1/posts", o.key, body)
 	if err != nil || status != http.StatusCreated {
 		return fmt.Errorf("book: %d %s %w", status, answer, err)
 	}
@@ -115,7 +115,7 @@ func (o *tenant) missing(t *testing.T) (missing []string) {
 }
 
 // load books and reads without pause, each request once, until it is stopped; it returns how many requests were answered and what went wrong.
-func load(b *balancer, people []*tenant) (stop func() (int, []error)) {
+func load(b *faultnet.Balancer, people []*tenant) (stop func() (int, []error)) {
 	var answered atomic.Int64
 	var mu sync.Mutex
 	var wrong []error
@@ -131,7 +131,7 @@ func load(b *balancer, people []*tenant) (stop func() (int, []error)) {
 	var running sync.WaitGroup
 	for i, o := range people {
 		running.Go(func() {
-			client := &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second}
+			client := &http.Client{Transport: &http.Transport{DialContext: b.Dial}, Timeout: 10 * time.Second}
 			defer client.CloseIdleConnections()
 			for n := 0; ; n++ {
 				select {
@@ -140,10 +140,10 @@ func load(b *balancer, people []*tenant) (stop func() (int, []error)) {
 				case <-time.After(30 * time.Millisecond):
 				}
 				if n%5 == 0 {
-					note(o.book(b, client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n%3)*time.Second)))
+					note(o.book(client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n%3)*time.Second)))
 					continue
 				}
-				status, answer, err := b.do(client, http.MethodGet, "/public/v1/is-connected", o.key, "")
+				status, answer, err := do(client, http.MethodGet, "/public/v1/is-connected", o.key, "")
 				if err == nil && status != http.StatusOK {
 					err = fmt.Errorf("%d %s", status, answer)
 				}
@@ -166,7 +166,7 @@ func TestProcessesComeAndGoUnseen(t *testing.T) {
 	stop := load(g.balancer, people)
 	for _, n := range g.nodes {
 		n.terminate(t)
-		g.balancer.replace(t, n)
+		g.replace(t, n)
 	}
 	answered, wrong := stop()
 	if len(wrong) > 0 || answered < 50 {
@@ -187,10 +187,10 @@ func TestAProcessThatIsKilledIsReplaced(t *testing.T) {
 	sandbox := openSandbox(t)
 	g := startGroup(t, newSandbox(sandbox, "C"), 3)
 	people := g.people(t, sandbox, 6)
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DialContext: g.balancer.Dial, DisableKeepAlives: true}}
 	for i, o := range people {
 		for n := range 5 {
-			if err := o.book(g.balancer, client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n)*time.Second)); err != nil {
+			if err := o.book(client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n)*time.Second)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -231,69 +231,11 @@ func (p *process) terminate(t *testing.T) {
 	}
 }
 
-// balancer is a TCP balancer that sends new connections to whoever is healthy.
-type balancer struct {
-	address string
-	mu      sync.Mutex
-	nodes   []*service
-	well    []string
-	next    int
-}
-
-func balance(t *testing.T, nodes []*service) *balancer {
-	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &balancer{address: ln.Addr().String(), nodes: nodes}
-	b.look()
-	ctx, stop := context.WithCancel(context.Background())
-	var running sync.WaitGroup
-	running.Go(func() {
-		for ctx.Err() == nil {
-			b.look()
-			time.Sleep(100 * time.Millisecond)
-		}
-	})
-	go func() {
-		for {
-			c, err := ln.Accept()
-			if err != nil {
-				return
-			}
-			go b.pass(c)
-		}
-	}()
-	t.Cleanup(func() { stop(); ln.Close(); running.Wait() })
-	return b
-}
-
-func (b *balancer) look() {
-	var well []string
-	for _, at := range b.addresses() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+at+"/health", nil)
-		if err == nil {
-			req.Close = true
-			if resp, err := http.DefaultClient.Do(req); err == nil {
-				resp.Body.Close()
-				if resp.StatusCode == http.StatusOK {
-					well = append(well, at)
-				}
-			}
-		}
-		cancel()
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.well = well
-}
-
-func (b *balancer) addresses() (out []string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, n := range b.nodes {
+// addresses are where the processes are reached.
+func (g *group) addresses() (out []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, n := range g.nodes {
 		if n.process != nil {
 			out = append(out, n.address)
 		}
@@ -302,38 +244,17 @@ func (b *balancer) addresses() (out []string) {
 }
 
 // replace puts another start of a process in the place of the old one.
-func (b *balancer) replace(t *testing.T, n *service) {
+func (g *group) replace(t *testing.T, n *service) {
 	t.Helper()
 	fresh := launch(t, n.settings, n.log)
-	b.mu.Lock()
-	defer b.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	n.process = fresh
 }
 
-func (b *balancer) pass(c net.Conn) {
-	defer c.Close()
-	b.mu.Lock()
-	if len(b.well) == 0 {
-		b.mu.Unlock()
-		return
-	}
-	b.next++
-	to := b.well[b.next%len(b.well)]
-	b.mu.Unlock()
-	far, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer far.Close()
-	go func() {
-		_, _ = io.Copy(far, c) // ends with either side
-		_ = far.(*net.TCPConn).CloseWrite()
-	}()
-	_, _ = io.Copy(c, far)
-}
-
-func (b *balancer) do(client *http.Client, method, path, key, body string) (int, string, error) {
-	req, err := http.NewRequest(method, "http://"+b.address+path, strings.NewReader(body))
+// do makes a request of a process that the client's balancer has chosen.
+func do(client *http.Client, method, path, key, body string) (int, string, error) {
+	req, err := http.NewRequest(method, "http://crier.test"+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}
