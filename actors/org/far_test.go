@@ -227,7 +227,7 @@ func TestASilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 	p.Set(faultnet.Swallow) // it accepts as a stopped process does
 	cfg := org.Config{Limit: 1000, InFlight: 1, Budget: 50 * time.Millisecond}
 	c := open(t, cfg, cluster.Config{Listen: loopback}, &desk{})
-	c.Locate(func(int16) (string, bool) { return p.Address(), false })
+	c.Locate(func(int16) (string, bool) { return p.Address, false })
 	for i := range 100 {
 		if a := c.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed {
 			t.Fatalf("request %d: %+v", i+1, a)

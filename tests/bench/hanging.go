@@ -67,7 +67,7 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 			}
 			defer func() { _ = s.Close() }() // it is closed already unless something failed
 			s.Set(faultnet.Swallow)
-			silent, addresses = append(silent, s), append(addresses, s.Address())
+			silent, addresses = append(silent, s), append(addresses, s.Address)
 		}
 		due := now().Add(ahead + 10*time.Second).Truncate(time.Second)
 		few, err := x.fill(ctx, b, due, addresses)

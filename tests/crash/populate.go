@@ -117,7 +117,7 @@ func (w *world) groups(times map[string]int) (out []group) {
 			var accounts []account
 			for i := range hangingChannels {
 				machine := w.hanging[i%machinesOf(kind)]
-				accounts = append(accounts, account{"http://" + machine.Address(), []string{"A", "C"}[i/hangingMachines%2]})
+				accounts = append(accounts, account{"http://" + machine.Address, []string{"A", "C"}[i/hangingMachines%2]})
 			}
 			add(kind, hangingOrganizations, accounts...)
 		case silence:

@@ -112,7 +112,7 @@ func (n *node) join() error {
 	if n.door, err = faultnet.Listen(loopback, inner); err != nil {
 		return err
 	}
-	n.environment = append(n.environment, "CLUSTER_LISTEN="+inner, "CLUSTER_ADVERTISE="+n.door.Address())
+	n.environment = append(n.environment, "CLUSTER_LISTEN="+inner, "CLUSTER_ADVERTISE="+n.door.Address)
 	return nil
 }
 

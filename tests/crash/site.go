@@ -140,7 +140,7 @@ func (w *world) startPrimary() error {
 		return err
 	}
 	w.stops = append(w.stops, w.primary.Close)
-	u.Host = w.primary.Address()
+	u.Host = w.primary.Address
 	w.database = u.String()
 	return nil
 }

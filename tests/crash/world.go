@@ -141,12 +141,12 @@ func (w *world) startNodes(ctx context.Context) error {
 	}
 	allowed := []string{w.aside.address}
 	for _, g := range w.hanging {
-		allowed = append(allowed, g.Address())
+		allowed = append(allowed, g.Address)
 	}
 	environment := []string{
 		"PATH=" + "/usr/bin:/bin", "DATABASE_URL=" + w.database, "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=" + w.platform.url(), "OUTBOUND_ALLOW=" + strings.Join(allowed, ","), "LOG_FORMAT=json", "LOG_LEVEL=warn",
 		"DATABASE_MAX_CONNS=16", "API_LIMIT=1000000", "APP_LIMIT=1000000", "LEASE=" + lease.String(), "BEAT=600ms", "SWEEP=1s", "REQUEST_DEADLINE=" + deadline.String(), "SETTLE_TIME=1s",
-		"UNKNOWN_FOR=" + w.s.Window.String(), "BACKOFF_FOR=" + w.s.Window.String(), "MAX_IN_FLIGHT=" + strconv.Itoa(permits/w.s.Nodes), "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s", "REDIS_URL=redis://" + w.door.Address(), "PLATFORM_RATES=sandbox=2000/1s",
+		"UNKNOWN_FOR=" + w.s.Window.String(), "BACKOFF_FOR=" + w.s.Window.String(), "MAX_IN_FLIGHT=" + strconv.Itoa(permits/w.s.Nodes), "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s", "REDIS_URL=redis://" + w.door.Address, "PLATFORM_RATES=sandbox=2000/1s",
 	}
 	for i := range w.s.Nodes {
 		n, err := newNode(w.binary, filepath.Join(w.dir, fmt.Sprintf("node-%d", i+1)), environment)

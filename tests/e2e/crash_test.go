@@ -181,7 +181,7 @@ func (c crash) comesBack(t *testing.T, s *service, a account, id string) {
 func (c crash) sent(t *testing.T, s *service, onItsWay *faultnet.Held, channel string, sent []part) (id string) {
 	t.Helper()
 	id = s.create(t, "now", time.Now(), channel, sent)
-	closed(t, "the call", onItsWay.Reached())
+	closed(t, "the call", onItsWay.Reached)
 	s.kill()
 	return id
 }
@@ -200,7 +200,7 @@ func (s *service) looked(t *testing.T, id string) {
 func deliver(t *testing.T, call *faultnet.Held) {
 	t.Helper()
 	call.Release()
-	closed(t, "the platform's answer", call.Done())
+	closed(t, "the platform's answer", call.Done)
 }
 
 // killed books the post, kills the service at the point and returns the post's id.

@@ -114,8 +114,8 @@ func (a *blueskyAccount) hold(_ *testing.T, kind call, nth int, answer bool) gri
 
 type proxied struct{ *faultnet.Held }
 
-func (h proxied) reached(t *testing.T) { closed(t, "the call", h.Reached()) }
-func (h proxied) lost(t *testing.T)    { closed(t, "the client's end", h.Lost()) }
+func (h proxied) reached(t *testing.T) { closed(t, "the call", h.Reached) }
+func (h proxied) lost(t *testing.T)    { closed(t, "the client's end", h.Lost) }
 func (h proxied) release(*testing.T)   { h.Release() }
 
 func closed(t *testing.T, what string, c <-chan struct{}) {

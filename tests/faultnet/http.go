@@ -77,32 +77,26 @@ const (
 // Held is one call that the proxy holds back whole, or will. Release and Drop may be called before it is reached; the
 // first of them decides.
 type Held struct {
-	call                string
-	at                  Point
-	reached, lost, done chan struct{}
-	release             chan bool // buffered 1
+	Reached chan struct{} // closed when the call is being held
+	Lost    chan struct{} // closed when its client has gone away; never if it is held at Late
+	Done    chan struct{} // closed when nothing will be done about the call any more
+
+	call    string
+	at      Point
+	release chan bool // buffered 1
 }
 
 // Hold holds the next such call.
 func (p *HTTP) Hold(call string, at Point) *Held {
 	h := &Held{
-		call: call, at: at, reached: make(chan struct{}), lost: make(chan struct{}), done: make(chan struct{}),
-		release: make(chan bool, 1),
+		Reached: make(chan struct{}), Lost: make(chan struct{}), Done: make(chan struct{}),
+		call: call, at: at, release: make(chan bool, 1),
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.holds = append(p.holds, h)
 	return h
 }
-
-// Reached is closed when the call is being held.
-func (h *Held) Reached() <-chan struct{} { return h.reached }
-
-// Lost is closed when the client of the held call has gone away; never if it is held at Late.
-func (h *Held) Lost() <-chan struct{} { return h.lost }
-
-// Done is closed when nothing will be done about the call any more.
-func (h *Held) Done() <-chan struct{} { return h.done }
 
 // Release lets the held call, or its answer, go on.
 func (h *Held) Release() { h.decide(true) }
@@ -119,7 +113,7 @@ func (h *Held) decide(release bool) {
 
 // wait holds, and reports whether the call may go on.
 func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
-	close(h.reached)
+	close(h.Reached)
 	select {
 	case release := <-h.release:
 		if client.Err() == nil {
@@ -129,7 +123,7 @@ func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
 	case <-closed:
 		return false
 	}
-	close(h.lost)
+	close(h.Lost)
 	return false
 }
 
@@ -141,7 +135,7 @@ func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.forward(w, r, call)
 		return
 	}
-	defer close(h.done)
+	defer close(h.Done)
 	// Only after the body has been read to its end does the server notice that its client is gone.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

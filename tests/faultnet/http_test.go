@@ -80,12 +80,12 @@ func TestHTTP_Hold(t *testing.T) {
 	}{
 		"a released request is carried out":            {Request, release, true, 1},
 		"a dropped request never reaches the server":   {Request, func(h *Held, _ func()) { h.Drop(); h.Release() }, false, 0},
-		"a request whose client died is not forwarded": {Request, func(h *Held, kill func()) { kill(); <-h.Lost(); h.Release() }, false, 0},
+		"a request whose client died is not forwarded": {Request, func(h *Held, kill func()) { kill(); <-h.Lost; h.Release() }, false, 0},
 		"a late request survives its client":           {Late, func(h *Held, kill func()) { kill(); h.Release() }, false, 1},
 		"a late request can be dropped":                {Late, func(h *Held, _ func()) { h.Drop() }, false, 0},
 		"a released answer arrives whole":              {Answer, release, true, 1},
 		"a dropped answer leaves the deed done":        {Answer, func(h *Held, _ func()) { h.Drop() }, false, 1},
-		"a client that died does not undo the deed":    {Answer, func(h *Held, kill func()) { kill(); <-h.Lost() }, false, 1},
+		"a client that died does not undo the deed":    {Answer, func(h *Held, kill func()) { kill(); <-h.Lost }, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,7 +96,7 @@ func TestHTTP_Hold(t *testing.T) {
 			ctx, kill := context.WithCancel(t.Context())
 			defer kill()
 			done := begin(ctx, t, p, "/held", "held")
-			<-h.Reached()
+			<-h.Reached
 			answered(t, begin(t.Context(), t, p, "/held", "next"), "NEXT")
 			answered(t, begin(t.Context(), t, p, "/other", "other"), "OTHER")
 			select {
@@ -110,7 +110,7 @@ func TestHTTP_Hold(t *testing.T) {
 			} else {
 				failed(t, done)
 			}
-			<-h.Done()
+			<-h.Done
 			if got := calls.Load(); got != 3+c.calls || p.Forwarded("POST /held") != int(2+c.calls) {
 				t.Fatalf("the server saw %d calls, want %d; %d held ones were forwarded", got, 3+c.calls, p.Forwarded("POST /held"))
 			}
@@ -149,7 +149,7 @@ func TestHTTP_EndsWithACallHeld(t *testing.T) {
 		p := StartHTTP(t, target)
 		h := p.Hold("POST /held", Late)
 		done = begin(context.WithoutCancel(t.Context()), t, p, "/held", "held")
-		<-h.Reached()
+		<-h.Reached
 	})
 	failed(t, done)
 	if calls.Load() != 0 {

@@ -30,11 +30,11 @@ const (
 
 // Proxy carries TCP connections from its address to that of a server. It is safe for concurrent use.
 type Proxy struct {
-	target string
+	Address string // host:port; it stays the same when the proxy is closed and opened again
 
+	target   string
 	mu       sync.Mutex
 	changed  *sync.Cond // the mode, or which connections are open
-	address  string
 	mode     Mode
 	ln       net.Listener // nil while closed
 	open     map[*conn]bool
@@ -50,9 +50,13 @@ type conn struct {
 
 // Listen opens a proxy at an address, whose port may be 0, before a server.
 func Listen(address, target string) (*Proxy, error) {
-	p := &Proxy{target: target, address: address, open: map[*conn]bool{}}
+	p := &Proxy{Address: address, target: target, open: map[*conn]bool{}}
 	p.changed = sync.NewCond(&p.mu)
-	return p, p.Open()
+	if err := p.Open(); err != nil {
+		return nil, err
+	}
+	p.Address = p.ln.Addr().String()
+	return p, nil
 }
 
 // Start runs a proxy until the test ends. It returns the URL of the server with the proxy's address in it.
@@ -70,15 +74,8 @@ func Start(t testing.TB, server string) (p *Proxy, through string) {
 			t.Error(err)
 		}
 	})
-	u.Host = p.Address()
+	u.Host = p.Address
 	return p, u.String()
-}
-
-// Address is where the proxy listens; it stays the same when it is closed and opened again.
-func (p *Proxy) Address() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.address
 }
 
 // Accepted is how many connections were made so far.
@@ -95,11 +92,11 @@ func (p *Proxy) Open() error {
 	if p.ln != nil {
 		return nil
 	}
-	ln, err := net.Listen("tcp", p.address)
+	ln, err := net.Listen("tcp", p.Address)
 	if err != nil {
 		return err
 	}
-	p.ln, p.address = ln, ln.Addr().String()
+	p.ln = ln
 	p.work.Go(func() { p.accept(ln) })
 	return nil
 }

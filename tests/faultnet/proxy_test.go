@@ -39,7 +39,7 @@ func before(t *testing.T) (p *Proxy, ended chan struct{}) {
 
 func dial(t *testing.T, p *Proxy) net.Conn {
 	t.Helper()
-	c, err := net.Dial("tcp", p.Address())
+	c, err := net.Dial("tcp", p.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestProxy_ClosedItRefusesUntilItIsOpenedAgain(t *testing.T) {
 	}
 	hears(t, held, "word", broken)
 	hears(t, lost, "word", broken)
-	if _, err := net.Dial("tcp", p.Address()); !errors.Is(err, syscall.ECONNREFUSED) {
+	if _, err := net.Dial("tcp", p.Address); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a closed proxy does not refuse: %v", err)
 	}
 	if err := p.Open(); err != nil {

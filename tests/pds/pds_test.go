@@ -231,7 +231,7 @@ func TestLostAnswer(t *testing.T) {
 		_, _, err := u.put(t, tid(1), post("once"))
 		result <- err
 	}()
-	<-h.Reached()
+	<-h.Reached
 	before := s.Records(t, u.did, posts)
 	if len(before) != 1 {
 		t.Fatalf("the server does not hold the record while its answer is held: %+v", before)
