@@ -1,0 +1,286 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+)
+
+// Rules says what a Batcher does. Its functions are called by one goroutine at a time.
+type Rules[T any] struct {
+	// Most is how many items one call carries out.
+	Most int
+	// Bound is how many items may wait for their first call. It is also how many refused items may wait for their next.
+	Bound int
+	// Timeout is the deadline of each call.
+	Timeout time.Duration
+	// Over is closed when nothing may be repeated any more; nil = never.
+	Over <-chan struct{}
+
+	// Do carries out all items or, with an error, none or nobody knows. It returns items that it left out because
+	// something else has them locked.
+	Do func(ctx context.Context, items []T) (locked []T, err error)
+	// Refused and Locked return true for errors that may be due to a single item, and that say for sure that nothing was
+	// done. Locked ones end by themselves.
+	Refused, Locked func(err error) bool
+	// Alone receives an item that is refused or locked, and returns after how long it is tried again; 0 = never, Alone has
+	// answered it. err is ErrLocked for an item that Do has returned.
+	Alone func(item T, err error) time.Duration
+	// Away receives every other error and how many items wait because of it, and returns after how long they are tried
+	// again. Without Away they are not: after such an error nobody knows what the call has done.
+	Away func(items, try int, err error) time.Duration
+	// Lost receives each item that is not tried again although Alone or Away wanted it, or because there is no Away.
+	Lost func(item T, err error)
+
+	// Pick chooses the items that may share a call; nil = all.
+	Pick func(items []T) (now, rest []T)
+	// Begin and End are called before and after the work on items that came in together, if they are not nil.
+	Begin, End func()
+}
+
+// ErrLocked is why an item is tried again that Do has left out.
+var ErrLocked = errors.New("something else has it locked")
+
+// lockedSplits is how many calls may fail by a lock before it is taken for one that all items need.
+const lockedSplits = 32
+
+// Batcher carries out items of many goroutines, many in one call. An item never waits for another one that is refused
+// or locked: see Isolate. It has a goroutine only while it has items.
+type Batcher[T any] struct {
+	rules   Rules[T]
+	in      chan T
+	closing chan struct{}
+	runs    sync.WaitGroup
+
+	mu      sync.Mutex
+	running bool
+
+	// These are of the running goroutine.
+	pace  Pace
+	again []again[T]
+}
+
+// again is an item that is tried again.
+type again[T any] struct {
+	item   T
+	at     time.Time
+	locked bool
+}
+
+// New makes a Batcher.
+func New[T any](rules Rules[T]) *Batcher[T] {
+	return &Batcher[T]{rules: rules, in: make(chan T, rules.Bound), closing: make(chan struct{})}
+}
+
+// Add hands an item over. It blocks while Bound items wait.
+func (b *Batcher[T]) Add(item T) {
+	b.in <- item
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.running {
+		b.running = true
+		b.runs.Go(b.run)
+	}
+}
+
+// Len is how many items wait for their first call.
+func (b *Batcher[T]) Len() int { return len(b.in) }
+
+// Close returns when all items are carried out or lost. Refused ones are tried once more, at once. Nothing may be added
+// any more.
+func (b *Batcher[T]) Close() {
+	close(b.closing)
+	b.runs.Wait()
+}
+
+func (b *Batcher[T]) run() {
+	for items := b.next(); items != nil; items = b.next() {
+		if b.rules.Begin != nil {
+			b.rules.Begin()
+		}
+		for len(items) > 0 {
+			now, rest := items, []T(nil)
+			if b.rules.Pick != nil {
+				now, rest = b.rules.Pick(items)
+			}
+			b.carryOut(now)
+			items = rest
+		}
+		b.pace.Done()
+		if b.rules.End != nil {
+			b.rules.End()
+		}
+	}
+}
+
+// next returns items that are tried again now, or as many as have come in meanwhile; nil when there are none, and the
+// goroutine must end.
+func (b *Batcher[T]) next() []T {
+	for !b.idle() {
+		in, closing := b.in, b.closing
+		if len(b.again) >= 2*b.rules.Bound { // most of them are locked
+			in = nil
+		}
+		if closed(closing) {
+			closing = nil
+		}
+		var first []T
+		select {
+		case item := <-in:
+			first = []T{item}
+		case <-b.nextAgain():
+		case <-closing:
+		case <-b.rules.Over:
+		}
+		if len(first)+len(b.in) < b.rules.Most {
+			b.pace.Wait(b.rules.Over)
+		}
+		if first == nil {
+			first = b.dueAgain()
+		} else {
+			for len(first) < b.rules.Most && len(b.in) > 0 {
+				first = append(first, <-b.in)
+			}
+		}
+		if len(first) > 0 {
+			return first
+		}
+	}
+	return nil
+}
+
+// idle returns true when there are no items, and the next one needs a new goroutine.
+func (b *Batcher[T]) idle() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.running = len(b.in)+len(b.again) > 0
+	return !b.running
+}
+
+// nextAgain receives when the first of the items is due that are tried again.
+func (b *Batcher[T]) nextAgain() <-chan time.Time {
+	if len(b.again) == 0 {
+		return nil
+	}
+	now := clock.System{}.Now()
+	wait := b.wait(b.again[0], now)
+	for _, x := range b.again[1:] {
+		wait = min(wait, b.wait(x, now))
+	}
+	return time.After(wait)
+}
+
+func (b *Batcher[T]) wait(x again[T], now time.Time) time.Duration {
+	if closed(b.rules.Over) || !x.locked && closed(b.closing) {
+		return 0
+	}
+	return max(0, x.at.Sub(now))
+}
+
+// dueAgain takes the items that are tried again now, as many as go into a call.
+func (b *Batcher[T]) dueAgain() (items []T) {
+	now := clock.System{}.Now()
+	var rest []again[T]
+	for _, x := range b.again {
+		if len(items) < b.rules.Most && b.wait(x, now) == 0 {
+			items = append(items, x.item)
+		} else {
+			rest = append(rest, x)
+		}
+	}
+	b.again = rest
+	return items
+}
+
+// carryOut returns when each item is done, lost, or will be tried again by itself.
+func (b *Batcher[T]) carryOut(items []T) {
+	for try := 1; len(items) > 0; try++ {
+		locks := 0
+		left, err := Isolate(items, b.call, func(err error) bool {
+			if !b.rules.Locked(err) {
+				return b.rules.Refused(err)
+			}
+			locks++
+			return locks <= lockedSplits
+		}, b.alone)
+		if err == nil {
+			return
+		}
+		items = left
+		if !b.away(len(items), try, err) {
+			for _, item := range items {
+				b.rules.Lost(item, err)
+			}
+			return
+		}
+	}
+}
+
+func (b *Batcher[T]) call(items []T) error {
+	ctx, cancel := context.WithTimeout(context.Background(), b.rules.Timeout)
+	defer cancel()
+	locked, err := b.rules.Do(ctx, items)
+	for _, item := range locked {
+		b.alone(item, ErrLocked)
+	}
+	return err
+}
+
+func (b *Batcher[T]) alone(item T, err error) {
+	pause := b.rules.Alone(item, err)
+	locked := errors.Is(err, ErrLocked) || b.rules.Locked(err)
+	switch {
+	case pause == 0:
+	case closed(b.rules.Over), !locked && (closed(b.closing) || len(b.again) >= b.rules.Bound):
+		b.rules.Lost(item, err)
+	default:
+		b.again = append(b.again, again[T]{item, clock.System{}.Now().Add(pause), locked})
+	}
+}
+
+// away waits until what is no item's fault may be over; false when nothing is tried again.
+func (b *Batcher[T]) away(items, try int, err error) bool {
+	if b.rules.Away == nil {
+		return false
+	}
+	select {
+	case <-time.After(b.rules.Away(items, try, err)):
+		return true
+	case <-b.rules.Over:
+		return false
+	}
+}
+
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Gap is the least time between two calls of a loop that has little to do in each: what comes in meanwhile shares the
+// next call.
+const Gap = 20 * time.Millisecond
+
+// Pace keeps the calls of one busy goroutine Gap apart. The first call after a rest never waits.
+type Pace struct{ rest <-chan time.Time }
+
+// Wait returns when Gap has passed since the last call ended, or over is closed.
+func (p *Pace) Wait(over <-chan struct{}) {
+	if p.rest == nil {
+		return
+	}
+	select {
+	case <-p.rest:
+		p.rest = nil
+	case <-over:
+	}
+}
+
+// Done says that a call has ended.
+func (p *Pace) Done() { p.rest = time.After(Gap) }

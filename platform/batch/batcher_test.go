@@ -1,0 +1,213 @@
+package batch_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crier/platform/batch"
+)
+
+var errLock = errors.New("a row is locked")
+
+// calls records what a Batcher of numbers does. Numbers below zero are refused, and the locked ones are left out.
+type calls struct {
+	mu     sync.Mutex
+	at     []time.Time
+	sizes  []int
+	done   []int
+	lost   []int
+	locked []int
+	err    error // of every call
+}
+
+func (c *calls) rules() batch.Rules[int] {
+	return batch.Rules[int]{
+		Most: 8, Bound: 16, Timeout: time.Second, Do: c.do,
+		Refused: func(err error) bool { return errors.Is(err, errBad) },
+		Locked:  func(err error) bool { return errors.Is(err, errLock) },
+		Alone:   func(int, error) time.Duration { return time.Minute },
+		Lost: func(item int, _ error) {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.lost = append(c.lost, item)
+		},
+	}
+}
+
+func (c *calls) do(ctx context.Context, items []int) (locked []int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := ctx.Deadline(); !ok {
+		return nil, errors.New("a call without a deadline")
+	}
+	c.at, c.sizes = append(c.at, time.Now()), append(c.sizes, len(items))
+	if c.err != nil {
+		return nil, c.err
+	}
+	if slices.ContainsFunc(items, func(i int) bool { return i < 0 }) {
+		return nil, errBad
+	}
+	for _, i := range items {
+		if slices.Contains(c.locked, i) {
+			locked = append(locked, i)
+		} else {
+			c.done = append(c.done, i)
+		}
+	}
+	return locked, nil
+}
+
+// set changes what the calls meet.
+func (c *calls) set(locked []int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.locked, c.err = locked, err
+}
+
+// expect waits until nothing happens now, and compares what has.
+func (c *calls) expect(t *testing.T, when string, done, lost []int) {
+	t.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !slices.Equal(slices.Sorted(slices.Values(c.done)), done) || !slices.Equal(c.lost, lost) {
+		t.Fatalf("%s: done are %v, want %v; lost are %v, want %v", when, c.done, done, c.lost, lost)
+	}
+}
+
+func TestBatcher_SharesCallsOnlyWhileItIsBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		b := batch.New(c.rules())
+		start := time.Now()
+		for i := range 12 {
+			b.Add(i)
+			time.Sleep(batch.Gap / 5)
+		}
+		time.Sleep(time.Second)
+		b.Add(12)
+		synctest.Wait()
+		if !c.at[0].Equal(start) || !c.at[len(c.at)-1].Equal(time.Now()) {
+			t.Errorf("calls were at %v: the first after a rest was not at once", c.at)
+		}
+		for i := range c.at[1:] {
+			if gap := c.at[i+1].Sub(c.at[i]); gap < batch.Gap {
+				t.Errorf("call %d came %s after the one before", i+1, gap)
+			}
+		}
+		if len(c.at) != 5 {
+			t.Errorf("%d calls for items of three gaps and one after a rest, want 5", len(c.at))
+		}
+		b.Close()
+	})
+}
+
+func TestBatcher_KeepsItsBounds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		rules := c.rules()
+		block := make(chan struct{})
+		rules.Do = func(ctx context.Context, items []int) ([]int, error) {
+			<-block
+			return c.do(ctx, items)
+		}
+		b := batch.New(rules)
+		b.Add(0)
+		synctest.Wait() // it is being carried out
+		var adding sync.WaitGroup
+		for i := range 30 {
+			adding.Go(func() { b.Add(i + 1) })
+		}
+		synctest.Wait()
+		if b.Len() != 16 {
+			t.Errorf("%d items wait, want the bound of 16", b.Len())
+		}
+		start := time.Now()
+		close(block)
+		adding.Wait()
+		b.Close()
+		if len(c.done) != 31 || slices.Max(c.sizes) != 8 {
+			t.Errorf("%d of 31 items are done, %d at most in one call", len(c.done), slices.Max(c.sizes))
+		}
+		if took := time.Since(start); took >= 3*batch.Gap {
+			t.Errorf("full calls took %s: they need not wait for more items", took)
+		}
+	})
+}
+
+func TestBatcher_LockedAndRefusedItemsHoldNoOtherUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{locked: []int{3, 4}}
+		b := batch.New(c.rules())
+		for _, i := range []int{1, 2, 3, -1, 4, 5} {
+			b.Add(i)
+		}
+		time.Sleep(time.Second)
+		c.expect(t, "beside locked and refused items", []int{1, 2, 5}, nil)
+		c.set([]int{4}, nil)
+		time.Sleep(time.Minute)
+		c.expect(t, "when one is no longer locked", []int{1, 2, 3, 5}, nil)
+		closing := make(chan struct{})
+		go func() { b.Close(); close(closing) }()
+		c.expect(t, "at the end, refused once more", []int{1, 2, 3, 5}, []int{-1})
+		c.set(nil, nil)
+		<-closing
+		c.expect(t, "after the end", []int{1, 2, 3, 4, 5}, []int{-1})
+	})
+}
+
+func TestBatcher_AllWaitForWhatEveryCallNeeds(t *testing.T) {
+	t.Parallel()
+	for name, cause := range map[string]error{"it is away": errAway, "all is locked": errLock} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := &calls{err: cause}
+				rules := c.rules()
+				over := make(chan struct{})
+				rules.Over, rules.Away = over, func(int, int, error) time.Duration { return time.Second }
+				b := batch.New(rules)
+				want := []int{}
+				for i := range 100 {
+					go b.Add(i)
+					want = append(want, i)
+				}
+				time.Sleep(10 * time.Minute)
+				c.expect(t, "while it lasts", nil, nil)
+				c.set(nil, nil)
+				time.Sleep(2 * time.Minute)
+				c.expect(t, "when it is over", want, nil)
+				c.set(nil, cause)
+				b.Add(100)
+				time.Sleep(time.Minute)
+				close(over)
+				b.Close()
+				c.expect(t, "when nothing may be repeated", want, []int{100})
+			})
+		})
+	}
+}
+
+func TestBatcher_RepeatsNothingThatMayBeDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{err: context.DeadlineExceeded}
+		b := batch.New(c.rules())
+		for i := range 3 {
+			b.Add(i)
+		}
+		time.Sleep(time.Hour)
+		c.expect(t, "without Away", nil, []int{0, 1, 2})
+		if calls := len(c.at); calls > 3 {
+			t.Errorf("%d calls for 3 items", calls)
+		}
+	})
+}
