@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"crier/platform/batch"
 	"crier/platform/halt"
 	"crier/platform/outbound"
 	"crier/platform/pg"
@@ -20,7 +21,7 @@ type Publisher struct {
 	core
 	aged   atomic.Int64 // when stuck and orphaned posts were last looked for, by clock.Boot
 	noLate atomic.Int64 // when a search for missed posts last found none, by clock.Boot
-	marks  marker
+	marks  *batch.Batcher[*marking]
 	number atomic.Int64 // of the last claim statement
 	aside  asides
 }
@@ -28,9 +29,7 @@ type Publisher struct {
 // NewPublisher makes the service.
 func NewPublisher(cfg Config, deps Deps) *Publisher {
 	s := &Publisher{core: newCore(cfg, deps)}
-	s.marks.write = func(ctx context.Context, marks []publishingstore.Mark) (may, busy []bool, err error) {
-		return s.store.MarkCommitting(ctx, marks, s.hold(), markSpare, s.deps.Node)
-	}
+	s.marks = s.newMarks()
 	return s
 }
 
@@ -235,7 +234,7 @@ func (r *run) ready(ctx context.Context, i int) (context.Context, error) {
 	}
 	halt.At(halt.Prepared, r.w.Post.String())
 	ctx = outbound.WithLimit(ctx, r.cfg.RequestDeadline)
-	marked, err := r.marks.mark(publishingstore.Mark{
+	marked, err := r.mark(publishingstore.Mark{
 		Post: r.w.Post, Token: r.w.Token, Publication: x.ID, Destination: r.w.Channel.Destination, Handle: x.Handle,
 	})
 	if err != nil || !marked {
