@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"crier/platform/batch"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
@@ -14,17 +15,21 @@ import (
 const width = 512
 
 func (w *Worker) claimLoop(ctx, sending context.Context) {
-	turn := w.newPace()
+	var pace batch.Pace
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-w.ready:
 		}
-		turn.wait(ctx.Done(), w.waiting() >= width)
-		for ctx.Err() == nil && w.claim(ctx, sending) {
-			turn.done()
-			turn.wait(ctx.Done(), w.waiting() >= width)
+		for ctx.Err() == nil {
+			if w.waiting() < width {
+				pace.Wait(ctx.Done())
+			}
+			if !w.claim(ctx, sending) {
+				break
+			}
+			pace.Done()
 		}
 		w.claiming.end()
 	}

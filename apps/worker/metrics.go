@@ -20,12 +20,12 @@ type Metrics struct {
 	waiting  prometheus.Gauge
 	reaped   prometheus.Counter
 	missed   prometheus.Counter
-	stales   prometheus.Counter
-	losses   prometheus.Counter
+	stale    prometheus.Counter
+	lost     prometheus.Counter
 	oldest   prometheus.Gauge
 	twice    prometheus.Counter
-	asides   prometheus.Counter
-	sweeps   prometheus.Counter
+	refused  prometheus.Counter
+	sweeps   prometheus.Counter // that failed
 	reg      prometheus.Registerer
 }
 
@@ -40,16 +40,16 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		waiting:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_queue_organizations", Help: "Organizations with something due within a minute, at the last sweep."}),
 		reaped:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_reaped_total", Help: "Claims ended because their worker was gone or too slow."}),
 		missed:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_missed_total", Help: "Posts given up because they were too late."}),
-		stales:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_stale_outcomes_total", Help: "Outcomes that came after their claim had ended."}),
-		losses:   prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_unstored_outcomes_total", Help: "Outcomes that the database never took."}),
+		stale:    prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_stale_outcomes_total", Help: "Outcomes that came after their claim had ended."}),
+		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_unstored_outcomes_total", Help: "Outcomes that the database never took."}),
 	}
 	m.reg = reg
 	m.twice = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_twice_total", Help: "Publications that a platform has under two release ids. Any is an alarm."})
-	m.asides = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_refused_outcomes_total", Help: "Outcomes that the database refused because of what they say; each is tried again every minute."})
+	m.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_refused_outcomes_total", Help: "Outcomes that the database refused because of what they say; each is tried again every minute."})
 	m.sweeps = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_sweep_failures_total", Help: "Parts of sweeps that failed."})
-	reg.MustRegister(m.twice, m.asides, m.sweeps)
+	reg.MustRegister(m.twice, m.refused, m.sweeps)
 	m.oldest = prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_oldest_overdue_seconds", Help: "How long the oldest post that could be published has waited, at the last sweep; 0 = none."})
-	reg.MustRegister(m.oldest, m.lateness, m.overdue, m.outcomes, m.looks, m.inFlight, m.waiting, m.reaped, m.missed, m.stales, m.losses)
+	reg.MustRegister(m.oldest, m.lateness, m.overdue, m.outcomes, m.looks, m.inFlight, m.waiting, m.reaped, m.missed, m.stale, m.lost)
 	return m
 }
 
@@ -89,7 +89,7 @@ func (m *Metrics) watch(w *Worker) {
 				Help: "How long ago the loop ended its last piece of work."}, func() float64 { return p.idle().Seconds() }))
 	}
 	m.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_publish_finish_backlog", Help: "Outcomes that wait to be stored."},
-		func() float64 { return float64(len(w.finish)) }))
+		func() float64 { return float64(w.finish.Len()) }))
 }
 
 // queued takes what a sweep found: when each organization has something that a free channel may publish.
@@ -101,9 +101,3 @@ func (m *Metrics) queued(next map[tenancy.OrgID]time.Time, now time.Time) {
 	}
 	m.oldest.Set(oldest.Seconds())
 }
-
-func (m *Metrics) stale()          { m.stales.Inc() }
-func (m *Metrics) lost()           { m.losses.Inc() }
-func (m *Metrics) publishedTwice() { m.twice.Inc() }
-func (m *Metrics) refused()        { m.asides.Inc() }
-func (m *Metrics) sweepFailed()    { m.sweeps.Inc() }

@@ -17,16 +17,16 @@ import (
 func TestOnce_TakesOneOutcomeOfEachPostSuccessFirst(t *testing.T) {
 	t.Parallel()
 	a, b := id.New[publishing.PostTag](), id.New[publishing.PostTag]()
-	outcome := func(p publishing.PostID, r publishingservice.Result) ended {
-		return ended{Outcome: publishingservice.Outcome{Post: p, Result: r}}
+	outcome := func(p publishing.PostID, r publishingservice.Result) *ended {
+		return &ended{Outcome: publishingservice.Outcome{Post: p, Result: r}}
 	}
-	wave, rest := once([]ended{
+	wave, rest := once([]*ended{
 		outcome(a, publishingstore.ResultError), outcome(b, publishingstore.ResultRetry), outcome(a, publishingstore.ResultPublished), outcome(a, publishingstore.ResultLater),
 	})
 	if len(wave) != 2 || wave[0].Post != a || wave[0].Result != publishingstore.ResultPublished || wave[1].Post != b {
 		t.Errorf("first are %+v", wave)
 	}
-	if len(rest) != 2 || slices.ContainsFunc(rest, func(e ended) bool { return e.Post != a || e.Result == publishingstore.ResultPublished }) {
+	if len(rest) != 2 || slices.ContainsFunc(rest, func(e *ended) bool { return e.Post != a || e.Result == publishingstore.ResultPublished }) {
 		t.Errorf("then come %+v", rest)
 	}
 }

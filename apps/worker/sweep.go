@@ -73,7 +73,7 @@ func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 		w.sweeping.begin()
 		step, cancel := context.WithTimeout(ctx, sweepStep)
 		if err := part.do(step); err != nil && ctx.Err() == nil {
-			w.deps.Metrics.sweepFailed()
+			w.deps.Metrics.sweeps.Inc()
 			w.deps.Log.Warn("a part of the sweep failed; it is tried again", "part", part.name, "error", err)
 		}
 		cancel()
@@ -148,7 +148,7 @@ func (w *Worker) reconcile(ctx context.Context, d publishingservice.Doubt) {
 		w.looks.done(asker{d.Org, d.Place}, true, unanswered != nil, w.deps.Clock.Now())
 	}
 	w.deps.Metrics.reconciled(out.Result)
-	w.finish <- ended{Outcome: out}
+	w.finish.Add(&ended{Outcome: out})
 }
 
 func (w *Worker) wake(ctx context.Context, lease publishingservice.Lease) error {

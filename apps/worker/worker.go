@@ -10,6 +10,7 @@ import (
 
 	"crier/actors/cluster"
 	"crier/actors/order"
+	"crier/platform/batch"
 	"crier/platform/clock"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
@@ -88,31 +89,22 @@ type Worker struct {
 	scans  scans // of the claim loop
 	free   int
 	lost   []lostClaim
-	locked []ended // of the finish loop: their posts are locked by other transactions
 
 	claiming, finishing, sweeping pulse
 
 	ready  chan struct{} // an offer or a permit came in
 	sweep  chan struct{}
-	finish chan ended
+	finish *batch.Batcher[*ended]
 	quiet  chan struct{} // closed when nothing more is claimed
 	over   chan struct{} // closed when the time for a clean stop is up
 	crew   crew          // sends
 
 	claims  sync.WaitGroup // the loops that start work
 	sending sync.WaitGroup // posts under way
-	ending  sync.WaitGroup // the loop that stores outcomes
 	watched sync.WaitGroup
 	stop    context.CancelFunc
 	cut     context.CancelFunc
 	stopped time.Time // when nothing more was claimed; zero before
-}
-
-// ended is an outcome to be stored, and how many posts of its organization are no longer under way with it.
-type ended struct {
-	publishingservice.Outcome
-	posts int
-	place string // the destination of the post's calls, if posts is not 0
 }
 
 // lostClaim is a claim statement whose answer never came.
@@ -126,11 +118,12 @@ func New(cfg Config, deps Deps) *Worker {
 	quiet := make(chan struct{})
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(cfg.LookRest), scans: newScans(),
-		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), finish: make(chan ended, 1024), quiet: quiet, over: make(chan struct{}), crew: newCrew(quiet),
+		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: quiet, over: make(chan struct{}), crew: newCrew(quiet),
 	}
 	w.claiming.name, w.claiming.limit = "claim", claimHangs
 	w.finishing.name, w.finishing.limit = "finish", finishHangs
 	w.sweeping.name, w.sweeping.limit = "sweep", sweepHangs
+	w.finish = w.newFinish()
 	wake := func(org tenancy.OrgID) { deps.Actors.Wake(context.Background(), org, time.Time{}) }
 	w.places = newPlaces(wake, w.permits, deps.Clock)
 	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Claimer.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: wake})
@@ -151,7 +144,6 @@ func (w *Worker) Start(ctx context.Context) {
 		w.claimLoop(starting, sending)
 	})
 	w.claims.Go(func() { w.sweepLoop(starting, sending) })
-	w.ending.Go(w.finishLoop)
 	w.watched.Go(func() { w.watch(starting) })
 }
 
@@ -198,8 +190,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 	stored := make(chan struct{})
 	go func() {
 		<-ended
-		close(w.finish)
-		w.ending.Wait()
+		w.finish.Close()
 		close(stored)
 	}()
 	select {
@@ -298,7 +289,7 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 // ended hands the outcome of a claimed post on and gives back what the post held.
 func (w *Worker) ended(c publishingservice.Claimed, out publishingservice.Outcome) {
 	defer w.sending.Done()
-	w.finish <- ended{Outcome: out, posts: 1, place: c.Place}
+	w.finish.Add(&ended{Outcome: out, posts: 1, place: c.Place})
 	w.limits.done(c.Connector)
 	w.releaseOf(c.Place)
 }
