@@ -251,7 +251,7 @@ func (a *App) openServices(ctx context.Context) error {
 	a.publisher = publishingservice.NewPublisher(a.cfg.Publishing, deps)
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
 		Claimer: a.publisher, Publisher: a.publisher, Keeper: a.publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log,
-		Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(), Caps: registry.InFlight(),
+		Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(),
 		Suspend: func(reason string) { a.member.Suspend(reason) }, Resume: func() { a.member.Resume() },
 		Lease: func() cluster.Lease {
 			if a.member == nil {

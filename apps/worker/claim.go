@@ -82,11 +82,8 @@ const claimTime = 5 * time.Second
 func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want, free int) (publishingservice.Round, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 	defer cancel()
-	platforms, err := w.limits.open(ctx, lease, wants)
-	if err != nil {
-		return publishingservice.Round{}, err
-	}
-	round, lost, err := w.deps.Claimer.Claim(ctx, lease, wants, publishingservice.Limits{Platforms: platforms, Busy: w.places.busy(), Free: free})
+	limits := publishingservice.Limits{Platforms: w.limits.left(), Busy: w.places.busy(), Free: free}
+	round, lost, err := w.deps.Claimer.Claim(ctx, lease, wants, limits)
 	if len(lost) > 0 {
 		w.mu.Lock()
 		for _, number := range lost {
@@ -152,15 +149,13 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 			continue
 		}
 		w.deps.Actors.Granted(want.Org, n, next, round.Now)
-		var platforms []string
 		for _, name := range round.Held[want.Org] {
 			if isPlace(name) {
 				w.places.hold(name, want.Org)
 			} else {
-				platforms = append(platforms, name)
+				w.limits.hold(want.Org, name)
 			}
 		}
-		w.limits.hold(want.Org, platforms)
 	}
 	w.places.answered(wants)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"crier/actors/order"
 	"crier/platform/clock"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
@@ -50,210 +50,172 @@ func (r *Rates) UnmarshalText(text []byte) error {
 
 // Bucket shares rates between processes.
 type Bucket interface {
-	// Take takes up to n of what a rate allows now, and tells how long it is until there is one more.
+	// Take takes up to n of what a rate allows now, and returns how many it got, and how long it is until there is one more.
 	Take(ctx context.Context, name string, posts int, per time.Duration, n int) (got int, wait time.Duration, err error)
 }
 
-// limits keeps to what all channels of a platform share: posts under way in this process, and a rate over all processes.
-// An organization that is held back by one stands in line and is woken when it is its turn; were that lost, the sweep would wake it.
+// limits keeps to the rates of platforms over all processes: each post of a platform that has one costs a token from
+// the shared bucket. A claim takes no more posts than there are tokens. The organizations that it leaves out wait in
+// line, and only for them tokens are taken: they are woken as the tokens come. Were a wake-up lost, the sweep would
+// wake the organization.
 type limits struct {
-	heads  func(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, platforms []string) (map[string]int, error)
-	bucket Bucket
+	bucket Bucket // nil: the processes share none
 	wake   func(tenancy.OrgID)
+	free   func() int     // permits that nobody holds
+	share  func() float64 // the part of all shards that this process holds
 	clock  clock.Clock
 	log    *slog.Logger
 
-	rated []string  // the platforms with a rate
-	away  time.Time // the bucket did not answer; until then it is not asked again
-	mu    sync.Mutex
-	over  bool // nobody is woken any more
-	all   map[string]*limit
+	ctx  context.Context
+	end  context.CancelFunc
+	runs sync.WaitGroup
+
+	mu  sync.Mutex
+	all map[string]*limit
 }
 
-// limit of one platform.
+// limit is the rate of one platform.
 type limit struct {
-	rate  Rate // zero: none
-	cap   int  // posts at once; 0: no cap
-	busy  int
-	spare int // taken from the bucket and not used; good for the next claim
+	name   string
+	rate   Rate
+	tokens []time.Time // when each of those ends that are taken and not used
+	line   order.Turns
+	served bool // a goroutine serves the line
+
+	// These are of the goroutine that serves the line.
 	alone *rate.Limiter
-	line  []tenancy.OrgID
-	in    map[tenancy.OrgID]bool // the line
-	ready time.Time              // when the bucket has one more
-	timer *time.Timer
+	away  time.Time // the bucket did not answer; until then it is not asked again
 }
 
-// The bucket is asked before a claim, which must not wait for it long.
 const (
 	bucketBudget = 100 * time.Millisecond
 	bucketRest   = time.Second
+	lineGap      = 20 * time.Millisecond // the least, between two times that tokens are taken
+	tokensKept   = 64                    // by one process, at most
+	tokenLife    = 2 * time.Second       // of a token that is not used: it must not be sent beside those of a later span
 )
 
-func newLimit(most int) *limit { return &limit{cap: most, in: map[tenancy.OrgID]bool{}} }
-
-func newLimits(rates Rates, caps map[string]int, l *limits) *limits {
+func newLimits(rates Rates, l *limits) *limits {
+	l.ctx, l.end = context.WithCancel(context.Background())
 	l.all = map[string]*limit{}
-	for name, n := range caps {
-		if n > 0 {
-			l.all[name] = newLimit(n)
-		}
-	}
 	for name, r := range rates {
-		if l.all[name] == nil {
-			l.all[name] = newLimit(0)
-		}
-		l.all[name].rate, l.all[name].alone = r, rate.NewLimiter(rate.Every(r.gap()), r.Posts)
-		l.rated = append(l.rated, name)
+		l.all[name] = &limit{name: name, rate: r, alone: rate.NewLimiter(rate.Every(r.gap()), r.Posts)}
 	}
 	return l
 }
 
-// open tells how many posts of each limited platform may be claimed now. What it takes from a bucket is settled by taken.
-func (l *limits) open(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want) (map[string]int, error) {
-	if len(l.all) == 0 {
-		return nil, nil
-	}
-	heads := map[string]int{}
-	if len(l.rated) > 0 {
-		var err error
-		if heads, err = l.heads(ctx, lease, wants, l.rated); err != nil {
-			return nil, err
-		}
-	}
+// left is how many posts may be claimed now of each platform that has a rate.
+func (l *limits) left() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, name := range l.rated {
-		x := l.all[name]
-		if more := min(heads[name], x.free()) - x.spare; more > 0 {
-			l.mu.Unlock()
-			got, wait := l.take(ctx, name, x, more, len(lease.Shards))
-			l.mu.Lock()
-			x.spare, x.ready = x.spare+got, l.clock.Now().Add(wait)
-		}
-	}
 	out := map[string]int{}
 	for name, x := range l.all {
-		out[name] = x.free()
-		if x.rate.Posts > 0 {
-			out[name] = min(out[name], heads[name], x.spare)
-		}
+		out[name] = x.left(l.clock.Now())
 	}
-	return out, nil
+	return out
 }
 
-// free is how many posts may begin by the cap alone.
-func (x *limit) free() int {
-	if x.cap == 0 {
-		return math.MaxInt32
+func (x *limit) left(now time.Time) int {
+	for len(x.tokens) > 0 && !now.Before(x.tokens[0]) {
+		x.tokens = x.tokens[1:]
 	}
-	return max(0, x.cap-x.busy)
-}
-
-// take asks the bucket, and when there is none or it cannot be asked, allows this process the part of the rate that its shards are of all. Only open calls it.
-func (l *limits) take(ctx context.Context, name string, x *limit, n, shards int) (got int, wait time.Duration) {
-	now := l.clock.Now()
-	if l.bucket != nil && !now.Before(l.away) {
-		ctx, cancel := context.WithTimeout(ctx, bucketBudget)
-		defer cancel()
-		got, wait, err := l.bucket.Take(ctx, name, x.rate.Posts, x.rate.Per, n)
-		if err == nil {
-			return got, wait
-		}
-		l.log.Warn("the shared rates cannot be asked for; this process keeps to its part of them", "error", err)
-		l.away = now.Add(bucketRest)
-	}
-	part := float64(shards) / tenancy.Shards
-	x.alone.SetLimitAt(now, rate.Limit(part*float64(x.rate.Posts)/x.rate.Per.Seconds()))
-	x.alone.SetBurstAt(now, max(1, int(part*float64(x.rate.Posts))))
-	if got = min(n, int(x.alone.TokensAt(now))); got < 1 || !x.alone.AllowN(now, got) {
-		got = 0
-	}
-	return got, x.rate.gap()
+	return len(x.tokens)
 }
 
 // taken books what was claimed.
 func (l *limits) taken(claimed []publishingservice.Claimed) {
-	if len(l.all) == 0 {
-		return
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claimed {
-		if x := l.all[c.Connector]; x != nil {
-			x.busy++
-			x.spare = max(0, x.spare-1)
+		if x := l.all[c.Connector]; x != nil && len(x.tokens) > 0 {
+			x.tokens = x.tokens[1:]
 		}
 	}
 }
 
-// hold puts an organization in the line of every platform that has nothing left for it.
-func (l *limits) hold(org tenancy.OrgID, platforms []string) {
+// hold puts an organization in the line of a platform that had no tokens for it.
+func (l *limits) hold(org tenancy.OrgID, platform string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, name := range platforms {
-		if x := l.all[name]; x != nil && !x.in[org] {
-			x.line, x.in[org] = append(x.line, org), true
-			l.call(x)
-		}
-	}
-}
-
-// done ends a post under way.
-func (l *limits) done(platform string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if x := l.all[platform]; x != nil {
-		x.busy--
-		l.call(x)
-	}
-}
-
-// leastGap is how close together organizations of one line are woken by time.
-const leastGap = 20 * time.Millisecond
-
-// call wakes whoever has been in line longest, as many as there is room for; when only time makes room, a timer goes on.
-func (l *limits) call(x *limit) {
-	if l.over {
+	x := l.all[platform]
+	if x == nil {
 		return
 	}
-	now := l.clock.Now()
-	for room := x.room(now); room > 0 && len(x.line) > 0; room-- {
-		org := x.line[0]
-		x.line = x.line[1:]
-		delete(x.in, org)
-		go l.wake(org)
-	}
-	if len(x.line) > 0 && x.timer == nil && x.free() > 0 {
-		x.timer = time.AfterFunc(max(leastGap, x.ready.Sub(now)), func() {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			x.timer = nil
-			l.call(x)
-		})
+	if x.line.Offer(org, 1); !x.served {
+		x.served = true
+		l.runs.Go(func() { l.serve(x) })
 	}
 }
 
-// room is for how many more there probably is room; the claim that follows asks for it.
-func (x *limit) room(now time.Time) int {
-	if x.rate.Posts == 0 {
-		return x.free()
+// serve takes tokens and wakes as many organizations, until none waits.
+func (l *limits) serve(x *limit) {
+	for l.ctx.Err() == nil {
+		n, waiting := l.wanted(x)
+		if !waiting {
+			return
+		}
+		got, wait := 0, time.Duration(0)
+		if n > 0 {
+			got, wait = l.take(x, n)
+		}
+		for _, g := range l.book(x, got) {
+			l.wake(g.Org)
+		}
+		select {
+		case <-time.After(max(lineGap, wait)):
+		case <-l.ctx.Done():
+		}
 	}
-	in := x.spare
-	if since := now.Sub(x.ready); since >= 0 {
-		in += 1 + int(since/x.rate.gap())
-		x.ready = now.Add(x.rate.gap())
+}
+
+// wanted is how many tokens are needed: one for each organization that waits, as most have one post to a platform, and
+// as many besides as come back in a quarter of a token's life, because some have more. A process keeps no more than a
+// quarter of a bucket, and takes none that it has no permits for.
+func (l *limits) wanted(x *limit) (n int, waiting bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	x.served = x.line.Len() > 0
+	n = min(x.line.Len()+int(tokenLife/4/x.rate.gap()), tokensKept, max(1, x.rate.Posts/4), l.free())
+	return n - x.left(l.clock.Now()), x.served
+}
+
+// take asks the bucket, and when there is none or it cannot be asked, allows this process its part of the rate.
+func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
+	now := l.clock.Now()
+	if l.bucket != nil && !now.Before(x.away) {
+		ctx, cancel := context.WithTimeout(l.ctx, bucketBudget)
+		defer cancel()
+		got, wait, err := l.bucket.Take(ctx, x.name, x.rate.Posts, x.rate.Per, n)
+		if err == nil {
+			return got, wait
+		}
+		l.log.Warn("the shared rates cannot be asked for; this process keeps to its part of them", "error", err)
+		x.away = now.Add(bucketRest)
 	}
-	return min(x.free(), in)
+	part := l.share()
+	x.alone.SetLimitAt(now, rate.Limit(part*float64(x.rate.Posts)/x.rate.Per.Seconds()))
+	x.alone.SetBurstAt(now, max(1, int(part*float64(x.rate.Posts))))
+	for got < n && x.alone.AllowN(now, 1) {
+		got++
+	}
+	return got, 0
+}
+
+// book keeps tokens for the next claims, and returns the organizations that may use them: one for each token, and one
+// while there are tokens that others were woken for and have not used yet.
+func (l *limits) book(x *limit, tokens int) []order.Grant {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := l.clock.Now().Add(tokenLife)
+	for range tokens {
+		x.tokens = append(x.tokens, end)
+	}
+	n := max(tokens, min(1, x.left(l.clock.Now())))
+	return x.line.Take(n, n)
 }
 
 // close ends the waiting: nothing more is claimed.
 func (l *limits) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.over = true
-	for _, x := range l.all {
-		if x.timer != nil {
-			x.timer.Stop()
-		}
-	}
+	l.end()
+	l.runs.Wait()
 }

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/google/uuid"
+	"golang.org/x/time/rate"
 
 	"crier/platform/clock"
 	"crier/platform/id"
@@ -36,130 +37,178 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// platform is a queue of due posts behind limits, as claims see it.
+// platform is a bucket, and an organization that has posts for its platform.
 type platform struct {
-	mu     sync.Mutex
-	due    int
-	woken  []tenancy.OrgID
+	*sleepers
+	*limits
+
+	state  sync.Mutex // of what follows
 	bucket func(n int) (int, time.Duration, error)
 	asked  int
+	free   int
+}
+
+// set changes the state while others read it.
+func (p *platform) set(change func()) {
+	p.state.Lock()
+	defer p.state.Unlock()
+	change()
 }
 
 func (p *platform) Take(_ context.Context, _ string, _ int, _ time.Duration, n int) (int, time.Duration, error) {
+	p.state.Lock()
+	defer p.state.Unlock()
 	p.asked++
 	return p.bucket(n)
 }
 
-func (p *platform) limits(rates Rates, caps map[string]int) *limits {
-	return newLimits(rates, caps, &limits{bucket: p, clock: clock.System{}, log: slog.New(slog.DiscardHandler),
-		heads: func(context.Context, publishingservice.Lease, []publishingservice.Want, []string) (map[string]int, error) {
-			return map[string]int{"x": p.due}, nil
-		},
-		wake: func(org tenancy.OrgID) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.woken = append(p.woken, org)
-		},
+func newPlatform(r Rate, bucket func(n int) (int, time.Duration, error)) *platform {
+	p := &platform{sleepers: &sleepers{}, bucket: bucket, free: 1000}
+	p.limits = newLimits(Rates{"x": r}, &limits{
+		bucket: p, wake: p.sleepers.wake, free: p.permits, share: func() float64 { return .25 },
+		clock: clock.System{}, log: slog.New(slog.DiscardHandler),
 	})
+	return p
 }
 
-func (p *platform) awake() int {
-	synctest.Wait()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.woken)
+func (p *platform) permits() int {
+	p.state.Lock()
+	defer p.state.Unlock()
+	return p.free
 }
 
-// claim takes what is allowed, and tells how many that were.
-func (p *platform) claim(t *testing.T, l *limits) int {
-	t.Helper()
-	open, err := l.open(t.Context(), publishingservice.Lease{Shards: make([]int16, tenancy.Shards/4)}, nil)
-	if err != nil {
-		t.Fatal(err)
+// shared returns a bucket of a rate that is kept to exactly.
+func shared(r Rate) func(n int) (int, time.Duration, error) {
+	l := rate.NewLimiter(rate.Every(r.gap()), r.Posts)
+	return func(n int) (got int, wait time.Duration, err error) {
+		for got < n && l.AllowN(time.Now(), 1) {
+			got++
+		}
+		if got < n {
+			wait = r.gap()
+		}
+		return got, wait, nil
 	}
-	n := min(p.due, open["x"])
-	p.due -= n
-	var claimed []publishingservice.Claimed
-	for range n {
-		claimed = append(claimed, publishingservice.Claimed{Connector: "x"})
-	}
-	l.taken(append(claimed, publishingservice.Claimed{Connector: "free"}))
+}
+
+// claim takes what is allowed of so many due posts, and returns how many that were.
+func (p *platform) claim(due int) int {
+	n := min(due, p.left()["x"])
+	p.taken(append(slices.Repeat([]publishingservice.Claimed{{Connector: "x"}}, n), publishingservice.Claimed{Connector: "free"}))
 	return n
 }
 
-func someone() tenancy.OrgID { return id.FromUUID[tenancy.OrgTag](uuid.New()) }
+// burst claims for an organization that always has more, for a while.
+func (p *platform) burst(d time.Duration) (sum int) {
+	defer synctest.Wait()
+	org := id.New[tenancy.OrgTag]()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if sum += p.claim(1000); p.left()["x"] == 0 {
+			p.hold(org, "x")
+		}
+	}
+	return sum
+}
 
-func TestACapOfPostsAtOnce(t *testing.T) {
+func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &platform{due: 5}
-		l := p.limits(nil, map[string]int{"x": 2, "none": 0})
-		defer l.close()
-		if a, b := p.claim(t, l), p.claim(t, l); a != 2 || b != 0 {
-			t.Fatalf("claimed %d, then %d", a, b)
-		}
-		first, second := someone(), someone()
-		l.hold(first, []string{"x", "unknown"})
-		l.hold(second, []string{"x"})
-		l.hold(first, []string{"x"})
+		tokens := 2
+		p := newPlatform(Rate{12, 12 * time.Second}, func(n int) (int, time.Duration, error) {
+			got := min(n, tokens)
+			tokens -= got
+			return got, time.Second, nil
+		})
+		defer p.close()
 		time.Sleep(time.Minute)
-		if n := p.awake(); n != 0 {
-			t.Fatalf("%d are woken although nothing is free", n)
+		if n := p.claim(10); n != 0 || p.asked != 0 {
+			t.Fatalf("%d are claimed, and the bucket is asked %d times although nobody waits", n, p.asked)
 		}
-		l.done("x")
-		l.done("free")
-		if p.awake() != 1 || p.woken[0] != first {
-			t.Fatalf("woken: %v, the first is %v", p.woken, first)
+		orgs := make([]tenancy.OrgID, 4)
+		for i := range orgs {
+			orgs[i] = id.New[tenancy.OrgTag]()
+			p.hold(orgs[i], "x")
+			p.hold(orgs[i], "x")
+			p.hold(orgs[i], "unknown")
 		}
-		if n := p.claim(t, l); n != 1 {
-			t.Fatalf("%d for one that ended", n)
+		if n := p.count(); n != 2 || p.claim(10) != 2 || p.claim(10) != 0 {
+			t.Fatalf("%d are woken for two tokens, want 2 and as many posts", n)
 		}
-		l.done("x")
-		l.done("x")
-		if p.awake() != 2 || p.woken[1] != second {
-			t.Fatalf("woken: %v, the second is %v", p.woken, second)
+		for want := 3; want <= 4; want++ {
+			time.Sleep(500 * time.Millisecond)
+			p.set(func() { tokens++ })
+			time.Sleep(600 * time.Millisecond)
+			if n := p.count(); n != want || p.claim(10) != 1 {
+				t.Fatalf("%d are woken, want one more and one post for each token", n)
+			}
 		}
-		l.hold(first, []string{"x"}) // there is room again
-		if p.awake() != 3 {
-			t.Fatal("one who comes when there is room is not woken")
+		if !slices.Equal(p.woken, orgs) {
+			t.Errorf("woken are %v, want %v", p.woken, orgs)
 		}
 	})
 }
 
-func TestARateOverAllProcesses(t *testing.T) {
+// Tokens that were taken and not used, for days, must not be sent beside those of a later span.
+func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		left := 3
-		p := &platform{due: 10}
-		p.bucket = func(n int) (int, time.Duration, error) {
-			got := min(n, left)
-			left -= got
-			return got, time.Second, nil
-		}
-		l := p.limits(Rates{"x": {3, 3 * time.Second}}, nil)
-		defer l.close()
-		if a, b := p.claim(t, l), p.claim(t, l); a != 3 || b != 0 {
-			t.Fatalf("claimed %d, then %d", a, b)
-		}
+		r := Rate{40, 40 * time.Second}
+		bucket := shared(r)
+		var all []*platform
 		for range 3 {
-			l.hold(someone(), []string{"x"})
-		}
-		if n := p.awake(); n != 0 {
-			t.Fatalf("%d are woken at once", n)
-		}
-		for want := 1; want <= 3; want++ {
-			time.Sleep(1050 * time.Millisecond)
-			left++
-			if n := p.awake(); n != want {
-				t.Fatalf("%d are woken after %d s", n, want)
+			p := newPlatform(r, bucket)
+			defer p.close()
+			for range 40 {
+				p.hold(id.New[tenancy.OrgTag](), "x") // and it claims nothing
 			}
-			if n := p.claim(t, l); n != 1 {
-				t.Fatalf("claimed %d in second %d", n, want)
-			}
+			all = append(all, p)
 		}
-		p.due, left = 0, 5
-		if asked := p.asked; p.claim(t, l) != 0 || p.asked != asked {
-			t.Error("the bucket is asked although nothing is due")
+		time.Sleep(time.Hour)
+		sum := 0
+		for _, p := range all {
+			sum += p.burst(10 * time.Second)
+		}
+		if want := r.Posts + 30; sum < want-3 || sum > want {
+			t.Errorf("%d posts are sent within 30 s of a rate of 40 in 40 s, want %d", sum, want)
+		}
+	})
+}
+
+func TestRate_LeavesTokensToOtherProcesses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := Rate{40, time.Hour}
+		most := 0
+		bucket := shared(r)
+		p := newPlatform(r, func(n int) (int, time.Duration, error) {
+			most = max(most, n)
+			return bucket(n)
+		})
+		defer p.close()
+		p.set(func() { p.free = 0 })
+		for range 100 {
+			p.hold(id.New[tenancy.OrgTag](), "x")
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); p.asked != 0 {
+			t.Error("a process without permits takes tokens")
+		}
+		p.set(func() { p.free = 1000 })
+		time.Sleep(time.Second)
+		if synctest.Wait(); p.claim(1000) != 10 || most != 10 {
+			t.Errorf("it asks for %d of 40 tokens at once, want a quarter", most)
+		}
+	})
+}
+
+func TestRate_OneOrganizationUsesItUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := Rate{600, time.Minute}
+		p := newPlatform(r, shared(r))
+		defer p.close()
+		if n := p.burst(time.Minute); n < 1100 || n > 1200 {
+			t.Errorf("%d posts in a minute, want those of a full bucket and of a minute", n)
 		}
 	})
 }
@@ -167,44 +216,25 @@ func TestARateOverAllProcesses(t *testing.T) {
 func TestRate_WithoutABucketIsThePartOfThisProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &platform{due: 1000}
-		l := p.limits(Rates{"x": {40, 4 * time.Second}}, nil)
-		l.bucket = nil
-		defer l.close()
-		if n := p.claim(t, l); n != 10 {
-			t.Fatalf("a process with a quarter of the shards claims %d of 40 at once, want 10", n)
-		}
-		if n := p.claim(t, l); n != 0 {
-			t.Fatalf("%d more are claimed at the same time, want 0", n)
-		}
-		time.Sleep(time.Second)
-		if n := p.claim(t, l); n < 2 || n > 3 {
-			t.Errorf("%d are claimed after a second, want a quarter of 10", n)
+		p := newPlatform(Rate{40, 4 * time.Second}, nil)
+		p.limits.bucket = nil
+		defer p.close()
+		if n := p.burst(2 * time.Second); n < 13 || n > 15 {
+			t.Errorf("a process with a quarter of the shards sends %d posts in 2 s of 40 in 4 s, want 10 at once and 5", n)
 		}
 	})
 }
 
-func TestARateWithoutItsBucket(t *testing.T) {
+func TestRate_WithoutItsBucket(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &platform{due: 1000}
-		p.bucket = func(int) (int, time.Duration, error) { return 0, 0, errors.New("away") }
-		l := p.limits(Rates{"x": {40, 4 * time.Second}}, nil)
-		defer l.close()
-		if n := p.claim(t, l); n != 10 {
-			t.Fatalf("a process with a quarter of the shards claims %d of 40 at once", n)
+		p := newPlatform(Rate{40, 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, 0, errors.New("away") })
+		defer p.close()
+		if n := p.burst(2 * time.Second); n < 13 || n > 15 || p.asked > 3 {
+			t.Errorf("a process with a quarter of the shards sends %d posts, want 15; it asks %d times while nobody answers", n, p.asked)
 		}
-		asked, sum := p.asked, 0
-		for range 99 {
-			time.Sleep(10 * time.Millisecond)
-			sum += p.claim(t, l)
-		}
-		if sum < 2 || sum > 3 || p.asked != asked {
-			t.Errorf("%d in a second of 10 for four processes; asked %d times while it is away", sum, p.asked-asked)
-		}
-		p.bucket = func(n int) (int, time.Duration, error) { return n, 0, nil }
-		time.Sleep(time.Second)
-		if n := p.claim(t, l); n < 100 {
+		p.set(func() { p.bucket = func(n int) (int, time.Duration, error) { return n, 0, nil } })
+		if n := p.burst(3 * time.Second); n < 100 {
 			t.Errorf("%d once the bucket is back", n)
 		}
 	})

@@ -40,7 +40,6 @@ type Claimer interface {
 	Warmup(ctx context.Context) error
 	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, limits publishingservice.Limits) (publishingservice.Round, []int64, error)
 	GiveBack(ctx context.Context, l publishingservice.Lease, lost []int64) error
-	Heads(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, platforms []string) (map[string]int, error)
 	Load(ctx context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome, error)
 }
 
@@ -69,8 +68,7 @@ type Deps struct {
 	Lease     func() cluster.Lease
 	Suspend   func(reason string) // leaves the organizations to other processes while a loop hangs
 	Resume    func()
-	Bucket    Bucket         // nil when the processes share none
-	Caps      map[string]int // by platform, how many posts this process sends at the same time
+	Bucket    Bucket // nil when the processes share none
 	Clock     clock.Clock
 	Log       *slog.Logger
 	Metrics   *Metrics
@@ -126,7 +124,10 @@ func New(cfg Config, deps Deps) *Worker {
 	w.finish = w.newFinish()
 	wake := func(org tenancy.OrgID) { deps.Actors.Wake(context.Background(), org, time.Time{}) }
 	w.places = newPlaces(wake, w.permits, deps.Clock)
-	w.limits = newLimits(cfg.Rates, deps.Caps, &limits{heads: deps.Claimer.Heads, bucket: deps.Bucket, clock: deps.Clock, log: deps.Log, wake: wake})
+	w.limits = newLimits(cfg.Rates, &limits{
+		bucket: deps.Bucket, wake: wake, free: w.permits, clock: deps.Clock, log: deps.Log,
+		share: func() float64 { return float64(len(deps.Lease().Shards)) / tenancy.Shards },
+	})
 	deps.Metrics.watch(w)
 	return w
 }
@@ -290,7 +291,6 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 func (w *Worker) ended(c publishingservice.Claimed, out publishingservice.Outcome) {
 	defer w.sending.Done()
 	w.finish.Add(&ended{Outcome: out, posts: 1, place: c.Place})
-	w.limits.done(c.Connector)
 	w.releaseOf(c.Place)
 }
 

@@ -66,10 +66,6 @@ func (w *world) SetAside(_ context.Context, o publishingservice.Outcome, _ error
 	return nil
 }
 
-func (w *world) Heads(context.Context, publishingservice.Lease, []publishingservice.Want, []string) (map[string]int, error) {
-	return nil, nil
-}
-
 func (w *world) Claim(ctx context.Context, _ publishingservice.Lease, _ []publishingservice.Want, _ publishingservice.Limits) (publishingservice.Round, []int64, error) {
 	select {
 	case <-time.After(w.slow):
