@@ -68,7 +68,6 @@ type Descriptor struct {
 	Unit         Unit
 	Media        MediaRules
 	Grade        publishing.Grade // usual grade; an account may be worse
-	InFlight     int              // calls at once over all channels of the platform, 0 = no cap of its own
 	// KeyOnly: the platform de-duplicates by a key that is made of Item.Publication and Item.Due alone, so CreatedAt is
 	// not part of the identity of a send.
 	KeyOnly bool

@@ -37,14 +37,3 @@ func (r *Registry) All() []Connector {
 	sort.Slice(out, func(i, j int) bool { return out[i].Describe().ID < out[j].Describe().ID })
 	return out
 }
-
-// InFlight has the platforms that take only so many calls at once.
-func (r *Registry) InFlight() map[string]int {
-	out := map[string]int{}
-	for name, c := range r.byID {
-		if n := c.Describe().InFlight; n > 0 {
-			out[name] = n
-		}
-	}
-	return out
-}

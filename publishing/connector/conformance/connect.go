@@ -31,7 +31,6 @@ func (s Suite) describe(t *testing.T) {
 	check(d.Name != "", "no Name")
 	check(d.Rules != "", "no Rules for agents")
 	check(d.Grade.Valid(), "no valid Grade")
-	check(d.InFlight >= 0, "InFlight is negative")
 	check(slices.Contains([]string{"none", "normal", "markdown", "html"}, d.Editor), "the Editor is unknown")
 	check(slices.Contains([]connector.Unit{connector.Graphemes, connector.UTF16, connector.Runes, connector.Bytes}, d.Unit), "the Unit is unknown")
 	check(has("text") == (d.MaxLength > 0), `capability "text" and MaxLength disagree`)
