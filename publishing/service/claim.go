@@ -143,11 +143,6 @@ func (s *Publisher) GiveBack(ctx context.Context, l Lease, lost []int64) error {
 	return err
 }
 
-// Heads counts what a claim would take of some platforms if they had no limit.
-func (s *Publisher) Heads(ctx context.Context, l Lease, wants []Want, platforms []string) (map[string]int, error) {
-	return s.store.Heads(ctx, l, wants, platforms, s.rules(publishingstore.ClaimWindow))
-}
-
 // Load reads what sending needs, by post. What was deleted or taken over meanwhile is left out; a post that cannot be
 // read has an outcome instead, and does not keep the others from being sent. An error means that the database is
 // away: nothing is known of the posts that are in neither map.

@@ -206,25 +206,6 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits,
 	return r, err
 }
 
-const headCount = `-- publishing.HeadCount
-with free as materialized (` + heads + `)
-select connector, count(*) from (` + dueHeads + `) h where connector = any($10) group by connector`
-
-// Heads counts what a claim would take of some platforms if they had no limit.
-func (s *Store) Heads(ctx context.Context, l Lease, wants []Want, platforms []string, rules ClaimRules) (n map[string]int, err error) {
-	orgs, permits, after := columns(wants)
-	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		n = map[string]int{}
-		b.Queue(headCount, l.Shards, l.epochs(), l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), []string{}, platforms).Query(func(rows pgx.Rows) error {
-			var name string
-			var count int
-			_, err := pgx.ForEachRow(rows, []any{&name, &count}, func() error { n[name] = count; return nil })
-			return err
-		})
-	})
-	return n, err
-}
-
 func columns(wants []Want) (orgs [][16]byte, permits []int32, after [][16]byte) {
 	orgs, permits, after = make([][16]byte, len(wants)), make([]int32, len(wants)), make([][16]byte, len(wants))
 	for i, w := range wants {
