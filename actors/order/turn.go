@@ -52,7 +52,7 @@ func (t *Turns) Take(free, width int) []Grant {
 	for _, g := range grants {
 		delete(t.asks, g.Org)
 	}
-	t.queue = append(t.queue[:0:0], t.queue[n:]...)
+	t.queue = t.queue[n:]
 	return grants
 }
 

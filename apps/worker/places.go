@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"crier/actors/order"
 	"crier/platform/clock"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
@@ -12,7 +13,7 @@ import (
 
 // places counts the permits that the posts of each destination hold, and keeps the organizations that wait for one. A
 // destination gets a permit only while it holds fewer than are free: one server that hangs takes at most half of all
-// permits, and n of them leave 1/(n+1). The claim applies the rule; places tells it the counts.
+// permits, and n of them leave 1/(n+1). The claim applies the rule to the counts that it gets from here.
 type places struct {
 	wake  func(tenancy.OrgID)
 	free  func() int // permits that nobody holds
@@ -22,24 +23,23 @@ type places struct {
 	over    bool // nobody is woken any more
 	timer   *time.Timer
 	all     map[string]*place
-	waiting []string                 // destinations with organizations that wait, in the order in which they are served
-	lined   map[tenancy.OrgID]lined  // those that stand in lines
-	called  map[tenancy.OrgID]*place // woken from the line of a destination, and not yet claimed
-}
-
-// lined is in how many lines an organization stands, and since when in one.
-type lined struct {
-	lines int
-	since time.Time
+	waiting []string                    // destinations with organizations that wait, in the order in which they are served
+	lined   map[tenancy.OrgID]time.Time // since when an organization has waited that was not woken since
+	called  map[tenancy.OrgID]call      // was woken, and has not claimed yet
+	looked  time.Time                   // when called was last looked through
 }
 
 // place is one destination.
 type place struct {
 	held   int
-	line   []tenancy.OrgID
-	in     map[tenancy.OrgID]bool      // the line
-	called map[tenancy.OrgID]time.Time // see places; when it was woken
-	looked time.Time                   // when the called were last looked through
+	line   order.Turns
+	called int // of its line; see places
+}
+
+// call is the wake-up of an organization.
+type call struct {
+	from *place
+	at   time.Time
 }
 
 // Bounds of one wake-up: the organizations claim anew, so too many of them would only meet the rule again.
@@ -59,7 +59,10 @@ const (
 const linedFor = 15 * time.Second
 
 func newPlaces(wake func(tenancy.OrgID), free func() int, c clock.Clock) *places {
-	return &places{wake: wake, free: free, clock: c, all: map[string]*place{}, lined: map[tenancy.OrgID]lined{}, called: map[tenancy.OrgID]*place{}}
+	return &places{
+		wake: wake, free: free, clock: c,
+		all: map[string]*place{}, lined: map[tenancy.OrgID]time.Time{}, called: map[tenancy.OrgID]call{},
+	}
 }
 
 // isPlace tells a destination from a platform in the list of what holds an organization back.
@@ -86,12 +89,10 @@ func (p *places) take(name string) {
 }
 
 func (p *places) of(name string) *place {
-	x := p.all[name]
-	if x == nil {
-		x = &place{in: map[tenancy.OrgID]bool{}, called: map[tenancy.OrgID]time.Time{}}
-		p.all[name] = x
+	if p.all[name] == nil {
+		p.all[name] = &place{}
 	}
-	return x
+	return p.all[name]
 }
 
 // release gives a permit of a destination back.
@@ -118,7 +119,7 @@ func (p *places) join(name string, org tenancy.OrgID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.all[name]
-	if x == nil || len(x.line) == 0 {
+	if x == nil || x.line.Len() == 0 {
 		return false
 	}
 	p.enter(name, x, org)
@@ -126,18 +127,13 @@ func (p *places) join(name string, org tenancy.OrgID) bool {
 }
 
 func (p *places) enter(name string, x *place, org tenancy.OrgID) {
-	if x.in[org] {
-		return
-	}
-	if len(x.line) == 0 {
+	if x.line.Len() == 0 {
 		p.waiting = append(p.waiting, name)
 	}
-	x.line, x.in[org] = append(x.line, org), true
-	l := p.lined[org]
-	if l.lines++; l.lines == 1 {
-		l.since = p.clock.Now()
+	x.line.Offer(org, 1)
+	if _, waits := p.lined[org]; !waits {
+		p.lined[org] = p.clock.Now()
 	}
-	p.lined[org] = l
 	p.serve()
 }
 
@@ -145,22 +141,8 @@ func (p *places) enter(name string, x *place, org tenancy.OrgID) {
 func (p *places) waits(org tenancy.OrgID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l, ok := p.lined[org]
-	return ok && p.clock.Now().Sub(l.since) < linedFor
-}
-
-// next takes the first organization out of a line.
-func (p *places) next(x *place) tenancy.OrgID {
-	org := x.line[0]
-	x.line = x.line[1:]
-	delete(x.in, org)
-	l := p.lined[org]
-	if l.lines--; l.lines == 0 {
-		delete(p.lined, org)
-	} else {
-		p.lined[org] = l
-	}
-	return org
+	since, ok := p.lined[org]
+	return ok && p.clock.Now().Sub(since) < linedFor
 }
 
 // answered says that organizations have claimed: no permits are kept for them any more.
@@ -168,12 +150,16 @@ func (p *places) answered(wants []publishingservice.Want) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range wants {
-		if x := p.called[w.Org]; x != nil {
-			delete(x.called, w.Org)
-			delete(p.called, w.Org)
-		}
+		p.endCall(w.Org)
 	}
 	p.serve()
+}
+
+func (p *places) endCall(org tenancy.OrgID) {
+	if c, ok := p.called[org]; ok {
+		c.from.called--
+		delete(p.called, org)
+	}
 }
 
 // serve wakes those who wait for destinations that may have permits now, a few destinations in turn. While anybody
@@ -199,23 +185,44 @@ func (p *places) call(some int) {
 		return
 	}
 	free, now := p.free(), p.clock.Now()
+	p.forgetCalls(now)
 	for range min(some, len(p.waiting)) {
 		name := p.waiting[0]
 		p.waiting = p.waiting[1:]
 		x := p.all[name]
-		p.forgetCalls(x, now)
-		room := (free-x.held+1)/2 - permitsKept*len(x.called)
-		for n := min(wokenAtOnce, (room+1)/permitsKept, len(x.line)); n > 0; n-- {
-			org := p.next(x)
-			if p.called[org] == nil {
-				x.called[org], p.called[org] = now, x
+		room := (free-x.held+1)/2 - permitsKept*x.called
+		n := max(0, min(wokenAtOnce, (room+1)/permitsKept))
+		for _, g := range x.line.Take(n, n) {
+			delete(p.lined, g.Org)
+			if _, called := p.called[g.Org]; !called {
+				x.called++
+				p.called[g.Org] = call{x, now}
 			}
-			go p.wake(org)
+			go p.wake(g.Org)
 		}
-		if len(x.line) > 0 {
+		if x.line.Len() > 0 {
 			p.waiting = append(p.waiting, name)
 		}
 		p.forget(name, x)
+	}
+}
+
+// forgetCalls keeps no permits any more for those that were woken long ago.
+func (p *places) forgetCalls(now time.Time) {
+	if now.Sub(p.looked) < callFor/4 {
+		return
+	}
+	p.looked = now
+	for org, c := range p.called {
+		if now.Sub(c.at) >= callFor {
+			p.endCall(org)
+		}
+	}
+}
+
+func (p *places) forget(name string, x *place) {
+	if x.held <= 0 && x.line.Len() == 0 {
+		delete(p.all, name)
 	}
 }
 
@@ -225,29 +232,6 @@ func (p *places) close() {
 	defer p.mu.Unlock()
 	if p.over = true; p.timer != nil {
 		p.timer.Stop()
-	}
-}
-
-func (p *places) forget(name string, x *place) {
-	if x.held <= 0 && len(x.line) == 0 {
-		for org := range x.called {
-			delete(p.called, org)
-		}
-		delete(p.all, name)
-	}
-}
-
-// forgetCalls keeps no permits any more for those that were woken long ago.
-func (p *places) forgetCalls(x *place, now time.Time) {
-	if now.Sub(x.looked) < callFor/4 {
-		return
-	}
-	x.looked = now
-	for org, at := range x.called {
-		if now.Sub(at) >= callFor {
-			delete(x.called, org)
-			delete(p.called, org)
-		}
 	}
 }
 
