@@ -2,7 +2,9 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,23 +18,27 @@ import (
 
 func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
 	t.Parallel()
-	// A grant, a table or a column is missing for a while, or the disk is full.
+	// The database is away; a grant, a table or a column is missing for a while, or the disk is full.
+	causes := []error{errors.New("connection refused")}
 	for _, code := range []string{"42501", "42P01", "42703", "53100", "57014", "55P03"} {
-		t.Run(code, func(t *testing.T) {
+		causes = append(causes, &pgconn.PgError{Code: code})
+	}
+	for _, cause := range causes {
+		t.Run(cause.Error(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				back := time.Now().Add(10 * time.Minute)
 				w := &world{refuse: func([]publishingservice.Outcome) error {
 					if time.Now().Before(back) {
-						return &pgconn.PgError{Code: code}
+						return cause
 					}
 					return nil
 				}}
 				k, ids := w.start(t, 40)
 				time.Sleep(15 * time.Minute)
 				synctest.Wait()
-				if got := w.seen(); !same(got.stored, ids) || len(got.aside) != 0 {
-					t.Errorf("%d of %d outcomes are stored, %d set aside", len(got.stored), len(ids), len(got.aside))
+				if got := w.seen(); !same(got.stored, ids) || len(got.aside) != 0 || got.busy != 0 {
+					t.Errorf("%d of %d outcomes are stored, %d set aside, %d under way", len(got.stored), len(ids), len(got.aside), got.busy)
 				}
 				stop(t, k, time.Minute)
 			})
@@ -61,6 +67,9 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 				synctest.Wait()
 				if got := w.seen(); len(got.stored) != 19 || got.busy != 0 || !slices.Equal(got.aside, []publishing.PostID{bad}) {
 					t.Fatalf("%d of 19 outcomes are stored beside a refused one, %d are under way, %v is set aside", len(got.stored), got.busy, got.aside)
+				}
+				if !strings.Contains(w.log.String(), "release of "+bad.String()) {
+					t.Errorf("the log does not say what is out:\n%s", w.log.String())
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()

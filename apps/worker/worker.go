@@ -95,11 +95,9 @@ type Worker struct {
 	finish *batch.Batcher[*ended]
 	quiet  chan struct{} // closed when nothing more is claimed
 	over   chan struct{} // closed when the time for a clean stop is up
-	crew   crew          // sends
 
-	claims  sync.WaitGroup // the loops that start work
+	claims  sync.WaitGroup // the loops that start work, and the one that watches them
 	sending sync.WaitGroup // posts under way
-	watched sync.WaitGroup
 	stop    context.CancelFunc
 	cut     context.CancelFunc
 	stopped time.Time // when nothing more was claimed; zero before
@@ -113,10 +111,9 @@ type lostClaim struct {
 
 // New makes a worker. It is the Dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
-	quiet := make(chan struct{})
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(cfg.LookRest), scans: newScans(),
-		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: quiet, over: make(chan struct{}), crew: newCrew(quiet),
+		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: make(chan struct{}), over: make(chan struct{}),
 	}
 	w.claiming.name, w.claiming.limit = "claim", claimHangs
 	w.finishing.name, w.finishing.limit = "finish", finishHangs
@@ -145,7 +142,7 @@ func (w *Worker) Start(ctx context.Context) {
 		w.claimLoop(starting, sending)
 	})
 	w.claims.Go(func() { w.sweepLoop(starting, sending) })
-	w.watched.Go(func() { w.watch(starting) })
+	w.claims.Go(func() { w.watch(starting) })
 }
 
 // warmup runs before the first claim and gives up after claimTime.
@@ -174,7 +171,6 @@ func (w *Worker) Quiesce() {
 func (w *Worker) Stop(ctx context.Context) error {
 	w.Quiesce()
 	w.claims.Wait()
-	w.watched.Wait()
 	w.limits.close()
 	w.places.close()
 	ended := make(chan struct{})
@@ -255,7 +251,10 @@ func (w *Worker) start(ctx context.Context, round publishingservice.Round) {
 	}
 	w.sending.Add(len(round.Claimed))
 	go func() {
-		works, unreadable := w.load(ctx, round.Claimed)
+		works, unreadable, err := w.deps.Claimer.Load(ctx, round.Claimed)
+		if err != nil {
+			w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue", "posts", len(round.Claimed), "error", err)
+		}
 		for _, c := range round.Claimed {
 			w.deps.Metrics.claimed(c.Due, w.deps.Clock.Now())
 			if out, ok := unreadable[c.Post]; ok {
@@ -263,17 +262,9 @@ func (w *Worker) start(ctx context.Context, round publishingservice.Round) {
 				continue
 			}
 			work, ok := works[c.Post]
-			w.crew.do(func() { w.send(ctx, c, work, ok) })
+			go w.send(ctx, c, work, ok)
 		}
 	}()
-}
-
-func (w *Worker) load(ctx context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome) {
-	works, unreadable, err := w.deps.Claimer.Load(ctx, claimed)
-	if err != nil {
-		w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue", "posts", len(claimed), "error", err)
-	}
-	return works, unreadable
 }
 
 // send publishes one post and hands its outcome on. What could not be loaded goes back to the queue.
@@ -294,8 +285,8 @@ func (w *Worker) ended(c publishingservice.Claimed, out publishingservice.Outcom
 	w.releaseOf(c.Place)
 }
 
-// ErrQuiet ends the waiting of a post when the process is about to stop.
-var ErrQuiet = errors.New("the worker is stopping")
+// errQuiet ends the waiting of a post when the process is about to stop.
+var errQuiet = errors.New("the worker is stopping")
 
 // yield waits without a permit.
 func (w *Worker) yield(ctx context.Context, place string, d time.Duration) error {
@@ -307,7 +298,7 @@ func (w *Worker) yield(ctx context.Context, place string, d time.Duration) error
 	case <-t.C:
 		return nil
 	case <-w.quiet:
-		return ErrQuiet
+		return errQuiet
 	case <-ctx.Done():
 		return ctx.Err()
 	}

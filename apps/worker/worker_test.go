@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/actors/cluster"
@@ -221,26 +220,6 @@ func same(got, want []publishing.PostID) bool {
 	return len(got) == len(want) && !slices.ContainsFunc(want, func(p publishing.PostID) bool { return !slices.Contains(got, p) })
 }
 
-func TestOutcomesOutlastTheDatabase(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		back := time.Now().Add(3 * time.Hour)
-		w := &world{refuse: func([]publishingservice.Outcome) error {
-			if time.Now().Before(back) {
-				return errors.New("connection refused")
-			}
-			return nil
-		}}
-		k, ids := w.start(t, 40)
-		time.Sleep(4 * time.Hour)
-		synctest.Wait()
-		if !same(w.stored, ids) || w.busy != 0 {
-			t.Fatalf("%d of %d outcomes stored, %d under way", len(w.stored), len(ids), w.busy)
-		}
-		stop(t, k, time.Minute)
-	})
-}
-
 func TestWhatAStopFindsBeingClaimedIsSent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -251,33 +230,6 @@ func TestWhatAStopFindsBeingClaimedIsSent(t *testing.T) {
 		if !same(w.stored, ids) || w.busy != 0 {
 			t.Fatalf("%d of %d outcomes stored, %d under way", len(w.stored), len(ids), w.busy)
 		}
-	})
-}
-
-func TestOneRefusedOutcomeSpoilsNoOther(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := &world{}
-		var bad publishing.PostID
-		w.refuse = func(outcomes []publishingservice.Outcome) error {
-			if slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == bad }) {
-				return &pgconn.PgError{Code: "23514"}
-			}
-			return nil
-		}
-		w.hold = make(chan struct{})
-		k, ids := w.start(t, 20)
-		bad = ids[7]
-		close(w.hold)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(w.stored) != 19 || slices.Contains(w.stored, bad) || w.busy != 0 {
-			t.Fatalf("%d stored, %d under way", len(w.stored), w.busy)
-		}
-		if !strings.Contains(w.log.String(), "release of "+bad.String()) {
-			t.Fatalf("nobody was told what is out:\n%s", w.log.String())
-		}
-		stop(t, k, time.Minute)
 	})
 }
 
