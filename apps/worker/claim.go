@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"crier/platform/batch"
-	"crier/publishing"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 )
@@ -140,7 +139,7 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 		n := claimed[want.Org]
 		if failed && n == 0 {
 			w.deps.Actors.Refused(want.Org, refusedWait)
-			w.scans.end(want.Org, publishing.ChannelID{}) // the next offer looks at all channels anew
+			delete(w.scans, want.Org) // the next offer looks at all channels
 			continue
 		}
 		next, done := w.scans.step(want, round, n)

@@ -26,13 +26,13 @@ func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
 		}
 		slices.SortFunc(channels, func(a, b publishing.ChannelID) int { return slices.Compare(bytesOf(a), bytesOf(b)) })
 		window := rapid.IntRange(1, 6).Draw(t, "window")
-		s := newScans()
+		s := scans{}
 		if len(channels) > 0 && rapid.Bool().Draw(t, "from the middle") {
-			s.start[org] = rapid.SampledFrom(channels).Draw(t, "start")
+			s[org] = scan{after: rapid.SampledFrom(channels).Draw(t, "start")}
 		}
 		now := time.Now()
 		seen := map[publishing.ChannelID]bool{}
-		for range len(channels) + 3 {
+		for range 2*len(channels) + 3 {
 			want := s.want(org, 3)
 			round := publishingstore.NewRound()
 			round.Now = now
@@ -51,7 +51,7 @@ func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
 				if len(seen) != len(channels) {
 					t.Fatalf("%d of %d channels were looked at when the offer was answered", len(seen), len(channels))
 				}
-				if len(s.open)+len(s.start) != 0 {
+				if len(s) != 0 {
 					t.Fatal("a scan that is over is kept")
 				}
 				return
