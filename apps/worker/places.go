@@ -26,7 +26,6 @@ type places struct {
 	waiting []string                    // destinations with organizations that wait, in the order in which they are served
 	lined   map[tenancy.OrgID]time.Time // since when an organization has waited that was not woken since
 	called  map[tenancy.OrgID]call      // was woken, and has not claimed yet
-	looked  time.Time                   // when called was last looked through
 }
 
 // place is one destination.
@@ -48,8 +47,8 @@ const (
 	wokenAtOnce  = 32
 )
 
-// For each organization that was woken two permits are kept, as long as it does not claim, but no longer than callFor:
-// most have more than one channel, and one that finds no permit has claimed in vain.
+// For each organization that was woken two permits are kept until it claims, but not for much longer than callFor: most
+// have more than one channel, and one that finds no permit has claimed in vain.
 const (
 	permitsKept = 2
 	callFor     = time.Second
@@ -163,8 +162,8 @@ func (p *places) endCall(org tenancy.OrgID) {
 }
 
 // serve wakes those who wait for destinations that may have permits now, a few destinations in turn. While anybody
-// waits, all destinations are looked through every second besides: those that were woken and do not claim keep others
-// waiting for no longer than callFor.
+// waits, all destinations are looked through every second besides, and no permits are kept any more for those that were
+// woken that long ago and have not claimed.
 func (p *places) serve() {
 	p.call(placesAtOnce)
 	if p.timer == nil && len(p.waiting) > 0 && !p.over {
@@ -172,6 +171,11 @@ func (p *places) serve() {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.timer = nil
+			for org, c := range p.called {
+				if p.clock.Now().Sub(c.at) >= callFor {
+					p.endCall(org)
+				}
+			}
 			p.call(len(p.waiting))
 			p.serve()
 		})
@@ -185,7 +189,6 @@ func (p *places) call(some int) {
 		return
 	}
 	free, now := p.free(), p.clock.Now()
-	p.forgetCalls(now)
 	for range min(some, len(p.waiting)) {
 		name := p.waiting[0]
 		p.waiting = p.waiting[1:]
@@ -204,19 +207,6 @@ func (p *places) call(some int) {
 			p.waiting = append(p.waiting, name)
 		}
 		p.forget(name, x)
-	}
-}
-
-// forgetCalls keeps no permits any more for those that were woken long ago.
-func (p *places) forgetCalls(now time.Time) {
-	if now.Sub(p.looked) < callFor/4 {
-		return
-	}
-	p.looked = now
-	for org, c := range p.called {
-		if now.Sub(c.at) >= callFor {
-			p.endCall(org)
-		}
 	}
 }
 
