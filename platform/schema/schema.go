@@ -23,9 +23,8 @@ import (
 var embedded embed.FS
 
 const (
-	afterFile = "after.sql"
-	lockKey   = 0x6372696572 // "crier"
-	lockPoll  = 100 * time.Millisecond
+	lockKey  = 0x6372696572 // "crier"
+	lockPoll = 100 * time.Millisecond
 )
 
 // Config says which database, and as whom: its owner, past any pooler. No superuser is needed, CREATEROLE is.
@@ -35,8 +34,7 @@ type Config struct {
 	Files      fs.FS  // nil = the product's own migrations
 }
 
-// Migrate makes the roles, applies the migrations that are missing and runs after.sql, all under one lock: several nodes may call
-// it at once. It only goes forward; a migration that fails leaves no trace of itself, and the next call begins with it.
+// Migrate makes the roles and applies the migrations that are missing, under one lock: several nodes may call it at once. It only goes forward; a migration that fails leaves no trace of itself, and the next call begins with it.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
@@ -51,9 +49,6 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	}
 	if err := up(ctx, cfg, conn.Config(), log); err != nil {
 		return failed(blame(err), err)
-	}
-	if err := after(ctx, cfg, conn); err != nil {
-		return failed("The statements after the migrations failed.", err)
 	}
 	return nil
 }
@@ -87,7 +82,7 @@ func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 // Hash names the content of the product's migrations: equal hashes make equal databases.
 func Hash() string {
 	h := sha256.New()
-	for _, name := range append(migrations(embedded), afterFile) {
+	for _, name := range migrations(embedded) {
 		b, err := fs.ReadFile(embedded, name)
 		if err != nil {
 			continue // an embedded file that was listed can be read
@@ -152,19 +147,7 @@ func up(ctx context.Context, cfg Config, cc *pgx.ConnConfig, log *slog.Logger) (
 
 func provider(cfg Config, db *sql.DB) (*goose.Provider, error) {
 	return goose.NewProvider(goose.DialectPostgres, db, rewritten{cfg.Files, cfg.RolePrefix},
-		goose.WithDisableGlobalRegistry(true), goose.WithExcludeNames([]string{afterFile}))
-}
-
-func after(ctx context.Context, cfg Config, conn *pgx.Conn) error {
-	b, err := fs.ReadFile(cfg.Files, afterFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	_, err = conn.Exec(ctx, withPrefix(string(b), cfg.RolePrefix))
-	return err
+		goose.WithDisableGlobalRegistry(true))
 }
 
 // blame names the file that failed.

@@ -45,7 +45,6 @@ func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
 		"0001_first.sql": "create table a (n int); do $$ begin insert into a values (1); end $$;",
-		"after.sql":      "create table if not exists runs (n int); insert into runs values (1);",
 	}
 	cfg := schema.Config{URL: dbtest.Blank(t), Files: files(members)}
 	version := func(have, want int64) {
@@ -70,7 +69,7 @@ func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
 	migrate()
 	migrate()
 	version(2, 2)
-	if got := text(t, cfg.URL, "select (select string_agg(n::text, ',' order by n) from a) || '/' || (select count(*) from runs)"); got != "1,2/3" {
+	if got := text(t, cfg.URL, "select string_agg(n::text, ',' order by n) from a"); got != "1,2" {
 		t.Fatal(got)
 	}
 	delete(members, "0002_second.sql")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 
@@ -146,7 +145,7 @@ func remember(ctx context.Context, tx *publishingstore.Tx, cmd publishing.Create
 	if err != nil {
 		return err
 	}
-	busy, taken, err := tx.Remember(ctx, cmd.IdempotencyKey, cmd.RequestHash, http.StatusCreated, body)
+	busy, taken, err := tx.Remember(ctx, cmd.IdempotencyKey, cmd.RequestHash, body)
 	switch {
 	case err != nil:
 		return err

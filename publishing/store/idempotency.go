@@ -38,14 +38,17 @@ const idempotencyTry = `-- publishing.IdempotencyTry
 select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 
 const idempotencyInsert = `-- publishing.IdempotencyInsert
-insert into idempotency (org_id, key, request_hash, status, body) values ($1, $2, $3, $4, $5) on conflict do nothing`
+insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
-// Remember takes a key in this transaction. busy means that another transaction is working on it, taken that its answer is stored already; otherwise the key is ours.
-func (t *Tx) Remember(ctx context.Context, key string, requestHash []byte, status int, body json.RawMessage) (busy, taken bool, err error) {
+// Remember takes a key in this transaction. busy means that another transaction is working on it, taken that its answer
+// is stored already; otherwise the key is ours.
+func (t *Tx) Remember(
+	ctx context.Context, key string, requestHash []byte, body json.RawMessage,
+) (busy, taken bool, err error) {
 	var free bool
 	if err := t.tx.QueryRow(ctx, idempotencyTry, t.org.String(), key).Scan(&free); err != nil || !free {
 		return !free && err == nil, false, err
 	}
-	tag, err := t.tx.Exec(ctx, idempotencyInsert, t.org, key, requestHash, status, body)
+	tag, err := t.tx.Exec(ctx, idempotencyInsert, t.org, key, requestHash, body)
 	return false, err == nil && tag.RowsAffected() == 0, err
 }

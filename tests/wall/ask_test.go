@@ -71,7 +71,7 @@ func newEstate(t *testing.T, db *pg.DB) estate {
 	template.ID, template.Group, template.State = id.New[publishing.PostTag](), id.New[publishing.GroupTag](), publishing.StateDraft
 	template.Parts = []publishing.Part{{ID: id.FromUUID[publishing.PartTag](template.ID.UUID()), Content: "secret words"}}
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		if busy, taken, err := tx.Remember(t.Context(), "key", []byte("hash"), 201, []byte(`[]`)); err != nil || busy || taken {
+		if busy, taken, err := tx.Remember(t.Context(), "key", []byte("hash"), []byte(`[]`)); err != nil || busy || taken {
 			t.Fatal(busy, taken, err)
 		}
 		if err := tx.Insert(t.Context(), []publishingstore.NewPost{{Post: e.post, By: "test"}}); err != nil {
@@ -287,7 +287,7 @@ func questions(db *pg.DB) map[string]question {
 			return err == nil && !ended
 		},
 		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
-			busy, taken, err := tx.Remember(t.Context(), "key of "+th.org.String(), []byte("hash"), 201, []byte(`[]`))
+			busy, taken, err := tx.Remember(t.Context(), "key of "+th.org.String(), []byte("hash"), []byte(`[]`))
 			return !busy && !taken, err
 		}),
 		"tenancy.Store.DeleteKey": func(t *testing.T, m, th estate) bool {
@@ -388,7 +388,7 @@ func TestRolesStayWithinTheirColumns(t *testing.T) {
 	}{
 		{pg.Clock, `select content from part`}, {pg.Clock, `select credential from channel`}, {pg.Clock, `select settings from post`}, {pg.Clock, `select key from media`}, {pg.Clock, `select blob_key from derived_picture`}, {pg.Clock, `update derived_picture set state = 'failed'`},
 		{pg.Clock, `select hash from api_key`}, {pg.Clock, `delete from post`}, {pg.Clock, `update post set deleted_at = null`}, {pg.Clock, `select body from idempotency`},
-		{pg.Gate, `select content from part`}, {pg.Gate, `select name from api_key`}, {pg.Gate, `select id from post`}, {pg.Gate, `select secret from connect_state`}, {pg.Gate, `delete from api_key`},
+		{pg.Gate, `select content from part`}, {pg.Gate, `select name from api_key`}, {pg.Gate, `select id from post`}, {pg.Gate, `select connector from connect_state`}, {pg.Gate, `delete from api_key`},
 		{pg.Sender, `update post set state = 'QUEUE'`}, {pg.Sender, `delete from part`}, {pg.Sender, `select email from person`}, {pg.Sender, `select hash from api_key`}, {pg.Sender, `insert into post_event (org_id, post_id, event) select org_id, id, 'x' from post`},
 		{pg.Tenant, `select email from person`}, {pg.Tenant, `select hash from session`}, {pg.Tenant, `update shard set owner = null`}, {pg.Tenant, `select id from node`},
 	} {

@@ -1,0 +1,685 @@
+-- The whole schema, as of the first release: who there is, who runs, where posts go, the posts, and who may see what.
+-- Every later change is a file of its own with the next number: see CONTRIBUTING.md, "Changing the schema".
+--
+-- Reading aids
+--   Ids are UUIDv7, or derived from one. A text column with a list of values has a Go type with the same list.
+--   "Due" means: to be published at. "shard" is the part of the organizations that a row's belongs to (tenancy.Shard);
+--   it is stored so that a process can look for work by the shards that it schedules.
+--   An index says which statements read by it; a statement's name is its first line in the code. Keys that no comment
+--   mentions find a row by its id. A check of one column has Postgres' own name for it, <table>_<column>_check.
+--   Every row of an organization has its org_id, and foreign keys between such rows include it.
+--   The keys and indexes of part, attachment, media, publication and post_event begin with an id and not with org_id:
+--   the scheduler looks rows up by id across organizations, and one that begins with org_id would tempt the planner to
+--   read all that an organization has.
+
+
+-- Tenancy: organizations, people, and how they prove who they are -----------------------------------------------------
+
+-- A tenant. Everything that belongs to it goes with it.
+create table organization (
+  id          uuid constraint organization_pkey primary key,
+  name        text not null check (length(name) between 1 and 128),
+  description text not null default '' check (length(description) <= 500),
+  -- IANA name or fixed offset; what its new channels begin with.
+  timezone    text not null default 'UTC',
+  created_at  timestamptz not null default now()
+);
+
+-- A human being who may sign in. People are global: one may belong to several organizations.
+create table person (
+  id            uuid constraint person_pkey primary key,
+  -- PersonByEmail signs in by it.
+  email         text not null constraint person_email_key unique
+                check (email = lower(email) and length(email) between 3 and 254),
+  name          text not null default '',
+  -- Argon2id in its own text form; empty: no sign-in by password.
+  password_hash text not null default '',
+  -- False until the address is confirmed; only then is signing in possible.
+  activated     boolean not null default true,
+  created_at    timestamptz not null default now()
+);
+
+-- That a person belongs to an organization, and as what.
+create table member (
+  org_id     uuid not null references organization (id) on delete cascade,
+  person_id  uuid not null references person (id) on delete cascade,
+  role       text not null check (role in ('SUPERADMIN', 'ADMIN', 'USER')),
+  disabled   boolean not null default false,
+  created_at timestamptz not null default now(),
+  constraint member_pkey primary key (org_id, person_id)
+);
+-- SessionMembership: the organizations of who is signed in, the oldest membership first.
+create index member_person on member (person_id, created_at);
+
+-- A credential of the public API, which acts as its organization.
+create table api_key (
+  org_id     uuid not null references organization (id) on delete cascade,
+  id         uuid not null,
+  name       text not null check (length(name) between 1 and 64),
+  -- The first characters of the key, so that people recognize it.
+  prefix     text not null,
+  -- SHA-256 of the key, which is stored nowhere. KeyByHash finds whose it is.
+  hash       bytea not null constraint api_key_hash_key unique check (length(hash) = 32),
+  created_by uuid references person (id) on delete set null,
+  created_at timestamptz not null default now(),
+  -- Null: it does not expire.
+  expires_at timestamptz,
+  constraint api_key_pkey primary key (org_id, id)
+);
+
+-- A sign-in of a person. It names no organization: that is chosen with each request.
+create table session (
+  id         uuid constraint session_pkey primary key,
+  person_id  uuid not null references person (id) on delete cascade,
+  -- SHA-256 of the token in the cookie. SessionMembership finds the session by it.
+  hash       bytea not null constraint session_hash_key unique check (length(hash) = 32),
+  created_at timestamptz not null default now(),
+  -- The last request, to the minute: a session that is not used for tenancy.SessionIdle is over.
+  seen_at    timestamptz not null default now(),
+  expires_at timestamptz not null
+);
+-- Deleting a person deletes the sessions.
+create index session_person on session (person_id);
+
+
+-- Cluster: the processes that run, and which of them schedules what; no tenant data -----------------------------------
+
+-- A running process that schedules or serves.
+create table node (
+  -- Made at each start of the process.
+  id         uuid constraint node_pkey primary key,
+  -- Identity of the data folder, which one process at a time holds.
+  home       uuid not null,
+  -- Where other processes reach it; empty: not at all.
+  address    text not null,
+  roles      text[] not null,
+  -- It finishes what it has under way and takes nothing new.
+  leaving    boolean not null default false,
+  started_at timestamptz not null default now(),
+  -- The lease, which each heartbeat extends. All shards of the process are held until then: a heartbeat writes one row.
+  expires_at timestamptz not null
+);
+-- A process that starts deletes the earlier ones of its data folder.
+create index node_home on node (home);
+
+-- Which process schedules a shard. The rows are made once, below.
+create table shard (
+  shard smallint constraint shard_pkey primary key check (shard between 0 and 255),
+  -- node.id; null: nobody. An owner whose lease is over counts as nobody.
+  owner uuid,
+  -- Grows with every change of owner: what was begun under an earlier epoch is refused.
+  epoch bigint not null default 0
+);
+insert into shard (shard) select generate_series(0, 255);
+
+
+-- Channels: the accounts that posts go out to -------------------------------------------------------------------------
+
+-- A group of channels, such as a client of an agency. The interface calls it a group.
+create table customer (
+  org_id     uuid not null references organization (id) on delete cascade,
+  id         uuid not null,
+  name       text not null check (length(name) between 1 and 128),
+  created_at timestamptz not null default now(),
+  constraint customer_pkey primary key (org_id, id)
+);
+
+-- A connected account on a platform. Disconnecting sets deleted_at; the row stays for the posts that went out to it.
+create table channel (
+  org_id         uuid not null references organization (id) on delete cascade,
+  -- channel_queue refers to it without the organization.
+  id             uuid not null constraint channel_id_key unique,
+  -- Name of the connector, such as bluesky.
+  connector      text not null,
+  name           text not null,
+  -- The account's handle on the platform.
+  profile        text not null default '',
+  -- URL of its picture; may be empty.
+  picture        text not null default '',
+  -- The platform's own id of the account.
+  account_id     text not null,
+  -- What the connector remembers of the account; nothing secret.
+  account        jsonb not null default '{}',
+  -- How sure the platform lets us be that a post goes out once: publishing.Grade.
+  grade          text not null check (grade in ('A', 'B', 'C', 'D', 'E')),
+  -- The access, sealed with an encryption key that is not in the database; null once disconnected.
+  credential     bytea,
+  customer_id    uuid,
+  disabled       boolean not null default false,
+  -- The platform has refused the credential: nothing goes out until the account is connected again.
+  refresh_needed boolean not null default false,
+  timezone       text not null default 'UTC',
+  created_at     timestamptz not null default now(),
+  updated_at     timestamptz not null default now(),
+  deleted_at     timestamptz,
+  constraint channel_pkey primary key (org_id, id),
+  constraint channel_org_id_customer_id_fkey foreign key (org_id, customer_id) references customer (org_id, id),
+  constraint channel_check check (deleted_at is null or credential is null)
+);
+-- ChannelUpsert: an account is connected once at a time, and connecting it again keeps its channel.
+create unique index channel_account on channel (org_id, connector, account_id) where deleted_at is null;
+
+-- Connecting an account, begun and not yet finished.
+create table connect_state (
+  org_id     uuid not null references organization (id) on delete cascade,
+  -- SHA-256 of the state that the browser carries. ConnectStateOwner finds whose it is.
+  hash       bytea not null constraint connect_state_hash_key unique check (length(hash) = 32),
+  connector  text not null,
+  -- The channel to connect again; null for a new one.
+  channel_id uuid,
+  -- Who began it.
+  person_id  uuid,
+  onboarding boolean not null default false,
+  return_url text not null default '',
+  -- What is over is deleted when another connect begins.
+  expires_at timestamptz not null,
+  constraint connect_state_pkey primary key (org_id, hash)
+);
+
+-- What people have paused. channel_queue.paused is what follows of it for each channel.
+create table pause (
+  org_id  uuid not null references organization (id) on delete cascade,
+  -- Id of the organization, the customer or the channel, as scope says.
+  subject uuid not null,
+  scope   text not null check (scope in ('organization', 'customer', 'channel')),
+  by      text not null,
+  at      timestamptz not null default now(),
+  constraint pause_pkey primary key (org_id, subject)
+);
+
+
+-- Media ---------------------------------------------------------------------------------------------------------------
+
+-- An uploaded file. Its bytes are in the file store, under its key.
+create table media (
+  org_id        uuid not null references organization (id) on delete cascade,
+  id            uuid not null,
+  -- Unguessable, and part of the file's public address. MediaByKey finds whose it is.
+  key           text not null constraint media_key_key unique check (length(key) >= 22),
+  name          text not null,
+  ext           text not null check (ext in ('png', 'jpg', 'jpeg', 'gif', 'mp4')),
+  content_type  text not null,
+  -- Bytes.
+  size          bigint not null check (size > 0),
+  -- Pixels; 0: not known.
+  width         integer not null default 0,
+  height        integer not null default 0,
+  -- The name that it was uploaded with.
+  original_name text not null default '',
+  created_at    timestamptz not null default now(),
+  deleted_at    timestamptz,
+  constraint media_pkey primary key (id, org_id)
+);
+
+-- A smaller picture made of an image that a platform does not take as it is: one for each image and format. It is
+-- written as pending with the post that needs it. A process takes it by counting an attempt, and only that attempt may
+-- end it. Its row goes with the image, and its blob does not: deleting images must also delete the blobs.
+create table derived_picture (
+  org_id       uuid not null,
+  media_id     uuid not null,
+  -- What is made, such as jpeg-1000000-2000.
+  spec         text not null check (spec ~ '^[a-z0-9-]{1,64}$'),
+  shard        smallint not null check (shard between 0 and 255),
+  state        text not null default 'pending' check (state in ('pending', 'ready', 'failed')),
+  -- How often it was taken. The number of an attempt is its fence.
+  attempts     integer not null default 0,
+  -- Attempts in a row whose end was not stored, as when a process dies over a picture.
+  unfinished   integer not null default 0,
+  -- When a pending one may be taken: after the attempt under way, or after the wait that the last one asked for.
+  not_before   timestamptz not null default now(),
+  -- Where its bytes are in the file store.
+  blob_key     text,
+  content_type text,
+  size         bigint check (size > 0),
+  width        integer,
+  height       integer,
+  -- A sentence for people: why it failed or, while it is pending, why the last attempt did.
+  error        text,
+  created_at   timestamptz not null default now(),
+  made_at      timestamptz,
+  constraint derived_picture_pkey primary key (org_id, media_id, spec),
+  constraint derived_picture_org_id_media_id_fkey foreign key (org_id, media_id)
+    references media (org_id, id) on delete cascade,
+  constraint derived_picture_ready check ((state = 'ready') = (blob_key is not null and content_type is not null
+    and size is not null and width is not null and height is not null and made_at is not null)),
+  constraint derived_picture_failed check (state <> 'failed' or error is not null)
+);
+-- PicturePending: what may be made now.
+create index derived_picture_pending on derived_picture (shard, not_before) where state = 'pending';
+
+
+-- Posts ---------------------------------------------------------------------------------------------------------------
+
+-- A repeated post. Its occurrences are numbered and anchored to the schedule: the one with the number base is at the
+-- anchor's wall-clock time, and one follows every so many days. Only the current one has a row of post, and others get
+-- theirs when they are edited or skipped. The rules are publishing.Series.
+create table series (
+  org_id      uuid not null references organization (id) on delete cascade,
+  -- Id of the post of occurrence 0. Those of the others are derived from it and their number: publishing.Occurrence.
+  id          uuid not null,
+  channel_id  uuid not null,
+  -- Group of the hidden posts that occurrences are copied from.
+  template    uuid not null,
+  -- Wall-clock time in the zone.
+  anchor      timestamp not null,
+  timezone    text not null,
+  days        integer not null check (days between 1 and 365),
+  -- Number of the occurrence at the anchor.
+  base        integer not null default 0,
+  -- No occurrence is later than this; null: no such end.
+  until_at    timestamptz,
+  -- Occurrences in all, skipped ones too; null: no such end.
+  times       integer check (times > 0),
+  -- Number of the current occurrence.
+  number      integer not null default 0,
+  -- How many occurrences before the current one have failed in a row.
+  failures    integer not null default 0,
+  stopped_at  timestamptz,
+  stopped_for text check (stopped_for in ('ended', 'failed', 'deleted')),
+  created_at  timestamptz not null default now(),
+  -- How often in a row the next occurrence could not be written, and when that is tried again.
+  retries     integer not null default 0,
+  retry_at    timestamptz,
+  constraint series_pkey primary key (org_id, id),
+  constraint series_org_id_channel_id_fkey foreign key (org_id, channel_id) references channel (org_id, id),
+  constraint series_stopped check ((stopped_at is null) = (stopped_for is null))
+);
+
+-- The order of posts of one channel that are due at the same moment.
+create sequence post_seq;
+
+-- One channel's share of what was asked: a root with the parts that go out with it, or a follower, whose first part has
+-- a delay and which waits for its predecessor. The posts of a group were written together for one channel.
+-- People write content and times, the scheduler claims and outcomes. The states are publishing.State.
+create table post (
+  org_id          uuid not null references organization (id) on delete cascade,
+  -- Referred to without the organization by the scheduler.
+  id              uuid not null constraint post_id_key unique,
+  group_id        uuid not null,
+  channel_id      uuid not null,
+  shard           smallint not null check (shard between 0 and 255),
+  seq             bigint not null default nextval('post_seq'),
+  state           text not null
+                  check (state in ('DRAFT', 'QUEUE', 'WAITING', 'PUBLISHING', 'UNKNOWN', 'PUBLISHED', 'ERROR')),
+
+  -- What people asked for.
+
+  -- When it is to go out; null while it waits for its predecessor, whose end writes it. Never moved by a retry.
+  due             timestamptz,
+  -- What the calendar shows.
+  publish_date    timestamptz not null,
+  -- The predecessor of a follower, and the delay after it.
+  after_post      uuid,
+  delay_minutes   integer not null default 0 check (delay_minutes >= 0),
+  -- Counts edits: a claim that has read an earlier revision skips the post.
+  revision        integer not null default 1,
+  -- Number of the publication round: moving a post by hand begins a new one, and the publications of earlier rounds
+  -- stay as they ended.
+  republish       integer not null default 1,
+  -- The connector's settings of the post.
+  settings        jsonb not null default '{}',
+  -- How it came in: publishing.CreationMethod.
+  creation_method text not null default 'API',
+
+  -- The current claim and what came of those before. Written by the scheduler only.
+
+  -- Of a post that is tried again: not earlier than this.
+  not_before      timestamptz,
+  -- Claims of this round.
+  attempt         integer not null default 0,
+  -- The first of the passing failures in a row that it backs off from.
+  failing_since   timestamptz,
+  -- preparing: nothing irreversible has been called. committing: a call was about to be made, so it may be out.
+  phase           text check (phase in ('preparing', 'committing')),
+  -- The proof of a claim, new with each: every statement of the sender names it.
+  claim_token     uuid,
+  -- Number of the claim's statement, chosen by the process that sent it, to find the claims whose answer was lost.
+  claim_round     bigint,
+  -- node.id of the process that has the claim.
+  claim_holder    uuid,
+  -- End of the claim unless it is renewed; of an UNKNOWN post: when the platform is asked next.
+  claim_until     timestamptz,
+  -- When the last call was about to be made.
+  committing_at   timestamptz,
+  -- The sender itself reported that its call is over.
+  call_ended      boolean not null default false,
+  -- How often the platform was asked for the outcome.
+  looks           integer not null default 0,
+  -- A call of this round may have reached the platform and nothing proves the opposite. It begins with an unknown
+  -- outcome and ends with a success or a proof; publication.maybe_sent has it for each part.
+  maybe_sent      boolean not null default false,
+  -- Of a follower: its due time, had everything before it been on time. The identity of its publications.
+  nominal_due     timestamptz,
+  -- Claims in a row that ended with their process.
+  reaps           integer not null default 0,
+
+  -- How it ended.
+
+  -- Of the first part: the platform's id and the address of what was published.
+  release_id      text,
+  release_url     text,
+  published_at    timestamptz,
+  -- A sentence for people and a code for programs.
+  error           text,
+  error_code      text,
+  -- Of an ERROR: it may be out.
+  outcome_unknown boolean not null default false,
+
+  -- Of the root of a repeated post.
+
+  series_id       uuid,
+  occurrence      integer,
+  -- Days between occurrences.
+  interval_days   integer,
+  -- The series has moved past this occurrence. Only a hint for post_series_ended: series.number is what counts.
+  series_passed   boolean not null default false,
+
+  created_at      timestamptz not null default now(),
+  updated_at      timestamptz not null default now(),
+  deleted_at      timestamptz,
+
+  constraint post_pkey primary key (org_id, id),
+  constraint post_org_id_channel_id_fkey foreign key (org_id, channel_id) references channel (org_id, id),
+  constraint post_org_id_series_id_fkey foreign key (org_id, series_id) references series (org_id, id),
+  constraint post_org_id_after_post_fkey foreign key (org_id, after_post) references post (org_id, id),
+  constraint post_due check ((due is null) = (state = 'WAITING') or state in ('ERROR', 'DRAFT')),
+  constraint post_claim check ((state in ('PUBLISHING', 'UNKNOWN')) = (claim_token is not null
+    and claim_until is not null and phase is not null and claim_holder is not null) or state in ('PUBLISHED', 'ERROR')),
+  constraint post_unknown check (state <> 'UNKNOWN' or (phase = 'committing' and committing_at is not null)),
+  constraint post_unknown_sent check (state <> 'UNKNOWN' or maybe_sent),
+  constraint post_published check (state <> 'PUBLISHED'
+    or (release_id is not null and published_at is not null and error is null)),
+  constraint post_error check ((state = 'ERROR') = (error is not null)),
+  constraint post_outcome check (not outcome_unknown or state = 'ERROR'),
+  -- The fence behind every statement: what may be out is never reported as certainly failed.
+  constraint post_maybe_sent check (state <> 'ERROR' or maybe_sent = outcome_unknown),
+  constraint post_occurrence check ((series_id is null) = (occurrence is null)
+    and (series_id is null) = (interval_days is null))
+) with (fillfactor = 70); -- room for the next versions of a row on its page, so that an update can leave indexes alone
+
+-- RootsInRange and RootsPage: the calendar and the list. Whole, so that the planner never reads it from end to end
+-- because all that it looks for meets its condition.
+create index post_range on post (org_id, publish_date);
+-- GroupLock and what is read of whole groups.
+create index post_group on post (group_id, org_id);
+-- The occurrences of a series. A number has one row, whoever writes it.
+create unique index post_series on post (org_id, series_id, occurrence) where series_id is not null;
+-- SeriesEnded. Its condition is on occurrence, which is set when series_id is: no query for this index can be planned
+-- with post_series, which would be read whole.
+create index post_series_ended on post (shard, updated_at)
+  where occurrence is not null and not series_passed and (deleted_at is not null or state in ('PUBLISHED', 'ERROR'));
+-- Finish: the follower of a post that is out. Partial, since most posts have none.
+create index post_after on post (after_post, org_id) where after_post is not null;
+-- Claim: the first post of a channel's queue. "channel_id is not null" keeps searches over all channels off it.
+create index post_head on post (channel_id, due, seq)
+  where state = 'QUEUE' and deleted_at is null and channel_id is not null;
+-- Sweep, FindExpire and Figures: what is due in the shards of a process.
+create index post_due on post (shard, due) where state = 'QUEUE' and deleted_at is null;
+-- FindOrphans: followers that have waited for long.
+create index post_waiting on post (shard, updated_at) where state = 'WAITING' and deleted_at is null;
+-- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known.
+create index post_claimed on post (shard, claim_until) where state in ('PUBLISHING', 'UNKNOWN');
+-- The backstop of the scheduler: a channel never has two posts on their way. HoldRepair reads by it.
+create unique index post_one_per_channel on post (channel_id) where state in ('PUBLISHING', 'UNKNOWN');
+
+-- A piece of a post: the main text, a part of a thread or a comment.
+create table part (
+  org_id   uuid not null,
+  -- The first part of a group has the id of its post.
+  id       uuid not null,
+  post_id  uuid not null,
+  -- Counted through the whole group.
+  position integer not null check (position >= 0),
+  content  text not null default '',
+  constraint part_pkey primary key (id, org_id),
+  constraint part_org_id_post_id_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade,
+  -- The parts of a post, by everything that reads or sends posts.
+  constraint part_position_key unique (post_id, position, org_id)
+);
+
+-- A medium on a part.
+create table attachment (
+  org_id   uuid not null,
+  part_id  uuid not null,
+  position integer not null check (position >= 0),
+  media_id uuid not null,
+  alt      text not null default '',
+  constraint attachment_pkey primary key (part_id, position, org_id),
+  constraint attachment_org_id_part_id_fkey foreign key (org_id, part_id)
+    references part (org_id, id) on delete cascade,
+  constraint attachment_org_id_media_id_fkey foreign key (org_id, media_id) references media (org_id, id)
+);
+-- The sender's policy on media: is the image on a post that is claimed?
+create index attachment_media on attachment (media_id, org_id);
+
+
+-- Publications: parts on their way ------------------------------------------------------------------------------------
+
+-- One part sent once. The claim writes it, before anything is called, and its identity never changes however often it
+-- is tried; moving the post by hand begins a new round, with publications of its own.
+create table publication (
+  org_id             uuid not null,
+  -- Derived by the claim from post, part, round and due time, so that the same send keeps its identity after a restore
+  -- that has lost the claim. Platforms that de-duplicate get it as their key.
+  id                 uuid not null,
+  post_id            uuid not null,
+  group_id           uuid not null,
+  part_id            uuid not null,
+  position           integer not null,
+  -- post.republish: the round.
+  number             integer not null default 1,
+  -- What the platform is told as the time of the post: its due time, frozen.
+  created_at         timestamptz not null,
+  -- post.revision that was claimed.
+  revision           integer not null,
+  phase              text not null default 'preparing' check (phase in ('preparing', 'committing', 'done', 'failed')),
+  -- How far the connector has prepared it, for the next step or the next process.
+  handle             jsonb,
+  -- A call for it may have reached the platform and nothing proves the opposite.
+  maybe_sent         boolean not null default false,
+  -- Host that the calls that may have arrived went to, * for several: that another one does not have it proves nothing.
+  sent_to            text,
+
+  -- How it ended: the platform's id, the address, and what the parts after it answer to.
+
+  release_id         text,
+  release_url        text,
+  ref                jsonb,
+  done_at            timestamptz,
+  -- A second success of the same publication, which raises an alarm.
+  second_release_id  text,
+  second_release_url text,
+
+  -- Its timeline, when everything goes its usual course: the steps, and the node that did each. A null node means that
+  -- the timeline has a row of post_event instead.
+
+  claimed_at         timestamptz,
+  claimed_by         text,
+  marked_at          timestamptz,
+  marked_by          text,
+  sent_by            text,
+
+  constraint publication_once primary key (post_id, part_id, number),
+  constraint publication_org_id_post_id_fkey foreign key (org_id, post_id)
+    references post (org_id, id) on delete cascade,
+  constraint publication_done check ((phase = 'done') = (release_id is not null and done_at is not null))
+) with (fillfactor = 38); -- one that is done is half as long again as one that has begun, and must fit beside it
+-- WorkPublications and the sender's policy: what of a group is out.
+create index publication_group on publication (group_id, org_id);
+
+
+-- Queue ---------------------------------------------------------------------------------------------------------------
+
+-- The state of one channel's queue: what is on its way, and when it goes on. One row for each channel, written by the
+-- scheduler and, for pauses and connects, by the service.
+create table channel_queue (
+  channel_id  uuid constraint channel_queue_pkey primary key references channel (id) on delete cascade,
+  org_id      uuid not null,
+  shard       smallint not null check (shard between 0 and 255),
+  -- channel.connector, so that a claim can keep to what all channels of a platform share.
+  connector   text not null,
+  -- Host that the calls go to, so that a server that hangs holds only a part of all calls. Written by connecting.
+  destination text not null default '' check (length(destination) <= 255),
+  -- Texts are claimed with their call already marked: the platform de-duplicates and needs no preparation for them.
+  direct      boolean not null default false,
+  -- The post that has the channel: claimed, of unknown outcome, or backing off. No other of the channel goes out.
+  busy_post   uuid,
+  -- Nothing of the channel is claimed before this.
+  not_before  timestamptz,
+  -- When busy_post last ended.
+  done_at     timestamptz,
+  -- What was due before this was kept back by us, so it goes out with gaps instead of all at once.
+  held_until  timestamptz,
+  -- The credential was refused: nothing goes out until the account is connected again.
+  parked      boolean not null default false,
+  -- Some row of pause reaches the channel.
+  paused      boolean not null default false,
+  -- When the last pause ended: what was due before and missed was kept back by the pause, and is no failure.
+  resumed_at  timestamptz
+) with (fillfactor = 50); -- room for the claim and its end on the same page, past every index
+-- Claim and HeadCount look at an organization's channels in this order, window by window.
+create index channel_queue_org on channel_queue (org_id, channel_id);
+
+
+-- Events --------------------------------------------------------------------------------------------------------------
+
+-- The timeline of posts: what people did, and what was out of the usual. The usual course stands in publication, so
+-- that publishing writes no rows here. EventsOf reads both.
+create table post_event (
+  org_id  uuid not null,
+  id      bigint generated always as identity,
+  post_id uuid not null,
+  at      timestamptz not null default clock_timestamp(),
+  event   text not null,
+  -- Host name of the process.
+  node    text,
+  -- Who, when it was a person.
+  by      text,
+  -- Why, for people.
+  reason  text,
+  constraint post_event_pkey primary key (post_id, id),
+  constraint post_event_org_id_post_id_fkey foreign key (org_id, post_id)
+    references post (org_id, id) on delete cascade
+);
+
+
+-- Idempotency ---------------------------------------------------------------------------------------------------------
+
+-- The answer to a create that carried an Idempotency-Key, for its repeats. It outlives the posts.
+create table idempotency (
+  org_id       uuid not null references organization (id) on delete cascade,
+  key          text not null check (length(key) between 1 and 255),
+  -- SHA-256 of the request: a repeat with another one is refused.
+  request_hash bytea not null,
+  -- Post and channel of each post that was made.
+  body         jsonb not null,
+  created_at   timestamptz not null default now(),
+  constraint idempotency_pkey primary key (org_id, key)
+);
+
+
+-- Who may see and do what ---------------------------------------------------------------------------------------------
+--
+-- Five roles without a log-in, made by crier migrate and entered by the service's connections (platform/pg). Columns
+-- are limited by grants, rows by policies, which bind the owner of the tables too. crier_jobs has nothing yet.
+
+-- crier_tenant: all of one organization, the one that the transaction has set, and nothing of any other.
+do $$
+declare t text;
+begin
+  foreach t in array array[
+    'member', 'api_key', 'customer', 'channel', 'connect_state', 'pause', 'media', 'derived_picture', 'series', 'post',
+    'part', 'attachment', 'publication', 'channel_queue', 'post_event', 'idempotency'
+  ] loop
+    execute format('alter table %I enable row level security', t);
+    execute format('alter table %I force row level security', t);
+    execute format($p$create policy tenant on %I to crier_tenant
+      using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))
+      with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))$p$, t);
+    execute format('grant select, insert, update, delete on %I to crier_tenant', t);
+  end loop;
+end $$;
+alter table organization enable row level security;
+alter table organization force row level security;
+create policy tenant on organization to crier_tenant
+  using (id = (select nullif(current_setting('app.org_id', true), '')::uuid))
+  with check (id = (select nullif(current_setting('app.org_id', true), '')::uuid));
+grant select, insert, update, references (id) on organization to crier_tenant;
+grant select (id) on person to crier_tenant;
+grant usage on sequence post_seq to crier_tenant;
+
+-- crier_gate: finds whose a credential, a file or a connect state is, before any organization is known.
+grant select, insert, update on person to crier_gate;
+grant select, insert, update, delete on session to crier_gate;
+create policy gate on member for select to crier_gate using (true);
+grant select (org_id, person_id, role, disabled, created_at) on member to crier_gate;
+create policy gate on api_key for select to crier_gate using (true);
+grant select (org_id, id, hash, created_by, expires_at) on api_key to crier_gate;
+create policy gate on media for select to crier_gate using (deleted_at is null);
+grant select (key, org_id, id, name, ext, content_type, size, deleted_at) on media to crier_gate;
+create policy gate on connect_state for select to crier_gate using (true);
+grant select (hash, org_id, expires_at) on connect_state to crier_gate;
+
+-- crier_clock: claims, finishes, sweeps and reaps across organizations, and reads neither content nor credentials.
+grant select, insert, update, delete on node to crier_clock;
+grant select, update on shard to crier_clock;
+create policy clock on organization for select to crier_clock using (true);
+grant select (id) on organization to crier_clock;
+create policy clock on channel to crier_clock using (true) with check (true);
+grant select (org_id, id, connector, grade, disabled, refresh_needed, deleted_at) on channel to crier_clock;
+grant update (refresh_needed, updated_at) on channel to crier_clock;
+create policy clock on channel_queue to crier_clock using (true) with check (true);
+grant select, update on channel_queue to crier_clock;
+create policy clock on post to crier_clock using (true) with check (true);
+grant select (
+  org_id, id, group_id, channel_id, shard, seq, state, due, publish_date, after_post, delay_minutes, revision,
+  republish, not_before, attempt, failing_since, phase, claim_token, claim_round, claim_holder, claim_until,
+  committing_at, call_ended, looks, maybe_sent, nominal_due, reaps, release_id, error_code, outcome_unknown, series_id,
+  occurrence, series_passed, updated_at, deleted_at
+) on post to crier_clock;
+grant update (
+  state, due, publish_date, not_before, attempt, failing_since, phase, claim_token, claim_round, claim_holder,
+  claim_until, committing_at, call_ended, looks, maybe_sent, nominal_due, reaps, release_id, release_url, published_at,
+  error, error_code, outcome_unknown, updated_at
+) on post to crier_clock;
+create policy clock on part for select to crier_clock using (true);
+grant select (org_id, id, post_id, position) on part to crier_clock;
+create policy clock on attachment for select to crier_clock using (true);
+grant select (org_id, part_id) on attachment to crier_clock;
+create policy clock on publication to crier_clock using (true) with check (true);
+grant select, insert, update on publication to crier_clock;
+create policy clock on post_event for insert to crier_clock with check (true);
+grant insert on post_event to crier_clock;
+create policy clock on series for select to crier_clock using (true);
+grant select (org_id, id, number, stopped_at, retry_at) on series to crier_clock;
+create policy clock on derived_picture for select to crier_clock using (true);
+grant select (org_id, media_id, spec, shard, state, not_before) on derived_picture to crier_clock;
+
+-- crier_sender: reads what a claimed post needs and nothing else. Every policy leans on the first. Two ways of writing
+-- an equality steer the planner, which plans these once for a connection, perhaps while tables are empty: it uses
+-- "x = any (array[y])" to look x up and for nothing else, and "is true" keeps it off the partial indexes.
+create policy sender on post for select to crier_sender using ((state in ('PUBLISHING', 'UNKNOWN')) is true);
+grant select on post to crier_sender;
+create policy sender on channel for select to crier_sender using (exists (
+  select 1 from post p
+  where p.org_id = channel.org_id and p.channel_id = channel.id and p.state in ('PUBLISHING', 'UNKNOWN')));
+grant select on channel to crier_sender;
+create policy sender on channel_queue for select to crier_sender using (exists (
+  select 1 from post p
+  where p.org_id = channel_queue.org_id and p.channel_id = channel_queue.channel_id
+    and p.state in ('PUBLISHING', 'UNKNOWN')));
+grant select (org_id, channel_id, destination, resumed_at) on channel_queue to crier_sender;
+create policy sender on part for select to crier_sender using (exists (
+  select 1 from post p where p.id = any (array[part.post_id]) and (p.org_id = part.org_id) is true));
+grant select on part to crier_sender;
+create policy sender on attachment for select to crier_sender using (exists (
+  select 1 from part a where a.id = any (array[attachment.part_id]) and (a.org_id = attachment.org_id) is true));
+grant select on attachment to crier_sender;
+create policy sender on media for select to crier_sender using (exists (
+  select 1 from attachment a where a.media_id = any (array[media.id]) and (a.org_id = media.org_id) is true));
+grant select on media to crier_sender;
+-- Of the whole group: a follower answers the publications of the posts before it.
+create policy sender on publication for select to crier_sender using (exists (
+  select 1 from post p
+  where p.group_id = any (array[publication.group_id]) and (p.org_id = publication.org_id) is true));
+grant select on publication to crier_sender;

@@ -1,1 +1,0 @@
--- Runs after every migration, each time: grants and policies of tables that others' migrations make. Everything here may be repeated.
