@@ -18,11 +18,11 @@ const (
 	retryPause = 20 * time.Millisecond
 )
 
-// Read runs a batch as one organization in one round trip and one implicit transaction. queue may be called a second
-// time, with a new batch, when a migration changed a column's type under a cached plan: its callbacks must overwrite
-// what they fill. The first error of any member is returned. Nothing in the batch may be BEGIN or COMMIT.
+// Read runs a batch as one organization in one round trip and one implicit transaction. It is repeated as InOrg is, and
+// when a migration changed a column's type under a cached plan: queue's callbacks must overwrite what they fill. The
+// first error of any member is returned. Nothing in the batch may be BEGIN or COMMIT.
 func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
-	return d.batch(ctx, Tenant, org, 2, []string{codePlanChanged}, queue)
+	return d.batch(ctx, Tenant, org, attempts, repeatable, queue)
 }
 
 // WriteOrg runs a batch as one organization in one round trip and one implicit transaction, which Postgres commits when every member has
