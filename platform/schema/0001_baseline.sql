@@ -1,5 +1,5 @@
--- The whole schema, as of the first release: who there is, who runs, where posts go, the posts, and who may see what.
--- Every later change is a file of its own with the next number: see CONTRIBUTING.md, "Changing the schema".
+-- The baseline: the whole schema as of the first release. Every later change is a file with the next number, as
+-- CONTRIBUTING.md says under "Changing the schema". A database begun with other statements than these is refused.
 --
 -- Reading aids
 --   Ids are UUIDv7, or derived from one. A text column with a list of values has a Go type with the same list.

@@ -20,8 +20,8 @@ const (
 
 var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs"}
 
-// ensureRoles makes the roles and lets the owner enter them. Roles belong to the whole cluster, so another database's migration may do the
-// same at the same time, under a lock of its own: what collides is done again.
+// ensureRoles makes the roles and lets the owner enter them. Roles belong to the whole cluster, so another database's
+// migration may do the same at the same time, under a lock of its own: what collides is done again.
 func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 	for _, r := range roleNames {
 		name := prefix + "_" + r
@@ -31,19 +31,25 @@ func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 				break
 			}
 			if n == roleAttempts || !collided(err) || pause(ctx, time.Duration(n)*lockPoll/10) != nil {
-				return fault.Wrap(fault.Unavailable, "schema.Migrate", "The database role "+name+" cannot be made or entered: the owner of the database needs CREATEROLE, "+
-					"and a role that someone else made must be granted to it (or choose another ROLE_PREFIX).", err)
+				return fault.Wrap(fault.Unavailable, "schema.Migrate", "The database role "+name+" cannot be made or "+
+					"entered: the owner of the database needs CREATEROLE, and a role that someone else made must be "+
+					"granted to it (or choose another ROLE_PREFIX).", err)
 			}
 		}
 	}
 	return nil
 }
 
+const roleRead = `-- schema.RoleRead
+select exists (select from pg_roles where rolname = $1), current_setting('server_version_num')::int`
+
+const roleEntered = `-- schema.RoleEntered
+select pg_has_role(current_user, $1::name, $2)`
+
 func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	var exists bool
 	var version int
-	err := conn.QueryRow(ctx, "-- schema.ensureRole\nselect exists (select from pg_roles where rolname = $1), current_setting('server_version_num')::int",
-		name).Scan(&exists, &version)
+	err := conn.QueryRow(ctx, roleRead, name).Scan(&exists, &version)
 	if err != nil {
 		return err
 	}
@@ -58,14 +64,14 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
 		kind, options = "SET", " with inherit false, set true"
 	}
 	var member bool
-	if err := conn.QueryRow(ctx, "-- schema.ensureRole\nselect pg_has_role(current_user, $1::name, $2)", name, kind).Scan(&member); err != nil || member {
+	if err := conn.QueryRow(ctx, roleEntered, name, kind).Scan(&member); err != nil || member {
 		return err
 	}
 	_, err = conn.Exec(ctx, "grant "+name+" to current_user"+options)
 	return err
 }
 
-// collided: the role or the membership appeared between look and deed.
+// collided returns true when another session made the role or the membership meanwhile.
 func collided(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) &&

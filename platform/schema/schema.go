@@ -1,19 +1,25 @@
 // Package schema brings the database to the shape that this build of the code expects, and tells whether it has it.
+//
+// The files are numbered and only go forward. The first is the baseline: the whole schema as of the first release. A
+// database that was begun with another baseline is refused, because nothing leads from one to the other.
+//
+// A migration meets a service at work. Every file is one transaction whose statements wait at most LockTimeout for a
+// lock, since requests queue behind one that waits; it is then rolled back and tried again after a pause, until the
+// lock is had or ten minutes are over. Indexes are built and dropped, and constraints validated, by files of their own
+// whose names end in .concurrently.sql: one statement, outside of a transaction, which takes no lock that a request
+// waits for and may be repeated after a crash. A test refuses files that read or rewrite a large table under a lock.
 package schema
 
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"io/fs"
 	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 
 	"crier/platform/fault"
@@ -22,38 +28,42 @@ import (
 //go:embed *.sql
 var embedded embed.FS
 
-const (
-	lockKey  = 0x6372696572 // "crier"
-	lockPoll = 100 * time.Millisecond
-)
-
 // Config says which database, and as whom: its owner, past any pooler. No superuser is needed, CREATEROLE is.
 type Config struct {
 	URL        string
 	RolePrefix string // of the five roles; empty = crier
 	Files      fs.FS  // nil = the product's own migrations
+	// LockTimeout is how long a migration waits for a lock before it lets the requests pass that queue behind it; 3 s
+	// when zero. It must be shorter than they wait themselves (platform/pg: three times 2 s). The pauses between the
+	// tries, and the time after which Migrate gives up, are multiples of it.
+	LockTimeout time.Duration
 }
 
-// Migrate makes the roles and applies the migrations that are missing, under one lock: several nodes may call it at once. It only goes forward; a migration that fails leaves no trace of itself, and the next call begins with it.
+const (
+	applicationName = "crier migrate"
+	lockTimeout     = 3 * time.Second
+
+	// giveUpAfter is how many LockTimeouts Migrate waits for others in one step: ten minutes.
+	giveUpAfter = 200
+	// maxPause is how many LockTimeouts it lets pass at most between two tries.
+	maxPause = 10
+)
+
+// Migrate makes the roles and applies the migrations that are missing, one after the other. Several processes may call
+// it at once: all but one wait. It logs what it waits for. A migration that fails leaves no trace of itself, and the
+// next call begins with it. The error is Conflict for a database of another baseline, and Unavailable when another
+// process or another transaction was in the way for too long.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) // gives the lock back too
-	if err := lock(ctx, conn); err != nil {
-		return failed("The migration lock cannot be had.", err)
-	}
-	if err := ensureRoles(ctx, conn, cfg.RolePrefix); err != nil {
-		return err
-	}
-	if err := up(ctx, cfg, conn.Config(), log); err != nil {
-		return failed(blame(err), err)
-	}
-	return nil
+	defer conn.Close(context.WithoutCancel(ctx))
+	return migrate(ctx, cfg, conn, log)
 }
 
-// Version tells the version that the database has (0 = none) and the one that this build wants. have > want is a newer database, which old code can use.
+// Version returns the version that the database has (0 = none) and the one that this build wants. have > want is a
+// newer database, which old code can use. The error is Conflict for a database of another baseline.
 func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
@@ -65,18 +75,40 @@ func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 			want = max(want, v)
 		}
 	}
+	have, err = version(ctx, conn, cfg.Files)
+	return have, want, err
+}
+
+const versionTable = `-- schema.Version
+select to_regclass($1) is not null, coalesce(obj_description(to_regclass($1), 'pg_class'), '')`
+
+const versionRead = `-- schema.Version
+select coalesce(max(version_id), 0) from ` + goose.DefaultTablename + ` where is_applied`
+
+// version returns the version that the database has, and Conflict when that is one of another baseline.
+func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err error) {
+	const unreadable = "The schema's version cannot be read."
+	want, err := baselineOf(files)
+	if err != nil {
+		return 0, failed(unreadable, err)
+	}
 	var exists bool
-	if err := conn.QueryRow(ctx, "-- schema.Version\nselect to_regclass($1) is not null", goose.DefaultTablename).Scan(&exists); err != nil {
-		return 0, 0, failed("The schema's version cannot be read.", err)
+	var baseline string
+	if err := conn.QueryRow(ctx, versionTable, goose.DefaultTablename).Scan(&exists, &baseline); err != nil {
+		return 0, failed(unreadable, err)
 	}
 	if !exists {
-		return 0, want, nil
+		return 0, nil
 	}
-	err = conn.QueryRow(ctx, "-- schema.Version\nselect coalesce(max(version_id), 0) from "+goose.DefaultTablename+" where is_applied").Scan(&have)
-	if err != nil {
-		return 0, 0, failed("The schema's version cannot be read.", err)
+	if err := conn.QueryRow(ctx, versionRead).Scan(&have); err != nil {
+		return 0, failed(unreadable, err)
 	}
-	return have, want, nil
+	if have > 0 && baseline != want {
+		return 0, fault.New(fault.Conflict, "schema.Version", "The database was begun with another baseline of the "+
+			"schema and cannot be brought to this one: use a new, empty database (with crier dev: stop it and remove "+
+			"the folder postgres in CRIER_HOME).")
+	}
+	return have, nil
 }
 
 // Hash names the content of the product's migrations: equal hashes make equal databases.
@@ -93,69 +125,31 @@ func Hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
+// open fills in the defaults and connects.
 func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	if cfg.RolePrefix == "" {
 		cfg.RolePrefix = productPrefix
 	}
 	if !prefixForm.MatchString(cfg.RolePrefix) {
-		return cfg, nil, fault.New(fault.Invalid, "schema.Migrate", "ROLE_PREFIX must be lower-case letters, digits and underscores, at most 40.")
+		return cfg, nil, fault.New(fault.Invalid, "schema.Migrate",
+			"ROLE_PREFIX must be lower-case letters, digits and underscores, at most 40.")
 	}
 	if cfg.Files == nil {
 		cfg.Files = embedded
+	}
+	if cfg.LockTimeout == 0 {
+		cfg.LockTimeout = lockTimeout
 	}
 	cc, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
 		return cfg, nil, fault.Wrap(fault.Invalid, "schema.Migrate", "The database address cannot be read.", err)
 	}
-	cc.RuntimeParams["application_name"] = "crier migrate"
+	cc.RuntimeParams["application_name"] = applicationName
 	conn, err := pgx.ConnectConfig(ctx, cc)
 	if err != nil {
 		return cfg, nil, fault.Wrap(fault.Unavailable, "schema.Migrate", "The database cannot be reached.", err)
 	}
 	return cfg, conn, nil
-}
-
-// lock asks again and again: a session that waits inside one statement would hold up "create index concurrently" of the one that has the lock.
-func lock(ctx context.Context, conn *pgx.Conn) error {
-	for {
-		var got bool
-		if err := conn.QueryRow(ctx, "-- schema.lock\nselect pg_try_advisory_lock($1)", int64(lockKey)).Scan(&got); err != nil || got {
-			return err
-		}
-		if err := pause(ctx, lockPoll); err != nil {
-			return err
-		}
-	}
-}
-
-func up(ctx context.Context, cfg Config, cc *pgx.ConnConfig, log *slog.Logger) (err error) {
-	if len(migrations(cfg.Files)) == 0 {
-		return nil
-	}
-	db := stdlib.OpenDB(*cc)
-	defer func() { err = errors.Join(err, db.Close()) }()
-	p, err := provider(cfg, db)
-	if err != nil {
-		return err
-	}
-	done, err := p.Up(ctx)
-	for _, r := range done {
-		log.InfoContext(ctx, "migrated", "file", r.Source.Path, "took", r.Duration)
-	}
-	return err
-}
-
-func provider(cfg Config, db *sql.DB) (*goose.Provider, error) {
-	return goose.NewProvider(goose.DialectPostgres, db, rewritten{cfg.Files, cfg.RolePrefix},
-		goose.WithDisableGlobalRegistry(true))
-}
-
-// blame names the file that failed.
-func blame(err error) string {
-	if pe := (*goose.PartialError)(nil); errors.As(err, &pe) && pe.Failed != nil && pe.Failed.Source != nil {
-		return "The migration " + pe.Failed.Source.Path + " failed; those before it are kept."
-	}
-	return "The migrations cannot be run."
 }
 
 func failed(message string, err error) error {

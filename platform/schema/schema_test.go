@@ -63,7 +63,7 @@ func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
 	version(0, 1)
 	migrate()
 	version(1, 1)
-	members["0002_second.sql"] = "-- +goose Up\ninsert into a values (2);"
+	members["0002_second.sql"] = "insert into a values (2);"
 	cfg.Files = files(members)
 	version(1, 2)
 	migrate()

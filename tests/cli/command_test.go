@@ -3,12 +3,17 @@ package cli
 import (
 	"encoding/base64"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"testing/fstest"
 
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/schema"
 	"crier/tests/dbtest"
 )
 
@@ -96,6 +101,38 @@ func TestServeAndMigrate(t *testing.T) {
 	r.fails(t)
 	if strings.Contains(r.errors, "wrong") {
 		t.Fatalf("the password is told: %s", r.errors)
+	}
+}
+
+func TestADatabaseOfAnotherBaselineIsRefused(t *testing.T) {
+	t.Parallel()
+	key := strings.TrimSpace(run(t, nil, "keygen").out)
+	for name, baseline := range map[string]string{
+		"of other statements":              "select",
+		"of numbered migrations before it": "comment on table goose_db_version is null",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := dbtest.Blank(t)
+			old := fstest.MapFS{"0001_tenancy.sql": {Data: []byte("create table organization (id uuid primary key)")}}
+			if err := schema.Migrate(t.Context(), schema.Config{URL: url, Files: old}, slog.New(slog.DiscardHandler)); err != nil {
+				t.Fatal(err)
+			}
+			c, err := pgx.Connect(t.Context(), url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Exec(t.Context(), baseline); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			vars := []string{"DATABASE_URL=" + url, "ENCRYPTION_KEYS=" + key, "CRIER_HOME=" + t.TempDir(), "PORT=" + freePort(t), "LOG_LEVEL=error"}
+			for _, command := range []string{"migrate", "serve", "dev"} {
+				run(t, vars, command).fails(t, "another baseline", "use a new, empty database", "CRIER_HOME")
+			}
+		})
 	}
 }
 
