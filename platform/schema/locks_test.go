@@ -1,0 +1,268 @@
+package schema_test
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/schema"
+	"crier/tests/dbtest"
+)
+
+// busy are the tables that every publication needs: what holds them up for long stops the service.
+var busy = []string{"channel_queue", "post", "publication"}
+
+// The rows of one organization: a channel, its queue, and posts with a publication each.
+const someRows = `
+begin;
+set local role crier_tenant;
+set local app.org_id = '00000000-0000-0000-0000-000000000001';
+insert into organization (id, name) select current_setting('app.org_id')::uuid, 'one';
+insert into channel (org_id, id, connector, name, account_id, grade)
+  select id, id, 'sandbox', 'c', 'a', 'A' from organization;
+insert into channel_queue (channel_id, org_id, shard, connector) select id, org_id, 1, connector from channel;
+insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date)
+  select org_id, gen_random_uuid(), gen_random_uuid(), id, 1, 'QUEUE', now(), now()
+  from channel, generate_series(1, 100);
+insert into publication (org_id, id, post_id, group_id, part_id, position, created_at, revision)
+  select org_id, id, id, group_id, id, 0, due, 1 from post;
+commit`
+
+// What a migration did to the busy tables, as its own transaction sees it at its end, when it writes down its version:
+// which locks it has, which files the tables and their indexes are in, and how often it read or wrote rows.
+const observation = `
+create table observed (version bigint, name text, file oid, indexes jsonb, locks text[], reads bigint, writes bigint);
+create function observe(version bigint) returns void language sql as $$
+  insert into observed select $1, c.relname, pg_relation_filenode(c.oid),
+    (select jsonb_object_agg(i.indexrelid::regclass, pg_relation_filenode(i.indexrelid)::text)
+      from pg_index i where i.indrelid = c.oid),
+    array(select l.mode from pg_locks l where l.pid = pg_backend_pid() and l.relation = c.oid and l.granted),
+    coalesce(s.seq_scan + s.idx_scan, 0), coalesce(s.n_tup_ins + s.n_tup_upd + s.n_tup_del, 0)
+  from pg_class c left join pg_stat_xact_user_tables s on s.relid = c.oid
+  where c.oid in ('channel_queue'::regclass, 'post'::regclass, 'publication'::regclass)
+$$;
+create function observe() returns trigger language plpgsql as $$
+  begin perform observe(new.version_id); return null; end
+$$;
+create trigger observe after insert on goose_db_version for each row execute function observe();
+select observe(max(version_id)) from goose_db_version`
+
+// seen is a row of observed.
+type seen struct {
+	Version int64
+	Name    string
+	File    uint32
+	Indexes map[string]string
+	Locks   []string
+	Reads   int64
+	Writes  int64
+}
+
+// strong are the locks that a statement of a running service waits for: all above SHARE UPDATE EXCLUSIVE.
+var strong = []string{"ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"}
+
+// refusals applies the migrations that a database lacks, one by one and by themselves, and says which of them read,
+// write, rewrite or index a busy table while they hold a strong lock on one.
+func refusals(t *testing.T, url string, all map[string]string) (out []string) {
+	t.Helper()
+	owner := session(t, url)
+	do(t, owner, someRows)
+	do(t, owner, observation)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		before := lastSeen(t, owner)
+		migrate(t, schema.Config{URL: url, Files: upTo(all, name)})
+		after := lastSeen(t, owner)
+		if after["post"].Version == before["post"].Version {
+			continue // it was there already
+		}
+		for _, what := range harm(before, after) {
+			out = append(out, name+" "+what)
+		}
+	}
+	return out
+}
+
+// harm is what one migration did wrong between two observations.
+func harm(before, after map[string]seen) (out []string) {
+	var locked []string
+	for _, name := range busy {
+		for _, lock := range after[name].Locks {
+			if slices.Contains(strong, lock) {
+				locked = append(locked, name+" in "+lock)
+			}
+		}
+	}
+	if len(locked) == 0 {
+		return nil
+	}
+	for _, name := range busy {
+		was, is := before[name], after[name]
+		var done []string
+		if was.File != is.File {
+			done = append(done, "rewrites")
+		}
+		for index, file := range is.Indexes {
+			if was.Indexes[index] != file && was.File == is.File {
+				done = append(done, "indexes")
+				break
+			}
+		}
+		if is.Reads > 0 {
+			done = append(done, "reads")
+		}
+		if is.Writes > 0 {
+			done = append(done, "writes")
+		}
+		if len(done) > 0 {
+			out = append(out, fmt.Sprintf("%s %s while it holds %s",
+				strings.Join(done, " and "), name, strings.Join(locked, ", ")))
+		}
+	}
+	return out
+}
+
+func lastSeen(t *testing.T, c *pgx.Conn) map[string]seen {
+	t.Helper()
+	rows, err := c.Query(t.Context(), "select * from observed where version = (select max(version) from observed)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[seen])
+	if err != nil || len(all) != len(busy) {
+		t.Fatalf("%d observations: %v", len(all), err)
+	}
+	out := map[string]seen{}
+	for _, s := range all {
+		out[s.Name] = s
+	}
+	return out
+}
+
+// read is what the migrations of a folder say, by their names.
+func read(t *testing.T, folder fs.FS) map[string]string {
+	t.Helper()
+	names, err := fs.Glob(folder, "*.sql")
+	if err != nil || len(names) == 0 {
+		t.Fatal("there are no migrations", err)
+	}
+	out := map[string]string{}
+	for _, name := range names {
+		text, err := fs.ReadFile(folder, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out[name] = string(text)
+	}
+	return out
+}
+
+// upTo are those of the migrations up to one.
+func upTo(all map[string]string, last string) fs.FS {
+	out := maps.Clone(all)
+	maps.DeleteFunc(out, func(name, _ string) bool { return name > last })
+	return files(out)
+}
+
+func TestLocks_NoMigrationHoldsUpTheService(t *testing.T) {
+	t.Parallel()
+	all, url := read(t, os.DirFS(".")), dbtest.Blank(t)
+	migrate(t, schema.Config{URL: url, Files: upTo(all, "0001_baseline.sql")})
+	for _, refusal := range refusals(t, url, all) {
+		t.Error(refusal)
+	}
+}
+
+func TestLocks_SamplesAreRefusedOrPass(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sql          string // one transaction
+		concurrently string // a step of its own after it
+		want         string // what the refusal says; "" = it passes
+	}{
+		"another type of a column is refused": {
+			sql:  "alter table post alter column delay_minutes type bigint",
+			want: "rewrites and reads post",
+		},
+		"a column with a volatile default is refused": {
+			sql:  "alter table post add column tag uuid default gen_random_uuid()",
+			want: "rewrites and reads post",
+		},
+		"an index in a transaction is refused": {
+			sql:  "create index post_by_method on post (creation_method)",
+			want: "indexes and reads post while it holds post in ShareLock",
+		},
+		"an index that is built again is refused": {sql: "reindex index post_due", want: "indexes and reads post"},
+		"a unique constraint is refused": {
+			sql:  "alter table publication add constraint one_id unique (id)",
+			want: "indexes and reads publication",
+		},
+		"not null that reads is refused": {sql: "alter table post alter column due set not null", want: "reads post"},
+		"a check that reads is refused": {
+			sql:  "alter table channel_queue add constraint named check (connector <> '')",
+			want: "reads channel_queue",
+		},
+		"a foreign key that reads is refused": {
+			sql:  "alter table publication add constraint org foreign key (org_id) references organization (id)",
+			want: "reads publication while it holds publication in ShareRowExclusiveLock",
+		},
+		"validating in the step that locks is refused": {
+			sql: `alter table post add constraint fair check (attempt >= 0) not valid;
+				alter table post validate constraint fair`,
+			want: "reads post",
+		},
+		"an update in the step that locks is refused": {
+			sql: `alter table post no force row level security; update post set delay_minutes = 1;
+				alter table post force row level security`,
+			want: "reads and writes post",
+		},
+		"reading one table while another is locked is refused": {
+			sql: `alter table post add column tag text;
+				alter table publication add constraint sane check (position >= 0)`,
+			want: "reads publication while it holds post in AccessExclusiveLock",
+		},
+		"a column with a constant default passes": {sql: "alter table post add column tag text not null default 'none'"},
+		"dropping a column passes":                {sql: "alter table publication drop column sent_by"},
+		"constraints that are not validated pass": {
+			sql: `alter table post add constraint fair check (attempt >= 0) not valid;
+				alter table publication add constraint org foreign key (org_id) references organization (id) not valid`,
+		},
+		"validating in a step of its own passes": {
+			sql:          "alter table post add constraint fair check (attempt >= 0) not valid",
+			concurrently: "alter table post validate constraint fair",
+		},
+		"an index outside of a transaction passes": {
+			concurrently: "create index concurrently if not exists post_by_method on post (creation_method)",
+		},
+		"dropping an index outside of a transaction passes": {
+			concurrently: "drop index concurrently if exists post_waiting",
+		},
+		"a policy and a grant pass": {
+			sql: "create policy gate on post for select to crier_gate using (false); grant select (id) on post to crier_gate",
+		},
+		"a new table with an index passes": {
+			sql: `create table note (org_id uuid, post_id uuid, foreign key (org_id, post_id) references post (org_id, id));
+				create index note_post on note (post_id)`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			members := read(t, os.DirFS("."))
+			if c.sql != "" {
+				members["9001_sample.sql"] = c.sql
+			}
+			if c.concurrently != "" {
+				members["9002_sample.concurrently.sql"] = c.concurrently
+			}
+			got := refusals(t, dbtest.URL(t), members)
+			if c.want == "" && len(got) > 0 || c.want != "" && !strings.Contains(strings.Join(got, "; "), c.want) {
+				t.Errorf("refused: %q, want %q", got, c.want)
+			}
+		})
+	}
+}
