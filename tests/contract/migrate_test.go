@@ -1,0 +1,156 @@
+package contract
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"crier/platform/schema"
+)
+
+// retried is a log that closes itself when a migration is tried again.
+type retried struct {
+	once sync.Once
+	done chan struct{}
+}
+
+func (r *retried) Write(line []byte) (int, error) {
+	if strings.Contains(string(line), "is tried again") {
+		r.once.Do(func() { close(r.done) })
+	}
+	return len(line), nil
+}
+
+// TestMigrate_NoRequestFailsWhileItWaitsForALock changes post while somebody reads it in one long transaction, as a
+// backup does, with the time-out that it has in earnest: requests wait behind it for as long. The service logs no error
+// meanwhile either: see testLog.
+func TestMigrate_NoRequestFailsWhileItWaitsForALock(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	backup, err := pgx.Connect(t.Context(), r.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = backup.Close(t.Context()) })
+	if _, err := backup.Exec(t.Context(), "begin; lock table post in access share mode"); err != nil {
+		t.Fatal(err)
+	}
+
+	files := withMigration(t, "9999_reviewer.sql", "alter table post add column reviewer uuid")
+	log := &retried{done: make(chan struct{})}
+	migrated := make(chan error, 1)
+	go func() {
+		cfg := schema.Config{URL: r.database, Files: files}
+		migrated <- schema.Migrate(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)))
+	}()
+
+	var stop atomic.Bool
+	var posts sync.Map // the ids of those that were to go out at once
+	var served atomic.Int32
+	var clients errgroup.Group
+	for n := range 4 {
+		c := o.channel(t, "A")
+		clients.Go(func() error {
+			for i := 0; !stop.Load(); i++ {
+				id, err := o.useOnce(t.Context(), c, fmt.Sprintf("client %d, post %d", n, i))
+				if err != nil {
+					return err
+				}
+				posts.Store(id, true)
+				served.Add(1)
+			}
+			return nil
+		})
+	}
+	more := func(than int32) {
+		t.Helper()
+		eventually(t, "more requests", func() bool { return served.Load() > than }, func() any { return served.Load() })
+	}
+	<-log.done
+	more(8)
+	if _, err := backup.Exec(t.Context(), "commit"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-migrated; err != nil {
+		t.Error(err)
+	}
+	more(served.Load() + 8)
+	stop.Store(true)
+	if err := clients.Wait(); err != nil {
+		t.Error(err)
+	}
+	posts.Range(func(id, _ any) bool { o.reaches(t, id.(string), "PUBLISHED"); return true })
+	if _, err := backup.Exec(t.Context(), "select reviewer from post"); err != nil {
+		t.Error(err)
+	}
+}
+
+// useOnce is what a client does: it publishes a post, whose id is returned, schedules another one, lists both and
+// deletes the second.
+func (o org) useOnce(ctx context.Context, c channel, text string) (string, error) {
+	var made []struct{ PostID string }
+	ask := func(status int, method, path string, body any) error {
+		raw, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		req, err := http.NewRequestWithContext(ctx, method, base+o.prefix+path, bytes.NewReader(raw))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Authorization", o.key)
+		a := o.sendQuietly(req)
+		if a.status != status {
+			return fmt.Errorf("%s %s answers %v", method, path, a)
+		}
+		if status == http.StatusCreated {
+			return json.Unmarshal([]byte(a.body), &made)
+		}
+		return nil
+	}
+	if err := ask(http.StatusCreated, http.MethodPost, "/posts", now(c.id, part(text))); err != nil {
+		return "", err
+	}
+	out := made[0].PostID
+	if err := ask(http.StatusCreated, http.MethodPost, "/posts", later(c.id, part(text))); err != nil {
+		return "", err
+	}
+	if err := ask(http.StatusOK, http.MethodGet, "/posts?page=0", nil); err != nil {
+		return "", err
+	}
+	return out, ask(http.StatusOK, http.MethodDelete, "/posts/"+made[0].PostID, nil)
+}
+
+// withMigration are the product's migrations and one more.
+func withMigration(t *testing.T, name, sql string) fstest.MapFS {
+	t.Helper()
+	const dir = "../../platform/schema"
+	paths, err := filepath.Glob(dir + "/*.sql")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no migrations in "+dir, err)
+	}
+	files := fstest.MapFS{name: &fstest.MapFile{Data: []byte(sql)}}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[filepath.Base(path)] = &fstest.MapFile{Data: text}
+	}
+	return files
+}
