@@ -183,6 +183,7 @@ func TestLocks_SamplesAreRefusedOrPass(t *testing.T) {
 	for name, c := range map[string]struct {
 		sql          string // one transaction
 		concurrently string // a step of its own after it
+		after        string // another transaction
 		want         string // what the refusal says; "" = it passes
 	}{
 		"another type of a column is refused": {
@@ -236,6 +237,11 @@ func TestLocks_SamplesAreRefusedOrPass(t *testing.T) {
 			sql:          "alter table post add constraint fair check (attempt >= 0) not valid",
 			concurrently: "alter table post validate constraint fair",
 		},
+		"not null after a validated check passes": {
+			sql:          "alter table post add constraint due_known check (due is not null) not valid",
+			concurrently: "alter table post validate constraint due_known",
+			after:        "alter table post alter column due set not null; alter table post drop constraint due_known",
+		},
 		"an index outside of a transaction passes": {
 			concurrently: "create index concurrently if not exists post_by_method on post (creation_method)",
 		},
@@ -253,12 +259,10 @@ func TestLocks_SamplesAreRefusedOrPass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			members := read(t, os.DirFS("."))
-			if c.sql != "" {
-				members["9001_sample.sql"] = c.sql
-			}
-			if c.concurrently != "" {
-				members["9002_sample.concurrently.sql"] = c.concurrently
-			}
+			maps.Copy(members, map[string]string{
+				"9001_sample.sql": c.sql, "9002_sample.concurrently.sql": c.concurrently, "9003_sample.sql": c.after,
+			})
+			maps.DeleteFunc(members, func(_, sql string) bool { return sql == "" })
 			got := refusals(t, dbtest.URL(t), members)
 			if c.want == "" && len(got) > 0 || c.want != "" && !strings.Contains(strings.Join(got, "; "), c.want) {
 				t.Errorf("refused: %q, want %q", got, c.want)

@@ -97,9 +97,9 @@ func TestBaseline_OfAnotherIsRefused(t *testing.T) {
 		spoil  string
 		refuse bool
 	}{
-		"the same in other words is accepted":  {same, "select", false},
-		"other statements are refused":         {other, "select", true},
-		"a database without one is refused":    {same, "comment on table goose_db_version is null", true},
+		"the same in other words is accepted": {same, "select", false},
+		"other statements are refused":        {other, "select", true},
+		"a database without one is refused":   {same, "comment on table goose_db_version is null", true},
 		"one that was never begun is accepted": {
 			other, "drop table a; delete from goose_db_version where version_id > 0", false,
 		},
