@@ -413,8 +413,10 @@ create index post_after on post (after_post, org_id) where after_post is not nul
 -- Claim: the first post of a channel's queue. "channel_id is not null" keeps searches over all channels off it.
 create index post_head on post (channel_id, due, seq)
   where state = 'QUEUE' and deleted_at is null and channel_id is not null;
--- Sweep, FindExpire and Figures: what is due in the shards of a process.
-create index post_due on post (shard, due) where state = 'QUEUE' and deleted_at is null;
+-- Sweep, FindExpire and Figures: what is due in the shards of a process. "shard is not null" keeps the search for a
+-- channel's first post off it: after a quiet time that would look through all that is due, once for each channel.
+create index post_due on post (shard, due)
+  where state = 'QUEUE' and deleted_at is null and shard is not null;
 -- FindOrphans: followers that have waited for long.
 create index post_waiting on post (shard, updated_at) where state = 'WAITING' and deleted_at is null;
 -- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known.
@@ -470,8 +472,6 @@ create table publication (
   number             integer not null default 1,
   -- What the platform is told as the time of the post: its due time, frozen.
   created_at         timestamptz not null,
-  -- post.revision that was claimed.
-  revision           integer not null,
   phase              text not null default 'preparing' check (phase in ('preparing', 'committing', 'done', 'failed')),
   -- How far the connector has prepared it, for the next step or the next process.
   handle             jsonb,
@@ -490,14 +490,9 @@ create table publication (
   second_release_id  text,
   second_release_url text,
 
-  -- Its timeline, when everything goes its usual course: the steps, and the node that did each. A null node means that
-  -- the timeline has a row of post_event instead.
-
+  -- When it was first claimed, and when its first call was about to be made: a platform is read back from there.
   claimed_at         timestamptz,
-  claimed_by         text,
   marked_at          timestamptz,
-  marked_by          text,
-  sent_by            text,
 
   constraint publication_once primary key (post_id, part_id, number),
   constraint publication_org_id_post_id_fkey foreign key (org_id, post_id)
@@ -520,8 +515,6 @@ create table channel_queue (
   connector   text not null,
   -- Host that the calls go to, so that a server that hangs holds only a part of all calls. Written by connecting.
   destination text not null default '' check (length(destination) <= 255),
-  -- Texts are claimed with their call already marked: the platform de-duplicates and needs no preparation for them.
-  direct      boolean not null default false,
   -- The post that has the channel: claimed, of unknown outcome, or backing off. No other of the channel goes out.
   busy_post   uuid,
   -- Nothing of the channel is claimed before this.
@@ -644,8 +637,6 @@ grant update (
 ) on post to crier_clock;
 create policy clock on part for select to crier_clock using (true);
 grant select (org_id, id, post_id, position) on part to crier_clock;
-create policy clock on attachment for select to crier_clock using (true);
-grant select (org_id, part_id) on attachment to crier_clock;
 create policy clock on publication to crier_clock using (true) with check (true);
 grant select, insert, update on publication to crier_clock;
 create policy clock on post_event for insert to crier_clock with check (true);

@@ -167,8 +167,8 @@ func fill(t *testing.T, database string) {
 		 select org_id, id, lpad(account_id, 24, '0'), 'a picture', 'png', 'image/png', 1 from channel`,
 		`insert into attachment (org_id, part_id, position, media_id)
 		 select p.org_id, p.id, 0, p.channel_id from post p where p.id < pg_temp.u(3, 3000)`,
-		`insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, revision, phase, release_id, done_at)
-		 select org_id, id, id, group_id, id, 0, 1, due, 1, 'done', 'x', now() from post`,
+		`insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, phase, release_id, done_at)
+		 select org_id, id, id, group_id, id, 0, 1, due, 'done', 'x', now() from post`,
 	} {
 		if _, err = super.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)

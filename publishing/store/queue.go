@@ -138,17 +138,17 @@ with free as materialized (` + heads + `
   update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
     claim_round = $10, claim_until = now() + $11 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
   from locked where p.id = any (array[locked.id])
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, coalesce(p.nominal_due, p.due) as nominal, p.republish, p.revision, locked.connector, locked.place
+  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, coalesce(p.nominal_due, p.due) as nominal, p.republish, locked.connector, locked.place
 ), hold as (
   update channel_queue q set busy_post = t.id, not_before = null,
     held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
   from taken t where q.channel_id = any (array[t.channel_id])
 ), written as (
-  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, revision, claimed_at)
+  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, claimed_at)
   select a.org_id, substr(encode(sha256(convert_to(concat_ws(' ', a.post_id, a.id, a.republish, (extract(epoch from a.nominal) * 1000)::bigint), 'UTF8')), 'hex'), 1, 32)::uuid,
-    a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', a.nominal) + a.position * interval '1 millisecond', a.revision,
+    a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', a.nominal) + a.position * interval '1 millisecond',
     now()
-  from (select t.org_id, t.group_id, t.republish, t.revision, t.nominal, a.id, a.post_id, a.position from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
+  from (select t.org_id, t.group_id, t.republish, t.nominal, a.id, a.post_id, a.position from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
   on conflict on constraint publication_once do nothing
 ), told as (
   insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $12 from taken
