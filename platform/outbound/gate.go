@@ -15,8 +15,8 @@ var ErrTooLate = errors.New("the time for this request was over before it was se
 
 type limitKey struct{}
 
-// WithLimit lets a Commit under ctx begin to write only within limit from now, by a clock that runs while the process or the machine is stopped:
-// whoever wakes up after that sends nothing.
+// WithLimit lets a Commit under ctx write only within limit from now, by a clock that also runs while the process or
+// the machine is stopped: a process that goes on after that sends nothing, nor the rest of what it had begun to send.
 func WithLimit(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, limitKey{}, clock.Boot()+limit)
 }
@@ -42,13 +42,15 @@ const (
 
 // pass is asked before every write.
 func (g *gate) pass() error {
-	if !g.ready.Load() || g.state.Load() == passed {
+	left, limited := Left(g.ctx)
+	over := limited && left <= 0
+	if !g.ready.Load() || !over && g.state.Load() == passed {
 		return nil
 	}
-	if left, ok := Left(g.ctx); ok && left <= 0 || g.ctx.Err() != nil {
+	if over || g.ctx.Err() != nil {
 		g.state.CompareAndSwap(waiting, shut)
 	}
-	if !g.state.CompareAndSwap(waiting, passed) {
+	if over || !g.state.CompareAndSwap(waiting, passed) {
 		return ErrTooLate
 	}
 	return nil

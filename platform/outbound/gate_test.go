@@ -122,6 +122,19 @@ func TestAGateStaysAsItWasSaidToBe(t *testing.T) {
 	}
 }
 
+func TestALimitThatPassesInARequestKeepsItsRestBack(t *testing.T) {
+	t.Parallel()
+	g := &gate{ctx: WithLimit(t.Context(), time.Hour)}
+	g.ready.Store(true)
+	if err := g.pass(); err != nil {
+		t.Fatal(err)
+	}
+	g.ctx = WithLimit(t.Context(), -time.Nanosecond)
+	if err := g.pass(); !errors.Is(err, ErrTooLate) || !g.close() {
+		t.Errorf("the rest of the request may be sent after its limit: %v", err)
+	}
+}
+
 func TestTheBootClockGoesOn(t *testing.T) {
 	t.Parallel()
 	ctx := WithLimit(t.Context(), time.Hour)
