@@ -27,7 +27,6 @@ const (
 type Lease struct {
 	Holder uuid.UUID
 	Shards []int16
-	Epochs []int64
 }
 
 // Deps of a member. Changed is called when shards were gained, Lost when some were given away, before anybody else can
@@ -221,7 +220,7 @@ func (m *Member) beat(ctx context.Context, look bool) bool {
 	}
 	m.beaten.Store(&asked)
 	if found.Lapsed {
-		m.deps.Log.Warn("the lease had lapsed; going on under new epochs")
+		m.deps.Log.Warn("the lease had lapsed")
 	}
 	if !look && !found.Lapsed && !found.Fresh && !found.Orphans && m.wanted() == m.released {
 		return true
@@ -349,7 +348,7 @@ func (m *Member) hold(mine []clusterstore.Shard, v *view) {
 	next := &Lease{Holder: m.ID}
 	now := map[int16]owner{}
 	for _, s := range mine {
-		next.Shards, next.Epochs = append(next.Shards, s.Shard), append(next.Epochs, s.Epoch)
+		next.Shards = append(next.Shards, s.Shard)
 		now[s.Shard] = owner{id: m.ID}
 	}
 	others := *m.owners.Load()

@@ -46,7 +46,7 @@ const sweepStep = time.Minute
 func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 	lease := leaseOf(w.deps.Lease())
 	if len(lease.Shards) == 0 {
-		return last
+		return woken{}
 	}
 	next := last
 	for _, part := range []struct {
@@ -109,7 +109,7 @@ type woken struct {
 // ten times as long as it took, at most a quarter of a minute. For shards that are new it never rests.
 func (l woken) over(lease publishingservice.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
-	return !slices.Equal(lease.Shards, l.lease.Shards) || !slices.Equal(lease.Epochs, l.lease.Epochs) || now.Sub(l.end) >= rest
+	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
 }
 
 // doubts asks for unknown outcomes, each beside the others.

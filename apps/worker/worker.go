@@ -305,5 +305,5 @@ func (w *Worker) yield(ctx context.Context, place string, d time.Duration) error
 }
 
 func leaseOf(l cluster.Lease) publishingservice.Lease {
-	return publishingservice.Lease{Holder: l.Holder, Shards: l.Shards, Epochs: l.Epochs}
+	return publishingservice.Lease{Holder: l.Holder, Shards: l.Shards}
 }

@@ -48,9 +48,9 @@ func newBench(t *testing.T) *bench {
 		publishingservice.Deps{DB: r.db, Connectors: registry, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Node: "test"})
 	r.lease = publishingservice.Lease{Holder: uuid.New()}
 	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
-	r.clock(`update shard set owner = $1, epoch = 1`, r.lease.Holder)
+	r.clock(`update shard set owner = $1`, r.lease.Holder)
 	for shard := range tenancy.Shards {
-		r.lease.Shards, r.lease.Epochs = append(r.lease.Shards, int16(shard)), append(r.lease.Epochs, 1)
+		r.lease.Shards = append(r.lease.Shards, int16(shard))
 	}
 	return r
 }

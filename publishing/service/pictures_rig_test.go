@@ -142,10 +142,10 @@ func newRig(t *testing.T) *rig {
 		if _, err := tx.Exec(t.Context(), `insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(t.Context(), `update shard set owner = $1, epoch = epoch + 1`, r.lease.Holder); err != nil {
+		if _, err := tx.Exec(t.Context(), `update shard set owner = $1`, r.lease.Holder); err != nil {
 			return err
 		}
-		return tx.QueryRow(t.Context(), `select array_agg(shard order by shard), array_agg(epoch order by shard) from shard`).Scan(&r.lease.Shards, &r.lease.Epochs)
+		return tx.QueryRow(t.Context(), `select array_agg(shard order by shard) from shard`).Scan(&r.lease.Shards)
 	}))
 	return r
 }

@@ -213,17 +213,17 @@ func nullable(v string, column int) *string {
 const MaxLooks = 1000
 
 // The organizations take turns, and the destinations of each, so that none with many unknown outcomes keeps others from
-// being found, however many host names it has. Of a destination that is not asked now ($6) only those are found that
-// were sent longer ago than an outcome may stay unknown ($7): they end without being asked for.
+// being found, however many host names it has. Of a destination that is not asked now ($5) only those are found that
+// were sent longer ago than an outcome may stay unknown ($6): they end without being asked for.
 const findUnknown = `-- publishing.FindUnknown
 select id, org_id, place, stale from (
   select *, row_number() over (partition by org_id order by nth, claim_until) as turn from (
-    select p.id, p.org_id, '@' || q.destination as place, p.committing_at < now() - $7 * interval '1 millisecond' as stale,
+    select p.id, p.org_id, '@' || q.destination as place, p.committing_at < now() - $6 * interval '1 millisecond' as stale,
       row_number() over (partition by q.destination order by p.claim_until) as nth, p.claim_until
     from post p join channel_queue q on q.channel_id = any (array[p.channel_id])
-    where ` + mine + ` and ` + lookable + ` and p.id <> all ($4::uuid[])) d
-  where stale or place <> all ($6::text[])) u
-order by greatest(nth, turn), claim_until limit $5`
+    where ` + mine + ` and ` + lookable + ` and p.id <> all ($3::uuid[])) d
+  where stale or place <> all ($5::text[])) u
+order by greatest(nth, turn), claim_until limit $4`
 
 // Found is an unknown outcome whose time to be looked up has come.
 type Found struct {
@@ -239,7 +239,7 @@ type Found struct {
 // unknownFor.
 func (s *Store) FindUnknown(ctx context.Context, l Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []Found, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(findUnknown, l.Shards, l.epochs(), l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(findUnknown, l.Shards, l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Found])
 			return err
 		})

@@ -28,34 +28,34 @@ const MaxUpkeep = 1000
 
 const (
 	reapable  = `p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select 1 from node n where n.id = p.claim_holder))`
-	lapsed    = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $4 * interval '1 millisecond'`
-	stuck     = `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $4 * interval '1 millisecond'`
-	orphaned  = `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $4 * interval '1 millisecond'`
+	lapsed    = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $3 * interval '1 millisecond'`
+	stuck     = `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $3 * interval '1 millisecond'`
+	orphaned  = `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $3 * interval '1 millisecond'`
 	lookable  = `p.state = 'UNKNOWN' and p.claim_until <= now()`
-	isLeftOut = `p.id <> all ($5::uuid[])`
+	isLeftOut = `p.id <> all ($4::uuid[])`
 )
 
 const findReap = `-- publishing.FindReap
-select p.id from post p where ` + mine + ` and ` + reapable + ` and $4::bigint >= 0 and ` + isLeftOut + ` order by p.claim_until, p.id limit $6`
+select p.id from post p where ` + mine + ` and ` + reapable + ` and $3::bigint >= 0 and ` + isLeftOut + ` order by p.claim_until, p.id limit $5`
 
 const findExpire = `-- publishing.FindExpire
-select p.id from post p where ` + mine + ` and ` + lapsed + ` and ` + isLeftOut + ` order by p.due, p.id limit $6`
+select p.id from post p where ` + mine + ` and ` + lapsed + ` and ` + isLeftOut + ` order by p.due, p.id limit $5`
 
 const findStuck = `-- publishing.FindStuck
-select p.id from post p where ` + mine + ` and ` + stuck + ` and ` + isLeftOut + ` order by p.updated_at, p.id limit $6`
+select p.id from post p where ` + mine + ` and ` + stuck + ` and ` + isLeftOut + ` order by p.updated_at, p.id limit $5`
 
 const findOrphans = `-- publishing.FindOrphans
 select p.id from post p left join post b on b.id = any (array[p.after_post]) and (b.org_id = p.org_id) is true
 where ` + mine + ` and ` + orphaned + ` and ` + isLeftOut + `
-  and (b.id is null or b.deleted_at is not null or b.state in ('PUBLISHED', 'ERROR')) and coalesce(b.updated_at, p.updated_at) < now() - $4 * interval '1 millisecond'
-order by p.updated_at, p.id limit $6`
+  and (b.id is null or b.deleted_at is not null or b.state in ('PUBLISHED', 'ERROR')) and coalesce(b.updated_at, p.updated_at) < now() - $3 * interval '1 millisecond'
+order by p.updated_at, p.id limit $5`
 
 // Find lists posts of the lease's shards that need one kind of upkeep, the most urgent first. after is the age from
 // which they do (expire, stuck and orphans); except is left out.
 func (s *Store) Find(ctx context.Context, l Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int) (ids []publishing.PostID, err error) {
 	sql := map[Upkeep]string{UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans}[kind]
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(sql, l.Shards, l.epochs(), l.Holder, after.Milliseconds(), uuids(except), limit).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), uuids(except), limit).Query(func(rows pgx.Rows) (err error) {
 			ids, err = pgx.CollectRows(rows, pgx.RowTo[publishing.PostID])
 			return err
 		})

@@ -244,7 +244,7 @@ func TestNoStateLastsForEver(t *testing.T) {
 	r.clock(`update post set due = now() - interval '1 second' where id = $1`, posts[0].ID)
 	got := r.claim(1)
 	i := slices.Index(r.lease.Shards, int16(tenancy.Shard(r.org)))
-	lease := publishingstore.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1], Epochs: r.lease.Epochs[i : i+1]} // as with many processes
+	lease := publishingstore.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1]} // as with many processes
 	age := func() int {
 		n := r.age(lease)
 		return n

@@ -14,11 +14,10 @@ import (
 	"crier/tenancy"
 )
 
-// Lease is what this process may schedule: the shards it holds, each under the epoch in which it got it.
+// Lease is what this process may schedule: the shards it holds. Each statement checks that they are Holder's.
 type Lease struct {
 	Holder uuid.UUID // id of the process start
 	Shards []int16
-	Epochs []int64
 }
 
 // Want is how many posts an organization may have claimed now. Its channels are looked at in the order of their ids,
@@ -62,42 +61,42 @@ type Claimed struct {
 	Due       time.Time
 }
 
-// The head of a channel: the post that holds it, else the first of its queue that is not too late ($8 milliseconds)
+// The head of a channel: the post that holds it, else the first of its queue that is not too late ($7 milliseconds)
 // to be published. A busy channel's queue is not looked through.
 const headOf = `left join lateral (
   (select p.id, p.due, p.not_before, p.revision from post p
-   where s.busy_post is null and p.channel_id = s.channel_id and p.state = 'QUEUE' and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond'
+   where s.busy_post is null and p.channel_id = s.channel_id and p.state = 'QUEUE' and p.deleted_at is null and p.due > now() - $7 * interval '1 millisecond'
    order by p.due, p.seq limit 1)
   union all
   select p.id, p.due, p.not_before, p.revision from post p
-  where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond') h on s.shard = any (array(` + held + `)) and not s.shut`
+  where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null and p.due > now() - $7 * interval '1 millisecond') h on s.shard = any (array(` + held + `)) and not s.shut`
 
-// The gate: the shards under the epochs in which they were got ($2 holds one for each shard, by its number), of a process ($3) that is still a member.
+// The gate: those of the shards ($1) that the process ($2) owns while its lease lasts.
 const held = `select s.shard from shard s
-  where cardinality($1::smallint[]) > 0 and s.owner = $3 and s.epoch = ($2::bigint[])[s.shard + 1] and exists (select from node n where n.id = $3 and n.expires_at > clock_timestamp())`
+  where s.shard = any ($1::smallint[]) and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
 
 // mine are the posts of those shards.
 const mine = `p.shard = any (array(` + held + `))`
 
-// The channels that this claim looks at: of each organization ($4) at most $7, in the order of their ids, those after
-// $6.
+// The channels that this claim looks at: of each organization ($3) at most $6, in the order of their ids, those after
+// $5.
 const span = `
   select w.org, w.permits, q.channel_id, q.shard, q.connector, '@' || q.destination as place, q.busy_post, q.not_before, q.parked or q.paused as shut
-  from unnest($4::uuid[], $5::int[], $6::uuid[]) w(org, permits, after) cross join lateral (
-    select * from channel_queue c where c.org_id = w.org and c.channel_id > w.after order by c.channel_id limit $7) q`
+  from unnest($3::uuid[], $4::int[], $5::uuid[]) w(org, permits, after) cross join lateral (
+    select * from channel_queue c where c.org_id = w.org and c.channel_id > w.after order by c.channel_id limit $6) q`
 
 // The channels of the span, each with its first post and the time from which that may be claimed, if it is free. Each
-// organization may have as many as its permits ($5).
+// organization may have as many as its permits ($4).
 const heads = `
   select s.org, s.permits, s.channel_id, s.connector, s.place, h.id as post_id, h.revision, h.due, greatest(h.due, h.not_before, s.not_before) as at
   from (` + span + `) s ` + headOf
 
 // Those of them ("free") that an organization may have now, the earliest first, but none of a platform or destination
-// that has nothing left ($9).
+// that has nothing left ($8).
 const dueHeads = `
   select org, channel_id, connector, place, post_id, revision, due from (
     select *, row_number() over (partition by org order by due, channel_id) as turn
-    from free where post_id is not null and at <= now() and connector <> all($9::text[]) and place <> all($9::text[])) f
+    from free where post_id is not null and at <= now() and connector <> all($8::text[]) and place <> all($8::text[])) f
   where turn <= permits`
 
 // Statements are planned once for a connection, perhaps while tables are empty. "x = any (array[y])" is the equality
@@ -108,8 +107,8 @@ const dueHeads = `
 // newest versions: whichever process comes second skips them. A post that was edited since the statement began is
 // skipped too, because its parts were read before the edit.
 //
-// Limits: of a platform in $13 at most $14 heads, the earliest. Of a destination ($15 has the permits that each holds) only
-// as many that each of them gets its permit while the destination holds fewer than are free ($16): ranked by what
+// Limits: of a platform in $12 at most $13 heads, the earliest. Of a destination ($14 has the permits that each holds) only
+// as many that each of them gets its permit while the destination holds fewer than are free ($15): ranked by what
 // their destination would hold, each row knows how many permits those before it take.
 //
 // A publication's id is derived from post, part, round and due time, and its created_at is the due time: the same
@@ -119,13 +118,13 @@ const claim = `-- publishing.Claim
 with free as materialized (` + heads + `
 ), head as (` + dueHeads + `
 ), limited as (
-  select h.*, coalesce(($15::jsonb ->> h.place)::int, 0) + row_number() over (partition by h.place order by h.due, h.channel_id) as would_hold from (
+  select h.*, coalesce(($14::jsonb ->> h.place)::int, 0) + row_number() over (partition by h.place order by h.due, h.channel_id) as would_hold from (
     select d.*, row_number() over (partition by connector order by due, channel_id) as nth from head d) h
-  left join unnest($13::text[], $14::int[]) l(connector, most) using (connector)
+  left join unnest($12::text[], $13::int[]) l(connector, most) using (connector)
   where l.most is null or h.nth <= l.most
 ), allowed as (
   select channel_id, post_id, revision from (select *, row_number() over (order by would_hold, due, channel_id) as rank from limited) r
-  where would_hold - 1 < $16::bigint - (rank - 1)
+  where would_hold - 1 < $15::bigint - (rank - 1)
 ), queue as (
   select h.post_id, h.revision, q.connector, '@' || q.destination as place from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
   where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
@@ -135,8 +134,8 @@ with free as materialized (` + heads + `
   where (p.state = 'QUEUE') is true and (p.revision = q.revision) is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
   order by q.post_id for no key update of p skip locked
 ), taken as (
-  update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $3,
-    claim_round = $10, claim_until = now() + $11 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
+  update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $2,
+    claim_round = $9, claim_until = now() + $10 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
   from locked where p.id = any (array[locked.id])
   returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, coalesce(p.nominal_due, p.due) as nominal, p.republish, locked.connector, locked.place
 ), hold as (
@@ -151,16 +150,16 @@ with free as materialized (` + heads + `
   from (select t.org_id, t.group_id, t.republish, t.nominal, a.id, a.post_id, a.position from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
   on conflict on constraint publication_once do nothing
 ), told as (
-  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $12 from taken
+  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $11 from taken
 )
 select org_id, id, channel_id, connector, place, claim_token, attempt, due, null::timestamptz, null::text[] from taken
 union all
-select org, null, case when count(*) = $7 then (array_agg(channel_id order by channel_id desc))[1] end, null, null, null, null, now(),
-  min(at) filter (where remains and (connector <> all ($9) and place <> all ($9) or at > now())),
-  array(select distinct c from unnest(array_agg(case when connector = any ($9) then connector else place end)
-    filter (where remains and (connector = any ($9) or place = any ($9)) and at <= now())) c)
+select org, null, case when count(*) = $6 then (array_agg(channel_id order by channel_id desc))[1] end, null, null, null, null, now(),
+  min(at) filter (where remains and (connector <> all ($8) and place <> all ($8) or at > now())),
+  array(select distinct c from unnest(array_agg(case when connector = any ($8) then connector else place end)
+    filter (where remains and (connector = any ($8) or place = any ($8)) and at <= now())) c)
 from (select *, post_id is not null and post_id not in (select id from taken) as remains from free) f
-group by org having count(*) = $7 or bool_or(remains)`
+group by org having count(*) = $6 or bool_or(remains)`
 
 // Round is what a claim brought.
 type Round struct {
@@ -200,7 +199,7 @@ func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits,
 	names, most, spent := limits.platforms()
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		r = NewRound()
-		b.Queue(claim, l.Shards, l.epochs(), l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, limits.full()...),
+		b.Queue(claim, l.Shards, l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, limits.full()...),
 			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.Busy, int64(limits.Free)).Query(r.collect)
 	})
 	return r, err
@@ -266,23 +265,11 @@ func (l Limits) full() (out []string) {
 	return out
 }
 
-// epochs has one for each shard, by its number; none is negative but that of a shard not held.
-func (l Lease) epochs() []int64 {
-	out := make([]int64, tenancy.Shards)
-	for i := range out {
-		out[i] = -1
-	}
-	for i, shard := range l.Shards {
-		out[shard] = l.Epochs[i]
-	}
-	return out
-}
-
 const sweep = `-- publishing.Sweep
 select w.org_id, min(w.at), now() from (
   select q.org_id, greatest(case when q.busy_post is null then d.at else b.at end, q.not_before) as at
   from (select p.channel_id, min(greatest(p.due, p.not_before)) as at from post p
-    where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $4 * interval '1 millisecond' and p.due > now() - $5 * interval '1 millisecond'
+    where ` + mine + ` and p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $3 * interval '1 millisecond' and p.due > now() - $4 * interval '1 millisecond'
     group by p.channel_id offset 0) d
   join channel_queue q on q.channel_id = any (array[d.channel_id])
   left join lateral (select greatest(p.due, p.not_before) as at from post p where p.id = any (array[q.busy_post]) and (p.state = 'QUEUE') is true and p.deleted_at is null) b on true
@@ -294,7 +281,7 @@ group by w.org_id`
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon, maxLate time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}
-		b.Queue(sweep, l.Shards, l.epochs(), l.Holder, horizon.Milliseconds(), maxLate.Milliseconds()).Query(func(rows pgx.Rows) error {
+		b.Queue(sweep, l.Shards, l.Holder, horizon.Milliseconds(), maxLate.Milliseconds()).Query(func(rows pgx.Rows) error {
 			defer rows.Close()
 			for rows.Next() {
 				var org tenancy.OrgID

@@ -62,9 +62,9 @@ func (r *rig) newLease() publishingstore.Lease {
 	r.Helper()
 	l := publishingstore.Lease{Holder: uuid.New()}
 	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, l.Holder)
-	r.clock(`update shard set owner = $1, epoch = epoch + 1`, l.Holder)
+	r.clock(`update shard set owner = $1`, l.Holder)
 	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select array_agg(shard order by shard), array_agg(epoch order by shard) from shard`).Scan(&l.Shards, &l.Epochs)
+		return tx.QueryRow(r.Context(), `select array_agg(shard order by shard) from shard`).Scan(&l.Shards)
 	}))
 	return l
 }

@@ -30,7 +30,7 @@ from ended e cross join lateral ( -- a later occurrence that ended before its tu
   where s.org_id = e.org_id and s.id = e.series_id
     and (e.occurrence <= s.number or s.stopped_at is not null) and (s.retry_at is null or s.retry_at <= now())
   offset 0) s
-group by s.org_id, s.id order by min(e.updated_at), s.id limit $4`
+group by s.org_id, s.id order by min(e.updated_at), s.id limit $3`
 
 // SeriesRef names a series.
 type SeriesRef struct {
@@ -42,7 +42,7 @@ type SeriesRef struct {
 // that were set aside are left out until their time has come.
 func (s *Store) EndedSeries(ctx context.Context, l Lease, limit int) (out []SeriesRef, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(seriesEnded, l.Shards, l.epochs(), l.Holder, limit).Query(func(rows pgx.Rows) (err error) {
+		b.Queue(seriesEnded, l.Shards, l.Holder, limit).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r SeriesRef, err error) {
 				return r, row.Scan(&r.Org, &r.Series)
 			})

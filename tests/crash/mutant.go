@@ -66,7 +66,7 @@ func mutants() []mutant {
 		{name: "no-busy-no-index", nodes: 2, strike: haltTwice, sql: dropIndex, swaps: []swap{
 			{queueFile, "where s.busy_post is null and p.channel_id = s.channel_id and", "where p.channel_id = s.channel_id and", 1},
 			{queueFile, "  union all\n  select p.id, p.due, p.not_before, p.revision from post p\n  where p.id = s.busy_post and (p.state = 'QUEUE') is true " +
-				"and p.deleted_at is null and p.due > now() - $8 * interval '1 millisecond') h", ") h", 1},
+				"and p.deleted_at is null and p.due > now() - $7 * interval '1 millisecond') h", ") h", 1},
 			{queueFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
 		}},
 		{name: "backoff-in-due", nodes: 1, swaps: []swap{
@@ -80,8 +80,8 @@ func mutants() []mutant {
 		{name: "deaf-to-pauses", nodes: 1, swaps: []swap{
 			{pauseFile, "set paused = s.paused,", "set paused = false,", 1},
 		}},
-		{name: "no-epoch-gate", nodes: 3, harmless: true, swaps: []swap{
-			{queueFile, "and s.owner = $3 and s.epoch = ($2::bigint[])[s.shard + 1] and exists (select from node n where n.id = $3 and n.expires_at > clock_timestamp())", "and s.shard = any($1) and $3::uuid is not null and $2::bigint[] is not null", 1},
+		{name: "no-member-gate", nodes: 3, harmless: true, swaps: []swap{
+			{queueFile, "and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "and $2::uuid is not null", 1},
 		}},
 		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},
 	}

@@ -166,14 +166,13 @@ func (s *Store) Join(ctx context.Context, n Node, ttl time.Duration) error {
 // Orphans are shards that nobody alive owns, while somebody is there to take them.
 const nodeBeat = `-- cluster.NodeBeat
 with old as (select id, expires_at > now() as alive from node where id = $1 for no key update),
-beat as (update node set expires_at = now() + $2 * interval '1 millisecond' from old where node.id = old.id),
-renewed as (update shard set epoch = epoch + 1 from old where owner = $1 and not old.alive)
+beat as (update node set expires_at = now() + $2 * interval '1 millisecond' from old where node.id = old.id)
 select alive, exists (select 1 from shard s where not exists (select 1 from node n where n.id = s.owner and n.expires_at > now())) from old`
 
 // Beat is what a renewal found.
 type Beat struct {
 	Known   bool // false: the process was declared gone and must not go on
-	Lapsed  bool // it had expired: whatever was claimed under the old epochs is not claimed any more
+	Lapsed  bool // it had expired, and others may have taken its shards
 	Orphans bool // there are shards that no living process owns
 	Fresh   bool // the connection is new
 }
@@ -211,14 +210,13 @@ func (s *Store) beat(ctx context.Context, ttl time.Duration) (out Beat, err erro
 type Shard struct {
 	Shard int16
 	Owner uuid.UUID // zero = nobody
-	Epoch int64
 }
 
 const nodesRead = `-- cluster.NodesRead
 select id, home, address, roles, leaving, expires_at > now() from node`
 
 const shardsRead = `-- cluster.ShardsRead
-select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000'), epoch from shard order by shard`
+select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') from shard order by shard`
 
 // View reads every process and every shard, at one moment.
 func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err error) {
@@ -232,7 +230,7 @@ func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err err
 		})
 		b.Queue(shardsRead).Query(func(rows pgx.Rows) (err error) {
 			shards, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (x Shard, err error) {
-				err = row.Scan(&x.Shard, &x.Owner, &x.Epoch)
+				err = row.Scan(&x.Shard, &x.Owner)
 				return x, err
 			})
 			return err
@@ -242,7 +240,7 @@ func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err err
 }
 
 const shardsTake = `-- cluster.ShardsTake
-update shard set owner = $1, epoch = epoch + 1
+update shard set owner = $1
 where shard = any($2) and owner is distinct from $1 and not exists (select 1 from node n where n.id = shard.owner and n.expires_at > now())`
 
 const shardsGive = `-- cluster.ShardsGive
