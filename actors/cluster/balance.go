@@ -37,19 +37,20 @@ func mix(shard int16, node uuid.UUID) uint64 {
 // workers are those that shards may belong to.
 func workers(nodes []clusterstore.Node) (out []uuid.UUID) {
 	for _, n := range nodes {
-		if n.Alive && !n.Leaving && slices.Contains(n.Roles, RoleWorker) {
+		if !n.Leaving && slices.Contains(n.Roles, RoleWorker) {
 			out = append(out, n.ID)
 		}
 	}
 	return out
 }
 
-// plan is what one process should do about the shards: take what nobody alive owns and it should, give a part of what another should have.
+// plan is what one of the living processes should do about the shards: take what no living process owns and it should,
+// give a part of what another should have.
 func plan(me uuid.UUID, nodes []clusterstore.Node, shards []clusterstore.Shard) (take, give []int16) {
 	able := workers(nodes)
 	alive := map[uuid.UUID]bool{}
 	for _, n := range nodes {
-		alive[n.ID] = n.Alive
+		alive[n.ID] = true
 	}
 	for _, s := range shards {
 		switch want := desired(s.Shard, able); {

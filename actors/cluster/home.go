@@ -12,10 +12,9 @@ import (
 	"crier/platform/fault"
 )
 
-// Home is a data folder, held by one process at a time: whoever holds it knows that its earlier holders are gone.
+// Home is a data folder, held by one process at a time: the holder knows that the processes before it have ended.
 type Home struct {
 	ID   uuid.UUID
-	Dir  string
 	lock *os.File
 }
 
@@ -36,7 +35,7 @@ func OpenHome(dir string) (*Home, error) {
 	if err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Invalid, op, "The file node.id in the data folder "+dir+" is broken: it must hold a UUID.", err), lock.Close())
 	}
-	return &Home{ID: id, Dir: dir, lock: lock}, nil
+	return &Home{ID: id, lock: lock}, nil
 }
 
 func homeID(path string) (uuid.UUID, error) {

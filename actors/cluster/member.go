@@ -23,54 +23,41 @@ const (
 	RoleWorker = "worker"
 )
 
-// Lease is what this process may schedule now.
+// Lease is what this process may schedule now: shards of which Holder, this start of the process, is the owner.
 type Lease struct {
 	Holder uuid.UUID
 	Shards []int16
 }
 
 // Deps of a member. Changed is called when shards were gained, Lost when some were given away, before anybody else can
-// have them. Refuses tells whether a machine answers that nothing listens at an address; it is called by several
-// goroutines at once and must heed its context.
+// have them.
 type Deps struct {
 	DB      *pg.DB
 	Home    *Home
 	Log     *slog.Logger
 	Changed func()
 	Lost    func()
-	Refuses func(ctx context.Context, address string) bool
 }
 
 // Member is this process in the cluster: it renews its lease, holds its share of the shards, and knows who holds the
 // others. Its methods are safe for concurrent use.
 type Member struct {
-	ID        uuid.UUID
+	ID        uuid.UUID // of this start of the process
 	cfg       Config
 	deps      Deps
 	store     *clusterstore.Store
-	prover    *prover
 	lease     atomic.Pointer[Lease]
 	owners    atomic.Pointer[map[int16]owner]
 	seen      atomic.Int64
 	beaten    atomic.Pointer[time.Time]
-	fenced    chan struct{}
 	stop      context.CancelFunc
 	done      sync.WaitGroup
 	leaving   atomic.Bool
 	suspended atomic.Bool
-	released  released // only the heartbeat goroutine uses it
 	wake      chan struct{}
+	freed     sync.Once
 	free      chan struct{} // closed when every shard was released for good
 }
-
-// released is whether this process has given its shards back, as Postgres knows it.
-type released int
-
-const (
-	releasedNo released = iota
-	releasedYes
-	releasedUnsure // the statement failed, and may have been carried out all the same
-)
 
 type owner struct {
 	id      uuid.UUID
@@ -79,28 +66,19 @@ type owner struct {
 
 // Join makes this process a member and starts its heartbeat. address is where its actors are reached, "" for nowhere.
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
-	id := uuid.Must(uuid.NewV7())
+	me := clusterstore.Node{ID: uuid.Must(uuid.NewV7()), Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
 	m := &Member{
-		ID: id, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, id, cfg.callLimit()),
-		fenced: make(chan struct{}), wake: make(chan struct{}, 1), free: make(chan struct{}),
-	}
-	if deps.Refuses != nil {
-		dead := clusterstore.NewDead(deps.DB, cfg.TTL)
-		m.prover = newProver(cfg.Beat, proverDeps{
-			unlocked: dead.Unlocked, forget: dead.Forget, refuses: deps.Refuses, log: deps.Log,
-		})
+		ID: me.ID, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, me, cfg.TTL, cfg.callLimit()),
+		wake: make(chan struct{}, 1), free: make(chan struct{}),
 	}
 	m.lease.Store(&Lease{Holder: m.ID})
 	m.owners.Store(&map[int16]owner{})
-	if err := m.join(ctx, address); err != nil {
+	if err := m.join(ctx); err != nil {
 		return nil, errors.Join(err, m.store.Close(ctx))
 	}
 	beat, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = cancel
 	m.done.Go(func() { m.run(beat) })
-	if m.prover != nil {
-		m.done.Go(func() { m.prover.run(beat) })
-	}
 	return m, nil
 }
 
@@ -108,18 +86,23 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 // for a start.
 const joinTries = 3
 
-func (m *Member) join(ctx context.Context, address string) (err error) {
-	me := clusterstore.Node{ID: m.ID, Home: m.deps.Home.ID, Address: address, Roles: m.cfg.Roles}
+func (m *Member) join(ctx context.Context) (err error) {
 	for range joinTries {
-		asked := clock.System{}.Now()
-		if err = m.store.Join(ctx, me, m.cfg.TTL); err == nil {
-			m.beaten.Store(&asked)
-			_, err = m.look(ctx)
-		}
-		if err == nil || !pg.IsAway(err) || ctx.Err() != nil {
+		if err = m.begin(ctx); err == nil || !pg.IsAway(err) || ctx.Err() != nil {
 			return err
 		}
 	}
+	return err
+}
+
+func (m *Member) begin(ctx context.Context) error {
+	if err := m.store.Forget(ctx); err != nil {
+		return err
+	}
+	if _, err := m.renew(ctx, false); err != nil {
+		return err
+	}
+	_, err := m.look(ctx)
 	return err
 }
 
@@ -136,8 +119,8 @@ func (m *Member) Lease() Lease {
 func (m *Member) LastBeat() time.Time { return *m.beaten.Load() }
 
 // Suspend gives every shard to the others and takes none until Resume. It does not wait: from now on Lease is empty
-// here, and the others get the shards as soon as Postgres can be reached. The process stays a member and keeps its
-// heartbeat. Without others, nobody has the shards meanwhile.
+// here, and the others get the shards as soon as Postgres can be reached. The process stays a
+// member and keeps its heartbeat. Without others, nobody has the shards meanwhile.
 func (m *Member) Suspend(reason string) {
 	if m.suspended.Swap(true) {
 		return
@@ -155,7 +138,8 @@ func (m *Member) Resume() {
 	m.nudge()
 }
 
-// Place tells who holds a shard: this process, or the address of another; neither when nobody does, or nobody who can be reached.
+// Place returns who holds a shard: this process, or the address of another; neither when nobody does, or nobody who can
+// be reached.
 func (m *Member) Place(shard int16) (address string, here bool) {
 	o := (*m.owners.Load())[shard]
 	return o.address, o.id == m.ID
@@ -164,26 +148,21 @@ func (m *Member) Place(shard int16) (address string, here bool) {
 // Seen is how many living processes there are.
 func (m *Member) Seen() int { return int(m.seen.Load()) }
 
-// Fenced is closed when the cluster has declared this process gone: it must end and start anew.
-func (m *Member) Fenced() <-chan struct{} { return m.fenced }
-
-// calm is how often the shards are looked at although nothing was told.
+// calm is how often the shards are looked at without a reason.
 const calm = 5
 
 func (m *Member) run(ctx context.Context) {
+	look := false
 	for beats := 1; ; beats++ {
-		told := m.rest(ctx)
+		look = m.rest(ctx) || look || beats%calm == 0
 		if ctx.Err() != nil {
 			return
 		}
-		if !m.beat(ctx, told || beats%calm == 0) {
-			close(m.fenced)
-			return
-		}
+		look = !m.beat(ctx, look)
 	}
 }
 
-// rest waits until the next beat, or until something was told.
+// rest waits until the next beat, or until there is news; true means that there is.
 func (m *Member) rest(ctx context.Context) bool {
 	wait, cancel := context.WithTimeout(ctx, m.cfg.Beat)
 	defer cancel()
@@ -197,83 +176,55 @@ func (m *Member) rest(ctx context.Context) bool {
 			woken <- false
 		}
 	}()
-	told := m.store.Wait(wait)
+	notified := m.store.Wait(wait)
 	cancel()
-	return <-woken || told
+	return <-woken || notified
 }
 
-// beat renews the lease, and looks at the shards when there is reason to. It returns false when the process was
-// declared gone. Postgres being away is no reason to end: nothing can be claimed meanwhile.
+// beat renews the lease, and looks at the shards when there is reason to. It returns false when that failed, so that
+// they must be looked at next time. A lease that ends because Postgres is away needs nothing here: every claim checks
+// the lease in Postgres.
 func (m *Member) beat(ctx context.Context, look bool) bool {
-	asked := clock.System{}.Now()
-	found, err := m.store.Beat(ctx, m.cfg.TTL)
+	leaving := m.leaving.Load()
+	found, err := m.renew(ctx, leaving || m.suspended.Load())
 	if err != nil {
 		if ctx.Err() == nil {
 			m.deps.Log.Warn("the lease could not be renewed", "error", err)
 		}
-		return true
+		return !look
 	}
-	if !found.Known {
-		m.deps.Log.Error("this process was declared gone by the cluster")
-		m.lease.Store(&Lease{Holder: m.ID})
-		return false
-	}
-	m.beaten.Store(&asked)
 	if found.Lapsed {
 		m.deps.Log.Warn("the lease had lapsed")
 	}
-	if !look && !found.Lapsed && !found.Fresh && !found.Orphans && m.wanted() == m.released {
+	if leaving {
+		m.freed.Do(func() { close(m.free) })
+	}
+	if !look && !found.Lapsed && !found.Fresh && !found.Orphans {
 		return true
 	}
 	call, cancel := context.WithTimeout(ctx, m.cfg.callLimit()) // all of it together, so that the next beat is in time
 	defer cancel()
-	if err := m.settle(call); err != nil && ctx.Err() == nil {
-		m.deps.Log.Warn("shards could not be looked up", "error", err)
-	}
-	return true
-}
-
-// wanted is what released should be.
-func (m *Member) wanted() released {
-	if m.leaving.Load() || m.suspended.Load() {
-		return releasedYes
-	}
-	return releasedNo
-}
-
-// settle gives all shards back or asks for some again, if that is due, and looks at them; and again soon while shards
-// are on their way.
-func (m *Member) settle(ctx context.Context) error {
-	leaving := m.leaving.Load()
-	if want := m.wanted(); want != m.released {
-		tell := m.store.Return
-		if want == releasedYes {
-			m.hold(nil, nil)
-			tell = m.store.Release
-		}
-		m.released = releasedUnsure
-		if err := tell(ctx); err != nil {
-			return err
-		}
-		m.released = want
-	}
-	if leaving && !closed(m.free) {
-		close(m.free)
-	}
-	moving, err := m.look(ctx)
+	moving, err := m.look(call)
 	if moving {
 		m.nudge()
 	}
-	return err
+	if err != nil && ctx.Err() == nil {
+		m.deps.Log.Warn("shards could not be looked up", "error", err)
+	}
+	return err == nil
 }
 
-func closed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+// renew renews the lease. leaving gives every shard back, here at once, whether Postgres answers or not.
+func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Beat, error) {
+	if leaving {
+		m.hold(nil, nil)
 	}
+	asked := clock.System{}.Now()
+	found, err := m.store.Beat(ctx, leaving)
+	if err == nil {
+		m.beaten.Store(&asked)
+	}
+	return found, err
 }
 
 func (m *Member) nudge() {
@@ -288,9 +239,6 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 	nodes, shards, err := m.store.View(ctx)
 	if err != nil {
 		return false, err
-	}
-	if m.prover != nil {
-		m.prover.tell(nodes)
 	}
 	take, give := plan(m.ID, nodes, shards)
 	if len(give) > 0 {
@@ -325,9 +273,7 @@ func keep(shards []clusterstore.Shard, me uuid.UUID, except []int16) (out []clus
 func where(nodes []clusterstore.Node, shards []clusterstore.Shard) *view {
 	known := map[uuid.UUID]string{}
 	for _, n := range nodes {
-		if n.Alive {
-			known[n.ID] = n.Address
-		}
+		known[n.ID] = n.Address
 	}
 	v := view{alive: len(known), owners: map[int16]owner{}}
 	for _, s := range shards {
@@ -364,12 +310,17 @@ func (m *Member) hold(mine []clusterstore.Shard, v *view) {
 	before := m.Lease().Shards
 	m.lease.Store(next)
 	m.owners.Store(&now)
-	if lost := slices.ContainsFunc(before, func(s int16) bool { return !slices.Contains(next.Shards, s) }); lost && m.deps.Lost != nil {
+	if m.deps.Lost != nil && beyond(before, next.Shards) {
 		m.deps.Lost()
 	}
-	if gained := slices.ContainsFunc(next.Shards, func(s int16) bool { return !slices.Contains(before, s) }); gained && m.deps.Changed != nil {
+	if m.deps.Changed != nil && beyond(next.Shards, before) {
 		m.deps.Changed()
 	}
+}
+
+// beyond returns true when a has a shard that b has not.
+func beyond(a, b []int16) bool {
+	return slices.ContainsFunc(a, func(s int16) bool { return !slices.Contains(b, s) })
 }
 
 // Release gives every shard to the others, at once and for good; the process stays a member for what it has under way.
@@ -378,8 +329,6 @@ func (m *Member) Release(ctx context.Context) error {
 	m.nudge()
 	select {
 	case <-m.free:
-		return nil
-	case <-m.fenced:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

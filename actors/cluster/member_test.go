@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"go.uber.org/goleak"
 
@@ -32,10 +33,18 @@ func home(t *testing.T, dir string) *cluster.Home {
 	return h
 }
 
-func join(t *testing.T, cfg cluster.Config, db *pg.DB, h *cluster.Home) *cluster.Member {
+func join(t *testing.T, cfg cluster.Config, db *pg.DB) *cluster.Member {
+	t.Helper()
+	return joinWith(t, cfg, "", cluster.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
+}
+
+func joinWith(t *testing.T, cfg cluster.Config, address string, deps cluster.Deps) *cluster.Member {
 	t.Helper()
 	cfg.Roles = []string{cluster.RoleWorker}
-	m, err := cluster.Join(t.Context(), cfg, "", cluster.Deps{DB: db, Home: h, Log: slog.New(slog.DiscardHandler)})
+	if deps.Home == nil {
+		deps.Home = home(t, t.TempDir())
+	}
+	m, err := cluster.Join(t.Context(), cfg, address, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,66 +89,85 @@ func exec(t *testing.T, db *pg.DB, sql string, args ...any) {
 func TestAloneItHoldsEveryShard(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	m := join(t, quick, db, home(t, t.TempDir()))
+	m := join(t, quick, db)
 	defer leave(t, m)
 	if n := len(m.Lease().Shards); n != tenancy.Shards {
 		t.Fatalf("holds %d shards", n)
 	}
 }
 
+// dead writes down a process that holds every shard and never beats again.
+func dead(t *testing.T, db *pg.DB, home uuid.UUID) *cluster.Member {
+	t.Helper()
+	m := &cluster.Member{ID: uuid.New()}
+	exec(t, db, `insert into node (id, home, address, roles, expires_at) values ($1, $2, '', '{worker}', now() + interval '1 hour')`, m.ID, home)
+	exec(t, db, `update shard set owner = $1`, m.ID)
+	return m
+}
+
 func TestASuccessorOnTheSameHomeTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	dir := t.TempDir()
-	h := home(t, dir)
-	slow := cluster.Config{TTL: time.Hour, Beat: time.Hour}
-	dead := join(t, slow, db, h)
-	if err := h.Close(); err != nil { // as the kernel does for a killed process
-		t.Fatal(err)
-	}
-	next := join(t, slow, db, home(t, dir))
+	h := home(t, t.TempDir())
+	dead(t, db, h.ID)
+	next := joinWith(t, quick, "", cluster.Deps{DB: db, Home: h, Log: slog.New(slog.DiscardHandler)})
 	defer leave(t, next)
-	if n := len(next.Lease().Shards); n != tenancy.Shards {
-		t.Fatalf("holds %d shards", n)
+	if n := len(next.Lease().Shards); n != tenancy.Shards || next.Seen() != 1 {
+		t.Fatalf("it holds %d shards and sees %d processes", n, next.Seen())
 	}
-	if next.ID == dead.ID {
-		t.Fatal("two starts have the same id")
-	}
-	leave(t, dead)
 }
 
-func TestAnotherHomeTakesOnlyWhatIsGiven(t *testing.T) {
+func TestADeadProcessKeepsItsShardsUntilItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	first := join(t, cluster.Config{TTL: time.Hour, Beat: time.Hour}, db, home(t, t.TempDir()))
-	second := join(t, quick, db, home(t, t.TempDir()))
+	lost := dead(t, db, uuid.New())
+	next := join(t, quick, db)
+	defer leave(t, next)
+	first := next.LastBeat()
+	eventually(t, "some beats went by", func() bool { return next.LastBeat().Sub(first) > 10*quick.Beat })
+	if n := len(next.Lease().Shards); n != 0 || owned(t, db, lost) != tenancy.Shards {
+		t.Fatalf("%d shards are taken over before the lease is over", n)
+	}
+	exec(t, db, `update node set expires_at = now() where id = $1`, lost.ID)
+	eventually(t, "the other holds every shard", func() bool { return apart(next) && owned(t, db, next) == tenancy.Shards })
+}
+
+func TestAnotherProcessTakesOnlyWhatIsGiven(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	first := join(t, cluster.Config{TTL: time.Hour, Beat: time.Hour}, db)
+	second := join(t, quick, db)
 	defer leave(t, second)
-	eventually(t, "both hold a share, and no shard is held twice", func() bool { return apart(first, second) && len(second.Lease().Shards) > 0 })
+	eventually(t, "both hold a share, and no shard is held twice", func() bool {
+		return apart(first, second) && len(second.Lease().Shards) > 0
+	})
 	leave(t, first)
 	eventually(t, "the second holds every shard", func() bool { return len(second.Lease().Shards) == tenancy.Shards })
 }
 
-func TestALapsedLeaseGoesOn(t *testing.T) {
+func TestAProcessThatWasForgottenIsAMemberAgain(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	m := join(t, quick, db, home(t, t.TempDir()))
+	m := join(t, quick, db)
 	defer leave(t, m)
-	exec(t, db, `update node set expires_at = now() - interval '1 minute' where id = $1`, m.ID)
-	eventually(t, "the lease is renewed", func() (alive bool) {
-		query(t, db, &alive, `select expires_at > now() from node where id = $1`, m.ID)
-		return alive && apart(m)
+	exec(t, db, `delete from node where id = $1`, m.ID)
+	eventually(t, "it is known again and has every shard", func() bool {
+		var known bool
+		query(t, db, &known, `select exists (select from node where id = $1)`, m.ID)
+		return known && apart(m) && owned(t, db, m) == tenancy.Shards
 	})
 }
 
-func TestAProcessThatWasDeclaredGoneIsFenced(t *testing.T) {
+func TestJoin_ForgetsWhatEndedADayAgo(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	m := join(t, quick, db, home(t, t.TempDir()))
+	exec(t, db, `insert into node (id, home, address, roles, expires_at)
+		select gen_random_uuid(), gen_random_uuid(), '', '{worker}', now() - hours * interval '1 hour' from unnest(array[23, 25, 1000]) hours`)
+	m := join(t, quick, db)
 	defer leave(t, m)
-	exec(t, db, `delete from node where id = $1`, m.ID)
-	<-m.Fenced()
-	if n := len(m.Lease().Shards); n != 0 {
-		t.Fatalf("still holds %d shards", n)
+	var left int
+	if query(t, db, &left, `select count(*) from node where id <> $1`, m.ID); left != 1 || m.Seen() != 1 {
+		t.Errorf("%d processes of the past are left, want 1; %d are seen, want 1", left, m.Seen())
 	}
 }
 
@@ -162,39 +190,5 @@ func query(t *testing.T, db *pg.DB, into any, sql string, args ...any) {
 	t.Helper()
 	if err := db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), sql, args...).Scan(into) }); err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestOnlyAProcessThatIsProvedGoneIsBuried(t *testing.T) {
-	t.Parallel()
-	db := dbtest.Open(t)
-	const refused, reused, stopped, locked = "0190f3a0-0000-7000-8000-000000000001", "0190f3a0-0000-7000-8000-000000000002", "0190f3a0-0000-7000-8000-000000000003", "0190f3a0-0000-7000-8000-000000000004"
-	for id, address := range map[string]string{refused: "closed", locked: "closed", stopped: "accepts", reused: "mine"} {
-		exec(t, db, `insert into node (id, home, address, roles, expires_at) values ($1, gen_random_uuid(), $2, '{worker}', now() - interval '1 minute')`, id, address)
-	}
-	holder, err := db.Direct(t.Context(), pg.Clock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = holder.Close(context.Background()) }()
-	if _, err := holder.Exec(t.Context(), `select pg_advisory_lock(hashtextextended('crier node ' || $1::text, 0))`, locked); err != nil {
-		t.Fatal(err)
-	}
-	m, err := cluster.Join(t.Context(), quick, "mine", cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler), Refuses: func(_ context.Context, address string) bool {
-		return address == "closed"
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer leave(t, m)
-	var left []string
-	eventually(t, "what is gone is buried", func() bool {
-		err := db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-			return tx.QueryRow(t.Context(), `select array_agg(id::text order by id) from node where id <> $1`, m.ID).Scan(&left)
-		})
-		return err == nil && len(left) <= 2
-	})
-	if len(left) != 2 || left[0] != stopped || left[1] != locked {
-		t.Errorf("left are %v", left)
 	}
 }

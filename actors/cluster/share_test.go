@@ -4,9 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"crier/actors/cluster"
 	"crier/tenancy"
@@ -37,7 +35,7 @@ func TestMembersShareTheShards(t *testing.T) {
 	db := dbtest.Open(t)
 	var members []*cluster.Member
 	for range 3 {
-		members = append(members, join(t, quick, db, home(t, t.TempDir())))
+		members = append(members, join(t, quick, db))
 	}
 	eventually(t, "every member holds a fair share", func() bool {
 		return apart(members...) && !slices.ContainsFunc(members, func(m *cluster.Member) bool { return len(m.Lease().Shards) < tenancy.Shards/6 })
@@ -87,39 +85,4 @@ func TestEveryMemberKnowsWhoHoldsAShard(t *testing.T) {
 		}
 		return true
 	})
-}
-
-func TestAProcessIsForgottenOnlyWhenItIsProvedGone(t *testing.T) {
-	t.Parallel()
-	db := dbtest.Open(t)
-	var refuses atomic.Bool
-	cfg := quick
-	cfg.TTL = time.Second
-	with := func(address string) *cluster.Member {
-		m, err := cluster.Join(t.Context(), cfg, address, cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler),
-			Refuses: func(_ context.Context, at string) bool { return at == "dead:1" && refuses.Load() }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return m
-	}
-	slow := cfg
-	slow.Beat = time.Hour
-	dead, err := cluster.Join(t.Context(), slow, "dead:1", cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	living := with("living:1")
-	defer leave(t, living)
-	eventually(t, "the shards are taken over", func() bool { return apart(living) })
-	refuses.Store(true) // nothing listens, but its connection still holds the lock
-	count := func() (n int) {
-		query(t, db, &n, `select count(*) from node where id = $1`, dead.ID)
-		return n
-	}
-	eventually(t, "some looks went by", func() bool { return living.Seen() == 1 })
-	if count() != 1 {
-		t.Fatal("a process that holds its lock was forgotten")
-	}
-	leave(t, dead) // gives the lock up
 }

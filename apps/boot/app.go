@@ -35,9 +35,6 @@ import (
 	tenancyservice "crier/tenancy/service"
 )
 
-// ErrFenced means that the cluster has declared this process gone: it must start anew.
-var ErrFenced = errors.New("the cluster has declared this process gone")
-
 // App is the whole service in one process.
 type App struct {
 	cfg      Config
@@ -130,7 +127,6 @@ func (a *App) quit(ctx context.Context) {
 	defer delay.Stop()
 	select {
 	case <-delay.C:
-	case <-a.member.Fenced():
 	case <-ctx.Done():
 	}
 }
@@ -284,7 +280,7 @@ func (a *App) closeServices(ctx context.Context) error {
 
 func (a *App) join(ctx context.Context) (err error) {
 	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.actors.Address(), cluster.Deps{
-		DB: a.db, Home: a.home, Log: a.log, Refuses: outbound.Refuses, Changed: a.worker.SweepNow, Lost: a.actors.Evict,
+		DB: a.db, Home: a.home, Log: a.log, Changed: a.worker.SweepNow, Lost: a.actors.Evict,
 	})
 	if err != nil {
 		return err
@@ -299,10 +295,6 @@ func (a *App) join(ctx context.Context) (err error) {
 	}
 	a.health.Add("cluster", a.checkCluster)
 	a.health.AddDegraded("redis", a.checkRedis)
-	go func() {
-		<-a.member.Fenced()
-		a.group.Fail(ErrFenced)
-	}()
 	return nil
 }
 

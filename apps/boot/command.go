@@ -26,7 +26,6 @@ import (
 const (
 	exitOK     = 0
 	exitFailed = 1
-	exitFenced = 75 // start me again
 )
 
 type commands struct {
@@ -102,16 +101,11 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 }
 
 func exit(err error, errs io.Writer) int {
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitOK
-	case errors.Is(err, ErrFenced):
-		fmt.Fprintln(errs, "crier:", err)
-		return exitFenced
-	default:
-		fmt.Fprintln(errs, "crier:", sentence(err))
-		return exitFailed
 	}
+	fmt.Fprintln(errs, "crier:", sentence(err))
+	return exitFailed
 }
 
 // sentence is what a person needs of an error: the fault's words, with the cause where there is one.

@@ -253,7 +253,7 @@ with open as (
 )
 update post p set looks = p.looks + 1, claim_until = now() + $2 * interval '1 millisecond', updated_at = now()
 from open where p.id = any (array[open.id])
-returning p.org_id, p.id, p.claim_token, p.committing_at, not exists (select 1 from node n where n.id = p.claim_holder), now()`
+returning p.org_id, p.id, p.claim_token, p.committing_at, not exists (select from node n where n.id = p.claim_holder and n.expires_at > now()), now()`
 
 // Unknown is a post whose outcome is looked up now.
 type Unknown struct {
@@ -261,7 +261,7 @@ type Unknown struct {
 	Post       publishing.PostID
 	Token      uuid.UUID
 	Committing time.Time // when its call was about to be made
-	HolderGone bool      // the process that sent it is proved gone
+	HolderGone bool      // the lease of the process that sent it is over
 	Now        time.Time
 }
 

@@ -52,7 +52,7 @@ type model struct {
 	posts    []*modelPost // in the order of their booking
 	claims   []*modelClaim
 	stale    []publishingstore.Lease
-	gone     map[uuid.UUID]bool // processes that are proved gone
+	gone     map[uuid.UUID]bool // processes whose lease is over
 }
 
 type modelChannel struct {

@@ -293,11 +293,18 @@ func TestReapByPhase(t *testing.T) {
 		t.Fatalf("looked at twice: %+v", again)
 	}
 	successor := r.newLease()
-	r.clock(`delete from node where id = $1`, r.lease.Holder)
+	r.clock(`update node set expires_at = now() where id = $1`, r.lease.Holder)
+	if n := r.reap(successor); n != 0 {
+		t.Fatalf("%d claims ended before their time with the lease of their process", n)
+	}
+	r.clock(`update post set claim_until = now() - interval '1 second' where id = $1`, alive)
 	if n := r.reap(successor); n != 1 {
 		t.Fatalf("the claim of a process that is gone stays: %d", n)
 	}
 	r.expect(alive, publishing.StateUnknown)
+	if open := r.look(successor, time.Minute); len(open) != 1 || open[0].Post != alive || !open[0].HolderGone {
+		t.Fatalf("%+v", open)
+	}
 }
 
 func TestFollowersWaitForTheirPredecessor(t *testing.T) {

@@ -28,8 +28,6 @@ func (t *traffic) drill(ctx context.Context, s strike) error {
 		return t.refuseRow(ctx, s)
 	case noGrant:
 		return t.takeGrant(ctx, s)
-	case deadNodes:
-		return t.addDeadNodes(ctx)
 	case lateOutage:
 		return t.outlast(ctx)
 	case panics:

@@ -62,7 +62,7 @@ func TestJudge_Drills(t *testing.T) {
 		"a panic after the call":             {join(drilled(panics, 1, "A", 10), ok), 11, []string{one}, verdict{}},
 		"a panic that never ends":            {join(drilled(panics, 1, "A", 10), line{Do: doStuck, Post: 1, Note: "in time"}, failed), 11, []string{one}, verdict{HeldUp: 1, UnknownForgotten: 1}},
 		"a process that panicked":            {join(booked(1, "A", 10), line{Do: doExit, Code: "2"}, ok), 11, []string{one}, verdict{Panicked: 1}},
-		"a process that was fenced":          {join(booked(1, "A", 10), line{Do: doExit, Code: "1"}, ok), 11, []string{one}, verdict{}},
+		"a process that ended otherwise":     {join(booked(1, "A", 10), line{Do: doExit, Code: "1"}, ok), 11, []string{one}, verdict{}},
 		"stuck after a black hole":           {join(drilled(blackHole, 1, "A", 10), line{Do: doStuck, Post: 1, Note: "in time"}, ok), 11, []string{one}, verdict{HeldUp: 1}},
 		"a single post in time":              {join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ok), 13, []string{one}, verdict{}},
 		"a single post that was held up":     {join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ok), 14, []string{one}, verdict{HeldUp: 1}},

@@ -31,7 +31,6 @@ const (
 	hang4      = "hang4"      // four do
 	refusedRow = "refusedRow" // Postgres refuses what is written of one post, or a queue row and its posts disagree
 	noGrant    = "noGrant"    // the scheduler may not write a table for ten seconds
-	deadNodes  = "deadNodes"  // the rows of fifty dead processes whose addresses never answer
 	lateOutage = "lateOutage" // everything is down until many posts are past MAX_LATE
 	blackHole  = "blackHole"  // connections to Postgres are open and pass nothing on
 	probe      = "probe"      // no fault: posts of organizations that no drill is aimed at
@@ -47,7 +46,7 @@ const panicsUnsent = "panicUnsent"
 
 // drills are all of them but the black hole, in the order in which they take turns: a short run has the short ones.
 func drills() []string {
-	return []string{lateOutage, panics, refusedRow, silence, noGrant, hang1, deadNodes, hang4}
+	return []string{lateOutage, panics, refusedRow, silence, noGrant, hang1, hang4}
 }
 
 const (
@@ -120,7 +119,7 @@ func newPlan(s settings, channels int) plan {
 	}
 	span := max(5*time.Second, time.Duration(s.Faults)*s.Pace)
 	for _, strike := range p.Strikes {
-		span += max(0, drillTime(strike.Kind)-s.Pace)
+		span += max(0, lasts(strike.Kind)-s.Pace)
 	}
 	taken := map[[2]int64]bool{}
 	for n := 1; n <= s.Posts; n++ {
@@ -154,10 +153,10 @@ func (s settings) drill(i int) string {
 	}
 }
 
-// drillTime is how long a drill lasts, about.
-func drillTime(kind string) time.Duration {
+// lasts is how long a fault lasts, about; 0 for those that are shorter than any pace.
+func lasts(kind string) time.Duration {
 	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second, noGrant: 15 * time.Second,
-		deadNodes: 16 * time.Second, lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute}[kind]
+		lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute}[kind]
 }
 
 func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {

@@ -134,7 +134,7 @@ func (w *world) groups(times map[string]int) (out []group) {
 			add(kind, holeOrganizations, repeat(1, "A")...)
 		}
 	}
-	if len(out) > 0 || times[deadNodes] > 0 {
+	if len(out) > 0 {
 		add(probe, probeOrganizations, repeat(probeChannels, "A", "C")...)
 	}
 	return out
