@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,13 +49,25 @@ func owned(t *testing.T, db *pg.DB, m *cluster.Member) (n int) {
 	return n
 }
 
+// watched counts the calls of Lost and Changed.
+type watched struct{ lost, changed atomic.Int64 }
+
+func (w *watched) deps(db *pg.DB) cluster.Deps {
+	return cluster.Deps{
+		DB: db, Log: slog.New(slog.DiscardHandler),
+		Lost: func() { w.lost.Add(1) }, Changed: func() { w.changed.Add(1) },
+	}
+}
+
 func TestSuspend_GivesTheShardsAwayAndStaysMember(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	first, second := join(t, quick, db), join(t, quick, db)
+	var calls watched
+	first, second := joinWith(t, quick, "", calls.deps(db)), join(t, quick, db)
 	defer leave(t, first)
 	defer leave(t, second)
 	eventually(t, "both have a share", func() bool { return apart(first, second) && len(second.Lease().Shards) > 0 })
+	lost, changed := calls.lost.Load(), calls.changed.Load()
 	first.Suspend("a test")
 	first.Suspend("again")
 	if n := len(first.Lease().Shards); n != 0 {
@@ -66,10 +79,13 @@ func TestSuspend_GivesTheShardsAwayAndStaysMember(t *testing.T) {
 	if n := len(first.Lease().Shards); n != 0 || second.Seen() != 2 {
 		t.Errorf("suspended it has %d shards, want 0; %d members are seen, want 2", n, second.Seen())
 	}
+	if l, c := calls.lost.Load()-lost, calls.changed.Load()-changed; l != 1 || c != 0 {
+		t.Errorf("while suspended Lost was called %d times and Changed %d times, want 1 and 0", l, c)
+	}
 	first.Resume()
 	first.Resume()
 	eventually(t, "both have a share again", func() bool {
-		return apart(first, second) && len(first.Lease().Shards) > 0
+		return apart(first, second) && len(first.Lease().Shards) > 0 && calls.changed.Load() > changed
 	})
 }
 
@@ -109,15 +125,21 @@ func TestSuspend_ResumedAtOnceKeepsEveryShard(t *testing.T) {
 func TestSuspend_WithoutPostgresTakesEffectWhenItIsBack(t *testing.T) {
 	t.Parallel()
 	p, proxied, db := through(t)
-	first, second := join(t, quick, proxied), join(t, quick, db)
+	var calls watched
+	first, second := joinWith(t, quick, "", calls.deps(proxied)), join(t, quick, db)
 	defer leave(t, first)
 	defer leave(t, second)
 	eventually(t, "both have a share", func() bool { return apart(first, second) && len(second.Lease().Shards) > 0 })
+	lost, mine := calls.lost.Load(), first.Lease().Shards[0]
 	p.Set(faultnet.Refuse)
 	first.Suspend("a test")
 	if n := len(first.Lease().Shards); n != 0 {
 		t.Errorf("%d shards right after Suspend, want 0", n)
 	}
+	eventually(t, "its actors are dropped", func() bool {
+		_, here := first.Place(mine)
+		return !here && calls.lost.Load() > lost
+	})
 	p.Set(faultnet.Pass)
 	eventually(t, "the other has all", func() bool { return apart(second) && owned(t, db, first) == 0 })
 	p.Set(faultnet.Refuse)

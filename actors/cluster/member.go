@@ -119,7 +119,7 @@ func (m *Member) Lease() Lease {
 func (m *Member) LastBeat() time.Time { return *m.beaten.Load() }
 
 // Suspend gives every shard to the others and takes none until Resume. It does not wait: from now on Lease is empty
-// here, and the others get the shards as soon as Postgres can be reached. The process stays a
+// here, Lost is called soon, and the others get the shards as soon as Postgres can be reached. The process stays a
 // member and keeps its heartbeat. Without others, nobody has the shards meanwhile.
 func (m *Member) Suspend(reason string) {
 	if m.suspended.Swap(true) {
@@ -307,8 +307,7 @@ func (m *Member) hold(mine []clusterstore.Shard, v *view) {
 			now[shard] = o
 		}
 	}
-	before := m.Lease().Shards
-	m.lease.Store(next)
+	before := m.lease.Swap(next).Shards // while suspended, Lease is empty although not all is given back yet
 	m.owners.Store(&now)
 	if m.deps.Lost != nil && beyond(before, next.Shards) {
 		m.deps.Lost()
