@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"crier/platform/halt"
 )
 
 // swap replaces a text that must be in the file as often as count says.
@@ -24,16 +26,18 @@ type mutant struct {
 	sql      string // for the database, beside the swaps
 	nodes    int
 	strike   string // the fault that brings it to light; a third of the faults are of this kind
+	point    string // where the process stops in it; "" = anywhere
 	harmless bool
 }
 
 const (
-	reapFile   = "publishing/store/maintain.go"
-	queueFile  = "publishing/store/queue.go"
-	finishFile = "publishing/store/finish.go"
-	sendFile   = "publishing/store/send.go"
-	writeFile  = "publishing/service/write.go"
-	pauseFile  = "publishing/store/pause.go"
+	reapFile    = "publishing/store/maintain.go"
+	queueFile   = "publishing/store/queue.go"
+	finishFile  = "publishing/store/finish.go"
+	sendFile    = "publishing/store/send.go"
+	publishFile = "publishing/service/publish.go"
+	writeFile   = "publishing/service/write.go"
+	pauseFile   = "publishing/store/pause.go"
 )
 
 const dropIndex = "drop index post_one_per_channel"
@@ -82,6 +86,9 @@ func mutants() []mutant {
 		}},
 		{name: "no-member-gate", nodes: 3, harmless: true, swaps: []swap{
 			{queueFile, "and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "and $2::uuid is not null", 1},
+		}},
+		{name: "no-deadline", nodes: 2, strike: haltLong, point: halt.Committing, swaps: []swap{ // its time begins with the call
+			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.RequestDeadline\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
 		}},
 		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},
 	}

@@ -13,7 +13,7 @@ const (
 	stopped   = "stop"      // SIGSTOP for longer than the lease
 	haltKill  = "haltKill"  // stops itself at a point, then SIGKILL
 	haltGo    = "haltGo"    // stops itself at a point for longer than the lease, then goes on
-	haltLong  = "haltLong"  // the same for longer than its claims
+	haltLong  = "haltLong"  // the same for longer than its claims, until others have sent again what it had
 	haltTwice = "haltTwice" // stops itself before the mark until another node has its post out, and that one stops before it writes so
 	pgFast    = "pgFast"    // Postgres is stopped by SIGINT
 	pgNow     = "pgNow"     // by SIGQUIT
@@ -100,10 +100,12 @@ func newPlan(s settings, channels int) plan {
 	nth := map[string]int{}
 	for i := range s.Faults {
 		strike := newStrike(r, s.Nodes, time.Duration(i)*s.Pace)
-		if x, err := findMutant(s.Mutant); err == nil && x.strike != "" && i%3 == 0 {
-			strike.Kind = x.strike
-		}
 		kind := s.drill(i)
+		x, err := findMutant(s.Mutant)
+		aimed := err == nil && x.strike != "" && i%3 == 0
+		if aimed {
+			kind = x.strike
+		}
 		for range 10_000 { // what the others need beside their kind comes of chance
 			if kind == "" || kind == strike.Kind || isDrill(kind) {
 				break
@@ -112,6 +114,9 @@ func newPlan(s settings, channels int) plan {
 		}
 		if isDrill(kind) {
 			strike.Kind = kind
+		}
+		if aimed && x.point != "" {
+			strike.Point = x.point
 		}
 		strike.Nth = nth[strike.Kind]
 		nth[strike.Kind]++
@@ -156,7 +161,7 @@ func (s settings) drill(i int) string {
 // lasts is how long a fault lasts, about; 0 for those that are shorter than any pace.
 func lasts(kind string) time.Duration {
 	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second, noGrant: 15 * time.Second,
-		lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute}[kind]
+		lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute, haltLong: 13 * time.Second}[kind]
 }
 
 func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {
@@ -173,7 +178,7 @@ func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {
 	case k < 70:
 		s.Kind, s.Hold = haltGo, lease+between(300, 1500)
 	case k < 75:
-		s.Kind, s.Hold = haltLong, deadline+lease+between(1000, 4000)
+		s.Kind, s.Hold = haltLong, deadline+lease+between(3000, 6000)
 	case k < 80 && nodes > 1:
 		s.Kind = haltTwice
 	case k < 83:
