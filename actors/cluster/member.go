@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -217,7 +218,7 @@ func (m *Member) beat(ctx context.Context, look bool) bool {
 // renew renews the lease. leaving gives every shard back, here at once, whether Postgres answers or not.
 func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Beat, error) {
 	if leaving {
-		m.hold(nil, nil)
+		m.drop()
 	}
 	asked := clock.System{}.Now()
 	found, err := m.store.Beat(ctx, leaving)
@@ -242,7 +243,7 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 	}
 	take, give := plan(m.ID, nodes, shards)
 	if len(give) > 0 {
-		m.hold(keep(shards, m.ID, give), nil)
+		m.hold(nodes, shards, give)
 		if err := m.store.Give(ctx, give); err != nil {
 			return true, err
 		}
@@ -257,58 +258,43 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 			return true, err
 		}
 	}
-	m.hold(keep(shards, m.ID, nil), where(nodes, shards))
+	m.hold(nodes, shards, nil)
 	return len(give) > 0, nil
 }
 
-func keep(shards []clusterstore.Shard, me uuid.UUID, except []int16) (out []clusterstore.Shard) {
-	for _, s := range shards {
-		if s.Owner == me && !slices.Contains(except, s.Shard) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-func where(nodes []clusterstore.Node, shards []clusterstore.Shard) *view {
-	known := map[uuid.UUID]string{}
+// hold keeps who holds the shards, as View returned it. except is what this process is about to give away.
+func (m *Member) hold(nodes []clusterstore.Node, shards []clusterstore.Shard, except []int16) {
+	living := map[uuid.UUID]string{}
 	for _, n := range nodes {
-		known[n.ID] = n.Address
+		living[n.ID] = n.Address
 	}
-	v := view{alive: len(known), owners: map[int16]owner{}}
+	owners := map[int16]owner{}
 	for _, s := range shards {
-		if address, ok := known[s.Owner]; ok {
-			v.owners[s.Shard] = owner{s.Owner, address}
+		address, ok := living[s.Owner]
+		if ok && !(s.Owner == m.ID && slices.Contains(except, s.Shard)) {
+			owners[s.Shard] = owner{s.Owner, address}
 		}
 	}
-	return &v
+	m.seen.Store(int64(len(nodes)))
+	m.set(owners)
 }
 
-type view struct {
-	alive  int
-	owners map[int16]owner
+// drop lets every shard of this process go and keeps what is known of the others.
+func (m *Member) drop() {
+	owners := maps.Clone(*m.owners.Load())
+	maps.DeleteFunc(owners, func(_ int16, o owner) bool { return o.id == m.ID })
+	m.set(owners)
 }
 
-// hold makes shards the ones that this process schedules. A nil view keeps what is known of the others.
-func (m *Member) hold(mine []clusterstore.Shard, v *view) {
+func (m *Member) set(owners map[int16]owner) {
 	next := &Lease{Holder: m.ID}
-	now := map[int16]owner{}
-	for _, s := range mine {
-		next.Shards = append(next.Shards, s.Shard)
-		now[s.Shard] = owner{id: m.ID}
-	}
-	others := *m.owners.Load()
-	if v != nil {
-		others = v.owners
-		m.seen.Store(int64(v.alive))
-	}
-	for shard, o := range others {
-		if o.id != m.ID {
-			now[shard] = o
+	for _, shard := range slices.Sorted(maps.Keys(owners)) {
+		if owners[shard].id == m.ID {
+			next.Shards = append(next.Shards, shard)
 		}
 	}
 	before := m.lease.Swap(next).Shards // while suspended, Lease is empty although not all is given back yet
-	m.owners.Store(&now)
+	m.owners.Store(&owners)
 	if m.deps.Lost != nil && beyond(before, next.Shards) {
 		m.deps.Lost()
 	}
