@@ -18,7 +18,8 @@ type Dispatcher interface {
 	Offer(org tenancy.OrgID, permits int)
 }
 
-// The messages within a process; org.proto has the others. They carry ids, numbers and times, never content; any of them may be lost or come twice.
+// The messages within a process; org.proto has the others. They carry ids, numbers and times, never content; any of them
+// may be lost or come twice.
 type (
 	tick   struct{}
 	expire struct{}

@@ -242,7 +242,9 @@ func TestProcessesKnowEachOtherByCertificates(t *testing.T) {
 	t.Parallel()
 	ours, theirs := secure(t), secure(t)
 	processes := map[string]*org.Client{}
-	for name, cfg := range map[string]cluster.Config{"home": ours, "friend": ours, "stranger": theirs, "plain": {Listen: loopback}} {
+	for name, cfg := range map[string]cluster.Config{
+		"home": ours, "friend": ours, "stranger": theirs, "plain": {Listen: loopback},
+	} {
 		processes[name] = open(t, org.Config{Limit: 9, InFlight: 1, Budget: time.Second}, cfg, &desk{})
 	}
 	for name, c := range processes {

@@ -120,7 +120,8 @@ func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
 
 func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := org.New(org.Config{Limit: 2, InFlight: 1}, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
+		log := slog.New(slog.DiscardHandler)
+		c, err := org.New(org.Config{Limit: 2, InFlight: 1}, cluster.Config{}, clock.System{}, log, &desk{})
 		if err != nil {
 			t.Fatal(err)
 		}

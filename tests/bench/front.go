@@ -60,7 +60,8 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *sai
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for user := range callers {
-		c := &client{&http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 30 * time.Second}, "http://crier.bench/public/v1"}
+		transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+		c := &client{&http.Client{Transport: transport, Timeout: 30 * time.Second}, "http://crier.bench/public/v1"}
 		group.Go(func() {
 			for i := user; ; i += callers {
 				select {
