@@ -105,6 +105,18 @@ func TestAnOrganizationThatMovesIsFollowed(t *testing.T) {
 	}
 }
 
+func TestAdmit_AProcessThatDoesNotOwnTheOrganizationRefusesNobody(t *testing.T) {
+	t.Parallel()
+	first, second, _, _ := pair(t, org.Config{Limit: 4, InFlight: 1})
+	first.Locate(func(int16) (string, bool) { return "", false }) // it knows already that the shard has moved
+	if a := second.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed || a.Remaining != 3 {
+		t.Errorf("%+v", a)
+	}
+	if first.Awake() != 0 || second.Moved() != 2 || second.Alone() != 1 {
+		t.Errorf("%d actors, asked %d times, %d times alone", first.Awake(), second.Moved(), second.Alone())
+	}
+}
+
 // asleep makes the organization's actor in the first process stop, as after ten idle minutes, while the second process
 // remembers it.
 func asleep(t *testing.T, first, second *org.Client, home *atomic.Int32, mine tenancy.OrgID) {
