@@ -99,16 +99,12 @@ create table node (
   -- The lease, which each heartbeat extends. All shards of the process are held until then: a heartbeat writes one row.
   expires_at timestamptz not null
 );
--- A process that starts deletes the earlier ones of its data folder.
-create index node_home on node (home);
 
 -- Which process schedules a shard. The rows are made once, below.
 create table shard (
   shard smallint constraint shard_pkey primary key check (shard between 0 and 255),
   -- node.id; null: nobody. An owner whose lease is over counts as nobody.
-  owner uuid,
-  -- Grows with every change of owner: what was begun under an earlier epoch is refused.
-  epoch bigint not null default 0
+  owner uuid
 );
 insert into shard (shard) select generate_series(0, 255);
 

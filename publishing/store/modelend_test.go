@@ -100,12 +100,12 @@ func (p *modelPost) free() {
 	}
 }
 
-// reap ends what was left behind: claims whose time is over.
+// reap ends what was left behind: claims whose time is over, and those of processes whose lease is.
 func (m *model) reap(rt *rapid.T) {
 	want := 0
 	for _, c := range m.claims {
 		p := c.post
-		if p.token != c.Token || p.state != publishing.StatePublishing || !p.expired {
+		if p.token != c.Token || p.state != publishing.StatePublishing || !p.expired && !m.gone[c.holder] {
 			continue
 		}
 		want++

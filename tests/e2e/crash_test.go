@@ -58,15 +58,12 @@ func (c crash) String() string {
 	return fmt.Sprintf("%s %s %s is out once%s", what, killed, c.at, then)
 }
 
-// claimed is the longest that the claim of a killed process lasts. Until it ends, nobody touches its post.
-const claimed = deadline + 30*time.Second
-
 // within is how long after the restart the post must have come to its end.
 func (c crash) within() time.Duration {
 	if c.platform == gradeC {
 		return deadline + 120*time.Second
 	}
-	return claimed + patience
+	return time.Minute
 }
 
 // quick is a settle time for tests that do not ask for the default.
@@ -86,7 +83,7 @@ func crashes(all bool) (out []crash) {
 					if at == booked && part > 1 || at == prepared && content != "image" || !all && !c.chosen() {
 						continue
 					}
-					if !all && (content != "text" || at != unseen) && (at != late || platform != gradeC) {
+					if !all && (content != "text" || at != unseen) {
 						c.settle = quick
 					}
 					out = append(out, c)
