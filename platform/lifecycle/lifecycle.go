@@ -117,15 +117,6 @@ func (g *Group) Stop(ctx context.Context) error {
 	return g.stopErr
 }
 
-// Run starts the parts, waits until ctx is over or a part fails, and stops all.
-func (g *Group) Run(ctx context.Context, parts ...Part) error {
-	err := g.Start(ctx, parts...)
-	if err == nil {
-		err = g.Wait(ctx)
-	}
-	return errors.Join(err, g.Stop(context.WithoutCancel(ctx)))
-}
-
 // stop leaves a Stop behind that does not return in time: some close calls of libraries know no deadline.
 func stop(ctx context.Context, p Part) error {
 	if p.Stop == nil {

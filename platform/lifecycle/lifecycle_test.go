@@ -81,38 +81,37 @@ func TestRandomPartsStopInReverse(t *testing.T) {
 	})
 }
 
-func TestRunEndsWithTheFailure(t *testing.T) {
+func TestWait_ReturnsTheFirstFailure(t *testing.T) {
 	t.Parallel()
 	g := New(nil)
 	var r record
 	late := r.part("late", nil, nil)
 	late.Start = func(context.Context) error { go g.Fail(errBroken); return nil }
-	err := g.Run(t.Context(), r.part("first", nil, nil), late, Part{Name: "empty"})
+	if err := g.Start(t.Context(), late, Part{Name: "empty"}); err != nil {
+		t.Fatal(err)
+	}
+	err := g.Wait(t.Context())
 	g.Fail(errors.New("too late"))
-	if !errors.Is(err, errBroken) || !slices.Equal(r.events, []string{"+first", "-late", "-first"}) {
-		t.Errorf("%v %v", err, r.events)
+	if again := g.Wait(t.Context()); err != errBroken || again != errBroken {
+		t.Errorf("got %v, then %v, want %v", err, again, errBroken)
 	}
 }
 
-func TestRunEndsWithTheContext(t *testing.T) {
+func TestWait_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	part := Part{
-		Name:  "p",
-		Start: func(context.Context) error { cancel(); return nil },
-		Stop:  func(ctx context.Context) error { return ctx.Err() },
-	}
-	if err := New(nil).Run(ctx, part); err != nil {
-		t.Errorf("Stop must get a living context: %v", err)
+	cancel()
+	if err := New(nil).Wait(ctx); err != nil {
+		t.Error(err)
 	}
 }
 
-func TestCancelledStartStartsNothing(t *testing.T) {
+func TestStart_StartsNothingWhenItsContextHasEnded(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var r record
-	if err := New(nil).Run(ctx, r.part("a", nil, nil)); !errors.Is(err, context.Canceled) || len(r.events) != 0 {
+	if err := New(nil).Start(ctx, r.part("a", nil, nil)); !errors.Is(err, context.Canceled) || len(r.events) != 0 {
 		t.Errorf("%v %v", err, r.events)
 	}
 }
