@@ -27,13 +27,13 @@ type Route = route.Route
 
 // Deps are what the edge stands on.
 type Deps struct {
-	Posts      Posts
-	Queue      Queue
+	Posts      publicv1.Posts
+	Queue      appapi.Queue
 	Channels   Channels
 	Media      Media
 	Accounts   Accounts
 	Limiter    Limiter
-	Health     Health
+	Health     appapi.Health
 	SandboxURL string // loopback address of the pretend platform, empty = none
 	Log        *slog.Logger
 	Metrics    prometheus.Registerer
@@ -165,15 +165,6 @@ func (s *Server) hold(ln *listener) bool {
 
 // Drain makes the health check fail while everything else goes on, so that a balancer looks elsewhere before Shutdown.
 func (s *Server) Drain() { s.draining.Store(true) }
-
-// Handler is the whole edge without a listener.
-func (s *Server) Handler() fasthttp.RequestHandler { return s.app.Server().Handler }
-
-// Routes lists what works.
-func (s *Server) Routes() []Route { return s.table.Built() }
-
-// Missing lists what answers 501.
-func (s *Server) Missing() []Route { return s.table.NotBuilt() }
 
 func (s *Server) appAPI() *appapi.API {
 	return appapi.New(appapi.Config{

@@ -18,20 +18,27 @@ import (
 
 // Channels is what the application API asks of publishing about channels.
 type Channels interface {
+	// Catalogue is every connector of this instance.
 	Catalogue() []connector.Descriptor
+	// Begin returns what the contract calls url: for a credential platform the bare state.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 
 // Queue is what the application API asks of publishing about the queue.
 type Queue interface {
+	// Pause keeps posts back or lets them go on; when it returns, no call that it keeps back begins any more.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
+	// Figures are those of all organizations; NotFound when there is no queue of that name.
 	Figures(ctx context.Context, queue string) (publishing.Figures, error)
 }
 
 // Accounts is what the application API asks of tenancy.
 type Accounts interface {
+	// Session finds whose session token this is, in the chosen organization (organization id or "" = the first enabled
+	// membership).
 	Session(ctx context.Context, token, organization string) (tenancy.Principal, error)
+	// Login answers a fresh session token; a wrong pair is Invalid, and takes as long as a right one.
 	Login(ctx context.Context, email, password string) (token string, err error)
 	Logout(ctx context.Context, token string) error
 }

@@ -12,8 +12,10 @@ import (
 	"crier/tenancy"
 )
 
-// Posts is what the public API asks of publishing about posts.
+// Posts is what the public API asks of publishing about posts. Ids come as the client sent them: one that does not parse
+// is NotFound.
 type Posts interface {
+	// Create answers 400 with fields, or with one entry per bad channel, 409 while the same key is running.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error)
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error)
 	Get(ctx context.Context, p tenancy.Principal, id string) (publishing.PostDetail, error)
@@ -30,6 +32,8 @@ type Channels interface {
 
 // Media stores uploads.
 type Media interface {
+	// Upload reads r to its end or to the first fault; it sniffs the content and keeps nothing of a refused file.
+	// filename may be anything.
 	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
 }
 
