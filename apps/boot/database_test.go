@@ -1,7 +1,6 @@
 package boot_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net"
@@ -10,36 +9,18 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"crier/apps/boot"
+	"crier/tests/syncbuffer"
 )
-
-// screen is what a program has written, read while it writes.
-type screen struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (s *screen) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all.Write(b)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all.String()
-}
 
 // dev is `crier dev` in this process.
 type dev struct {
 	home, address string
-	out, errs     screen
+	out, errs     syncbuffer.Buffer
 	code          chan int
 }
 

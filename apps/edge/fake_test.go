@@ -26,6 +26,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/tenancy"
+	"crier/tests/syncbuffer"
 )
 
 const (
@@ -308,25 +309,8 @@ type running struct {
 	*world
 	*edge.Server
 	url    string
-	log    *lines
+	log    *syncbuffer.Buffer
 	client *http.Transport
-}
-
-type lines struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // start runs the real edge on a loopback listener; vars change its environment, change its ports.
@@ -342,7 +326,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	}
 	w := &world{thread: aThread(), file: []byte("0123456789")}
 	w.result = publishing.CreateResult{Created: []publishing.Created{{Post: w.thread.Root.ID, Channel: w.thread.Channel.ID}}}
-	log := &lines{}
+	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
 		Posts: posts{w}, Queue: queue{w}, Channels: channels{w}, Media: media{w}, Accounts: accounts{w}, Limiter: limiter{w}, Health: health{w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Clock: clock.System{}, Version: "test",

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"crier/tests/syncbuffer"
 )
 
 const patience = 90 * time.Second
@@ -99,26 +101,8 @@ type program struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
 	err   error
-	out   words
-	said  words
-}
-
-// words is what a program writes, to be read while it runs.
-type words struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (w *words) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.Write(p)
-}
-
-func (w *words) String() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.b.String()
+	out   syncbuffer.Buffer
+	said  syncbuffer.Buffer
 }
 
 func (p *program) errors() string { return p.said.String() }

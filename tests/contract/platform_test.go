@@ -1,39 +1,12 @@
 package contract
 
 import (
-	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
-
-	"crier/apps/sim/sandbox"
 )
-
-func startSandbox(t *testing.T) string {
-	t.Helper()
-	platform, err := sandbox.Open(t.TempDir(), sandbox.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := sandbox.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- platform.Serve(ctx, ln) }()
-	t.Cleanup(sync.OnceFunc(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the sandbox: %v", err)
-		}
-	}))
-	return "http://" + ln.Addr().String()
-}
 
 // fault scripts the pretend platform for one account.
 func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {

@@ -21,6 +21,7 @@ import (
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/dbtest"
+	"crier/tests/sandboxtest"
 )
 
 const (
@@ -45,7 +46,7 @@ type rig struct {
 // start brings up a service; settings win over the ones that suit tests.
 func start(t *testing.T, settings map[string]string) *rig {
 	t.Helper()
-	r := &rig{database: dbtest.URL(t), sandbox: startSandbox(t), names: &atomic.Int64{}, meant: &atomic.Value{}, email: "owner@crier.test"}
+	r := &rig{database: dbtest.URL(t), sandbox: sandboxtest.Start(t), names: &atomic.Int64{}, meant: &atomic.Value{}, email: "owner@crier.test"}
 	r.run(t, settings)
 	owner, err := r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: r.email, Name: "Owner", Password: password, Organization: "First"})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"crier/tests/sandboxtest"
 )
 
 // silence makes the platform take a post, lose its answer, and then answer nothing useful for as long as the service
@@ -121,7 +123,7 @@ func TestUnknown_CanBeDeleted(t *testing.T) {
 // Posts on a server that hangs hold at most half of the permits; all of them are those of one process here.
 func TestHangingServer_HoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
-	elsewhere := startSandbox(t) // another destination
+	elsewhere := sandboxtest.Start(t) // another destination
 	r := start(t, map[string]string{"MAX_IN_FLIGHT": "16", "REQUEST_DEADLINE": "10m", "OUTBOUND_ALLOW": strings.TrimPrefix(elsewhere, "http://")})
 	for range 3 {
 		o := r.organization(t)

@@ -15,6 +15,7 @@ import (
 
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/faultnet"
+	"crier/tests/sandboxtest"
 )
 
 // group is several processes of one installation, behind a balancer.
@@ -160,7 +161,7 @@ func load(b *faultnet.Balancer, people []*tenant) (stop func() (int, []error)) {
 
 func TestProcessesComeAndGoUnseen(t *testing.T) {
 	t.Parallel()
-	sandbox := openSandbox(t)
+	sandbox := sandboxtest.Start(t)
 	g := startGroup(t, newSandbox(sandbox, "C"), 3)
 	people := g.people(t, sandbox, 6)
 	stop := load(g.balancer, people)
@@ -184,7 +185,7 @@ func TestProcessesComeAndGoUnseen(t *testing.T) {
 
 func TestAProcessThatIsKilledIsReplaced(t *testing.T) {
 	t.Parallel()
-	sandbox := openSandbox(t)
+	sandbox := sandboxtest.Start(t)
 	g := startGroup(t, newSandbox(sandbox, "C"), 3)
 	people := g.people(t, sandbox, 6)
 	client := &http.Client{Transport: &http.Transport{DialContext: g.balancer.Dial, DisableKeepAlives: true}}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"crier/tests/pds"
+	"crier/tests/sandboxtest"
 )
 
 func TestBluesky(t *testing.T) {
@@ -35,7 +36,7 @@ func TestBluesky(t *testing.T) {
 
 func TestSandbox(t *testing.T) {
 	t.Parallel()
-	url := openSandbox(t)
+	url := sandboxtest.Start(t)
 	for _, grade := range []string{gradeC, gradeA, gradeE} {
 		t.Run("grade "+grade, func(t *testing.T) {
 			t.Parallel()

@@ -2,13 +2,11 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"crier/apps/sim/sandbox"
 	"crier/tests/faultnet"
 	"crier/tests/pds"
 )
@@ -159,29 +156,6 @@ func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 	// Readers see a feed by the posts' own times; the keys are exact to about a second only.
 	slices.SortStableFunc(out, func(a, b live) int { return strings.Compare(times[a.id], times[b.id]) })
 	return out
-}
-
-// openSandbox runs a pretend platform in the test's own process, a third party to the service's; it returns its address.
-func openSandbox(t *testing.T) string {
-	t.Helper()
-	platform, err := sandbox.Open(t.TempDir(), sandbox.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ln, err := sandbox.Listen(t.Context(), "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- platform.Serve(ctx, ln) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("the sandbox: %v", err)
-		}
-	})
-	return "http://" + ln.Addr().String()
 }
 
 // sandboxAccount is an account of one grade.
