@@ -1,23 +1,16 @@
 package outbound
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
-	"net/url"
-	"sync"
-	"sync/atomic"
-	"syscall"
+	"net/http/httptrace"
 	"time"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // SendError is the failure of a Commit. Written is false only when provably no byte of the request left this machine;
@@ -37,229 +30,111 @@ func (e *SendError) Error() string {
 // Unwrap gives the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
-const (
-	commitBuffer = 2048     // bytes; the request of a text goes out in one piece
-	answerBuffer = 4096     // bytes; no line between chunks and no trailer may be longer
-	fitsSocket   = 32 << 10 // bytes of a body that the machine takes whoever reads them
-)
+type keptKey struct{}
 
-// Commit sends an irreversible request exactly once or not at all: HTTP/1.1 on a connection of its own, no redirect, no repetition.
-// After the limit of WithLimit nothing is sent. Every error, also one of reading the body of the answer, is a *SendError. The context bounds the whole exchange, body included.
-// The caller closes the body of the answer; a 3xx is an answer like any other.
+// OnKeptConnections lets a Commit under ctx use a connection that an earlier one has left open, and leave its own open.
+// It is for platforms that de-duplicate by a key. The server may close a kept connection at the very moment at which a
+// request is written to it; that is an unknown outcome, which a fresh connection would not have had.
 //
-// It does without http.Transport, which is made for connections that are used again and may itself send a request again: the one who calls writes the request and reads the answer.
+// The connection is reset, not kept, after an exchange that did not end with a whole answer, and net/http drops one on
+// which something comes that was not asked for. One case remains: a server that sends a second answer directly behind
+// the first one. If another Commit takes the connection before net/http has looked, it gets that answer as its own.
+func OnKeptConnections(ctx context.Context) context.Context {
+	return context.WithValue(ctx, keptKey{}, true)
+}
+
+// Commit sends an irreversible request once or not at all: HTTP/1.1, no redirect, no repetition, on a connection of its
+// own unless the context is one of OnKeptConnections. HTTP/2 would put other requests on the same connection, and none
+// of them could be cut off alone.
+//
+// Nothing is sent after the limit of WithLimit. Every error, also one of reading the body of the answer, is a
+// *SendError. The context bounds the whole exchange, body included. The caller closes the body of the answer; a 3xx is
+// an answer like any other, a 101 is an error.
 func (c *Client) Commit(req *http.Request) (*http.Response, error) {
 	g := &gate{ctx: req.Context()}
-	resp, err := c.exchange(req, g)
+	resp, err := c.roundTrip(req, g)
 	if err != nil {
-		return nil, &SendError{Err: because(req.Context(), err), Written: g.close()}
+		return nil, &SendError{Err: because(req.Context(), err), Written: g.end(false)}
 	}
+	if resp.Body == http.NoBody {
+		g.end(true)
+	}
+	resp.Body = &answer{resp.Body, g}
 	return resp, nil
 }
 
-func (c *Client) exchange(req *http.Request, g *gate) (*http.Response, error) {
-	x, err := c.connect(req, g)
-	if err != nil {
+func (c *Client) roundTrip(req *http.Request, g *gate) (*http.Response, error) {
+	if req.URL == nil || req.URL.User != nil || req.Header == nil {
 		if req.Body != nil {
 			_ = req.Body.Close() // unread: nothing was sent
 		}
-		return nil, err
+		return nil, errors.New("a commit needs a URL without credentials, and a header")
 	}
-	resp, err := x.roundTrip(req)
-	if err != nil {
-		x.end()
+	attach := func(got httptrace.GotConnInfo) { got.Conn.(*line).gate.Store(g) }
+	once := req.Clone(httptrace.WithClientTrace(g.ctx, &httptrace.ClientTrace{GotConn: attach}))
+	once.Header.Set("Accept-Encoding", cmp.Or(req.Header.Get("Accept-Encoding"), "identity"))
+	if req.Body != nil { // net/http waits for the reader of a body
+		defer context.AfterFunc(g.ctx, func() { _ = req.Body.Close() })()
 	}
-	return resp, err
+	way := c.fresh
+	if g.ctx.Value(keptKey{}) != nil {
+		way = c.kept
+	}
+	// Not http.Client, which gives up an answer whose Location it cannot read.
+	return refuseUpgrade{way}.RoundTrip(once)
 }
 
-// exchange is the connection of one Commit, and what ends it.
-type exchange struct {
-	net.Conn
-	raw  net.Conn
-	gate *gate
-	ctx  context.Context
-	stop func() bool // the end of the context ends the connection no more
-	once sync.Once
-	// answered is set when the answer was read to its end. A connection that is closed without it is reset.
-	answered atomic.Bool
-}
+const (
+	// idleCommits is shorter than the five seconds after which some servers close an idle connection.
+	idleCommits = 3 * time.Second
+	// maxIdle is for one host and for all: what a burst has opened to one platform may stay open.
+	maxIdle = 1024
+)
 
-// connect opens the way to the host of a request, for https through TLS. From then on the gate is asked before anything is written.
-func (c *Client) connect(req *http.Request, g *gate) (*exchange, error) {
-	host, address, err := target(req.URL)
-	if err == nil {
-		err = writable(req)
-	}
-	if err != nil {
-		return nil, err
-	}
-	raw, err := c.single.dial(req.Context(), "tcp", address)
-	if err != nil {
-		return nil, err
-	}
-	x := &exchange{Conn: gated{raw, g}, raw: raw, gate: g, ctx: req.Context()}
-	x.stop = context.AfterFunc(x.ctx, func() { _ = raw.SetDeadline(time.Unix(1, 0)) }) // wakes whoever reads or writes
-	if req.URL.Scheme == "https" {
-		if err := x.secure(c.tls, host); err != nil {
-			x.end()
-			return nil, err
-		}
-	}
-	g.ready.Store(true)
-	return x, nil
-}
-
-func target(u *url.URL) (host, address string, err error) {
-	switch {
-	case u == nil || u.Hostname() == "" || ports[u.Scheme] == "":
-		return "", "", errors.New("a commit needs an http or https URL")
-	case u.User != nil:
-		return "", "", errors.New("a commit needs a URL without credentials")
-	}
-	if host, err = httpguts.PunycodeHostPort(u.Hostname()); err != nil {
-		return "", "", err
-	}
-	return host, net.JoinHostPort(host, cmp.Or(u.Port(), ports[u.Scheme])), nil
-}
-
-// writable tells what http.Request.Write would change, leave out or write as it is.
-func writable(req *http.Request) error {
-	if req.Method != "" && !httpguts.ValidHeaderFieldName(req.Method) { // both are tokens
-		return fmt.Errorf("invalid method %q", req.Method)
-	}
-	for _, fields := range []http.Header{req.Header, req.Trailer} {
-		for name, values := range fields {
-			if !httpguts.ValidHeaderFieldName(name) {
-				return fmt.Errorf("invalid header name %q", name)
+// commits returns a transport for Commit. Its connections are lines, so that TLS is made here and not by net/http: no
+// alert of TLS delays a reset.
+func (c *Client) commits(keep bool) *http.Transport {
+	return &http.Transport{
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			conn, err := c.single.dial(ctx, network, addr)
+			if err != nil {
+				return nil, err
 			}
-			for _, v := range values {
-				if !httpguts.ValidHeaderFieldValue(v) {
-					return fmt.Errorf("invalid value of the header %s", name) // it may be a secret
-				}
-			}
-		}
+			return &line{Conn: conn, raw: conn}, nil
+		},
+		DialTLSContext:         c.dialTLS,
+		DisableKeepAlives:      !keep,
+		DisableCompression:     true, // the end of the body must be the end of the answer on the connection; see gate
+		IdleConnTimeout:        idleCommits,
+		MaxIdleConns:           maxIdle,
+		MaxIdleConnsPerHost:    maxIdle,
+		MaxResponseHeaderBytes: maxHeader,
 	}
-	return nil
 }
 
-func (x *exchange) secure(cfg *tls.Config, host string) error {
-	ctx, cancel := context.WithTimeout(x.ctx, tlsTimeout)
-	defer cancel()
-	cfg = cfg.Clone()
+func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := c.single.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	cfg := c.tls.Clone()
 	cfg.ServerName, cfg.NextProtos = host, []string{"http/1.1"}
-	conn := tls.Client(x.Conn, cfg)
-	x.Conn = conn
-	return conn.HandshakeContext(ctx)
-}
-
-// roundTrip writes the request and reads the head of the answer. Of a large request both at once: a server may answer and close before it has read it.
-func (x *exchange) roundTrip(req *http.Request) (*http.Response, error) {
-	wrote := make(chan error, 1)
-	write := func() {
-		err := x.write(req)
-		if err != nil && !hungUp(err) {
-			x.end() // nobody waits for an answer to half a request
-		}
-		wrote <- err
+	conn := tls.Client(raw, cfg)
+	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(err, raw.Close())
 	}
-	if swift(req) {
-		write()
-	} else {
-		go write()
-	}
-	head := &io.LimitedReader{R: x.Conn, N: maxHeader}
-	resp, err := answered(bufio.NewReaderSize(head, answerBuffer), req)
-	if err != nil {
-		x.end()
-		return nil, x.cause(wrote, err)
-	}
-	head.N = math.MaxInt64
-	x.answered.Store(resp.Body == http.NoBody)
-	resp.Body = &answer{resp.Body, x}
-	return resp, nil
-}
-
-// swift tells a request that is written without waiting for anybody: small, and its body in memory, for which alone net/http knows how to begin again.
-func swift(req *http.Request) bool {
-	if req.Body == nil || req.Body == http.NoBody {
-		return true
-	}
-	return req.GetBody != nil && req.ContentLength > 0 && req.ContentLength <= fitsSocket
-}
-
-// hungUp tells that the server has closed the connection: it may have answered before, and what came is still there to be read.
-func hungUp(err error) bool {
-	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
-// cause is what broke the writing, if that did, else err. A body that is being waited for is not waited for longer than the context allows.
-func (x *exchange) cause(wrote <-chan error, err error) error {
-	select {
-	case first := <-wrote:
-		return cmp.Or(first, err)
-	case <-x.ctx.Done():
-		return err
-	}
-}
-
-func (x *exchange) write(req *http.Request) error {
-	once := req.WithContext(x.ctx) // a copy
-	once.Close, once.Header = true, req.Header.Clone()
-	if once.Header == nil {
-		once.Header = http.Header{}
-	}
-	if len(once.Header["Accept-Encoding"]) == 0 {
-		once.Header["Accept-Encoding"] = []string{"identity"} // without it a server may compress as it likes
-	}
-	w := bufio.NewWriterSize(x.Conn, commitBuffer)
-	err := once.Write(w)
-	if err == nil {
-		return w.Flush()
-	}
-	_, broken := w.Write(nil) // net/http hides what broke the connection in an error of the body
-	return cmp.Or(broken, err)
-}
-
-// answered reads the head of the answer, past the interim ones; what bounds it bounds them all together.
-func answered(r *bufio.Reader, req *http.Request) (*http.Response, error) {
-	for {
-		resp, err := http.ReadResponse(r, req)
-		if err != nil || resp.StatusCode/100 != 1 || resp.StatusCode == http.StatusSwitchingProtocols {
-			return resp, err
-		}
-	}
-}
-
-// end closes the connection. Without a whole answer it resets it: an orderly close would leave the rest of the
-// request to the kernel, which goes on sending it for minutes, and the platform would act long after the commit had
-// failed. After a whole answer the close is orderly, because a reset could destroy what the server has not read yet.
-// What Close returns is of no use: the answer was read, or given up.
-func (x *exchange) end() {
-	x.once.Do(func() {
-		x.stop()
-		x.gate.close() // closing TLS writes an alert, which is not the request
-		switch {
-		case !x.answered.Load():
-			reset(x.raw) // before the close of TLS, whose alert would wait until the server takes it
-		case x.ctx.Err() != nil:
-			_ = x.raw.Close() // there is no time for that wait
-		}
-		_ = x.Close()
-	})
-}
-
-// reset closes a connection so that the kernel drops what it has not sent yet. SetLinger fails only on a connection
-// that is closed already.
-func reset(conn net.Conn) {
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close()
+	return &line{Conn: conn, raw: raw}, nil
 }
 
 // because names the end of the context as the cause of what it broke.
 func because(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
+	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
@@ -267,23 +142,24 @@ func because(ctx context.Context, err error) error {
 
 // answer marks what breaks while the answer is read: the request was written long ago.
 type answer struct {
-	io.Reader
-	x *exchange
+	io.ReadCloser
+	gate *gate
 }
 
 func (a *answer) Read(p []byte) (int, error) {
-	n, err := a.Reader.Read(p)
+	n, err := a.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
-		a.x.answered.Store(true)
+		a.gate.end(true)
 		return n, err
 	}
 	if err != nil {
-		err = &SendError{Err: because(a.x.ctx, err), Written: true}
+		err = &SendError{Err: because(a.gate.ctx, err), Written: true}
 	}
 	return n, err
 }
 
 func (a *answer) Close() error {
-	a.x.end()
-	return nil
+	err := a.ReadCloser.Close()
+	a.gate.end(false)
+	return err
 }

@@ -3,9 +3,13 @@ package outbound
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
+	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +18,21 @@ import (
 	"testing"
 	"time"
 )
+
+// ways are the two kinds of connections that a Commit can have.
+var ways = map[string]func(context.Context) context.Context{
+	"on a fresh connection": func(ctx context.Context) context.Context { return ctx },
+	"on a kept connection":  OnKeptConnections,
+}
+
+// trusting returns a client that trusts the certificate of a test server.
+func trusting(t *testing.T, server *httptest.Server, allow ...string) *Client {
+	t.Helper()
+	c := newClient(t, Deps{}, allow...)
+	c.tls.RootCAs = x509.NewCertPool()
+	c.tls.RootCAs.AddCert(server.Certificate())
+	return c
+}
 
 // rawServer counts connections and hands each to serve.
 func rawServer(t *testing.T, serve func(net.Conn)) (addr string, conns *atomic.Int32) {
@@ -43,7 +62,7 @@ func post(t *testing.T, ctx context.Context, url string) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Idempotency-Key", "k-1") // makes net/http believe that it may send again
+	req.Header.Set("Idempotency-Key", "k-1") // net/http repeats such a request
 	return req
 }
 
@@ -66,59 +85,69 @@ func wantSendError(t *testing.T, err error, written bool) {
 	}
 }
 
-func TestCommitTellsWhatLeft(t *testing.T) {
+func TestCommit_ReportsWhetherAnythingWasWritten(t *testing.T) {
 	t.Parallel()
-	closedPort := func() string {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ln.Close()
-		return ln.Addr().String()
-	}()
-	tlsServer := httptest.NewTLSServer(http.NotFoundHandler())
+	tlsServer := httptest.NewUnstartedServer(http.NotFoundHandler())
+	tlsServer.Config.ErrorLog = log.New(io.Discard, "", 0)
+	tlsServer.StartTLS()
 	t.Cleanup(tlsServer.Close)
-	tlsServer.Config.ErrorLog = nil
-	headersOnly, _ := rawServer(t, func(c net.Conn) {
-		_, _ = bufio.NewReader(c).ReadString('\n')
-	})
-	afterRequest, _ := rawServer(t, func(c net.Conn) { _, _ = readRequest(c) })
-	atOnce, _ := rawServer(t, func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) })
-	garbage, _ := rawServer(t, func(c net.Conn) {
-		_, _ = readRequest(c)
-		_, _ = io.WriteString(c, "this is not HTTP\r\n\r\n")
-	})
-	midBody, _ := rawServer(t, func(c net.Conn) {
-		_, _ = readRequest(c)
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
-	})
+	var servers []string
+	serve := func(serve func(net.Conn)) string {
+		addr, _ := rawServer(t, serve)
+		servers = append(servers, addr)
+		return "http://" + addr
+	}
+	answer := func(text string) string {
+		return serve(func(c net.Conn) {
+			_, _ = readRequest(c)
+			_, _ = io.WriteString(c, text)
+		})
+	}
+	flood := func(first, more string) string {
+		return serve(func(c net.Conn) {
+			_, _ = readRequest(c)
+			for _, err := io.WriteString(c, first); err == nil; {
+				_, err = io.WriteString(c, more)
+			}
+		})
+	}
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	servers = append(servers, closed.Listener.Addr().String(), tlsServer.Listener.Addr().String())
 	for name, tc := range map[string]struct {
 		url     string
 		written bool
 	}{
-		"dial refused wrote nothing":           {"http://" + closedPort, false},
-		"TLS failure wrote nothing":            {"https://" + tlsServer.Listener.Addr().String(), false},
-		"guard refusal wrote nothing":          {"http://10.0.0.1", false},
-		"credentials in the URL wrote nothing": {"http://u:p@" + closedPort, false},
-		"closed at the first byte was written": {"http://" + atOnce, true},
-		"closed after headers was written":     {"http://" + headersOnly, true},
-		"closed after the request was written": {"http://" + afterRequest, true},
-		"unreadable answer was written":        {"http://" + garbage, true},
-		"closed in the answer was written":     {"http://" + midBody, true},
+		"dial refused wrote nothing":               {closed.URL, false},
+		"TLS failure wrote nothing":                {tlsServer.URL, false},
+		"guard refusal wrote nothing":              {"http://10.0.0.1", false},
+		"credentials in the URL wrote nothing":     {"http://u:p@" + closed.Listener.Addr().String(), false},
+		"closed at the first byte was written":     {serve(func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }), true},
+		"closed after headers was written":         {serve(func(c net.Conn) { _, _ = bufio.NewReader(c).ReadString('\n') }), true},
+		"closed after the request was written":     {answer(""), true},
+		"unreadable answer was written":            {answer("this is not HTTP\r\n\r\n"), true},
+		"another protocol was written":             {answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), true},
+		"closed in the answer was written":         {answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), true},
+		"interim answers without end were written": {flood("", "HTTP/1.1 103 Early Hints\r\n\r\n"), true},
+		"a head without end was written":           {flood("HTTP/1.1 200 OK\r\n", "X-More: "+strings.Repeat("x", 1000)+"\r\n"), true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := newClient(t, Deps{}, closedPort, tlsServer.Listener.Addr().String(), headersOnly, afterRequest, atOnce, garbage, midBody)
-			resp, err := c.Commit(post(t, t.Context(), tc.url))
-			if err == nil {
-				_, err = ReadAll(resp, 1<<20)
-			}
-			wantSendError(t, err, tc.written)
-		})
+		for way, with := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
+				resp, err := newClient(t, Deps{}, servers...).Commit(post(t, with(t.Context()), tc.url))
+				if err == nil {
+					_, err = ReadAll(resp, 1<<20)
+				}
+				wantSendError(t, err, tc.written)
+				if blocked := strings.HasPrefix(name, "guard"); errors.Is(err, ErrBlocked) != blocked {
+					t.Errorf("refused by the guard: %v, want %v: %v", !blocked, blocked, err)
+				}
+			})
+		}
 	}
 }
 
-func TestCommitUnknownHostWroteNothing(t *testing.T) {
+func TestCommit_UnknownHostWroteNothing(t *testing.T) {
 	t.Parallel()
 	r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		return nil, errors.New("no name server")
@@ -127,73 +156,83 @@ func TestCommitUnknownHostWroteNothing(t *testing.T) {
 	wantSendError(t, err, false)
 }
 
-func TestCommitRefusalIsRecognised(t *testing.T) {
+// What net/http refuses to send is refused before a connection is opened, and no error repeats a secret.
+func TestCommit_RefusesInvalidRequests(t *testing.T) {
 	t.Parallel()
-	_, err := newClient(t, Deps{}).Commit(post(t, t.Context(), "http://127.0.0.1/"))
-	if !errors.Is(err, ErrBlocked) {
-		t.Fatal(err)
-	}
-}
-
-func TestCommitNeverSendsTwice(t *testing.T) {
-	t.Parallel()
-	var requests atomic.Int32
-	addr, conns := rawServer(t, func(c net.Conn) {
-		if _, err := readRequest(c); err == nil {
-			requests.Add(1)
-		}
-	})
+	addr, conns := rawServer(t, func(c net.Conn) { _, _ = readRequest(c) })
 	c := newClient(t, Deps{}, addr)
-	for n := int32(1); n <= 20; n++ {
-		_, err := c.Commit(post(t, t.Context(), "http://"+addr))
-		wantSendError(t, err, true)
-		if requests.Load() != n || conns.Load() != n {
-			t.Fatalf("%d commits: %d requests on %d connections", n, requests.Load(), conns.Load())
+	for name, spoil := range map[string]func(*http.Request){
+		"a line break in a value":   func(r *http.Request) { r.Header.Set("Authorization", "Bearer a\r\nEvil: 1") },
+		"a line break in a name":    func(r *http.Request) { r.Header["X\r\nEvil"] = []string{"1"} },
+		"a line break in a trailer": func(r *http.Request) { r.ContentLength, r.Trailer = -1, http.Header{"X": {"a\r\nEvil: 1"}} },
+		"a request in the method":   func(r *http.Request) { r.Method = "POST /evil HTTP/1.1\r\n\r\nPOST" },
+		"no header":                 func(r *http.Request) { r.Header = nil },
+	} {
+		req := post(t, t.Context(), "http://"+addr)
+		spoil(req)
+		_, err := c.Commit(req)
+		wantSendError(t, err, false)
+		if strings.Contains(err.Error(), "Bearer") || conns.Load() != 0 {
+			t.Errorf("%s: %d connections, %v", name, conns.Load(), err)
 		}
 	}
 }
 
-// A server that answers, keeps the connection and closes it on the second request is what makes net/http send again.
-func TestCommitUsesAFreshConnectionEach(t *testing.T) {
+// Interim answers are passed over. A server may also refuse a large request before it has read it, and then wait or
+// hang up: that is an answer, not an unknown outcome.
+func TestCommit_ReturnsTheAnswer(t *testing.T) {
 	t.Parallel()
-	addr, conns := rawServer(t, func(c net.Conn) {
-		br := bufio.NewReader(c)
-		if req, err := http.ReadRequest(br); err != nil || req.Proto != "HTTP/1.1" || !req.Close {
-			t.Errorf("want HTTP/1.1 with Connection: close: %+v %v", req, err)
-		} else if _, err := io.Copy(io.Discard, req.Body); err != nil {
-			t.Error(err)
-		}
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-		_, _ = http.ReadRequest(br)
-	})
-	c := newClient(t, Deps{}, addr)
-	for n := int32(1); n <= 5; n++ {
-		resp, err := c.Commit(post(t, t.Context(), "http://"+addr))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if body, err := ReadAll(resp, 10); err != nil || string(body) != "ok" || conns.Load() != n {
-			t.Fatalf("%q %v, %d connections after %d commits", body, err, conns.Load(), n)
+	const small, large = 100, 4 << 20
+	for name, tc := range map[string]struct {
+		size   int64
+		read   bool
+		answer string
+		wait   bool
+		status int
+	}{
+		"after interim answers":              {small, true, strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 30) + "HTTP/1.1 201 Created", false, 201},
+		"that is a redirect":                 {small, true, "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://%zz/", false, 307},
+		"before the request was read":        {large, false, "HTTP/1.1 413 Too Large", true, 413},
+		"of a server that hung up":           {small, false, "HTTP/1.1 401 Unauthorized", false, 401},
+		"of a server that hung up meanwhile": {large, false, "HTTP/1.1 401 Unauthorized", false, 401},
+	} {
+		for way, with := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
+				addr, conns := rawServer(t, func(c net.Conn) {
+					if tc.read {
+						_, _ = readRequest(c)
+					} else {
+						_, _ = c.Read(make([]byte, 50)) // closing with the rest unread resets the connection
+					}
+					_, _ = io.WriteString(c, tc.answer+"\r\nConnection: close\r\nContent-Length: 2\r\n\r\nno")
+					if tc.wait {
+						_, _ = io.Copy(io.Discard, c)
+					}
+				})
+				c := newClient(t, Deps{}, addr)
+				for n := range int32(20) {
+					req := post(t, with(t.Context()), "http://"+addr)
+					req.Body, req.ContentLength = io.NopCloser(io.LimitReader(endless{}, tc.size)), tc.size
+					resp, err := c.Commit(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					body, err := ReadAll(resp, 10)
+					if err != nil || string(body) != "no" || resp.StatusCode != tc.status || conns.Load() != n+1 {
+						t.Fatalf("%d %q %v, connection %d of %d", resp.StatusCode, body, err, conns.Load(), n+1)
+					}
+				}
+			})
 		}
 	}
 }
 
-func TestCommitReturnsRedirects(t *testing.T) {
-	t.Parallel()
-	addr, conns := rawServer(t, func(c net.Conn) {
-		_, _ = readRequest(c)
-		_, _ = io.WriteString(c, "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://%zz/\r\nContent-Length: 0\r\n\r\n")
-	})
-	resp, err := newClient(t, Deps{}, addr).Commit(post(t, t.Context(), "http://"+addr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != 307 || conns.Load() != 1 {
-		t.Fatalf("%v, status %d, %d connections", err, resp.StatusCode, conns.Load())
-	}
-}
+type endless struct{}
 
-func TestCommitHonoursItsContext(t *testing.T) {
+func (endless) Read(p []byte) (int, error) { return len(p), nil }
+
+func TestCommit_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	t.Cleanup(func() { close(release) })
@@ -204,78 +243,29 @@ func TestCommitHonoursItsContext(t *testing.T) {
 		<-release
 	})
 	c := newClient(t, Deps{}, silent, stuck)
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := c.Commit(post(t, over, "http://"+silent))
-	wantSendError(t, err, false)
-
-	for _, addr := range []string{silent, stuck} {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		resp, err := c.Commit(post(t, ctx, "http://"+addr))
-		if err == nil {
-			_, err = ReadAll(resp, 100)
-		}
+	for way, with := range ways {
+		over, cancel := context.WithCancel(with(t.Context()))
 		cancel()
-		wantSendError(t, err, true)
-		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("want the deadline as cause: %v", err)
-		}
-	}
-}
-
-// A platform may say no before it has read a large request, and hang up; or speak before its answer.
-func TestCommitTakesTheAnswerThatItGets(t *testing.T) {
-	t.Parallel()
-	early, _ := rawServer(t, func(c net.Conn) {
-		_, _ = http.ReadRequest(bufio.NewReader(c)) // not its body
-		_, _ = io.WriteString(c, "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
-		_, _ = io.Copy(io.Discard, c) // until the client hangs up: a reset would take the answer with it
-	})
-	interim, _ := rawServer(t, func(c net.Conn) {
-		_, _ = readRequest(c)
-		_, _ = io.WriteString(c, "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\nok")
-	})
-	babbling, _ := rawServer(t, func(c net.Conn) {
-		_, _ = readRequest(c)
-		for {
-			if _, err := io.WriteString(c, "HTTP/1.1 103 Early Hints\r\n\r\n"); err != nil {
-				return
+		_, err := c.Commit(post(t, over, "http://"+silent))
+		wantSendError(t, err, false)
+		for name, addr := range map[string]string{"no answer": silent, "half an answer": stuck, "half a request": silent} {
+			ctx, cancel := context.WithTimeout(with(t.Context()), 300*time.Millisecond)
+			req := post(t, ctx, "http://"+addr)
+			if name == "half a request" {
+				req.Body, _ = io.Pipe()
 			}
+			resp, err := c.Commit(req)
+			if err == nil {
+				_, err = ReadAll(resp, 100)
+			}
+			cancel()
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s %s: want the deadline as cause: %v", name, way, err)
+			}
+			wantSendError(t, err, true)
 		}
-	})
-	flooding, _ := rawServer(t, func(c net.Conn) {
-		_, _ = readRequest(c)
-		for _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\n"); err == nil; {
-			_, err = io.WriteString(c, "X-More: "+strings.Repeat("x", 1000)+"\r\n")
-		}
-	})
-	c := newClient(t, Deps{}, early, interim, babbling, flooding)
-
-	large := post(t, t.Context(), "http://"+early)
-	large.Body, large.ContentLength = io.NopCloser(io.LimitReader(endless{}, 64<<20)), 64<<20
-	resp, err := c.Commit(large)
-	if err != nil || resp.StatusCode != 413 {
-		t.Fatalf("%+v, %v", resp, err)
-	}
-	if body, err := ReadAll(resp, 10); err != nil || string(body) != "no" {
-		t.Errorf("%q, %v", body, err)
-	}
-	resp, err = c.Commit(post(t, t.Context(), "http://"+interim))
-	if err != nil || resp.StatusCode != 201 {
-		t.Fatalf("%+v, %v", resp, err)
-	}
-	if body, err := ReadAll(resp, 10); err != nil || string(body) != "ok" {
-		t.Errorf("%q, %v", body, err)
-	}
-	for _, addr := range []string{babbling, flooding} {
-		_, err := c.Commit(post(t, t.Context(), "http://"+addr))
-		wantSendError(t, err, true)
 	}
 }
-
-type endless struct{}
-
-func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
 var errFile = errors.New("the file is gone")
 
@@ -290,7 +280,7 @@ func (b broken) Read(p []byte) (int, error) {
 }
 
 // A body that cannot be read to its end is never a whole request.
-func TestCommitWithABodyThatBreaks(t *testing.T) {
+func TestCommit_BrokenBodyIsNoRequest(t *testing.T) {
 	t.Parallel()
 	addr, brought := counting(t)
 	c := newClient(t, Deps{}, addr)
@@ -310,21 +300,71 @@ func TestCommitWithABodyThatBreaks(t *testing.T) {
 	}
 }
 
-func TestCommitThroughTLS(t *testing.T) {
+func TestCommit_ResumesTLSSessions(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, r.Proto+" "+r.Host+" "+r.Header.Get("Accept-Encoding")+" "+string(body))
+		_, _ = fmt.Fprintf(w, "%s %v %s %s %s", r.Proto, r.TLS.DidResume, r.Host, r.Header.Get("Accept-Encoding"), body)
 	}))
 	t.Cleanup(server.Close)
-	c := newClient(t, Deps{}, server.Listener.Addr().String())
-	c.tls.RootCAs = x509.NewCertPool()
-	c.tls.RootCAs.AddCert(server.Certificate())
-	resp, err := c.Commit(post(t, t.Context(), server.URL))
-	if err != nil {
-		t.Fatal(err)
+	host := server.Listener.Addr().String()
+	c := trusting(t, server, host)
+	for _, resumed := range []bool{false, true, true} {
+		resp, err := c.Commit(post(t, t.Context(), server.URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf(`HTTP/1.1 %v %s identity {"text":"hello"}`, resumed, host)
+		if body, err := ReadAll(resp, 1000); err != nil || string(body) != want {
+			t.Errorf("the server got %q, %v; want %q", body, err, want)
+		}
 	}
-	if body, err := ReadAll(resp, 1000); err != nil || string(body) != "HTTP/1.1 "+server.Listener.Addr().String()+` identity {"text":"hello"}` {
-		t.Errorf("%q, %v", body, err)
+}
+
+// Contexts end, limits pass and servers hang up at any moment: what is reported as not written never arrived.
+func TestCommit_NeverDeniesWhatArrived(t *testing.T) {
+	t.Parallel()
+	maker := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(maker.Close)
+	for scheme, span := range map[string]int{"http": 4, "https": 30} { // milliseconds
+		const commits = 200
+		moment := func() time.Duration { return time.Duration(rand.IntN(span*1000)) * time.Microsecond }
+		came := make(chan string, commits)
+		addr, conns := rawServer(t, func(raw net.Conn) {
+			_ = raw.SetDeadline(time.Now().Add(moment())) // then it hangs up
+			c := raw
+			if scheme == "https" {
+				c = tls.Server(raw, maker.TLS)
+			}
+			got, _ := io.ReadAll(c)
+			came <- string(got[:min(len(got), len("POST /000"))])
+		})
+		c := trusting(t, maker, addr)
+		denied := map[string]error{}
+		for n := range commits {
+			path := fmt.Sprintf("/%03d", n)
+			ctx, cancel := context.WithTimeout(WithLimit(t.Context(), moment()), moment())
+			if n%2 == 0 {
+				ctx = OnKeptConnections(ctx)
+			}
+			req := post(t, ctx, scheme+"://"+addr+path)
+			text := strings.Repeat("x", rand.IntN(60<<10))
+			req.Body, req.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
+			_, err := c.Commit(req)
+			cancel()
+			var send *SendError
+			if !errors.As(err, &send) {
+				t.Fatal(err)
+			}
+			if !send.Written {
+				denied["POST "+path] = err
+			}
+		}
+		for range conns.Load() {
+			if err := denied[<-came]; err != nil {
+				t.Errorf("%s: some of it arrived: %v", scheme, err)
+			}
+		}
+		t.Logf("%s: %d of %d not written, %d connections", scheme, len(denied), commits, conns.Load())
 	}
 }

@@ -1,17 +1,12 @@
 package outbound
 
 import (
-	"bufio"
-	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +24,7 @@ func counting(t *testing.T) (addr string, brought <-chan int64) {
 	return addr, out
 }
 
-func TestAfterItsLimitNothingIsSent(t *testing.T) {
+func TestCommit_SendsNothingAfterItsLimit(t *testing.T) {
 	t.Parallel()
 	addr, brought := counting(t)
 	c := newClient(t, Deps{}, addr)
@@ -43,7 +38,7 @@ func TestAfterItsLimitNothingIsSent(t *testing.T) {
 	}
 }
 
-func TestALimitThatPassesInTheHandshakeLetsNothingOut(t *testing.T) {
+func TestCommit_LimitPassesInTheHandshake(t *testing.T) {
 	t.Parallel()
 	asked := false
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -57,10 +52,7 @@ func TestALimitThatPassesInTheHandshakeLetsNothingOut(t *testing.T) {
 		}
 	}}
 	server.StartTLS()
-	c := newClient(t, Deps{}, server.Listener.Addr().String())
-	c.tls.RootCAs = x509.NewCertPool()
-	c.tls.RootCAs.AddCert(server.Certificate())
-	_, err := c.Commit(post(t, ctx, server.URL))
+	_, err := trusting(t, server, server.Listener.Addr().String()).Commit(post(t, ctx, server.URL))
 	wantSendError(t, err, false)
 	server.Close() // waits for its handlers
 	if asked || !errors.Is(err, ErrTooLate) {
@@ -68,74 +60,31 @@ func TestALimitThatPassesInTheHandshakeLetsNothingOut(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotWrittenNeverIs cuts requests off at all moments of their sending; each names itself in its first line.
-func TestWhatWasNotWrittenNeverIs(t *testing.T) {
+func TestGate(t *testing.T) {
 	t.Parallel()
-	came := make(chan string, 1000)
-	addr, _ := rawServer(t, func(c net.Conn) {
-		method, _ := bufio.NewReader(c).ReadString(' ') // less when it was cut off there
-		came <- strings.TrimSpace(method)
-	})
-	c := newClient(t, Deps{}, addr)
-	written := map[string]bool{}
-	for n := range 400 {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n)*2*time.Microsecond)
-		req := post(t, ctx, "http://"+addr)
-		req.Method = fmt.Sprintf("N%d", n)
-		_, err := c.Commit(req)
-		cancel()
-		var send *SendError
-		if !errors.As(err, &send) {
-			t.Fatal(err)
-		}
-		written[req.Method] = send.Written
-	}
-	last := post(t, t.Context(), "http://"+addr)
-	last.Method = "LAST"
-	_, err := c.Commit(last)
-	wantSendError(t, err, true)
-	written["LAST"] = true
-	for name := range came { // the server takes connections in their order
-		if name != "" && !written[name] {
-			t.Errorf("%q came, which was told as not sent", name)
-		}
-		if name == "LAST" {
-			return
-		}
-	}
-}
-
-func TestAGateStaysAsItWasSaidToBe(t *testing.T) {
-	t.Parallel()
+	first, second := &line{}, &line{}
 	early, late := &gate{ctx: t.Context()}, &gate{ctx: t.Context()}
-	if err := early.pass(); err != nil {
-		t.Errorf("the handshake is refused: %v", err)
+	if err := early.pass(first); err != nil || early.pass(second) == nil || !early.end(true) || early.pass(first) != nil {
+		t.Errorf("what passed is told as not written, goes over two connections, or its rest is refused: %v", err)
 	}
-	early.ready.Store(true)
-	late.ready.Store(true)
-	if err := early.pass(); err != nil || !early.close() || early.pass() != nil {
-		t.Errorf("what passed is told as not written, or its rest is refused: %v", err)
-	}
-	first, again := late.close(), late.close()
-	if first || again || !errors.Is(late.pass(), ErrTooLate) {
+	if late.end(false) || !errors.Is(late.pass(first), ErrTooLate) || late.end(false) {
 		t.Error("what was told as not written can still be written")
 	}
 }
 
-func TestALimitThatPassesInARequestKeepsItsRestBack(t *testing.T) {
+func TestGate_LimitThatPassesInARequestKeepsItsRestBack(t *testing.T) {
 	t.Parallel()
-	g := &gate{ctx: WithLimit(t.Context(), time.Hour)}
-	g.ready.Store(true)
-	if err := g.pass(); err != nil {
+	l, g := &line{}, &gate{ctx: WithLimit(t.Context(), time.Hour)}
+	if err := g.pass(l); err != nil {
 		t.Fatal(err)
 	}
 	g.ctx = WithLimit(t.Context(), -time.Nanosecond)
-	if err := g.pass(); !errors.Is(err, ErrTooLate) || !g.close() {
+	if err := g.pass(l); !errors.Is(err, ErrTooLate) || !g.end(true) {
 		t.Errorf("the rest of the request may be sent after its limit: %v", err)
 	}
 }
 
-func TestTheBootClockGoesOn(t *testing.T) {
+func TestWithLimit(t *testing.T) {
 	t.Parallel()
 	ctx := WithLimit(t.Context(), time.Hour)
 	if left, ok := Left(ctx); !ok || left > time.Hour || left < time.Hour-time.Minute {

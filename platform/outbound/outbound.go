@@ -29,6 +29,7 @@ const (
 	headerTimeout = 60 * time.Second // platforms that fetch media themselves answer slowly
 	idleTimeout   = 10 * time.Second // connections may go silent together: when the first call on one has failed, the others are gone
 	maxHeader     = 256 << 10
+	maxSessions   = 256 // TLS sessions that are remembered, each to spare a handshake most of its work
 	maxRedirects  = 3
 	pingAfter     = 10 * time.Second // an HTTP/2 connection on which nothing comes is probed after so long,
 	pingLimit     = 5 * time.Second  // and is closed without an answer in this time: others would go on using it
@@ -54,9 +55,11 @@ type Deps struct {
 // Client makes guarded requests. It is safe for concurrent use.
 type Client struct {
 	read    *http.Transport
+	fresh   *http.Transport // of Commit, as kept
+	kept    *http.Transport
 	guarded *guard      // of read and of websockets
-	single  *guard      // for connections of one exchange
-	tls     *tls.Config // of websockets and of connections of one exchange
+	single  *guard      // of Commit
+	tls     *tls.Config // of Commit and of websockets
 }
 
 // New makes a client; it fails when an entry of Allow is not host:port.
@@ -69,7 +72,10 @@ func New(cfg Config, deps Deps) (*Client, error) {
 		deps.Log = slog.New(slog.DiscardHandler)
 	}
 	g := newGuard(allow, deps, 0)
-	return &Client{read: newTransport(g), guarded: g, single: newGuard(allow, deps, -1), tls: &tls.Config{}}, nil
+	c := &Client{read: newTransport(g), guarded: g, single: newGuard(allow, deps, -1)}
+	c.tls = &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(maxSessions)}
+	c.fresh, c.kept = c.commits(false), c.commits(true)
+	return c, nil
 }
 
 // To makes a client that may also reach this one http or https address, which its owner alone is meant to call. It shares no connection with any other
@@ -134,6 +140,7 @@ var errUpgrade = errors.New("the server switched to another protocol without bei
 // Close drops idle connections; the client stays usable.
 func (c *Client) Close() {
 	c.read.CloseIdleConnections()
+	c.kept.CloseIdleConnections()
 }
 
 // ReadAll reads at most limit bytes of the body and closes it; a longer body is ErrTooLarge.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha1"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"io"
@@ -80,27 +79,26 @@ func TestCommit_ResetsConnectionWhenAborted(t *testing.T) {
 			return secure, secure.Handshake()
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ln, resume := narrow(t), make(chan struct{})
-			got := late(ln, resume, tc.prepare)
-			c := newClient(t, Deps{}, ln.Addr().String())
-			c.tls.RootCAs = x509.NewCertPool()
-			c.tls.RootCAs.AddCert(maker.Certificate())
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			defer cancel()
-			body := bytes.NewReader(bytes.Repeat([]byte("x"), longBody))
-			req, err := http.NewRequestWithContext(ctx, http.MethodPost, tc.scheme+"://"+ln.Addr().String(), body)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = c.Commit(req)
-			close(resume)
-			wantSendError(t, err, true)
-			if end := <-got; end.err == nil || len(end.raw) >= longBody {
-				t.Errorf("the server received %d bytes and %v later, want a part and a reset", len(end.raw), end.err)
-			}
-		})
+		for way, with := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
+				ln, resume := narrow(t), make(chan struct{})
+				got := late(ln, resume, tc.prepare)
+				ctx, cancel := context.WithTimeout(with(t.Context()), 500*time.Millisecond)
+				defer cancel()
+				body := bytes.NewReader(bytes.Repeat([]byte("x"), longBody))
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, tc.scheme+"://"+ln.Addr().String(), body)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = trusting(t, maker, ln.Addr().String()).Commit(req)
+				close(resume)
+				wantSendError(t, err, true)
+				if end := <-got; end.err == nil || len(end.raw) >= longBody {
+					t.Errorf("the server received %d bytes and %v later, want a part and a reset", len(end.raw), end.err)
+				}
+			})
+		}
 	}
 }
 
@@ -117,30 +115,34 @@ func TestCommit_ResetsConnectionWhenAnswerIsNotRead(t *testing.T) {
 		"an answer that is too large resets": {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nmuch more", true},
 		"no answer at all resets":            {"gibberish\r\n\r\n", true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			ended := make(chan error, 1)
-			addr, _ := rawServer(t, func(c net.Conn) {
-				_, err := readRequest(c)
+		for way, with := range ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				t.Parallel()
+				ended := make(chan error, 1)
+				addr, _ := rawServer(t, func(c net.Conn) {
+					_, err := readRequest(c)
+					if err == nil {
+						_, err = io.WriteString(c, tc.answer)
+					}
+					if err == nil {
+						_, err = io.Copy(io.Discard, c)
+					}
+					ended <- err
+				})
+				c := newClient(t, Deps{}, addr)
+				resp, err := c.Commit(post(t, with(t.Context()), "http://"+addr))
 				if err == nil {
-					_, err = io.WriteString(c, tc.answer)
+					_, err = ReadAll(resp, 4)
 				}
-				if err == nil {
-					_, err = io.Copy(io.Discard, c)
+				if (err != nil) != tc.reset {
+					t.Errorf("the commit ended with %v", err)
 				}
-				ended <- err
+				c.Close()
+				if err := <-ended; errors.Is(err, syscall.ECONNRESET) != tc.reset {
+					t.Errorf("the server's connection ended with %v, want a reset: %v", err, tc.reset)
+				}
 			})
-			resp, err := newClient(t, Deps{}, addr).Commit(post(t, t.Context(), "http://"+addr))
-			if err == nil {
-				_, err = ReadAll(resp, 4)
-			}
-			if (err != nil) != tc.reset {
-				t.Errorf("the commit ended with %v", err)
-			}
-			if err := <-ended; errors.Is(err, syscall.ECONNRESET) != tc.reset {
-				t.Errorf("the server's connection ended with %v, want a reset: %v", err, tc.reset)
-			}
-		})
+		}
 	}
 }
 

@@ -93,54 +93,63 @@ func silenceable(t *testing.T, server string, made, silent *atomic.Int32) string
 
 // Connections that are kept for a host may go silent together, as behind a network that forgets them. One call may
 // wait for its deadline on one of them; the next ones find none.
-func TestHTTP_LeavesSilentIdleConnections(t *testing.T) {
+func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 	t.Parallel()
-	const kept = 6
-	var arrived atomic.Int32
-	all := make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if arrived.Add(1) == kept {
-			close(all)
-		}
-		<-all // so that each call has a connection of its own
-	}))
-	t.Cleanup(server.Close)
-	var silent, made atomic.Int32
-	addr := silenceable(t, server.Listener.Addr().String(), &made, &silent)
-	c := newClient(t, Deps{}, addr)
-	t.Cleanup(c.Close)
-	if c.read.IdleConnTimeout != idleTimeout || idleTimeout > 10*time.Second {
-		t.Fatalf("a connection is kept for %s", c.read.IdleConnTimeout)
-	}
-	c.read.IdleConnTimeout = 200 * time.Millisecond
-	get := func(limit time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := c.HTTP().Do(req)
-		if err != nil {
-			return err
-		}
-		return resp.Body.Close()
-	}
-	var calls sync.WaitGroup
-	for range kept {
-		calls.Go(func() {
-			if err := get(20 * time.Second); err != nil {
-				t.Error(err)
+	for name, tc := range map[string]struct {
+		transport func(*Client) *http.Transport
+		call      func(*Client, *http.Request) (*http.Response, error)
+	}{
+		"HTTP": {
+			func(c *Client) *http.Transport { return c.read },
+			func(c *Client, r *http.Request) (*http.Response, error) { return c.HTTP().Do(r) },
+		},
+		"Commit": {func(c *Client) *http.Transport { return c.kept }, (*Client).Commit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const kept = 6
+			var arrived atomic.Int32
+			all := make(chan struct{})
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if arrived.Add(1) == kept {
+					close(all)
+				}
+				<-all // so that each call has a connection of its own
+			}))
+			t.Cleanup(server.Close)
+			var silent, made atomic.Int32
+			addr := silenceable(t, server.Listener.Addr().String(), &made, &silent)
+			c := newClient(t, Deps{}, addr)
+			if limit := tc.transport(c).IdleConnTimeout; limit <= 0 || limit > 10*time.Second {
+				t.Fatalf("a connection is kept for %s", limit)
+			}
+			tc.transport(c).IdleConnTimeout = 200 * time.Millisecond
+			call := func(limit time.Duration) error {
+				ctx, cancel := context.WithTimeout(OnKeptConnections(t.Context()), limit)
+				defer cancel()
+				resp, err := tc.call(c, post(t, ctx, "http://"+addr))
+				if err != nil {
+					return err
+				}
+				return resp.Body.Close()
+			}
+			var calls sync.WaitGroup
+			for range kept {
+				calls.Go(func() {
+					if err := call(20 * time.Second); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			calls.Wait()
+			silent.Store(made.Load())
+			failed := 0
+			for call(500*time.Millisecond) != nil {
+				if failed++; failed > 2 {
+					t.Fatal("every call waits on another connection that is silent")
+				}
 			}
 		})
-	}
-	calls.Wait()
-	silent.Store(made.Load())
-	failed := 0
-	for get(500*time.Millisecond) != nil {
-		if failed++; failed > 2 {
-			t.Fatal("every call waits on another connection that is silent")
-		}
 	}
 }
 

@@ -102,7 +102,6 @@ var vendors = []door{
 	{path: "golang.org/x/image/draw", from: []string{"publishing/media/picture"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
-	{path: "golang.org/x/net/http/httpguts", from: []string{"platform/outbound"}},
 	{path: "golang.org/x/sync/", from: []string{"actors", "apps", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
 	{path: "golang.org/x/time/rate", from: []string{"apps/worker"}},
 	{path: "golang.org/x/sys/", from: []string{"platform/clock", "platform/pg/local", "actors/cluster", "tests/pds"}},

@@ -1,0 +1,138 @@
+package outbound
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestCommit_KeepsConnectionsOnlyWhereAllowed(t *testing.T) {
+	t.Parallel()
+	addr, conns := rawServer(t, func(c net.Conn) {
+		for r := bufio.NewReader(c); ; {
+			req, err := http.ReadRequest(r)
+			if err != nil {
+				return
+			}
+			_, _ = io.Copy(io.Discard, req.Body)
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+		}
+	})
+	for way, with := range ways {
+		c, before := newClient(t, Deps{}, addr), conns.Load()
+		for range 10 {
+			ctx, cancel := context.WithCancel(with(t.Context()))
+			resp, err := c.Commit(post(t, ctx, "http://"+addr))
+			if err == nil {
+				_, err = ReadAll(resp, 10)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel() // must not end a connection that is kept
+		}
+		want := int32(10)
+		if way == "on a kept connection" {
+			want = 1
+		}
+		if got := conns.Load() - before; got != want {
+			t.Errorf("10 commits, each %s: %d connections, want %d", way, got, want)
+		}
+	}
+}
+
+// The server takes the second request on a connection that it had left open, and closes without an answer. net/http
+// believes that it may send some requests again. What the server says to such a repetition is no word on the request
+// that it may have acted on.
+func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*http.Request){
+		"a body and a key":      func(*http.Request) {},
+		"no body but a key":     func(r *http.Request) { r.Body, r.GetBody, r.ContentLength = nil, nil, 0 },
+		"a body of PUT":         func(r *http.Request) { r.Method = http.MethodPut },
+		"a method that is safe": func(r *http.Request) { r.Method, r.Body, r.GetBody, r.ContentLength = "GET", nil, nil, 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var requests atomic.Int32
+			addr, _ := rawServer(t, func(c net.Conn) {
+				r := bufio.NewReader(c)
+				for {
+					req, err := http.ReadRequest(r)
+					if err != nil {
+						return
+					}
+					_, _ = io.Copy(io.Discard, req.Body)
+					switch requests.Add(1) {
+					case 1:
+						_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+					case 2:
+						return
+					default:
+						_, _ = io.WriteString(c, "HTTP/1.1 409 Conflict\r\nContent-Length: 0\r\n\r\n")
+					}
+				}
+			})
+			c, ctx := newClient(t, Deps{}, addr), OnKeptConnections(t.Context())
+			resp, err := c.Commit(post(t, ctx, "http://"+addr))
+			if err == nil {
+				err = resp.Body.Close()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			req := post(t, ctx, "http://"+addr)
+			change(req)
+			resp, err = c.Commit(req)
+			if err == nil {
+				t.Fatalf("the lost request is answered with %s", resp.Status)
+			}
+			wantSendError(t, err, true)
+			if n := requests.Load(); n != 2 {
+				t.Errorf("%d requests were received, want 2", n)
+			}
+		})
+	}
+}
+
+// An answer that comes while a connection is idle belongs to no request.
+func TestCommit_DropsUnsolicitedAnswers(t *testing.T) {
+	t.Parallel()
+	surplus, gone := make(chan struct{}), make(chan struct{})
+	var requests atomic.Int32
+	addr, _ := rawServer(t, func(c net.Conn) {
+		_, _ = readRequest(c)
+		if requests.Add(1) > 1 {
+			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nown")
+			return
+		}
+		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfirst")
+		<-surplus
+		_, _ = io.WriteString(c, "HTTP/1.1 201 Created\r\nContent-Length: 5\r\n\r\nwrong")
+		_, _ = io.Copy(io.Discard, c) // until the client closes
+		close(gone)
+	})
+	c := newClient(t, Deps{}, addr)
+	for _, want := range []string{"first", "own"} {
+		resp, err := c.Commit(post(t, OnKeptConnections(t.Context()), "http://"+addr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err := ReadAll(resp, 10); err != nil || string(body) != want {
+			t.Fatalf("the answer is %q, %v; want %q", body, err, want)
+		}
+		if want == "first" {
+			close(surplus)
+			select {
+			case <-gone:
+			case <-time.After(20 * time.Second):
+				t.Fatal("the connection is kept")
+			}
+		}
+	}
+}
