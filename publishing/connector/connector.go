@@ -114,7 +114,8 @@ type Env struct {
 type HTTP interface {
 	// Do makes a call that may be repeated or reversed.
 	Do(*http.Request) (*http.Response, error)
-	// Commit makes an irreversible call once; its error tells whether anything was written.
+	// Commit makes an irreversible call once; its error tells whether anything was written. The request has the context
+	// of Connector.Commit, which decides whether the call may have a kept connection.
 	Commit(*http.Request) (*http.Response, error)
 	// Websocket opens a websocket on a connection of its own. When ctx ends, the connection is reset and nothing more
 	// of it is sent.

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"crier/platform/outbound"
 	"crier/publishing/media/picture"
 )
 
@@ -100,13 +101,18 @@ func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step,
 	return step, nil
 }
 
-// Commit returns a reference that can be stored; a panic is KindUnknown, because the call may have been made.
+// Commit returns a reference that can be stored; a panic is KindUnknown, because the call may have been made. An account
+// that de-duplicates by a key is called on kept connections: what is lost on one of them is asked for, and sent again
+// under its key. All others get a connection for each call.
 func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			ref, err = Ref{}, broken(v, KindUnknown, failedCommit)
 		}
 	}()
+	if s.Account.Grade.Deduplicates() {
+		ctx = outbound.OnKeptConnections(ctx)
+	}
 	ref, err = g.c.Commit(ctx, s, item)
 	if err != nil {
 		return Ref{}, cleanError(err, true)

@@ -4,9 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"crier/platform/outbound"
+	"crier/publishing"
 )
 
 // scripted is a connector that answers, fails or panics as a test says.
@@ -17,6 +25,7 @@ type scripted struct {
 	ref       Ref
 	verdict   Verdict
 	renewed   Refreshed
+	send      func(context.Context) error // what Commit does; nil for nothing
 	err       error
 	panics    any
 }
@@ -43,7 +52,12 @@ func (c scripted) Validate(Draft) []Problem {
 
 func (c scripted) Prepare(context.Context, *Session, Item) (Step, error) { return c.step, c.fail() }
 
-func (c scripted) Commit(context.Context, *Session, Item) (Ref, error) { return c.ref, c.fail() }
+func (c scripted) Commit(ctx context.Context, _ *Session, _ Item) (Ref, error) {
+	if c.send != nil {
+		return c.ref, c.send(ctx)
+	}
+	return c.ref, c.fail()
+}
 
 func (c scripted) Reconcile(context.Context, *Session, Item) (Verdict, error) {
 	return c.verdict, c.fail()
@@ -78,7 +92,7 @@ func TestRegistry_TurnsPanicsIntoErrors(t *testing.T) {
 			c := registered(t, scripted{panics: value})
 			_, connect := c.Connect(t.Context(), Env{}, nil)
 			_, prepare := c.Prepare(t.Context(), nil, Item{})
-			_, commit := c.Commit(t.Context(), nil, Item{})
+			_, commit := c.Commit(t.Context(), &Session{}, Item{})
 			verdict, reconcile := c.Reconcile(t.Context(), nil, Item{})
 			_, refresh := c.(Refresher).Refresh(t.Context(), nil)
 			for call, tc := range map[string]struct {
@@ -139,7 +153,7 @@ func TestRegistry_CleansResults(t *testing.T) {
 	if err != nil || step.Wait != 0 || string(step.Handle) != `{"id":""}` {
 		t.Errorf("Prepare: %s %v %v", step.Handle, step.Wait, err)
 	}
-	ref, err := c.Commit(t.Context(), nil, Item{})
+	ref, err := c.Commit(t.Context(), &Session{}, Item{})
 	if err != nil || ref.ID != "1" || ref.URL != "" || string(ref.Data) != `{"cid":""}` {
 		t.Errorf("Commit: %+v %v", ref, err)
 	}
@@ -169,7 +183,7 @@ func TestRegistry_RefusesWhatCannotBeStored(t *testing.T) {
 		t.Errorf("an outcome that is none: got %+v %v", v, err)
 	}
 	words := registered(t, scripted{err: &Error{Kind: KindContent, Public: "no\x00"}})
-	if _, err := words.Commit(t.Context(), nil, Item{}); err == nil || strings.Contains(err.Error(), "\x00") {
+	if _, err := words.Commit(t.Context(), &Session{}, Item{}); err == nil || strings.Contains(err.Error(), "\x00") {
 		t.Errorf("an error with U+0000: got %v", err)
 	}
 }
@@ -184,5 +198,52 @@ func TestRegistry_AddsNoRefresh(t *testing.T) {
 	}
 	if _, ok := registered(t, scripted{}).(Refresher); !ok {
 		t.Error("a connector with Refresh has none")
+	}
+}
+
+func TestRegistry_KeepsConnectionsToAccountsThatDeduplicate(t *testing.T) {
+	t.Parallel()
+	for grade, want := range map[publishing.Grade]int32{
+		publishing.GradeA: 1, publishing.GradeB: 1, publishing.GradeC: 3, publishing.GradeD: 3, publishing.GradeE: 3,
+	} {
+		t.Run(string(grade), func(t *testing.T) {
+			t.Parallel()
+			var connections atomic.Int32
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "ok")
+			}))
+			server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+				if state == http.StateNew {
+					connections.Add(1)
+				}
+			}
+			server.Start()
+			t.Cleanup(server.Close)
+			client, err := outbound.New(outbound.Config{Allow: []string{server.Listener.Addr().String()}}, outbound.Deps{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(client.Close)
+			c := registered(t, scripted{send: func(ctx context.Context) error {
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader("{}"))
+				if err != nil {
+					return err
+				}
+				resp, err := client.Commit(req)
+				if err != nil {
+					return err
+				}
+				_, err = outbound.ReadAll(resp, 10)
+				return err
+			}})
+			for range 3 {
+				if _, err := c.Commit(t.Context(), &Session{Account: Account{Grade: grade}}, Item{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := connections.Load(); got != want {
+				t.Errorf("three commits have %d connections, want %d", got, want)
+			}
+		})
 	}
 }

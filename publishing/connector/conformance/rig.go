@@ -11,6 +11,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
+	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
 )
@@ -105,7 +106,11 @@ func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
 	r.t.Helper()
 	before := r.line.counted()
 	item.Committing = r.s.Clock.Now()
-	ref, err := r.c.Commit(r.t.Context(), r.s, *item)
+	ctx := r.t.Context()
+	if r.grade().Deduplicates() { // as the registry does it
+		ctx = outbound.OnKeptConnections(ctx)
+	}
+	ref, err := r.c.Commit(ctx, r.s, *item)
 	if n := r.line.counted().since(before); n.commits > 1 || n.writes > 0 {
 		r.t.Errorf("Commit made %d irreversible calls by HTTP.Commit and %d by HTTP.Do; want at most one, and none", n.commits, n.writes)
 	}
