@@ -38,8 +38,9 @@ type bench struct {
 
 func benches() []bench {
 	return []bench{
-		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"fairness", fairness}, {"hanging", hanging}, {"steady", steady}, {"create", creating},
-		{"read", reading}, {"admit", admitting}, {"idle", idle}, {"failover", failover}, {"growth", growth}, {"pictures", pictures},
+		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"tls", overTLS}, {"fairness", fairness}, {"hanging", hanging},
+		{"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle},
+		{"failover", failover}, {"growth", growth}, {"pictures", pictures},
 	}
 }
 

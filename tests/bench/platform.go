@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,12 +19,22 @@ import (
 
 // platform speaks as much of the sandbox's API as publishing needs, and only counts. A post's text says which channel's and which of it it is: "<channel> <number> <due in Unix µs>".
 type platform struct {
-	address string
-	ln      net.Listener
-	free    chan net.Conn // to who has nothing to do
-	latency atomic.Int64
-	mu      sync.Mutex
-	seen    *seen
+	address  string
+	ln       net.Listener
+	free     chan net.Conn // to who has nothing to do
+	latency  atomic.Int64
+	accepted atomic.Int64 // connections
+	resumed  atomic.Int64 // and those of them that resumed a TLS session
+	secured
+	mu   sync.Mutex
+	seen *seen
+}
+
+// secured is how a platform behind TLS differs; its zero value is no TLS.
+type secured struct {
+	tls     *tls.Config
+	roots   string // file of the certificates that the service has to trust, "" for its machine's
+	closing bool   // each connection is closed after its first answer
 }
 
 // seen is what came in during one measurement.
@@ -46,14 +57,17 @@ type stored struct {
 	at           time.Time
 }
 
-func listen(ctx context.Context) (*platform, error) {
+func listen(ctx context.Context, behind secured) (*platform, error) {
 	cfg := net.ListenConfig{KeepAlive: -1}
 	cfg.SetMultipathTCP(false)
 	ln, err := cfg.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{address: "http://" + ln.Addr().String(), ln: ln, free: make(chan net.Conn)}
+	p := &platform{address: "http://" + ln.Addr().String(), ln: ln, free: make(chan net.Conn), secured: behind}
+	if behind.tls != nil {
+		p.address, p.ln = "https://"+ln.Addr().String(), tls.NewListener(ln, behind.tls)
+	}
 	p.begin(0)
 	go p.accept()
 	return p, nil
@@ -90,6 +104,7 @@ func (p *platform) accept() {
 		if err != nil {
 			return // closed
 		}
+		p.accepted.Add(1)
 		select {
 		case p.free <- c:
 		default:
@@ -110,6 +125,14 @@ func (p *platform) serve(c net.Conn) {
 func (p *platform) talk(c net.Conn) {
 	defer c.Close()
 	r := bufio.NewReaderSize(c, 2048)
+	if secure, ok := c.(*tls.Conn); ok {
+		if secure.Handshake() != nil {
+			return // the client has gone
+		}
+		if secure.ConnectionState().DidResume {
+			p.resumed.Add(1)
+		}
+	}
 	for {
 		req, err := http.ReadRequest(r)
 		if err != nil {
@@ -120,7 +143,13 @@ func (p *platform) talk(c net.Conn) {
 			return
 		}
 		status, out := p.answer(req, body)
-		if _, err := fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", status, http.StatusText(status), len(out), out); err != nil || req.Close {
+		last := ""
+		if p.closing {
+			last = "Connection: close\r\n"
+		}
+		_, err = fmt.Fprintf(c, "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
+			status, http.StatusText(status), last, len(out), out)
+		if err != nil || req.Close || p.closing {
 			return
 		}
 	}

@@ -49,7 +49,7 @@ func newRig(ctx context.Context, opts options) (r *rig, err error) {
 	if r.keyring, err = secret.NewKeyring([]string{r.keyText}); err != nil {
 		return r, err
 	}
-	if r.platform, err = listen(ctx); err != nil {
+	if r.platform, err = listen(ctx, secured{}); err != nil {
 		return r, err
 	}
 	r.server, err = local.Start(ctx, local.Config{
@@ -162,7 +162,10 @@ func (b *base) serve(ctx context.Context, settings ...string) (*node, error) {
 	}
 	n.cmd = exec.CommandContext(ctx, b.path("crier"), "serve")
 	n.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+b.server.URL(b.name), "CRIER_HOME="+b.path("home"), "ENCRYPTION_KEYS="+b.keyText, "PORT="+port,
-		"LOG_LEVEL=warn", "SANDBOX_URL="+b.platform.address, "METRICS_LISTEN="+n.private), settings...)
+		"LOG_LEVEL=warn", "SANDBOX_URL=http://"+b.platform.ln.Addr().String(), "METRICS_LISTEN="+n.private), settings...)
+	if b.platform.roots != "" { // its https address is not the sandbox's, so it is reached as any platform is
+		n.cmd.Env = append(n.cmd.Env, "SSL_CERT_FILE="+b.platform.roots, "OUTBOUND_ALLOW="+b.platform.ln.Addr().String())
+	}
 	log, err := os.OpenFile(b.path("crier.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
