@@ -115,15 +115,18 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := 2
 		p := newPlatform(Rate{12, 12 * time.Second}, func(n int) (int, time.Duration, error) {
-			got := min(n, tokens)
-			tokens -= got
-			return got, time.Second, nil
+			got, wait := min(n, tokens), time.Duration(0)
+			if tokens -= got; got < n {
+				wait = time.Second
+			}
+			return got, wait, nil
 		})
 		defer p.close()
 		time.Sleep(time.Minute)
 		if n := p.claim(10); n != 0 || p.asked != 0 {
 			t.Fatalf("%d are claimed, and the bucket is asked %d times although nobody waits", n, p.asked)
 		}
+		p.set(func() { p.free = 0 }) // until all of them wait
 		orgs := make([]tenancy.OrgID, 4)
 		for i := range orgs {
 			orgs[i] = id.New[tenancy.OrgTag]()
@@ -131,6 +134,8 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 			p.hold(orgs[i], "x")
 			p.hold(orgs[i], "unknown")
 		}
+		p.set(func() { p.free = 1000 })
+		time.Sleep(100 * time.Millisecond)
 		if n := p.count(); n != 2 || p.claim(10) != 2 || p.claim(10) != 0 {
 			t.Fatalf("%d are woken for two tokens, want 2 and as many posts", n)
 		}
@@ -168,7 +173,7 @@ func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 		for _, p := range all {
 			sum += p.burst(10 * time.Second)
 		}
-		if want := r.Posts + 30; sum < want-3 || sum > want {
+		if want := r.Posts + 30; sum < want-10 || sum > want { // fewer, when a token of one process was not used
 			t.Errorf("%d posts are sent within 30 s of a rate of 40 in 40 s, want %d", sum, want)
 		}
 	})
