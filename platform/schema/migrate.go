@@ -73,7 +73,7 @@ func (m *migrator) lock(ctx context.Context, conn *pgx.Conn) error {
 			err = fault.New(fault.Unavailable, "schema.Migrate", fmt.Sprintf("Another process has been migrating "+
 				"the database for %v: run crier migrate again when it has ended.", waited))
 		case err == nil:
-			if waited == 0 {
+			if waited == lockPoll { // not for a session that is just ending
 				m.log.WarnContext(ctx, "another process is migrating the database; this one waits for it")
 			}
 			err = pause(ctx, lockPoll)
