@@ -18,6 +18,11 @@ const (
 	Gate   Role = "gate"   // finds whose a credential is
 	Clock  Role = "clock"  // claims, finishes and sweeps across organizations, never content
 	Sender Role = "sender" // reads what a claimed post needs, writes nothing
+	// Retention deletes across organizations what is no longer needed. Its pool has one connection, made when it is
+	// used.
+	Retention Role = "retention"
+	// Jobs works on the tables of the background jobs; see DirectPool.
+	Jobs Role = "jobs"
 )
 
 // PoolerTransaction is the Pooler value for a pooler that lends a connection for one transaction only.
@@ -29,7 +34,7 @@ type Config struct {
 	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
 	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set."`
+	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. A worker has up to 4 more for background jobs."`
 }
 
 // Direct is the address past any pooler.

@@ -30,6 +30,8 @@ const (
 	codeUntranslatable = "22P05"
 	codeOutOfRange     = "22003"
 
+	codeCanceled = "57014" // by statement_timeout, or by the client's own request
+
 	codeIdleInTx = "25P03" // this process was stopped in the middle of a transaction, which is rolled back
 )
 
@@ -87,6 +89,12 @@ func IsRefused(err error) bool {
 // IsLocked returns true when a statement failed because other transactions had what it needed: it may work soon, and
 // without the row in question at once.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
+
+// IsOfRows returns true when a statement may work with fewer rows, because one of them may be the cause: it was refused,
+// ran into a lock, or was ended by the statement timeout. A statement that the caller itself cancelled does not count.
+func IsOfRows(err error) bool {
+	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
+}
 
 // IsEnvironment returns true when err says nothing of any row or value: the database is away, or what every statement
 // needs is missing. It may end.

@@ -39,6 +39,8 @@ func statementTimeout(r Role) time.Duration {
 		return 30 * time.Second
 	case Gate:
 		return 5 * time.Second
+	case Retention:
+		return 3 * time.Second // a batch that takes longer is too large, or one of its rows is the cause
 	default:
 		return 10 * time.Second
 	}
@@ -46,7 +48,7 @@ func statementTimeout(r Role) time.Duration {
 
 // lockTimeout is how long a statement of the role waits for a lock before it fails with 55P03.
 func lockTimeout(r Role) string {
-	if r == Clock {
+	if r == Clock || r == Retention {
 		return "250ms"
 	}
 	return "2s"
@@ -66,7 +68,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		return nil, err
 	}
 	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}}
-	for _, r := range roles {
+	for _, r := range append(roles[:], Retention) {
 		pc, err := d.poolConfig(r)
 		if err != nil {
 			d.Close()
@@ -113,7 +115,7 @@ func settings(r Role) map[string]string {
 		"statement_timeout":                   strconv.FormatInt(statementTimeout(r).Milliseconds(), 10) + "ms",
 		"idle_in_transaction_session_timeout": idleInTx,
 	}
-	if r == Clock || r == Sender {
+	if r == Clock || r == Sender || r == Retention {
 		maps.Copy(out, byIndex())
 	}
 	return out
@@ -149,6 +151,8 @@ func cancelAtDeadline(cc *pgx.ConnConfig) {
 // post's end behind it, and one slow look-up every sign-in.
 func share(r Role, total int32) int32 {
 	switch r {
+	case Retention:
+		return 1 // beside the total
 	case Clock:
 		return max(1, total/4)
 	case Gate, Sender:
@@ -169,7 +173,7 @@ func (d *DB) Close() {
 
 // Ping enters every role once. It fails as fault.Unavailable with a sentence that says what to do.
 func (d *DB) Ping(ctx context.Context) error {
-	for _, r := range roles {
+	for _, r := range append(roles[:], Retention) {
 		if err := d.InRole(ctx, r, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "-- pg.Ping\nselect 1")
 			return err
@@ -201,6 +205,26 @@ func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 		return nil, d.unreachable("pg.Direct", r, err)
 	}
 	return c, nil
+}
+
+// DirectPool makes a pool of at most so many connections of a role past any pooler, for a library that needs one of its
+// own, such as for LISTEN. The caller closes it. No connection is made before the first use.
+func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool, error) {
+	pc, err := pgxpool.ParseConfig(d.cfg.Direct())
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "pg.DirectPool", "DATABASE_DIRECT_URL cannot be read.", err)
+	}
+	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, conns
+	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
+	limitConnect(pc.ConnConfig)
+	params := pc.ConnConfig.RuntimeParams
+	params["application_name"], params["role"] = applicationName, d.cfg.roleName(r)
+	maps.Copy(params, settings(r))
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return nil, fault.Wrap(fault.Invalid, "pg.DirectPool", "The database pool cannot be made.", err)
+	}
+	return pool, nil
 }
 
 // unreachable tells a missing role from a missing server.

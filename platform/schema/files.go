@@ -22,7 +22,7 @@ const (
 
 var (
 	prefixForm  = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
-	roleForm    = regexp.MustCompile(`\bcrier_(tenant|gate|clock|sender|jobs)\b`)
+	roleForm    = regexp.MustCompile(`\bcrier_(tenant|gate|clock|sender|jobs|retention)\b`)
 	commentForm = regexp.MustCompile(`--[^\n]*`)
 
 	// What a file outside of a transaction may hold: each of these may be repeated after a crash.

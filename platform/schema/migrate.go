@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -56,7 +57,13 @@ func migrate(ctx context.Context, cfg Config, beside *pgx.Conn, log *slog.Logger
 	if err := ensureRoles(ctx, beside, cfg.RolePrefix); err != nil {
 		return err
 	}
-	return m.up(ctx)
+	if err := m.up(ctx); err != nil || cfg.Files != fs.FS(embedded) {
+		return err
+	}
+	if err := migrateJobs(ctx, cfg, beside, log); err != nil {
+		return failed("The tables of the background jobs cannot be migrated.", err)
+	}
+	return nil
 }
 
 // lock takes the migration lock for the session. It asks again and again: a session that waits inside one statement

@@ -18,7 +18,7 @@ const (
 	inheritSince = 160000 // Postgres 16 can grant SET without INHERIT
 )
 
-var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs"}
+var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs", "retention"}
 
 // ensureRoles makes the roles and lets the owner enter them. Roles belong to the whole cluster, so another database's
 // migration may do the same at the same time, under a lock of its own: what collides is done again.

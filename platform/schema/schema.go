@@ -17,6 +17,7 @@ import (
 	"encoding/hex"
 	"io/fs"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -31,7 +32,7 @@ var embedded embed.FS
 // Config says which database, and as whom: its owner, past any pooler. No superuser is needed, CREATEROLE is.
 type Config struct {
 	URL        string
-	RolePrefix string // of the five roles; empty = crier
+	RolePrefix string // of the roles; empty = crier
 	Files      fs.FS  // nil = the product's own migrations
 	// LockTimeout is how long a migration waits for a lock before it lets the requests pass that queue behind it; 3 s
 	// when zero. It must be shorter than they wait themselves (platform/pg: three times 2 s). The pauses between the
@@ -121,6 +122,9 @@ func Hash() string {
 		}
 		h.Write([]byte(name + "\x00"))
 		h.Write(b)
+	}
+	if v, err := jobsVersion(); err == nil { // it fails only when River's own files cannot be read
+		h.Write([]byte(strconv.Itoa(v)))
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }

@@ -145,7 +145,7 @@ func TestTheProductsMigrationsAreCurrentInTheTemplate(t *testing.T) {
 func TestRolesOfTheProductAreEnteredNotLivedIn(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
-	for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs"} {
+	for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs", "retention"} {
 		if got := text(t, url, "select (rolcanlogin or rolsuper or rolbypassrls)::text from pg_roles where rolname = $1", "crier_"+r); got != "false" {
 			t.Errorf("%s can do too much", r)
 		}
@@ -161,7 +161,7 @@ func dropRoles(t *testing.T, prefix string, urls ...string) {
 			t.Error(err)
 			return
 		}
-		for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs"} {
+		for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs", "retention"} {
 			name := prefix + "_" + r
 			_, err := c.Exec(ctx, "revoke all on all tables in schema public from "+name)
 			if err == nil && i == len(urls)-1 {

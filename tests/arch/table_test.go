@@ -76,6 +76,8 @@ var vendors = []door{
 	{path: "google.golang.org/grpc", from: []string{"actors/cluster"}},
 	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/schema", "platform/jobs", "*/store", "actors/cluster/store"}},
 	{path: "github.com/pressly/goose/", from: []string{"platform/schema"}},
+	{path: "github.com/riverqueue/river/rivermigrate", from: []string{"platform/jobs", "platform/schema"}},
+	{path: "github.com/riverqueue/river/riverdriver/", from: []string{"platform/jobs", "platform/schema"}},
 	{path: "github.com/riverqueue/river", from: []string{"platform/jobs"}},
 	{path: "github.com/redis/go-redis/", from: []string{"platform/redis"}},
 	{path: "github.com/go-redis/redis_rate/", from: []string{"platform/redis"}},

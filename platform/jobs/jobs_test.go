@@ -1,0 +1,237 @@
+package jobs_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"go.uber.org/goleak"
+
+	"crier/platform/fault"
+	"crier/platform/jobs"
+	"crier/platform/pg"
+	"crier/tests/dbtest"
+)
+
+func pool(t *testing.T, address string) *pgxpool.Pool {
+	t.Helper()
+	p, err := dbtest.OpenURL(t, address).DirectPool(t.Context(), pg.Jobs, jobs.Conns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// start runs jobs until the test ends.
+func start(t *testing.T, address string, log *slog.Logger, all ...jobs.Job) *jobs.Runner {
+	t.Helper()
+	r, err := jobs.Start(t.Context(), pool(t, address), all, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { stop(t, r) })
+	return r
+}
+
+func stop(t *testing.T, r *jobs.Runner) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 20*time.Second)
+	defer cancel()
+	if err := r.Stop(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("waited in vain: " + what)
+		}
+	}
+}
+
+// do changes the tables of the jobs past River.
+func do(t *testing.T, address, sql string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), address)
+	if err == nil {
+		_, err = c.Exec(t.Context(), sql)
+		err = errors.Join(err, c.Close(context.WithoutCancel(t.Context())))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestStart_RunsAJobInOneProcessAtATime(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	var runs, now atomic.Int32
+	var overlap atomic.Bool
+	job := jobs.Job{Name: "one-at-a-time", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error {
+		if now.Add(1) > 1 {
+			overlap.Store(true)
+		}
+		defer now.Add(-1)
+		time.Sleep(1500 * time.Millisecond) // longer than the interval
+		runs.Add(1)
+		return nil
+	}}
+	for range 3 {
+		start(t, address, quiet, job)
+	}
+	eventually(t, "four runs", func() bool { return runs.Load() >= 4 })
+	if overlap.Load() {
+		t.Error("two runs were under way at once")
+	}
+}
+
+// lines is a log that tests read while it is written.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestStart_APanicOrAnErrorHarmsNoOtherJobAndIsRepeated(t *testing.T) {
+	t.Parallel()
+	log := &lines{}
+	var well atomic.Int32
+	r := start(t, dbtest.URL(t), slog.New(slog.NewTextHandler(log, nil)),
+		jobs.Job{Name: "panics", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error { panic("a cause") }},
+		jobs.Job{Name: "errors", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error { return errors.New("another cause") }},
+		jobs.Job{Name: "hangs", Every: time.Second, Timeout: 50 * time.Millisecond, Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+		jobs.Job{Name: "works", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error { well.Add(1); return nil }})
+	eventually(t, "every job ran twice", func() bool {
+		s := r.Stats()
+		return s["panics"].Failed >= 2 && s["errors"].Failed >= 2 && s["hangs"].Failed >= 2 && s["works"].Done >= 2
+	})
+	if s := r.Stats(); s["works"].Failed != 0 || s["panics"].Done != 0 || s["hangs"].Took < 50*time.Millisecond {
+		t.Errorf("%+v", s)
+	}
+	for _, want := range []string{"job=panics", "panic: a cause", "jobs_test.go", "job=errors", "another cause", "job=hangs", "deadline exceeded"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log does not say %q:\n%s", want, log.String())
+		}
+	}
+}
+
+func TestStop_CancelsARunThatAnotherProcessRepeats(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	began, ended := make(chan struct{}, 10), make(chan error, 10)
+	first, err := jobs.Start(t.Context(), pool(t, address), []jobs.Job{{Name: "long", Every: time.Hour, Timeout: time.Hour, Run: func(ctx context.Context) error {
+		began <- struct{}{}
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return ctx.Err()
+	}}}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	stop(t, first)
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the run ended with %v", err)
+	}
+	if s := first.Stats()["long"]; s.Failed != 0 || s.Running {
+		t.Errorf("a run that was stopped counts as failed: %+v", s)
+	}
+	again := make(chan struct{}, 10)
+	start(t, address, quiet, jobs.Job{Name: "long", Every: time.Hour, Timeout: time.Hour, Run: func(context.Context) error { again <- struct{}{}; return nil }})
+	<-again
+}
+
+const childAddress = "CRIER_JOBS_TEST"
+
+// TestChild is the process that TestStart_RepeatsTheRunOfAKilledProcess kills.
+func TestChild(t *testing.T) {
+	address := os.Getenv(childAddress)
+	if address == "" {
+		t.Skip("it runs only as a child")
+	}
+	db, err := pg.Open(t.Context(), pg.Config{URL: address, MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := db.DirectPool(t.Context(), pg.Jobs, jobs.Conns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = jobs.Start(t.Context(), p, []jobs.Job{{Name: "deadly", Every: time.Hour, Timeout: time.Minute, Run: func(ctx context.Context) error {
+		_, err := os.Stdout.WriteString("began\n")
+		<-ctx.Done()
+		return err
+	}}}, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-t.Context().Done()
+	select {}
+}
+
+func TestStart_RepeatsTheRunOfAKilledProcess(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.timeout=2m")
+	child.Env = append(os.Environ(), childAddress+"="+address)
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for said := bufio.NewScanner(out); said.Scan() && said.Text() != "began"; {
+		t.Log(said.Text())
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+	again := make(chan struct{}, 10)
+	do(t, address, `delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`) // as if time had passed
+	r := start(t, address, quiet, jobs.Job{Name: "deadly", Every: time.Hour, Timeout: time.Minute, Run: func(context.Context) error { again <- struct{}{}; return nil }})
+	<-again
+	eventually(t, "the run is counted", func() bool { return r.Stats()["deadly"].Done == 1 })
+}
+
+func TestStart_RefusesADatabaseWithoutItsTables(t *testing.T) {
+	t.Parallel()
+	job := jobs.Job{Name: "never", Every: time.Hour, Timeout: time.Minute, Run: func(context.Context) error { return nil }}
+	address := dbtest.URL(t)
+	do(t, address, `drop table jobs.river_notification; delete from jobs.river_migration where version > 6`)
+	for name, address := range map[string]string{"empty": dbtest.Blank(t), "older": address} {
+		_, err := jobs.Start(t.Context(), pool(t, address), []jobs.Job{job}, quiet)
+		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "crier migrate") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,0 +1,64 @@
+package schema
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// JobsSchema is where River's tables are.
+const JobsSchema = "jobs"
+
+// jobsGrants lets only the role that runs jobs use River's tables. It may be repeated.
+const jobsGrants = `
+grant usage on schema jobs to crier_jobs;
+grant select, insert, update, delete on jobs.river_job, jobs.river_leader, jobs.river_queue, jobs.river_notification to crier_jobs;
+grant select on jobs.river_migration to crier_jobs;
+grant usage on all sequences in schema jobs to crier_jobs`
+
+// migrateJobs brings River's tables up to date, and grants them. They are the owner's, like all others; each of River's
+// migrations is a transaction of its own.
+func migrateJobs(ctx context.Context, cfg Config, conn *pgx.Conn, log *slog.Logger) error {
+	pc, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return err
+	}
+	pc.MaxConns = 1
+	pc.ConnConfig.RuntimeParams["application_name"] = applicationName
+	pool, err := pgxpool.NewWithConfig(ctx, pc)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	m, err := jobsMigrator(pool)
+	if err != nil {
+		return err
+	}
+	done, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	if err != nil {
+		return err
+	}
+	for _, v := range done.Versions {
+		log.InfoContext(ctx, "migrated", "river", v.Name, "took", v.Duration)
+	}
+	_, err = conn.Exec(ctx, withPrefix(jobsGrants, cfg.RolePrefix))
+	return err
+}
+
+// jobsVersion is the version of River's tables that this build wants.
+func jobsVersion() (int, error) {
+	m, err := jobsMigrator(nil)
+	if err != nil {
+		return 0, err
+	}
+	all := m.AllVersions()
+	return all[len(all)-1].Version, nil
+}
+
+func jobsMigrator(pool *pgxpool.Pool) (*rivermigrate.Migrator[pgx.Tx], error) {
+	return rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: JobsSchema, Logger: slog.New(slog.DiscardHandler)})
+}
