@@ -1,4 +1,4 @@
-// Package batch carries out work on many items at once and isolates the item that makes it fail.
+// Package batch carries out work on many items batch by batch and isolates the item that makes it fail.
 package batch
 
 // Isolate calls do with all items. When do fails and blame says that an item may be the cause, the items are split in

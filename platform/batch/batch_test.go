@@ -1,8 +1,11 @@
 package batch_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -51,4 +54,72 @@ func TestIsolate_DoesAllButTheBadItems(t *testing.T) {
 			t.Fatalf("a bad item counts as done: %v", done)
 		}
 	})
+}
+
+// numbers is a table whose rows are deleted by a Sweep.
+type numbers struct {
+	rows []int
+	bad  map[int]bool
+	away bool
+}
+
+func (n *numbers) sweep(size int) batch.Sweep[int] {
+	return batch.Sweep[int]{
+		Size: size, Blame: func(err error) bool { return errors.Is(err, errBad) },
+		Find: func(_ context.Context, after, limit int) (found []int, err error) {
+			for _, row := range n.rows {
+				if row > after && len(found) < limit {
+					found = append(found, row)
+				}
+			}
+			return found, nil
+		},
+		Do: func(_ context.Context, rows []int) (int, error) {
+			if n.away {
+				return 0, errAway
+			}
+			if slices.ContainsFunc(rows, func(i int) bool { return n.bad[i] }) {
+				return 0, errBad
+			}
+			n.rows = slices.DeleteFunc(n.rows, func(i int) bool { return slices.Contains(rows, i) })
+			return len(rows), nil
+		},
+	}
+}
+
+func TestSweep_DoesAllButTheBadItems(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := &numbers{bad: rapid.MapOf(rapid.IntRange(1, 50), rapid.Just(true)).Draw(t, "bad")}
+		var left []int
+		total := rapid.IntRange(0, 50).Draw(t, "rows")
+		for i := 1; i <= total; i++ {
+			if n.rows = append(n.rows, i); n.bad[i] {
+				left = append(left, i)
+			}
+		}
+		changed, err := n.sweep(rapid.IntRange(1, 20).Draw(t, "size")).Run(context.Background())
+		if changed != total-len(left) || !slices.Equal(n.rows, left) {
+			t.Fatalf("%d of %d are changed and %v left, want %v", changed, total, n.rows, left)
+		}
+		if errors.Is(err, errBad) != (len(left) > 0) || len(left) > 0 && !strings.HasPrefix(err.Error(), fmt.Sprintf("%d could not be changed, such as %d:", len(left), left[0])) {
+			t.Fatalf("%v are left with the error %v", left, err)
+		}
+	})
+}
+
+func TestSweep_EndsWithoutTheDatabaseAndWithItsContext(t *testing.T) {
+	t.Parallel()
+	n := &numbers{rows: []int{1, 2, 3, 4}, away: true}
+	if changed, err := n.sweep(2).Run(t.Context()); changed != 0 || !errors.Is(err, errAway) {
+		t.Errorf("%d, %v", changed, err)
+	}
+	n.away = false
+	ctx, cancel := context.WithCancel(t.Context())
+	s := n.sweep(2)
+	do := s.Do
+	s.Do = func(ctx context.Context, rows []int) (int, error) { cancel(); return do(ctx, rows) }
+	if changed, err := s.Run(ctx); changed != 2 || !errors.Is(err, context.Canceled) || len(n.rows) != 2 {
+		t.Errorf("%d, %v, %v are left", changed, err, n.rows)
+	}
 }
