@@ -21,6 +21,7 @@ const (
 	MaxPageLimit     = 100
 	MaxRange         = 366 * 24 * time.Hour
 	MaxListed        = 10_000 // posts in one range answer
+	CountAhead       = 10_000 // posts after a page that are counted at most
 )
 
 // Thread is what the calendar shows as one item: a group's root with all its parts, whatever run they go out in.
@@ -51,7 +52,7 @@ func (t Thread) Told() Post {
 // ThreadPage is an answer to ListPosts.
 type ThreadPage struct {
 	Threads []Thread
-	Total   int // of all pages; only set in page mode
+	Total   int // of all pages, or of those up to CountAhead posts after this one; only set in page mode
 	HasMore bool
 }
 

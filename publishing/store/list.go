@@ -40,8 +40,10 @@ const rootsPage = `-- publishing.RootsPage
 select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))
 order by p.publish_date, p.id offset $2 limit $3`
 
+// The count ends at a limit, so that no page reads all that an organization ever posted.
 const rootsCount = `-- publishing.RootsCount
-select count(*) from post p where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1))`
+select count(*) from (
+  select from post p where p.after_post is null and p.deleted_at is null and ($1::uuid is null or ` + ofCustomer + `$1)) limit $2) counted`
 
 const rootByID = `-- publishing.RootByID
 select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_at is null
@@ -73,11 +75,13 @@ func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListP
 	return rows[:min(limit, len(rows))], nil
 }
 
-// RootPage lists one page of all roots, and how many there are.
+// RootPage lists one page of all roots, and how many there are, counted up to publishing.CountAhead past the end of
+// the page.
 func (s *Store) RootPage(ctx context.Context, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID) (out []publishing.Post, total int, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(rootsPage, customer, int64(page.Number)*int64(page.Limit), page.Limit).Query(collectPosts(&out))
-		b.Queue(rootsCount, customer).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
+		before := int64(page.Number) * int64(page.Limit)
+		b.Queue(rootsPage, customer, before, page.Limit).Query(collectPosts(&out))
+		b.Queue(rootsCount, customer, before+int64(page.Limit)+publishing.CountAhead).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
 	})
 	return out, total, err
 }

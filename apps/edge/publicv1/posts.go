@@ -159,7 +159,7 @@ func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
 }
 
 type listOutput struct {
-	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode."`
+	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode. At most 10,000 posts after this page are counted, so a larger number grows from page to page."`
 	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
 	Body    []Item
 }
@@ -170,7 +170,7 @@ type Enveloped struct {
 }
 
 type envelopedOutput struct {
-	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode."`
+	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode. At most 10,000 posts after this page are counted, so a larger number grows from page to page."`
 	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
 	Body    Enveloped
 }
