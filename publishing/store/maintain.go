@@ -44,9 +44,10 @@ select p.id from post p where ` + mine + ` and ` + lapsed + ` and ` + isLeftOut 
 const findStuck = `-- publishing.FindStuck
 select p.id from post p where ` + mine + ` and ` + stuck + ` and ` + isLeftOut + ` order by p.updated_at, p.id limit $5`
 
+// A part cannot be left behind before its own time, so those that are booked for later are not read.
 const findOrphans = `-- publishing.FindOrphans
 select p.id from post p left join post b on b.id = any (array[p.after_post]) and (b.org_id = p.org_id) is true
-where ` + mine + ` and ` + orphaned + ` and ` + isLeftOut + `
+where ` + mine + ` and ` + orphaned + ` and p.publish_date at time zone 'UTC' < (now() - $3 * interval '1 millisecond') at time zone 'UTC' and ` + isLeftOut + `
   and (b.id is null or b.deleted_at is not null or b.state in ('PUBLISHED', 'ERROR')) and coalesce(b.updated_at, p.updated_at) < now() - $3 * interval '1 millisecond'
 order by p.updated_at, p.id limit $5`
 

@@ -278,7 +278,7 @@ func TestNoStateLastsForEver(t *testing.T) {
 	// A follower that was left behind.
 	lost := fixture.Post(r.org, r.channel(), time.Now().Add(time.Hour), time.Hour)
 	r.insert(lost...)
-	r.clock(`update post set updated_at = now() - interval '2 hours' where id = any($1)`, []string{lost[0].ID.String(), lost[1].ID.String()})
+	r.clock(`update post set publish_date = now() - interval '2 hours', updated_at = now() - interval '2 hours' where id = any($1)`, []string{lost[0].ID.String(), lost[1].ID.String()})
 	if age() != 0 {
 		t.Fatal("a predecessor that is still to come counts as over")
 	}
