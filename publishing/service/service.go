@@ -31,6 +31,7 @@ type Config struct {
 	WaitFor         time.Duration `env:"WAIT_FOR, default=1h" doc:"How long a delayed part may be left waiting after its predecessor has ended, before it is given up."`
 	HeldFor         time.Duration `env:"HELD_FOR, default=24h" doc:"When publishing is resumed after a pause: what was due for longer than this is given up as missed, the rest goes out one by one with LATE_GAP between. 0s: nothing that fell due meanwhile goes out by itself."`
 	SettleTime      time.Duration `env:"SETTLE_TIME, default=60s" doc:"After the request deadline, how much longer a call may still take effect on the platform."`
+	Retention       Retention
 }
 
 // Deps is what the services need.

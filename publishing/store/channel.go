@@ -199,13 +199,9 @@ type ConnectState struct {
 const stateInsert = `-- publishing.ConnectStateInsert
 insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-const statePrune = `-- publishing.ConnectStatePrune
-delete from connect_state where expires_at < now()`
-
 // SaveState stores a connect state by its hash.
 func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
 	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(statePrune)
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Onboarding, st.ReturnURL, st.ExpiresAt)
 	})
 }

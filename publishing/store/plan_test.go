@@ -89,6 +89,9 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 			claim, giveBack, holdRepair, channelSetAside, sweep, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
 			finish, findUnknown, look, seriesEnded, setAside, picturePending, handleSave, commitMark, partDone, commitUnmark,
 		}, pg.Sender: {workPosts, workPublications, workMedia},
+		pg.Retention: {
+			findOldKeys, findOldEvents, findOldDeleted, findOldConnects, pruneKeys, pruneEvents, pruneDeleted, pruneConnects,
+		},
 	}
 	for _, state := range []string{"new", "known to be empty", "full and quiet"} {
 		if state == "full and quiet" {

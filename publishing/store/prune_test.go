@@ -1,0 +1,486 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sync/errgroup"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tests/dbtest"
+	"crier/tests/fixture"
+)
+
+const day = 24 * time.Hour
+
+// keeps is how long the rules of these tests keep things; old is a day longer, recent a day less.
+const (
+	keeps  = 30 * day
+	old    = keeps + day
+	recent = keeps - day
+)
+
+// tenant changes what an organization has, past the rules of the service.
+func (r *rig) tenant(sql string, args ...any) {
+	r.Helper()
+	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(r.Context(), sql, args...)
+		return err
+	}))
+}
+
+// countOf counts rows of the rig's organization.
+func (r *rig) countOf(table, where string, args ...any) (n int) {
+	r.Helper()
+	r.ok(r.db.Read(r.Context(), r.org.UUID(), func(b *pgx.Batch) {
+		b.Queue("select count(*) from "+table+" where "+where, args...).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	}))
+	return n
+}
+
+func (r *rig) pruner() *publishingservice.Pruner {
+	return publishingservice.NewPruner(publishingservice.Retention{Keys: keeps, Events: keeps, Deleted: keeps}, r.db)
+}
+
+func (r *rig) prune(kind publishingservice.Prunable) int {
+	r.Helper()
+	n, err := r.pruner().Prune(r.Context(), kind)
+	r.ok(err)
+	return n
+}
+
+// published is a post of so many parts that is published.
+func (r *rig) published(channel publishing.ChannelID, delays ...time.Duration) publishing.PostID {
+	r.Helper()
+	post := r.post(channel, -time.Second, delays...)
+	for _, c := range r.claim(10) {
+		if c.Post == post {
+			r.mark(c)
+			if done := r.store1(r.sent(c, publishingstore.ResultPublished, "release")); done.State != publishing.StatePublished {
+				r.Fatalf("the post is not published: %+v", done)
+			}
+			return post
+		}
+	}
+	r.Fatalf("%s is not claimed", post)
+	return post
+}
+
+// deleted makes the posts of a group deleted for a while.
+func (r *rig) deleted(post publishing.PostID, ago time.Duration) {
+	r.Helper()
+	r.tenant(`update post set deleted_at = now() - $2 * interval '1 millisecond', updated_at = now() - $2 * interval '1 millisecond'
+		where group_id = (select group_id from post where id = $1)`, post, ago.Milliseconds())
+}
+
+// aged makes a post and its timeline as old as that.
+func (r *rig) aged(post publishing.PostID, ago time.Duration) {
+	r.Helper()
+	r.tenant(`update post set updated_at = now() - $2 * interval '1 millisecond' where group_id = (select group_id from post where id = $1)`, post, ago.Milliseconds())
+	r.tenant(`update post_event set at = now() - $2 * interval '1 millisecond' where post_id = $1`, post, ago.Milliseconds())
+}
+
+func TestPrune_DeletedPosts(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		post func(r *rig) publishing.PostID
+		kept int // rows of its group, of which a post has one and a thread of these tests two
+	}{
+		"old": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel())
+			r.deleted(p, old)
+			return p
+		}, 0},
+		"deleted before it was sent": {func(r *rig) publishing.PostID {
+			p := r.post(r.channel(), day)
+			r.deleted(p, old)
+			return p
+		}, 0},
+		"recent": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel())
+			r.deleted(p, recent)
+			return p
+		}, 1},
+		"not deleted": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel())
+			r.aged(p, 10*keeps)
+			return p
+		}, 1},
+		"being published": {func(r *rig) publishing.PostID {
+			p := r.post(r.channel(), -time.Second)
+			r.claim(10)
+			r.deleted(p, old)
+			return p
+		}, 1},
+		"outcome not known": {func(r *rig) publishing.PostID {
+			p := r.post(r.channel(), -time.Second)
+			c := r.claim(10)[0]
+			r.mark(c)
+			r.finish(c, publishingstore.ResultUnknown, "")
+			r.deleted(p, old)
+			return p
+		}, 1},
+		"given up without knowing its outcome": {func(r *rig) publishing.PostID {
+			p := r.post(r.channel(), -time.Second)
+			c := r.claim(10)[0]
+			r.mark(c)
+			r.finish(c, publishingstore.ResultUnknown, "")
+			r.finish(c, publishingstore.ResultError, publishing.CodeOutcomeUnknown)
+			r.deleted(p, old)
+			return p
+		}, 1},
+		"a call of an earlier round not accounted for": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel())
+			r.tenant(`update publication set phase = 'committing', maybe_sent = true, release_id = null, done_at = null where post_id = $1`, p)
+			r.deleted(p, old)
+			return p
+		}, 1},
+		"a thread": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel(), time.Hour)
+			r.deleted(p, old)
+			return p
+		}, 0},
+		"a thread whose later part may be out": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel(), time.Hour)
+			r.tenant(`update post set state = 'ERROR', due = now(), error = 'x', maybe_sent = true, outcome_unknown = true where after_post = $1`, p)
+			r.deleted(p, old)
+			return p
+		}, 2},
+		"a part that an edit replaced, of a post that exists": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel(), time.Hour)
+			r.deleted(p, old)
+			r.tenant(`update post set after_post = null, due = publish_date, state = 'DRAFT' where after_post = $1`, p)
+			r.tenant(`update post set deleted_at = null where id = $1`, p)
+			return p
+		}, 2},
+	}
+	r := newRig(t)
+	posts := map[string]publishing.PostID{}
+	for name, c := range cases {
+		posts[name] = c.post(r)
+	}
+	if n := r.prune(publishingstore.PruneDeleted); n != 4 {
+		t.Errorf("%d posts were deleted, want the 4 of 3 groups", n)
+	}
+	for name, c := range cases {
+		if n := r.countOf("post", "group_id in (select group_id from post where id = $1)", posts[name]); n != c.kept {
+			t.Errorf("%s: %d rows are left, want %d", name, n, c.kept)
+		}
+		for _, table := range []string{"part", "publication", "post_event"} {
+			if n := r.countOf(table, "post_id = $1", posts[name]); c.kept == 0 && n != 0 {
+				t.Errorf("%s: %d rows of %s are left", name, n, table)
+			}
+		}
+	}
+	if n := r.countOf("publication", "post_id = $1 and release_id = 'release'", posts["not deleted"]); n != 1 {
+		t.Error("the release id of a post that exists is gone")
+	}
+}
+
+func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	channel := r.channel()
+	root := r.repeated(channel, publishing.Repeat{Days: 1}, "UTC")
+	r.end(root, publishingstore.ResultPublished, "")
+	second := publishing.Occurrence(root, 1)
+	if !r.exists(second) {
+		t.Fatal("the second occurrence is not written")
+	}
+	var skipped publishing.GroupID
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) { // a later one is left out
+		skipped, _, err = tx.Materialize(t.Context(), publishing.Occurrence(root, 3).UUID(), false)
+		return err
+	}))
+	later := publishing.Occurrence(root, 3)
+	r.deleted(root, old)
+	r.deleted(later, old)
+	r.tenant(`update post set deleted_at = now() - interval '1 year' where group_id = (select template from series where id = $1)`, root)
+	if n := r.prune(publishingstore.PruneDeleted); n != 1 || r.countOf("post", "id = $1", root) != 0 {
+		t.Fatalf("%d posts were deleted, want the first occurrence", n)
+	}
+	if r.countOf("post", "group_id = $1", skipped) != 1 {
+		t.Fatal("an occurrence that was left out is forgotten: it would be written again")
+	}
+	r.fast(second)
+	r.end(second, publishingstore.ResultPublished, "")
+	if third := publishing.Occurrence(root, 2); !r.exists(third) {
+		t.Fatal("the series does not go on")
+	}
+	r.deleted(second, old)
+	r.tenant(`update series set stopped_at = now(), stopped_for = 'deleted' where id = $1`, root)
+	r.step()
+	if n := r.prune(publishingstore.PruneDeleted); n != 2 || r.countOf("post", "id = $1", later) != 1 {
+		t.Fatalf("%d posts were deleted, want the template and the occurrence behind the current one", n)
+	}
+	r.deleted(publishing.Occurrence(root, 2), old)
+	if n := r.prune(publishingstore.PruneDeleted); n != 2 || r.countOf("post", "true") != 0 {
+		t.Fatalf("%d posts were deleted, want all that were left of a series that has stopped", n)
+	}
+}
+
+func TestPrune_Events(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ended, fresh, planned, draft, doubt := r.published(r.channel()), r.published(r.channel()), r.post(r.channel(), 400*day), r.post(r.channel(), day), r.published(r.channel())
+	moved := r.published(r.channel())
+	r.tenant(`update post set state = 'DRAFT' where id = $1`, draft)
+	r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where id = $1`, doubt)
+	for _, p := range []publishing.PostID{ended, planned, draft, doubt, moved} {
+		r.aged(p, old)
+	}
+	r.aged(fresh, recent)
+	r.tenant(`update post set updated_at = now() where id = $1`, moved) // it ended again just now
+	if n := r.prune(publishingstore.PruneEvents); n != 1 {
+		t.Errorf("%d events were deleted, want the one of the post that ended long ago", n)
+	}
+	for name, p := range map[string]publishing.PostID{"recent": fresh, "planned": planned, "a draft": draft, "in doubt": doubt, "ended lately": moved} {
+		if r.countOf("post_event", "post_id = $1", p) == 0 {
+			t.Errorf("the timeline of a post is gone: %s", name)
+		}
+	}
+	if r.countOf("post_event", "post_id = $1", ended) != 0 || r.countOf("publication", "post_id = $1 and release_id is not null", ended) != 1 {
+		t.Error("a post that ended long ago has its events, or lost its release id")
+	}
+}
+
+func TestPrune_Keys(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	key := func(name string, ago time.Duration, posts ...publishing.PostID) {
+		var answers []string
+		for _, p := range posts {
+			answers = append(answers, `{"postId":"`+p.String()+`"}`)
+		}
+		r.tenant(`insert into idempotency (org_id, key, request_hash, status, body, created_at) values ($1, $2, 'x', 201, $3, now() - $4 * interval '1 millisecond')`,
+			r.org, name, "["+strings.Join(answers, ",")+"]", ago.Milliseconds())
+	}
+	ended := func(ago time.Duration, delays ...time.Duration) publishing.PostID {
+		p := r.published(r.channel(), delays...)
+		r.aged(p, ago)
+		return p
+	}
+	planned := r.post(r.channel(), 400*day)
+	r.aged(planned, old)
+	removed := ended(old)
+	r.deleted(removed, recent)
+	draft := r.post(r.channel(), day)
+	r.tenant(`update post set state = 'DRAFT' where id = $1`, draft)
+	r.aged(draft, old)
+	repeated := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
+	r.end(repeated, publishingstore.ResultPublished, "")
+	r.aged(repeated, old)
+
+	key("ended long ago", old, ended(old))
+	key("of a post that is gone", old, id.New[publishing.PostTag]())
+	key("without posts", old)
+	key("kept: recent", recent, ended(old))
+	key("kept: scheduled for later", old, planned)
+	key("kept: published lately", old, ended(recent))
+	key("kept: deleted lately", old, removed)
+	key("kept: a draft", old, draft)
+	key("kept: one of two is scheduled", old, ended(old), planned)
+	key("kept: a later part waits", old, ended(old, time.Hour))
+	key("kept: repeated", old, repeated)
+	if n := r.prune(publishingstore.PruneKeys); n != 3 {
+		t.Errorf("%d keys were deleted, want 3", n)
+	}
+	if kept, lost := r.countOf("idempotency", "key like 'kept: %'"), r.countOf("idempotency", "key not like 'kept: %'"); kept != 8 || lost != 0 {
+		t.Errorf("%d of 8 keys are kept, and %d that are of no use", kept, lost)
+	}
+}
+
+func TestPrune_Connects(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	hashOf := func(n int) []byte { return []byte(fmt.Sprintf("%032d", n)) }
+	for n, in := range []time.Duration{-old, -time.Second, time.Hour} {
+		r.ok(r.store.SaveState(t.Context(), hashOf(n), publishingstore.ConnectState{Org: r.org, Connector: "sandbox", ExpiresAt: time.Now().Add(in)}))
+	}
+	if n := r.prune(publishingstore.PruneConnects); n != 2 || r.countOf("connect_state", "hash = $1", hashOf(2)) != 1 {
+		t.Errorf("%d connects were deleted, want the two whose time is over", n)
+	}
+}
+
+// deletedPosts makes posts that may all be pruned; each has one row in post, part and post_event.
+func (r *rig) deletedPosts(count int) []publishing.PostID {
+	r.Helper()
+	var posts []publishing.Post
+	ids := make([]publishing.PostID, count)
+	channel := r.channel()
+	for i := range ids {
+		posts = append(posts, fixture.Post(r.org, channel, time.Now().Add(time.Hour).UTC())...)
+		ids[i] = posts[i].ID
+	}
+	r.insert(posts...)
+	r.tenant(`update post set deleted_at = now() - interval '1 year' where org_id = $1`, r.org)
+	return ids
+}
+
+func TestPrune_GoesThroughBatches(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.deletedPosts(450) // deleted at one instant, so that batches end among equals
+	r.deleted(r.post(r.channel(), day), recent)
+	if n := r.prune(publishingstore.PruneDeleted); n != 450 || r.countOf("post", "true") != 1 {
+		t.Errorf("%d posts were deleted, want 450", n)
+	}
+}
+
+// harm makes the database do something when a post is deleted.
+func (r *rig) harm(address string, post publishing.PostID, body string) {
+	r.Helper()
+	owner, err := pgx.Connect(r.Context(), address)
+	r.ok(err)
+	r.Cleanup(func() { _ = owner.Close(context.WithoutCancel(r.Context())) }) // the database goes with it
+	for _, sql := range []string{
+		`create function harm() returns trigger language plpgsql as $$ begin if old.id = '` + post.String() + `' then ` + body + ` end if; return old; end $$`,
+		`create trigger harm before delete on post for each row execute function harm()`,
+	} {
+		_, err := owner.Exec(r.Context(), sql)
+		r.ok(err)
+	}
+}
+
+func TestPrune_ARowThatCannotBeDeletedStopsNoOther(t *testing.T) {
+	t.Parallel()
+	for name, harm := range map[string]struct{ body, code string }{
+		"refused":  {`raise exception 'no' using errcode = 'P0001';`, "P0001"},
+		"too slow": {`perform pg_sleep(60);`, "57014"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := dbtest.URL(t)
+			r := newRigOn(t, dbtest.OpenURL(t, address))
+			bad := r.deletedPosts(3)[0]
+			r.harm(address, bad, harm.body)
+			n, err := r.pruner().Prune(t.Context(), publishingstore.PruneDeleted)
+			if n != 2 || r.countOf("post", "id = $1", bad) != 1 {
+				t.Errorf("%d of the 2 other posts were deleted", n)
+			}
+			if err == nil || !strings.Contains(err.Error(), harm.code) || !strings.Contains(err.Error(), bad.String()) {
+				t.Errorf("the error does not name the row and why: %v", err)
+			}
+		})
+	}
+}
+
+func TestPrune_LeavesOutWhatIsLocked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	ids := r.deletedPosts(3)
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `select 1 from post where id = $1 for key share`, ids[1]); err != nil {
+			return err
+		}
+		if n := r.prune(publishingstore.PruneDeleted); n != 2 {
+			t.Errorf("%d posts were deleted beside one that is locked, want 2", n)
+		}
+		return nil
+	}))
+	if n := r.prune(publishingstore.PruneDeleted); n != 1 {
+		t.Errorf("the post that was locked is not deleted later: %d", n)
+	}
+}
+
+func TestPrune_ByTwoProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	r := newRigOn(t, dbtest.OpenURL(t, address))
+	r.deletedPosts(500)
+	var all [3]int
+	var group errgroup.Group
+	for i := range all {
+		db := dbtest.OpenURL(t, address)
+		group.Go(func() (err error) {
+			all[i], err = publishingservice.NewPruner(publishingservice.Retention{Deleted: keeps}, db).Prune(t.Context(), publishingstore.PruneDeleted)
+			return err
+		})
+	}
+	r.ok(group.Wait())
+	r.prune(publishingstore.PruneDeleted) // what was locked by one when the other came
+	if left, sum := r.countOf("post", "true"), all[0]+all[1]+all[2]; left != 0 || sum > 500 {
+		t.Errorf("%d posts are left and %d were counted", left, sum)
+	}
+}
+
+func TestPrune_AKillInTheMiddleLeavesNoHalfPost(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	r := newRigOn(t, dbtest.OpenURL(t, address))
+	r.harm(address, r.deletedPosts(500)[300], `perform pg_sleep(1);`) // so that the kill comes within its batch
+	doomed := dbtest.OpenURL(t, address)
+	done := make(chan error, 1)
+	go func() {
+		_, err := publishingservice.NewPruner(publishingservice.Retention{Deleted: keeps}, doomed).Prune(context.WithoutCancel(t.Context()), publishingstore.PruneDeleted)
+		done <- err
+	}()
+	super := dbtest.Super(t)
+	var database string
+	r.ok(r.db.Pool(pg.Retention).QueryRow(t.Context(), "select current_database()").Scan(&database))
+	for killed := 0; killed == 0; {
+		r.ok(super.QueryRow(t.Context(), `select count(*) filter (where pg_terminate_backend(pid)) from pg_stat_activity
+			where datname = $1 and query like '-- publishing.PruneDeleted%' and wait_event = 'PgSleep'`, database).Scan(&killed))
+		if len(done) > 0 {
+			t.Fatal("it was over before it could be killed:", <-done)
+		}
+	}
+	if err := <-done; err == nil {
+		t.Error("a killed connection is no error")
+	}
+	left := r.countOf("post", "true")
+	if left == 0 {
+		t.Error("nothing is left to do for the next run")
+	}
+	if parts, events := r.countOf("part", "true"), r.countOf("post_event", "true"); parts != left || events != left {
+		t.Errorf("%d posts are left with %d parts and %d events", left, parts, events)
+	}
+	r.prune(publishingstore.PruneDeleted)
+	if n := r.countOf("post", "true"); n != 0 {
+		t.Errorf("the next run leaves %d posts", n)
+	}
+}
+
+// The role's policies hold whatever a statement asks for.
+func TestPrune_PoliciesForbidWhatStatementsMustNotAskFor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	unknown, living, gone := r.post(r.channel(), -time.Second), r.post(r.channel(), day), r.post(r.channel(), day)
+	r.claim(10)
+	r.deleted(unknown, old)
+	r.deleted(gone, old)
+	r.tenant(`insert into idempotency (org_id, key, request_hash, status, body) values ($1, 'today', 'x', 201, '[]')`, r.org)
+	retention := func(sql string) (n int64, err error) {
+		err = r.db.InRole(t.Context(), pg.Retention, func(tx pgx.Tx) error {
+			tag, err := tx.Exec(t.Context(), sql)
+			n = tag.RowsAffected()
+			return err
+		})
+		return n, err
+	}
+	for sql, want := range map[string]int64{"delete from idempotency": 0, "delete from connect_state": 0, "delete from post_event": 1} {
+		if n, err := retention(sql); err != nil || n != want {
+			t.Errorf("%s: %d rows, want %d: %v", sql, n, want, err)
+		}
+	}
+	if n, err := retention("delete from post"); err != nil || n != 1 || r.countOf("post", "id in ($1, $2)", unknown, living) != 2 {
+		t.Errorf("%d posts were deleted, want the one that is deleted and not claimed: %v", n, err)
+	}
+	for _, sql := range []string{
+		"update post set org_id = '" + uuid.NewString() + "'", "update idempotency set org_id = '" + uuid.NewString() + "'",
+		"select settings from post", "select content from part", "select credential from channel", "delete from publication", "delete from channel",
+	} {
+		if _, err := retention(sql); err == nil || !strings.Contains(err.Error(), "42501") {
+			t.Errorf("%s: %v", sql, err)
+		}
+	}
+}

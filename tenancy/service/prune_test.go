@@ -1,0 +1,65 @@
+package service_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+	"crier/tests/dbtest"
+)
+
+func TestPruneSessions_DeletesThoseThatEndedLongAgo(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	db := dbtest.OpenURL(t, address)
+	a := accounts(t, db)
+	owner(t, a, "a@example.com")
+	const keep = 7 * 24 * time.Hour
+	gate := func(sql string, args ...any) (n int) {
+		t.Helper()
+		if err := db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error { return tx.QueryRow(t.Context(), sql, args...).Scan(&n) }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, ago := range []time.Duration{keep + time.Hour, keep + 2*time.Hour, keep - time.Hour, -time.Hour} {
+		login(t, a, "a@example.com")
+		gate(`with s as (select id from session where expires_at > now() + interval '2 days' limit 1), u as (
+			update session set expires_at = now() - $1 * interval '1 millisecond' from s where session.id = s.id returning 1) select count(*) from u`, ago.Milliseconds())
+	}
+	alter(t, address, `create function harm() returns trigger language plpgsql as $$ begin
+		if old.expires_at < now() - interval '7 days 90 minutes' then raise exception 'no'; end if; return old; end $$`,
+		`create trigger harm before delete on session for each row execute function harm()`)
+	n, err := a.PruneSessions(t.Context(), keep)
+	if left := gate("select count(*) from session"); n != 1 || left != 3 {
+		t.Errorf("%d sessions were deleted and %d are left, want 1 and 3", n, left)
+	}
+	if err == nil || !strings.Contains(err.Error(), "1 could not be changed") {
+		t.Errorf("a session that the database refuses to delete is passed over in silence: %v", err)
+	}
+	alter(t, address, `drop trigger harm on session`)
+	if n, err := a.PruneSessions(t.Context(), keep); n != 1 || err != nil {
+		t.Errorf("%d sessions were deleted: %v", n, err)
+	}
+	if live := gate("select count(*) from session where expires_at > now()"); live != 1 {
+		t.Errorf("%d sessions live", live)
+	}
+}
+
+// alter changes a database as its owner.
+func alter(t *testing.T, address string, statements ...string) {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(t.Context()) }() // the database goes with it
+	for _, sql := range statements {
+		if _, err := c.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

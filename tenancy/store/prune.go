@@ -1,0 +1,57 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"crier/platform/pg"
+	"crier/tenancy"
+)
+
+// OldSession is a session that ended long ago.
+type OldSession struct {
+	At time.Time // its end
+	ID tenancy.SessionID
+}
+
+const findOldSessions = `-- tenancy.FindOldSessions
+select s.expires_at, s.id from session s where s.expires_at < now() - $1 * interval '1 millisecond' and (s.expires_at, s.id) > ($2::timestamptz, $3::uuid)
+order by s.expires_at, s.id limit $4`
+
+// FindOldSessions lists at most limit sessions that ended longer ago than an age, the oldest first, those after
+// another one.
+func (s *Store) FindOldSessions(ctx context.Context, age time.Duration, after OldSession, limit int) (out []OldSession, err error) {
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(findOldSessions, age.Milliseconds(), after.At, after.ID.UUID(), limit).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[OldSession])
+			return err
+		})
+	})
+	return out, err
+}
+
+const pruneSessions = `-- tenancy.PruneSessions
+with old as (
+  select s.id from unnest($1::uuid[]) u(id) join session s on s.id = u.id
+  where s.expires_at < now() - $2 * interval '1 millisecond' order by s.id for update of s skip locked
+)
+delete from session s using old where s.id = old.id`
+
+// PruneSessions deletes those of the sessions that ended longer ago than an age, in one statement, and returns how
+// many. What somebody else has locked is left out.
+func (s *Store) PruneSessions(ctx context.Context, age time.Duration, sessions []OldSession) (n int, err error) {
+	ids := make([][16]byte, len(sessions))
+	for i, x := range sessions {
+		ids[i] = x.ID.UUID()
+	}
+	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(pruneSessions, ids, age.Milliseconds()).Exec(func(tag pgconn.CommandTag) error {
+			n = int(tag.RowsAffected())
+			return nil
+		})
+	})
+	return n, err
+}
