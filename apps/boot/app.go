@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -22,6 +23,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/env"
 	"crier/platform/fault"
+	"crier/platform/jobs"
 	"crier/platform/lifecycle"
 	"crier/platform/outbound"
 	"crier/platform/pg"
@@ -57,6 +59,8 @@ type App struct {
 	actors    *org.Client
 	publisher *publishingservice.Publisher
 	worker    *worker.Worker
+	jobs      *jobs.Runner
+	pruned    atomic.Int64 // rows that the jobs have deleted
 	member    *cluster.Member
 	edge      *edge.Server
 	listener  net.Listener
@@ -83,7 +87,8 @@ func (a *App) Start(ctx context.Context) error {
 		{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
 	}
 	if a.cfg.Cluster.Has(cluster.RoleWorker) {
-		parts = append(parts, lifecycle.Part{Name: "pictures", Start: a.makePictures, Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) }}, lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second})
+		parts = append(parts, lifecycle.Part{Name: "pictures", Start: a.makePictures, Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) }}, lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second},
+			lifecycle.Part{Name: "jobs", Start: a.startJobs, Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }})
 	}
 	if a.cfg.Cluster.Has(cluster.RoleEdge) {
 		parts = append(parts, lifecycle.Part{Name: "edge", Start: a.serve, Stop: a.stopServing, Timeout: 10 * time.Second})

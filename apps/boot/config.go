@@ -16,6 +16,7 @@ import (
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	publishingservice "crier/publishing/service"
+	tenancyservice "crier/tenancy/service"
 )
 
 // Config is the sum of the packages' own.
@@ -26,6 +27,7 @@ type Config struct {
 	SandboxURL string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox); the sandbox platform is offered only when set."`
 	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long requests are still answered after /health says that the process is stopping."`
 	StopWithin time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
+	PruneEvery time.Duration `env:"PRUNE_EVERY, default=1h" doc:"How often a worker looks for rows that were kept for long enough."`
 	Postgres   pg.Config
 	Edge       edge.Config
 	Actors     org.Config
@@ -35,6 +37,7 @@ type Config struct {
 	Outbound   outbound.Config
 	Secret     secret.Config
 	Telemetry  telemetry.Config
+	Sessions   tenancyservice.Retention
 	Version    string
 }
 
@@ -53,6 +56,7 @@ func (c Config) Validate() error {
 	for name, d := range map[string]time.Duration{
 		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Publishing.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
 		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Publishing.MaxLate, "UNKNOWN_FOR": c.Publishing.UnknownFor, "SEND_FOR": c.Publishing.SendFor, "WAIT_FOR": c.Publishing.WaitFor,
+		"PRUNE_EVERY": c.PruneEvery,
 	} {
 		if d <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})

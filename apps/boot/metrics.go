@@ -40,6 +40,10 @@ func (a *App) observe() error {
 			"How often a repeated post could not be continued and was left for later.",
 			a.publisher.SeriesSetAside,
 		},
+		"crier_pruned_rows_total": {
+			"Rows that were kept for long enough and deleted.",
+			a.pruned.Load,
+		},
 		"crier_pictures_made_total": {
 			"Smaller pictures that were made for platforms.",
 			func() int64 { return a.pictures.Stats().Made },

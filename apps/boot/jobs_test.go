@@ -1,0 +1,47 @@
+package boot
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/pg"
+)
+
+func TestServe_PrunesWhatWasKeptForLongEnough(t *testing.T) {
+	t.Parallel()
+	s := serveWith(t, map[string]string{"PRUNE_EVERY": "1s", "KEEP_EVENTS": "0s"})
+	if got, want := slices.Sorted(maps.Keys(s.jobs.Stats())), []string{"prune-connects", "prune-deleted-posts", "prune-idempotency-keys", "prune-sessions"}; !slices.Equal(got, want) {
+		t.Errorf("the jobs are %v, want %v", got, want)
+	}
+	if err := s.db.WriteOrg(t.Context(), s.owner.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(`insert into idempotency (org_id, key, request_hash, status, body, created_at) values ($1, 'old', 'x', 201, '[]', now() - interval '31 days'), ($1, 'new', 'x', 201, '[]', now() - interval '29 days')`, s.owner.Org)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Accounts.Login(t.Context(), "owner@crier.test", "correct horse battery"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.WriteRole(t.Context(), pg.Gate, func(b *pgx.Batch) {
+		b.Queue(`update session set expires_at = $1`, time.Now().Add(-8*24*time.Hour))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the key and the session are pruned", func() bool { return s.pruned.Load() == 2 })
+	families, err := s.registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]int{}
+	for _, f := range families {
+		seen[f.GetName()] = len(f.GetMetric())
+	}
+	for name, want := range map[string]int{"crier_jobs_done_total": 4, "crier_jobs_failed_total": 4, "crier_jobs_seconds_total": 4, "crier_jobs_running": 4, "crier_pruned_rows_total": 1} {
+		if seen[name] != want {
+			t.Errorf("%s has %d rows, want %d", name, seen[name], want)
+		}
+	}
+}
