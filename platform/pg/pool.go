@@ -118,6 +118,9 @@ func settings(r Role) map[string]string {
 	if r == Clock || r == Sender || r == Retention {
 		maps.Copy(out, byIndex())
 	}
+	if r == Retention {
+		out["synchronous_commit"] = "off" // a deletion that a crash undoes is done again
+	}
 	return out
 }
 

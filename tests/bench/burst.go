@@ -13,6 +13,9 @@ type burst struct {
 	posts, organizations, channels int // channels of each organization
 	latency                        time.Duration
 	rows                           int // posts already in the table, half of them published and half due next month
+	settings                       []string
+	prepare                        func(context.Context, *base, []tenant) error // fills in more; nil for nothing
+	ended                          func(context.Context, *base) error           // looks at the database when all are out; nil for nothing
 }
 
 // result of a burst.
@@ -54,6 +57,9 @@ func (x burst) run(ctx context.Context, r *rig) (out result, err error) {
 		if err == nil {
 			err = b.history(ctx, all, x.rows)
 		}
+		if err == nil && x.prepare != nil {
+			err = x.prepare(ctx, b, all)
+		}
 		if err != nil {
 			return errors.Join(err, first.stop())
 		}
@@ -93,7 +99,7 @@ const idleSpan = 10 * time.Second
 
 func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, err error) {
 	b.platform.begin(x.latency)
-	n, err := b.serve(ctx, b.opts.settings...)
+	n, err := b.serve(ctx, append(x.settings, b.opts.settings...)...)
 	if err != nil {
 		return out, err
 	}
@@ -115,6 +121,9 @@ func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, e
 	}
 	out.span = end.Sub(due)
 	after, err := b.cost(ctx, n)
+	if err == nil && x.ended != nil {
+		err = x.ended(ctx, b)
+	}
 	if err != nil {
 		return out, err
 	}

@@ -1,6 +1,6 @@
 // Command bench measures the service, as built and in a process of its own, beside a floor of the same run, and prints one JSON object a line.
 //
-//	go run ./tests/bench [-posts n] [-orgs n] [-seconds n] [-ahead d] [-rows n] [name ...]
+//	go run ./tests/bench [-posts n] [-orgs n] [-seconds n] [-ahead d] [-rows n] [-year n] [name ...]
 //
 // Statements are those of all roles of the service. Processor time is the service's and Postgres', less that of an idle span;
 // the platform and the clients are not in it, but they share the machine.
@@ -25,6 +25,7 @@ type options struct {
 	posts, organizations int
 	seconds              int
 	rows                 int
+	year                 int           // posts
 	ahead                time.Duration // how long before their time posts are booked by the API, at least
 	settings             []string      // more of the service's, NAME=value
 	profile              string        // file
@@ -40,7 +41,7 @@ func benches() []bench {
 	return []bench{
 		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"tls", overTLS}, {"fairness", fairness}, {"hanging", hanging},
 		{"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle},
-		{"failover", failover}, {"growth", growth}, {"pictures", pictures},
+		{"failover", failover}, {"growth", growth}, {"pictures", pictures}, {"retention", retention},
 	}
 }
 
@@ -49,6 +50,7 @@ func main() {
 	flag.IntVar(&opts.posts, "posts", 100_000, "posts of due_burst; the sizes of fairness go with it")
 	flag.IntVar(&opts.organizations, "orgs", 10_000, "organizations of due_burst; idle has ten times as many")
 	flag.IntVar(&opts.rows, "rows", 1_000_000, "most rows in the table of growth")
+	flag.IntVar(&opts.year, "year", 100_000, "posts of a year of retention")
 	flag.IntVar(&opts.seconds, "seconds", 60, "length of what is measured over time")
 	flag.DurationVar(&opts.ahead, "ahead", 3*time.Minute, "how long before their time posts are booked by the API, at least")
 	flag.Func("set", "NAME=value for the service; may be repeated", func(v string) error {

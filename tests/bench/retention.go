@@ -1,0 +1,182 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"crier/platform/pg"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+)
+
+const oneDay = 24 * time.Hour
+
+// keeps is how long the rows of this benchmark are kept: the defaults.
+var keeps = publishingservice.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
+
+// A month of posting that ends $4 days ago: every post was created by a request with a key, published, and has a
+// timeline; one in ten was deleted a day later.
+const monthOfPosts = `
+with made as (
+  select gen_random_uuid() as id, $2::uuid[] as channels, i, now() - ($4::float8 + 1 + (1 - i::float8 / $3) * 29) * interval '1 day' as at
+  from generate_series(1, $3::int) i
+), posts as (
+  insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, release_id, published_at, created_at, updated_at, deleted_at)
+  select $1, id, id, channels[1 + i % cardinality(channels)], $5, 'PUBLISHED', at, at, 'release', at, at, case when i % 10 = 0 then at + interval '1 day' else at end,
+    case when i % 10 = 0 then at + interval '1 day' end from made returning id
+), parts as (
+  insert into part (org_id, id, post_id, position, content) select $1, id, id, 0, repeat('some words ', 20) from made
+), publications as (
+  insert into publication (org_id, id, post_id, group_id, part_id, position, created_at, revision, phase, release_id, done_at, claimed_at, claimed_by)
+  select $1, id, id, id, id, 0, at, 1, 'done', 'release', at, at, 'bench' from made
+), events as (
+  insert into post_event (org_id, post_id, at, event, by) select $1, id, at, e, 'bench' from made cross join unnest(array['written', 'moved']) e
+), keys as (
+  insert into idempotency (org_id, key, request_hash, status, body, created_at)
+  select $1, id::text, 'hash', 201, jsonb_build_array(jsonb_build_object('postId', id, 'integration', id)), at from made
+)
+select count(*) from posts`
+
+// month fills in a month of posting that ended some days ago.
+func (b *base) month(ctx context.Context, t *tenant, posts, daysAgo int) error {
+	if _, err := b.super.Exec(ctx, monthOfPosts, t.org.UUID(), t.channels, posts, daysAgo, int16(tenancy.Shard(t.org))); err != nil {
+		return err
+	}
+	return b.settle(ctx)
+}
+
+// prune deletes what had been kept for long enough some time ago, and returns how long that took.
+func (b *base) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Duration, error) {
+	then := publishingservice.Retention{Keys: keeps.Keys + ago, Events: keeps.Events + ago, Deleted: keeps.Deleted + ago}
+	began := now()
+	p := publishingservice.NewPruner(then, db)
+	for _, kind := range p.Kinds() {
+		if _, err := p.Prune(ctx, kind); err != nil {
+			return 0, fmt.Errorf("%s: %w", kind, err)
+		}
+	}
+	return now().Sub(began), b.settle(ctx)
+}
+
+// size is how large a table is.
+type size struct {
+	Rows int64   `json:"rows"`
+	MB   float64 `json:"mb"` // with its indexes
+}
+
+func (b *base) sizes(ctx context.Context) (map[string]size, error) {
+	out := map[string]size{}
+	for _, table := range []string{"post", "part", "publication", "post_event", "idempotency"} {
+		var s size
+		if err := b.super.QueryRow(ctx, "select (select count(*) from "+table+"), round(pg_total_relation_size($1::text::regclass) / 1048576.0, 1)::float8", table).Scan(&s.Rows, &s.MB); err != nil {
+			return nil, err
+		}
+		out[table] = s
+	}
+	return out, nil
+}
+
+// retention shows that tables stay at their bound over two years of posting, and what pruning costs a burst beside it.
+// The bound of keys and events is what a year leaves of them; posts that were not deleted stay, with their publications.
+func retention(ctx context.Context, r *rig) error {
+	return errors.Join(r.with(ctx, func(b *base) error { return b.years(ctx) }), pruneBeside(ctx, r))
+}
+
+func (b *base) years(ctx context.Context) error {
+	posts := b.opts.year
+	db, err := pg.Open(ctx, pg.Config{URL: b.server.URL(b.name)})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	all, err := b.people(ctx, 1, 10)
+	if err != nil {
+		return err
+	}
+	var bound map[string]size
+	for year := 1; year <= 2; year++ {
+		var took time.Duration
+		for month := 1; month <= 12; month++ {
+			daysAgo := 24*30 - ((year-1)*12+month)*30
+			if err := b.month(ctx, &all[0], posts/12, daysAgo); err != nil {
+				return err
+			}
+			t, err := b.prune(ctx, db, time.Duration(daysAgo)*oneDay)
+			if err != nil {
+				return err
+			}
+			took += t
+		}
+		tables, err := b.sizes(ctx)
+		if err != nil {
+			return err
+		}
+		line := m{"bench": "retention", "year": year, "postsAYear": posts, "keysAYear": posts, "eventsAYear": 2 * posts, "tables": tables, "pruneSeconds": took.Seconds()}
+		if bound != nil {
+			line["withinBound"] = within(bound, tables)
+		}
+		bound = tables
+		if err := b.emit(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// within tells whether a second year left no more keys and events than the first, and of posts twice as many at most;
+// all with one in a hundred for the time that went by meanwhile.
+func within(first, second map[string]size) bool {
+	for table, times := range map[string]float64{"idempotency": 1, "post_event": 1, "post": 2, "part": 2, "publication": 2} {
+		if float64(second[table].Rows) > 1.01*times*float64(first[table].Rows) || second[table].MB > 1.1*times*first[table].MB {
+			return false
+		}
+	}
+	return true
+}
+
+// pruneBeside is the same burst without and with pruning, by turns; of each figure the lowest counts.
+func pruneBeside(ctx context.Context, r *rig) error {
+	const rounds = 3
+	old := 12 * (r.opts.year / 12)
+	x := burst{posts: min(20_000, r.opts.posts), organizations: min(2000, r.opts.organizations), channels: 2}
+	x.prepare = func(ctx context.Context, b *base, all []tenant) error { return b.month(ctx, &all[0], old, 300) }
+	var left int64
+	x.ended = func(ctx context.Context, b *base) error {
+		s, err := b.sizes(ctx)
+		left = s["post_event"].Rows + s["idempotency"].Rows
+		return err
+	}
+	line := m{"bench": "retention", "posts": x.posts, "organizations": x.organizations, "channels": x.organizations * x.channels, "rounds": rounds, "oldRows": 3 * old}
+	lowest := func(name string, v float64) {
+		if best, ok := line[name].(float64); !ok || v < best {
+			line[name] = v
+		}
+	}
+	for range rounds {
+		for _, c := range []struct {
+			name     string
+			settings []string
+		}{{"Without", []string{"KEEP_KEYS=0s", "KEEP_EVENTS=0s", "KEEP_DELETED=0s"}}, {"With", nil}} {
+			x.settings = c.settings
+			out, err := x.run(ctx, r)
+			if err == nil && left == 0 {
+				err = errors.New("everything was pruned before the burst was over; use a larger -year")
+			}
+			if err != nil {
+				return err
+			}
+			lowest("cpuMsPerPost"+c.name, x.per(out.used.cpu()))
+			lowest("latenessP99Ms"+c.name, ms(quantile(out.late, .99)))
+			lowest("allPublishedMs"+c.name, ms(out.span))
+			line["oldRowsLeft"+c.name] = left
+		}
+	}
+	for _, name := range []string{"cpuMsPerPost", "latenessP99Ms", "allPublishedMs"} {
+		with, _ := line[name+"With"].(float64)
+		without, _ := line[name+"Without"].(float64)
+		line[name+"Ratio"] = with / without
+	}
+	return r.emit(line)
+}
