@@ -33,14 +33,15 @@ func (a *App) startJobs(ctx context.Context) error {
 // pruning are the jobs that delete what was kept for long enough, one for each kind of row.
 func (a *App) pruning() (out []jobs.Job) {
 	add := func(name string, prune func(ctx context.Context) (int, error)) {
-		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneEvery, Timeout: jobTime, Run: func(ctx context.Context) error {
+		run := func(ctx context.Context) error {
 			n, err := prune(ctx)
 			a.pruned.Add(int64(n))
 			if n > 0 {
 				a.log.InfoContext(ctx, "old rows were deleted", "kind", name, "rows", n)
 			}
 			return err
-		}})
+		}
+		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneEvery, Timeout: jobTime, Run: run})
 	}
 	pruner := publishingservice.NewPruner(a.cfg.Publishing.Retention, a.db)
 	for _, kind := range pruner.Kinds() {
@@ -55,25 +56,29 @@ func (a *App) pruning() (out []jobs.Job) {
 // observeJob registers what an operator sees of a background job.
 func (a *App) observeJob(name string, stats func() jobs.Stats) error {
 	label := prometheus.Labels{"job": name}
-	running := func() float64 {
+	counters := []struct {
+		name, help string
+		read       func(jobs.Stats) float64
+	}{
+		{"done", "Runs of a background job in this process that ended well.",
+			func(s jobs.Stats) float64 { return float64(s.Done) }},
+		{"failed", "Runs of a background job in this process that ended with an error; they are repeated.",
+			func(s jobs.Stats) float64 { return float64(s.Failed) }},
+		{"seconds", "Time that the runs of a background job in this process took.",
+			func(s jobs.Stats) float64 { return s.Took.Seconds() }},
+	}
+	for _, c := range counters {
+		opts := prometheus.CounterOpts{Name: "crier_jobs_" + c.name + "_total", Help: c.help, ConstLabels: label}
+		err := a.registry.Register(prometheus.NewCounterFunc(opts, func() float64 { return c.read(stats()) }))
+		if err != nil {
+			return err
+		}
+	}
+	opts := prometheus.GaugeOpts{Name: "crier_jobs_running", Help: "1 while this process runs the background job.", ConstLabels: label}
+	return a.registry.Register(prometheus.NewGaugeFunc(opts, func() float64 {
 		if stats().Running {
 			return 1
 		}
 		return 0
-	}
-	for _, c := range []prometheus.Collector{
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "crier_jobs_done_total", ConstLabels: label,
-			Help: "Runs of a background job in this process that ended well."}, func() float64 { return float64(stats().Done) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "crier_jobs_failed_total", ConstLabels: label,
-			Help: "Runs of a background job in this process that ended with an error; they are repeated."}, func() float64 { return float64(stats().Failed) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "crier_jobs_seconds_total", ConstLabels: label,
-			Help: "Time that the runs of a background job in this process took."}, func() float64 { return stats().Took.Seconds() }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_jobs_running", ConstLabels: label,
-			Help: "1 while this process runs the background job."}, running),
-	} {
-		if err := a.registry.Register(c); err != nil {
-			return err
-		}
-	}
-	return nil
+	}))
 }

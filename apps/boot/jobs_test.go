@@ -14,11 +14,13 @@ import (
 func TestServe_PrunesWhatWasKeptForLongEnough(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, map[string]string{"PRUNE_EVERY": "1s", "KEEP_EVENTS": "0s"})
-	if got, want := slices.Sorted(maps.Keys(s.jobs.Stats())), []string{"prune-connects", "prune-deleted-posts", "prune-idempotency-keys", "prune-sessions"}; !slices.Equal(got, want) {
+	want := []string{"prune-connects", "prune-deleted-posts", "prune-idempotency-keys", "prune-sessions"}
+	if got := slices.Sorted(maps.Keys(s.jobs.Stats())); !slices.Equal(got, want) {
 		t.Errorf("the jobs are %v, want %v", got, want)
 	}
 	if err := s.db.WriteOrg(t.Context(), s.owner.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(`insert into idempotency (org_id, key, request_hash, status, body, created_at) values ($1, 'old', 'x', 201, '[]', now() - interval '31 days'), ($1, 'new', 'x', 201, '[]', now() - interval '29 days')`, s.owner.Org)
+		b.Queue(`insert into idempotency (org_id, key, request_hash, status, body, created_at) values
+			($1, 'old', 'x', 201, '[]', now() - interval '31 days'), ($1, 'new', 'x', 201, '[]', now() - interval '29 days')`, s.owner.Org)
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,10 @@ func TestServe_PrunesWhatWasKeptForLongEnough(t *testing.T) {
 	for _, f := range families {
 		seen[f.GetName()] = len(f.GetMetric())
 	}
-	for name, want := range map[string]int{"crier_jobs_done_total": 4, "crier_jobs_failed_total": 4, "crier_jobs_seconds_total": 4, "crier_jobs_running": 4, "crier_pruned_rows_total": 1} {
+	for name, want := range map[string]int{
+		"crier_jobs_done_total": 4, "crier_jobs_failed_total": 4, "crier_jobs_seconds_total": 4, "crier_jobs_running": 4,
+		"crier_pruned_rows_total": 1,
+	} {
 		if seen[name] != want {
 			t.Errorf("%s has %d rows, want %d", name, seen[name], want)
 		}

@@ -85,7 +85,8 @@ func (r *Runner) start(ctx context.Context, jobs []Job) error {
 	for _, j := range jobs {
 		w := &work{Job: j}
 		if r.works[j.Name] != nil || j.Every <= 0 || j.Timeout <= 0 {
-			return fault.New(fault.Internal, op, "The background job "+j.Name+" needs a name of its own, an interval and a deadline.")
+			words := "The background job " + j.Name + " needs a name of its own, an interval and a deadline."
+			return fault.New(fault.Internal, op, words)
 		}
 		r.works[j.Name] = w
 		river.AddWorkerArgs(workers, args{j.Name}, w)
@@ -103,7 +104,8 @@ func (r *Runner) start(ctx context.Context, jobs []Job) error {
 		return fault.Wrap(fault.Unavailable, op, "The tables of the background jobs cannot be read.", err)
 	}
 	if !v.OK {
-		return fault.New(fault.Unavailable, op, "The tables of the background jobs are not up to date: run `crier migrate` first.")
+		words := "The tables of the background jobs are not up to date: run `crier migrate` first."
+		return fault.New(fault.Unavailable, op, words)
 	}
 	r.client, err = river.NewClient(driver, &river.Config{
 		Schema: schema, Logger: quiet, ErrorHandler: r, Workers: workers, PeriodicJobs: periodic,
@@ -148,7 +150,9 @@ func (r *Runner) HandleError(ctx context.Context, job *rivertype.JobRow, err err
 }
 
 // HandlePanic is called by River after a run that panicked.
-func (r *Runner) HandlePanic(ctx context.Context, job *rivertype.JobRow, value any, trace string) *river.ErrorHandlerResult {
+func (r *Runner) HandlePanic(
+	ctx context.Context, job *rivertype.JobRow, value any, trace string,
+) *river.ErrorHandlerResult {
 	r.failed(ctx, job, fmt.Errorf("panic: %v", value), trace)
 	return nil
 }
@@ -157,7 +161,8 @@ func (r *Runner) failed(ctx context.Context, job *rivertype.JobRow, err error, t
 	if w := r.works[job.Kind]; w != nil { // else it is of another version of the service
 		w.failed.Add(1)
 	}
-	r.log.ErrorContext(ctx, "a background job failed", "job", job.Kind, "attempt", job.Attempt, "of", job.MaxAttempts, "error", err, "trace", trace)
+	r.log.ErrorContext(ctx, "a background job failed",
+		"job", job.Kind, "attempt", job.Attempt, "of", job.MaxAttempts, "error", err, "trace", trace)
 }
 
 // args is what a job's row holds.

@@ -10,8 +10,8 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// JobsSchema is where River's tables are.
-const JobsSchema = "jobs"
+// jobsSchema is where River's tables are, as 0016_retention.sql and platform/jobs name it.
+const jobsSchema = "jobs"
 
 // jobsGrants lets only the role that runs jobs use River's tables. It may be repeated.
 const jobsGrants = `
@@ -60,5 +60,6 @@ func jobsVersion() (int, error) {
 }
 
 func jobsMigrator(pool *pgxpool.Pool) (*rivermigrate.Migrator[pgx.Tx], error) {
-	return rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Schema: JobsSchema, Logger: slog.New(slog.DiscardHandler)})
+	cfg := &rivermigrate.Config{Schema: jobsSchema, Logger: slog.New(slog.DiscardHandler)}
+	return rivermigrate.New(riverpgxv5.New(pool), cfg)
 }

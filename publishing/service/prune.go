@@ -15,15 +15,16 @@ import (
 
 // Retention says how long what is not needed any more is kept; 0 is for ever.
 type Retention struct {
-	Keys    time.Duration `env:"KEEP_KEYS, default=720h" doc:"How long an Idempotency-Key answers after its posts have ended or changed for the last time; 0s keeps keys for ever."`
-	Events  time.Duration `env:"KEEP_EVENTS, default=4320h" doc:"How long the timeline of a post is kept after its end; 0s keeps timelines for ever."`
-	Deleted time.Duration `env:"KEEP_DELETED, default=720h" doc:"How long a deleted post stays in the database with its texts and its release ids; 0s keeps it for ever."`
+	Keys    time.Duration `env:"KEEP_KEYS, default=720h" doc:"How long an Idempotency-Key is kept after its posts ended or changed; 0s: for ever."`
+	Events  time.Duration `env:"KEEP_EVENTS, default=4320h" doc:"How long the timeline of a post is kept after its end; 0s: for ever."`
+	Deleted time.Duration `env:"KEEP_DELETED, default=720h" doc:"How long a deleted post is kept with its texts; 0s: for ever."`
 }
 
 // Validate refuses what would delete too early.
 func (r Retention) Validate() error {
 	var faults []error
-	for name, keep := range map[string]time.Duration{"KEEP_KEYS": r.Keys, "KEEP_EVENTS": r.Events, "KEEP_DELETED": r.Deleted} {
+	all := map[string]time.Duration{"KEEP_KEYS": r.Keys, "KEEP_EVENTS": r.Events, "KEEP_DELETED": r.Deleted}
+	for name, keep := range all {
 		if keep != 0 && keep < leastKept {
 			faults = append(faults, env.Fault{Name: name, Message: "must be 24h or longer, or 0s to keep everything."})
 		}
@@ -46,7 +47,9 @@ type Pruner struct {
 // NewPruner makes the service.
 func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 	p := &Pruner{publishingstore.New(db), map[Prunable]time.Duration{
-		publishingstore.PruneKeys: cfg.Keys, publishingstore.PruneEvents: cfg.Events, publishingstore.PruneDeleted: cfg.Deleted,
+		publishingstore.PruneKeys:    cfg.Keys,
+		publishingstore.PruneEvents:  cfg.Events,
+		publishingstore.PruneDeleted: cfg.Deleted,
 	}}
 	maps.DeleteFunc(p.keep, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
 	p.keep[publishingstore.PruneConnects] = 0 // one whose time is over is of no use
@@ -57,8 +60,8 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.keep)) }
 
 const (
-	pruneSize = 200 // rows in one statement
-	pruneRest = 9   // so that pruning takes a tenth of one connection's time
+	pruneSize = 100 // rows in one statement
+	pruneRest = 19  // so that pruning takes a twentieth of one connection's time
 )
 
 // Prune deletes everything of one kind that nothing needs any more, in short transactions with pauses between, and

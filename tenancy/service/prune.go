@@ -12,7 +12,7 @@ import (
 
 // Retention says how long what is not needed any more is kept; 0 is for ever.
 type Retention struct {
-	Sessions time.Duration `env:"KEEP_SESSIONS, default=168h" doc:"How long a session stays in the database after its end; 0s keeps sessions for ever."`
+	Sessions time.Duration `env:"KEEP_SESSIONS, default=168h" doc:"How long a session is kept after its end; 0s: for ever."`
 }
 
 // Validate refuses a negative time.
@@ -28,7 +28,7 @@ func (r Retention) Validate() error {
 // when all have been tried.
 func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	return batch.Sweep[tenancystore.OldSession]{
-		Size: 200, Rest: 9, Blame: pg.IsOfRows,
+		Size: 100, Rest: 19, Blame: pg.IsOfRows,
 		Find: func(ctx context.Context, after tenancystore.OldSession, limit int) ([]tenancystore.OldSession, error) {
 			return a.store.FindOldSessions(ctx, keep, after, limit)
 		},

@@ -18,12 +18,15 @@ type OldSession struct {
 }
 
 const findOldSessions = `-- tenancy.FindOldSessions
-select s.expires_at, s.id from session s where s.expires_at < now() - $1 * interval '1 millisecond' and (s.expires_at, s.id) > ($2::timestamptz, $3::uuid)
+select s.expires_at, s.id from session s
+where s.expires_at < now() - $1 * interval '1 millisecond' and (s.expires_at, s.id) > ($2::timestamptz, $3::uuid)
 order by s.expires_at, s.id limit $4`
 
 // FindOldSessions lists at most limit sessions that ended longer ago than an age, the oldest first, those after
 // another one.
-func (s *Store) FindOldSessions(ctx context.Context, age time.Duration, after OldSession, limit int) (out []OldSession, err error) {
+func (s *Store) FindOldSessions(
+	ctx context.Context, age time.Duration, after OldSession, limit int,
+) (out []OldSession, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(findOldSessions, age.Milliseconds(), after.At, after.ID.UUID(), limit).Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[OldSession])
