@@ -78,6 +78,8 @@ create table session (
   seen_at    timestamptz not null default now(),
   expires_at timestamptz not null
 );
+-- Retention.
+create index session_expires on session (expires_at);
 -- Deleting a person deletes the sessions.
 create index session_person on session (person_id);
 
@@ -171,6 +173,8 @@ create table connect_state (
   expires_at timestamptz not null,
   constraint connect_state_pkey primary key (org_id, hash)
 );
+-- Retention.
+create index connect_state_expires on connect_state (expires_at);
 
 -- What people have paused. channel_queue.paused is what follows of it for each channel.
 create table pause (
@@ -280,6 +284,8 @@ create table series (
   constraint series_org_id_channel_id_fkey foreign key (org_id, channel_id) references channel (org_id, id),
   constraint series_stopped check ((stopped_at is null) = (stopped_for is null))
 );
+-- Retention: templates are stored as deleted posts, and this tells whether one is in use.
+create index series_template on series (template);
 
 -- The order of posts of one channel that are due at the same moment.
 create sequence post_seq;
@@ -413,8 +419,12 @@ create index post_head on post (channel_id, due, seq)
 -- channel's first post off it: after a quiet time that would look through all that is due, once for each channel.
 create index post_due on post (shard, due)
   where state = 'QUEUE' and deleted_at is null and shard is not null;
--- FindOrphans: followers that have waited for long.
-create index post_waiting on post (shard, updated_at) where state = 'WAITING' and deleted_at is null;
+-- FindOrphans: followers whose time has come, since one cannot be left behind before. An expression, so that the
+-- planner does not take the index of the calendar, which it would read from end to end.
+create index post_waiting on post (shard, (publish_date at time zone 'UTC'))
+  where state = 'WAITING' and deleted_at is null;
+-- Retention.
+create index post_deleted on post (deleted_at) where deleted_at is not null;
 -- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known.
 create index post_claimed on post (shard, claim_until) where state in ('PUBLISHING', 'UNKNOWN');
 -- The backstop of the scheduler: a channel never has two posts on their way. HoldRepair reads by it.
@@ -532,8 +542,7 @@ create index channel_queue_org on channel_queue (org_id, channel_id);
 
 -- Events --------------------------------------------------------------------------------------------------------------
 
--- The timeline of posts: what people did, and what was out of the usual. The usual course stands in publication, so
--- that publishing writes no rows here. EventsOf reads both.
+-- The timeline of posts: what people did, and every step of publishing.
 create table post_event (
   org_id  uuid not null,
   id      bigint generated always as identity,
@@ -550,6 +559,8 @@ create table post_event (
   constraint post_event_org_id_post_id_fkey foreign key (org_id, post_id)
     references post (org_id, id) on delete cascade
 );
+-- Retention.
+create index post_event_at on post_event (at);
 
 
 -- Idempotency ---------------------------------------------------------------------------------------------------------
@@ -565,12 +576,16 @@ create table idempotency (
   created_at   timestamptz not null default now(),
   constraint idempotency_pkey primary key (org_id, key)
 );
+-- Retention.
+create index idempotency_created on idempotency (created_at);
 
 
 -- Who may see and do what ---------------------------------------------------------------------------------------------
 --
--- Five roles without a log-in, made by crier migrate and entered by the service's connections (platform/pg). Columns
--- are limited by grants, rows by policies, which bind the owner of the tables too. crier_jobs has nothing yet.
+-- Six roles without a log-in, made by crier migrate and entered by the service's connections (platform/pg). Columns
+-- are limited by grants, rows by policies, which bind the owner of the tables too. crier_jobs runs background jobs: it
+-- has the tables that River makes in the schema jobs (river.go) and nothing here.
+create schema jobs;
 
 -- crier_tenant: all of one organization, the one that the transaction has set, and nothing of any other.
 do $$
@@ -670,3 +685,50 @@ create policy sender on publication for select to crier_sender using (exists (
   select 1 from post p
   where p.group_id = any (array[publication.group_id]) and (p.org_id = publication.org_id) is true));
 grant select on publication to crier_sender;
+
+-- crier_retention: deletes across organizations what nobody can reach any more, and reads only what it needs to know
+-- that. It reads how all posts stand, so that a post that it must not touch is never taken for one that is gone.
+-- The policies repeat the conditions that must never be got wrong, whatever a statement asks for: a post that may be
+-- at its platform without our knowing stays. The rows below it go by their foreign keys.
+create policy retention_read on post for select to crier_retention using (true);
+create policy retention on post for delete to crier_retention
+  using (deleted_at is not null and not maybe_sent and state not in ('PUBLISHING', 'UNKNOWN'));
+grant select (
+  org_id, id, group_id, state, maybe_sent, after_post, series_id, occurrence, series_passed, updated_at, deleted_at
+) on post to crier_retention;
+grant delete on post to crier_retention;
+
+create policy retention on publication for select to crier_retention using (true);
+grant select (org_id, post_id, phase, maybe_sent) on publication to crier_retention;
+create policy retention on series for select to crier_retention using (true);
+grant select (org_id, id, template, number, stopped_at) on series to crier_retention;
+
+create policy retention_read on post_event for select to crier_retention using (true);
+create policy retention on post_event for delete to crier_retention
+  using (exists (
+    select from post p
+    where p.id = any (array[post_event.post_id]) and (p.org_id = post_event.org_id) is true and not p.maybe_sent
+      and (p.state in ('PUBLISHED', 'ERROR')
+        or p.deleted_at is not null and p.state not in ('PUBLISHING', 'UNKNOWN')) is true));
+grant select (org_id, post_id, id, at) on post_event to crier_retention;
+grant delete on post_event to crier_retention;
+
+create policy retention_read on idempotency for select to crier_retention using (true);
+create policy retention on idempotency for delete to crier_retention using (created_at < now() - interval '1 day');
+grant select (org_id, key, body, created_at) on idempotency to crier_retention;
+grant delete on idempotency to crier_retention;
+
+create policy retention_read on connect_state for select to crier_retention using (true);
+create policy retention on connect_state for delete to crier_retention using (expires_at < now());
+grant select (org_id, hash, expires_at) on connect_state to crier_retention;
+grant delete on connect_state to crier_retention;
+
+-- Locking a row needs the right to update it. No update passes its check, so nothing can be changed.
+do $$
+declare t text;
+begin
+  foreach t in array array['post', 'post_event', 'idempotency', 'connect_state'] loop
+    execute format('create policy retention_lock on %I for update to crier_retention using (true) with check (false)', t);
+    execute format('grant update (org_id) on %I to crier_retention', t);
+  end loop;
+end $$;

@@ -10,7 +10,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// jobsSchema is where River's tables are, as 0016_retention.sql and platform/jobs name it.
+// jobsSchema is where River's tables are, as the baseline and platform/jobs name it.
 const jobsSchema = "jobs"
 
 // jobsGrants lets only the role that runs jobs use River's tables. It may be repeated.

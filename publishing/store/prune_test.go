@@ -240,8 +240,9 @@ func TestPrune_Events(t *testing.T) {
 	}
 	r.aged(fresh, recent)
 	r.tenant(`update post set updated_at = now() where id = $1`, moved) // it ended again just now
-	if n := r.prune(publishingstore.PruneEvents); n != 1 {
-		t.Errorf("%d events were deleted, want the one of the post that ended long ago", n)
+	want := r.countOf("post_event", "post_id = $1", ended)
+	if n := r.prune(publishingstore.PruneEvents); n != want {
+		t.Errorf("%d events were deleted, want the %d of the post that ended long ago", n, want)
 	}
 	for name, p := range map[string]publishing.PostID{"recent": fresh, "planned": planned, "a draft": draft, "in doubt": doubt, "ended lately": moved} {
 		if r.countOf("post_event", "post_id = $1", p) == 0 {
@@ -261,7 +262,7 @@ func TestPrune_Keys(t *testing.T) {
 		for _, p := range posts {
 			answers = append(answers, `{"postId":"`+p.String()+`"}`)
 		}
-		r.tenant(`insert into idempotency (org_id, key, request_hash, status, body, created_at) values ($1, $2, 'x', 201, $3, now() - $4 * interval '1 millisecond')`,
+		r.tenant(`insert into idempotency (org_id, key, request_hash, body, created_at) values ($1, $2, 'x', $3, now() - $4 * interval '1 millisecond')`,
 			r.org, name, "["+strings.Join(answers, ",")+"]", ago.Milliseconds())
 	}
 	ended := func(ago time.Duration, delays ...time.Duration) publishing.PostID {
@@ -458,7 +459,7 @@ func TestPrune_PoliciesForbidWhatStatementsMustNotAskFor(t *testing.T) {
 	r.claim(10)
 	r.deleted(unknown, old)
 	r.deleted(gone, old)
-	r.tenant(`insert into idempotency (org_id, key, request_hash, status, body) values ($1, 'today', 'x', 201, '[]')`, r.org)
+	r.tenant(`insert into idempotency (org_id, key, request_hash, body) values ($1, 'today', 'x', '[]')`, r.org)
 	retention := func(sql string) (n int64, err error) {
 		err = r.db.InRole(t.Context(), pg.Retention, func(tx pgx.Tx) error {
 			tag, err := tx.Exec(t.Context(), sql)

@@ -29,13 +29,13 @@ with made as (
 ), parts as (
   insert into part (org_id, id, post_id, position, content) select $1, id, id, 0, repeat('some words ', 20) from made
 ), publications as (
-  insert into publication (org_id, id, post_id, group_id, part_id, position, created_at, revision, phase, release_id, done_at, claimed_at, claimed_by)
-  select $1, id, id, id, id, 0, at, 1, 'done', 'release', at, at, 'bench' from made
+  insert into publication (org_id, id, post_id, group_id, part_id, position, created_at, phase, release_id, done_at, claimed_at)
+  select $1, id, id, id, id, 0, at, 'done', 'release', at, at from made
 ), events as (
-  insert into post_event (org_id, post_id, at, event, by) select $1, id, at, e, 'bench' from made cross join unnest(array['written', 'moved']) e
+  insert into post_event (org_id, post_id, at, event, by) select $1, id, at, e, 'bench' from made cross join unnest(array['written', 'claimed', 'prepared', 'confirmed']) e
 ), keys as (
-  insert into idempotency (org_id, key, request_hash, status, body, created_at)
-  select $1, id::text, 'hash', 201, jsonb_build_array(jsonb_build_object('postId', id, 'integration', id)), at from made
+  insert into idempotency (org_id, key, request_hash, body, created_at)
+  select $1, id::text, 'hash', jsonb_build_array(jsonb_build_object('postId', id, 'integration', id)), at from made
 )
 select count(*) from posts`
 
