@@ -19,8 +19,8 @@ func TestServe_PrunesWhatWasKeptForLongEnough(t *testing.T) {
 		t.Errorf("the jobs are %v, want %v", got, want)
 	}
 	if err := s.db.WriteOrg(t.Context(), s.owner.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(`insert into idempotency (org_id, key, request_hash, status, body, created_at) values
-			($1, 'old', 'x', 201, '[]', now() - interval '31 days'), ($1, 'new', 'x', 201, '[]', now() - interval '29 days')`, s.owner.Org)
+		b.Queue(`insert into idempotency (org_id, key, request_hash, body, created_at) values
+			($1, 'old', 'x', '[]', now() - interval '31 days'), ($1, 'new', 'x', '[]', now() - interval '29 days')`, s.owner.Org)
 	}); err != nil {
 		t.Fatal(err)
 	}

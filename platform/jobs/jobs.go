@@ -161,7 +161,11 @@ func (r *Runner) failed(ctx context.Context, job *rivertype.JobRow, err error, t
 	if w := r.works[job.Kind]; w != nil { // else it is of another version of the service
 		w.failed.Add(1)
 	}
-	r.log.ErrorContext(ctx, "a background job failed",
+	level := slog.LevelWarn // it is run again
+	if job.Attempt >= job.MaxAttempts || trace != "" {
+		level = slog.LevelError
+	}
+	r.log.Log(ctx, level, "a background job failed",
 		"job", job.Kind, "attempt", job.Attempt, "of", job.MaxAttempts, "error", err, "trace", trace)
 }
 
