@@ -75,6 +75,8 @@ func (b *broken) count(method string) (n int) {
 }
 
 func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var record struct{ Collection, Rkey string }
+	_ = json.NewDecoder(r.Body).Decode(&record) // of a record only
 	_, _ = io.Copy(io.Discard, r.Body)
 	method := strings.TrimPrefix(r.URL.Path, "/xrpc/")
 	b.mu.Lock()
@@ -89,7 +91,7 @@ func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "com.atproto.repo.uploadBlob":
 		body = `{"blob":{"$type":"blob","ref":{"$link":"bafkreia"},"mimeType":"image/png","size":3}}`
 	case "com.atproto.repo.putRecord":
-		body = `{"uri":"at://x","cid":"bafyreia"}`
+		body = `{"uri":"at://x/` + record.Collection + "/" + record.Rkey + `","cid":"bafyreia"}`
 	}
 	if wrong, ok := b.wrong[method]; ok {
 		status, body = wrong.status, wrong.body
@@ -99,7 +101,7 @@ func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body)
+	_, _ = io.WriteString(w, strings.ReplaceAll(body, "RKEY", record.Rkey))
 }
 
 func (b *broken) env(t *testing.T, now clock.Clock) connector.Env {

@@ -79,12 +79,16 @@ func TestServerWords_AreStorable(t *testing.T) {
 		t.Fatal(err)
 	}
 	storable(t, "the handle", it.Handle)
-	b.breaks("com.atproto.repo.putRecord", 200, `{"uri":"at://x\u0000","cid":"bafy\u0000"}`, nil)
+	b.breaks("com.atproto.repo.putRecord", 200, `{"uri":"at://x\u0000/app.bsky.feed.post/RKEY","cid":"bafy\u0000"}`, nil)
 	ref, err := c.Commit(t.Context(), s, it)
 	if err != nil || ref.ID == "" || !strings.HasPrefix(ref.URL, "https://bsky.app/profile/"+did) {
 		t.Errorf("the post is out, got %+v, %v", ref, err)
 	}
 	storable(t, "the reference", ref)
+	b.breaks("com.atproto.repo.putRecord", 200, `{"uri":"at://x/app.bsky.feed.post/another","cid":"bafy"}`, nil)
+	if _, err = c.Commit(t.Context(), s, it); connector.KindOf(err, true) != connector.KindUnknown {
+		t.Errorf("an answer about another record says nothing of ours, got %v", err)
+	}
 	b.breaks("com.atproto.repo.putRecord", 400, `{"error":"Invalid\u0000","message":"no\u0000 \ud800 \u0007"}`, nil)
 	_, err = c.Commit(t.Context(), s, it)
 	var e *connector.Error

@@ -155,8 +155,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	if said.CID == "" {
-		return connector.Ref{}, unreadable(http.StatusOK, errors.New("the answer to a new record names no CID"), true)
+	// An answer that a server sends unasked may come before ours on a kept connection.
+	if said.CID == "" || !strings.HasSuffix(said.URI, "/"+collection+"/"+rkey) {
+		return connector.Ref{}, unreadable(http.StatusOK, errors.New("the answer to a new record names no CID, or another record"), true)
 	}
 	return refOf(cred, rkey, said.CID)
 }
