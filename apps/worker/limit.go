@@ -90,9 +90,10 @@ type limit struct {
 const (
 	bucketBudget = 100 * time.Millisecond
 	bucketRest   = time.Second
-	lineGap      = 20 * time.Millisecond // the least, between two times that tokens are taken
-	tokensKept   = 64                    // by one process, at most
-	tokenLife    = 2 * time.Second       // of a token that is not used: it must not be sent beside those of a later span
+	lineGap      = 20 * time.Millisecond  // the least, between two times that tokens are taken
+	unusedGap    = 200 * time.Millisecond // until the next in line is woken for a token that is not used
+	tokensKept   = 64                     // by one process, at most
+	tokenLife    = 2 * time.Second        // of a token that is not used: it must not be sent beside those of a later span
 )
 
 func newLimits(rates Rates, l *limits) *limits {
@@ -161,8 +162,12 @@ func (l *limits) serve(x *limit) {
 		for _, g := range l.book(x, got) {
 			l.wake(g.Org)
 		}
+		pause := max(lineGap, wait)
+		if l.unused(x) {
+			pause = min(pause, unusedGap)
+		}
 		select {
-		case <-time.After(max(lineGap, wait)):
+		case <-time.After(pause):
 		case <-l.ctx.Done():
 		}
 	}
@@ -177,6 +182,13 @@ func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	x.served = x.line.Len() > 0
 	n = min(x.line.Len()+int(tokenLife/4/x.rate.gap()), tokensKept, max(1, x.rate.Posts/4), l.free())
 	return n - x.left(l.clock.Now()), x.served
+}
+
+// unused returns true while there are tokens: those who were woken for them may have nothing to send any more.
+func (l *limits) unused(x *limit) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return x.left(l.clock.Now()) > 0
 }
 
 // take asks the bucket, and when there is none or it cannot be asked, allows this process its part of the rate.

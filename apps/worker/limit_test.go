@@ -142,13 +142,42 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 		for want := 3; want <= 4; want++ {
 			time.Sleep(500 * time.Millisecond)
 			p.set(func() { tokens++ })
-			time.Sleep(600 * time.Millisecond)
+			for p.count() < want {
+				time.Sleep(10 * time.Millisecond)
+			}
 			if n := p.count(); n != want || p.claim(10) != 1 {
 				t.Fatalf("%d are woken, want one more and one post for each token", n)
 			}
 		}
 		if !slices.Equal(p.woken, orgs) {
 			t.Errorf("woken are %v, want %v", p.woken, orgs)
+		}
+	})
+}
+
+// What an organization in line was waiting to send may be paused, edited or deleted.
+func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := Rate{60, time.Hour}
+		p := newPlatform(r, shared(r))
+		defer p.close()
+		for range r.Posts {
+			if _, _, err := p.bucket(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 5 {
+			p.hold(id.New[tenancy.OrgTag](), "x")
+		}
+		last := id.New[tenancy.OrgTag]()
+		p.hold(last, "x")
+		began := time.Now()
+		for p.count() < 6 {
+			time.Sleep(100 * time.Millisecond)
+		}
+		if waited := time.Since(began); waited > r.gap()+tokenLife {
+			t.Errorf("the last of six is woken after %v, want it to have the token that five did not use", waited)
 		}
 	})
 }

@@ -47,6 +47,9 @@ var ErrLocked = errors.New("something else has it locked")
 // lockedSplits is how many calls may fail by a lock before it is taken for one that all items need.
 const lockedSplits = 32
 
+// mostLocked times Bound is how many items may be tried again before no new ones are taken.
+const mostLocked = 16
+
 // Batcher carries out items of many goroutines, many in one call. An item never waits for another one that is refused
 // or locked: see Isolate. It has a goroutine only while it has items.
 type Batcher[T any] struct {
@@ -121,7 +124,7 @@ func (b *Batcher[T]) run() {
 func (b *Batcher[T]) next() []T {
 	for !b.idle() {
 		in, closing := b.in, b.closing
-		if len(b.again) >= 2*b.rules.Bound { // most of them are locked
+		if len(b.again) >= mostLocked*b.rules.Bound {
 			in = nil
 		}
 		if closed(closing) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,6 +209,43 @@ func TestBatcher_RepeatsNothingThatMayBeDone(t *testing.T) {
 		c.expect(t, "without Away", nil, []int{0, 1, 2})
 		if calls := len(c.at); calls > 3 {
 			t.Errorf("%d calls for 3 items", calls)
+		}
+	})
+}
+
+func TestBatcher_ManyLockedItemsLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var free atomic.Bool
+		done := make(chan int, 100)
+		b := batch.New(batch.Rules[int]{
+			Most: 8, Bound: 16, Timeout: time.Second,
+			Do: func(_ context.Context, items []int) (locked []int, err error) {
+				for _, i := range items {
+					if i < 50 && !free.Load() {
+						locked = append(locked, i)
+					} else {
+						done <- i
+					}
+				}
+				return locked, nil
+			},
+			Refused: func(error) bool { return false }, Locked: func(error) bool { return false },
+			Alone: func(int, error) time.Duration { return 2 * time.Second },
+			Lost:  func(i int, err error) { t.Errorf("%d is lost: %v", i, err) },
+		})
+		for i := range 50 {
+			b.Add(i)
+		}
+		time.Sleep(time.Minute)
+		b.Add(50)
+		if got := <-done; got != 50 {
+			t.Errorf("%d is done first, want the one that is not locked", got)
+		}
+		free.Store(true)
+		b.Close()
+		if n := len(done); n != 50 {
+			t.Errorf("%d items are done when they are free, want 50", n)
 		}
 	})
 }

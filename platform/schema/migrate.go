@@ -223,7 +223,10 @@ func (m *migrator) watch(ctx context.Context, name, last string, done <-chan str
 		case <-look.C:
 		}
 		var holders string
-		if err := m.beside.QueryRow(ctx, holdersRead, applicationName).Scan(&holders); err != nil {
+		read, cancel := context.WithTimeout(ctx, m.LockTimeout)
+		err := m.beside.QueryRow(read, holdersRead, applicationName).Scan(&holders)
+		cancel()
+		if err != nil {
 			m.log.WarnContext(ctx, "what a migration waits for cannot be read", "file", name, "error", err)
 			return last
 		}

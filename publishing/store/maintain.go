@@ -17,7 +17,7 @@ type Upkeep string
 
 // The kinds of upkeep.
 const (
-	UpkeepReap    Upkeep = "reap"    // claims whose time, or the lease of whose process, is over
+	UpkeepReap    Upkeep = "reap"    // claims whose time is over, or whose process was followed by another on its data folder
 	UpkeepExpire  Upkeep = "expire"  // queued posts that are too late
 	UpkeepStuck   Upkeep = "stuck"   // claims that are renewed for ever without coming to their call
 	UpkeepOrphans Upkeep = "orphans" // delayed parts whose predecessor is over
@@ -27,7 +27,7 @@ const (
 const MaxUpkeep = 1000
 
 const (
-	reapable  = `p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select from node n where n.id = p.claim_holder and n.expires_at > now()))`
+	reapable  = `p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select from node n where n.id = p.claim_holder))`
 	lapsed    = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $3 * interval '1 millisecond'`
 	stuck     = `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $3 * interval '1 millisecond'`
 	orphaned  = `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $3 * interval '1 millisecond'`
@@ -145,7 +145,8 @@ with dead as (
 )
 select count(*) from upd`
 
-// Reap ends those of the claims whose time, or the lease of whose process, is over; it returns how many.
+// Reap ends those of the claims whose time is over, or whose process was followed by another on its data folder; it
+// returns how many.
 func (s *Store) Reap(ctx context.Context, posts []publishing.PostID, node string) (n int, err error) {
 	err = s.count(ctx, &n, reap, uuids(posts), node, MaxReaps)
 	return n, err

@@ -52,7 +52,7 @@ type model struct {
 	posts    []*modelPost // in the order of their booking
 	claims   []*modelClaim
 	stale    []publishingstore.Lease
-	gone     map[uuid.UUID]bool // processes whose lease is over
+	gone     map[uuid.UUID]bool // processes whose row is gone
 }
 
 type modelChannel struct {

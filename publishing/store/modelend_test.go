@@ -100,7 +100,7 @@ func (p *modelPost) free() {
 	}
 }
 
-// reap ends what was left behind: claims whose time is over, and those of processes whose lease is.
+// reap ends what was left behind: claims whose time is over, and those of processes that are gone.
 func (m *model) reap(rt *rapid.T) {
 	want := 0
 	for _, c := range m.claims {
@@ -133,13 +133,13 @@ func (m *model) reap(rt *rapid.T) {
 	m.rig.clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.org) // a back-off of seconds ends by the step "wait" alone
 }
 
-// die replaces the process: its shards go to another, and its lease may be over or not.
+// die replaces the process: its shards go to another, and it is gone or may live on.
 func (m *model) die(rt *rapid.T) {
 	old := m.rig.lease
 	m.stale = append(m.stale, old)
 	m.rig.lease = m.rig.newLease()
-	if rapid.Bool().Draw(rt, "lapsed") {
-		m.rig.clock(`update node set expires_at = now() where id = $1`, old.Holder)
+	if rapid.Bool().Draw(rt, "gone") {
+		m.rig.clock(`delete from node where id = $1`, old.Holder)
 		m.gone[old.Holder] = true
 	}
 }
