@@ -2,7 +2,6 @@ package wall
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,11 +33,17 @@ func TestGrantsAreTheListedOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(want) != b.String() {
-		got := filepath.Join(os.TempDir(), "crier-grants.txt")
-		if err := os.WriteFile(got, []byte(b.String()), 0o644); err != nil {
+		got, err := os.CreateTemp("", "crier-grants-*.txt")
+		if err != nil {
 			t.Fatal(err)
 		}
-		t.Errorf("the grants are not those of %s: look at the difference to %s, and copy it over if every line is meant", file, got)
+		if _, err := got.WriteString(b.String()); err != nil {
+			t.Fatal(err)
+		}
+		if err := got.Close(); err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("the grants are not those of %s: look at the difference to %s, and copy it over if every line is meant", file, got.Name())
 	}
 	secrets := map[string]string{
 		"crier_clock":     "content alt credential settings hash password_hash email body",
