@@ -55,7 +55,7 @@ func TestBadInputIsRefusedAndStoresNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := o.do(t, http.MethodPost, "/posts", body, "Idempotency-Key", strings.ReplaceAll(name, " ", "-"))
 			msg := a.refusal(t, http.StatusBadRequest)
-			if strings.Contains(msg, "SQLSTATE") || strings.Contains(msg, ".go:") || len(a.body) > 40_000 {
+			if strings.Contains(msg, "SQLSTATE") || strings.Contains(msg, ".go:") || len(a.Body) > 40_000 {
 				t.Errorf("%v", a)
 			}
 		})
@@ -125,12 +125,7 @@ func TestTextThatCannotBeStoredIsRefused(t *testing.T) {
 	}
 	login(`a\u0000@crier.test`, password).refusal(t, 400)
 	login(o.email, `x\u0000`).refusal(t, 400)
-	session := ""
-	for _, cookie := range (&http.Response{Header: login(o.email, password).want(t, 201).header}).Cookies() {
-		if cookie.Name == "auth" {
-			session = cookie.Value
-		}
-	}
+	session := login(o.email, password).want(t, 201).Cookie("auth")
 	for _, bad := range []string{"%00", "%ff", "a%00b", "%c3%28"} {
 		for _, name := range []string{"refresh", "redirectUrl", "externalUrl", "onboarding"} {
 			person.do(t, http.MethodGet, "/integrations/social/sandbox?"+name+"="+bad, nil, "auth", session).refusal(t, 400)

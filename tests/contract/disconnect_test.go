@@ -75,9 +75,9 @@ func TestNothingIsLeftOnAChannelThatIsDisconnectedMeanwhile(t *testing.T) {
 		ids := make(chan string, 6)
 		for i := range cap(ids) {
 			group.Go(func() {
-				if a := o.do(t, http.MethodPost, "/posts", later(c.id, part(fmt.Sprint("post ", i)))); a.status == http.StatusCreated {
+				if a := o.do(t, http.MethodPost, "/posts", later(c.id, part(fmt.Sprint("post ", i)))); a.Status == http.StatusCreated {
 					ids <- a.list(t)[0]["postId"].(string)
-				} else if a.status != http.StatusBadRequest {
+				} else if a.Status != http.StatusBadRequest {
 					t.Errorf("%v", a)
 				}
 			})

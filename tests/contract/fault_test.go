@@ -21,7 +21,7 @@ func TestPlatformFaults(t *testing.T) {
 		t.Helper()
 		full := o.reaches(t, id, "PUBLISHED")
 		out := r.published(t, c)
-		if len(out) != 1 || out[0]["text"] != text || full["releaseId"] != out[0]["id"] {
+		if len(out) != 1 || out[0].Text != text || full["releaseId"] != out[0].ID {
 			t.Fatalf("published %v, record %v", out, full)
 		}
 		return full
@@ -220,13 +220,7 @@ func reconnect(t *testing.T, o org, c channel) {
 	t.Helper()
 	person := o
 	person.prefix, person.key = "", ""
-	in := person.do(t, http.MethodPost, "/auth/login", m{"provider": "LOCAL", "email": o.email, "password": password}).want(t, 201)
-	session := ""
-	for _, cookie := range (&http.Response{Header: in.header}).Cookies() {
-		if cookie.Name == "auth" {
-			session = cookie.Value
-		}
-	}
+	session := person.do(t, http.MethodPost, "/auth/login", m{"provider": "LOCAL", "email": o.email, "password": password}).want(t, 201).Cookie("auth")
 	begin := func(refresh string) answer {
 		return person.do(t, http.MethodGet, "/integrations/social/sandbox?refresh="+refresh, nil, "auth", session, "showorg", o.who.Org.String())
 	}

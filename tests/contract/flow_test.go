@@ -49,10 +49,10 @@ func TestPosts(t *testing.T) {
 		full := o.reaches(t, made[0]["postId"].(string), "PUBLISHED")
 		fullShape(t, full)
 		out := r.published(t, c)
-		if len(out) != 1 || out[0]["text"] != "Hello you" || len(out[0]["media"].([]any)) != 1 || out[0]["media"].([]any)[0].(m)["alt"] != "A cat" {
+		if len(out) != 1 || out[0].Text != "Hello you" || len(out[0].Media) != 1 || out[0].Media[0].Alt != "A cat" {
 			t.Fatalf("%v", out)
 		}
-		if full["releaseId"] != out[0]["id"] || !strings.Contains(full["releaseURL"].(string), out[0]["id"].(string)) || full["content"] != "<p>Hello <strong>you</strong></p>" {
+		if full["releaseId"] != out[0].ID || !strings.Contains(full["releaseURL"].(string), out[0].ID) || full["content"] != "<p>Hello <strong>you</strong></p>" {
 			t.Fatalf("%v", full)
 		}
 		if got := happened(full); !slices.Equal(got, []string{"written", "claimed", "prepared", "confirmed"}) {
@@ -84,9 +84,8 @@ func TestPosts(t *testing.T) {
 			t.Fatalf("%v", full)
 		}
 		o.reaches(t, id, "PUBLISHED")
-		at, err := time.Parse(time.RFC3339Nano, r.published(t, c)[0]["at"].(string))
-		if err != nil || at.Before(due) {
-			t.Fatalf("published at %v, due %v, %v", at, due, err)
+		if at := r.published(t, c)[0].At; at.Before(due) {
+			t.Fatalf("published at %v, due %v", at, due)
 		}
 	})
 	t.Run("a date in the past goes out at once", func(t *testing.T) {
@@ -247,7 +246,7 @@ func TestPosts(t *testing.T) {
 			c := o.channel(t, grade)
 			o.reaches(t, o.create(t, now(c.id, part("1"), part("2"), part("3"))), "PUBLISHED")
 			out := r.published(t, c)
-			if r.texts(t, c) != "1 | 2 | 3" || out[0]["replyTo"] != nil || out[1]["replyTo"] != out[0]["id"] || out[2]["replyTo"] != out[1]["id"] {
+			if r.texts(t, c) != "1 | 2 | 3" || out[0].ReplyTo != "" || out[1].ReplyTo != out[0].ID || out[2].ReplyTo != out[1].ID {
 				t.Fatalf("%s: %v", grade, out)
 			}
 		}
@@ -316,7 +315,7 @@ func TestPosts(t *testing.T) {
 	t.Run("connections", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
-		if a := o.get(t, "/integrations").want(t, 200); strings.TrimSpace(a.body) != "[]" {
+		if a := o.get(t, "/integrations").want(t, 200); strings.TrimSpace(a.Body) != "[]" {
 			t.Fatalf("%v", a)
 		}
 		c := o.channel(t, "A")
@@ -384,7 +383,7 @@ func TestListOfPosts(t *testing.T) {
 		}
 	}
 	for query, more := range map[string]string{"page=0": "true", "page=1": "false", "limit=23": "false", "limit=22": "true"} {
-		h := o.get(t, "/posts?"+query).header
+		h := o.get(t, "/posts?"+query).Header
 		if h.Get("X-Total-Count") != "23" || h.Get("X-Has-More") != more {
 			t.Errorf("%s: %v", query, h)
 		}

@@ -48,12 +48,12 @@ func TestIdempotencyKey(t *testing.T) {
 		o.prefix = "/api/public/v1"
 		e := o.do(t, http.MethodPost, "/posts", body, "Idempotency-Key", "k").want(t, http.StatusCreated)
 		marks := func(a answer) string {
-			return a.header.Get("Idempotent-Replayed") + "/" + a.header.Get("Idempotent-Mismatch")
+			return a.Header.Get("Idempotent-Replayed") + "/" + a.Header.Get("Idempotent-Mismatch")
 		}
 		if got := strings.Join([]string{marks(a), marks(b), marks(d), marks(e)}, " "); got != "/ true/ true/true true/" {
 			t.Fatalf("marks: %s", got)
 		}
-		if a.body != b.body || a.body != d.body || a.body != e.body {
+		if a.Body != b.Body || a.Body != d.Body || a.Body != e.Body {
 			t.Fatalf("bodies differ: %v %v %v %v", a, b, d, e)
 		}
 		if n := o.count(t); n != "1" {
@@ -67,7 +67,7 @@ func TestIdempotencyKey(t *testing.T) {
 		o.do(t, http.MethodPost, "/posts", later(c.id, part("")), "Idempotency-Key", "k").refusal(t, http.StatusBadRequest)
 		o.do(t, http.MethodPost, "/posts", m{"type": "never"}, "Idempotency-Key", "k").refusal(t, http.StatusBadRequest)
 		a := o.do(t, http.MethodPost, "/posts", later(c.id, part("good")), "Idempotency-Key", "k").want(t, http.StatusCreated)
-		if a.header.Get("Idempotent-Replayed") != "" {
+		if a.Header.Get("Idempotent-Replayed") != "" {
 			t.Fatal("the refusal was stored")
 		}
 	})
@@ -78,7 +78,7 @@ func TestIdempotencyKey(t *testing.T) {
 		a := o.do(t, http.MethodPost, "/posts", body, "Idempotency-Key", "k").want(t, http.StatusCreated)
 		o.do(t, http.MethodDelete, "/posts/"+a.list(t)[0]["postId"].(string), nil).want(t, http.StatusOK)
 		b := o.do(t, http.MethodPost, "/posts", body, "Idempotency-Key", "k").want(t, http.StatusCreated)
-		if a.body != b.body || b.header.Get("Idempotent-Replayed") != "true" || o.count(t) != "0" {
+		if a.Body != b.Body || b.Header.Get("Idempotent-Replayed") != "true" || o.count(t) != "0" {
 			t.Fatalf("%v, then %v, and %s posts", a, b, o.count(t))
 		}
 	})
@@ -110,10 +110,10 @@ func storm(t *testing.T, o org, nodes []*rig) {
 	answers := burst(t, o, nodes, 200, body)
 	for _, a := range answers {
 		a.want(t, http.StatusCreated)
-		if a.body != answers[0].body {
+		if a.Body != answers[0].Body {
 			t.Fatalf("answers differ: %v and %v", answers[0], a)
 		}
-		if a.header.Get("Idempotent-Replayed") == "" {
+		if a.Header.Get("Idempotent-Replayed") == "" {
 			fresh++
 		}
 	}
@@ -130,24 +130,14 @@ func burst(t *testing.T, o org, nodes []*rig, n int, body any) []answer {
 		all.Go(func() {
 			mine := o
 			mine.rig = nodes[i%len(nodes)]
-			answers[i] = mine.attempt(t, http.MethodPost, "/posts", encode(t, body), "k")
+			var err error
+			if answers[i], err = mine.attempt(t.Context(), http.MethodPost, "/posts", body, "Idempotency-Key", "k"); err != nil {
+				t.Error(err)
+			}
 		})
 	}
 	all.Wait()
 	return answers
-}
-
-// attempt is do for goroutines: it never ends the test.
-func (o org) attempt(t *testing.T, method, path string, body []byte, key string) answer {
-	req, err := http.NewRequestWithContext(t.Context(), method, base+o.prefix+path, strings.NewReader(string(body)))
-	if err != nil {
-		return answer{body: err.Error()}
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", o.key)
-	req.Header.Set("Idempotency-Key", key)
-	req.GetBody = nil
-	return o.sendQuietly(req)
 }
 
 func TestRateLimit(t *testing.T) {
@@ -161,24 +151,24 @@ func TestRateLimit(t *testing.T) {
 		stranger.key = value
 		a := stranger.get(t, "/is-connected")
 		a.refusal(t, http.StatusUnauthorized)
-		if a.header.Get("X-RateLimit-Limit") != "" {
-			t.Fatalf("a 401 was counted: %v", a.header)
+		if a.Header.Get("X-RateLimit-Limit") != "" {
+			t.Fatalf("a 401 was counted: %v", a.Header)
 		}
 	}
 	var reset int64
 	for i := 1; i <= 60; i++ {
 		a := o.get(t, "/posts/none").want(t, http.StatusNotFound)
-		if left := a.header.Get("X-RateLimit-Remaining"); left != strconv.Itoa(60-i) || a.header.Get("X-RateLimit-Limit") != "60" || a.header.Get("Retry-After") != "" {
-			t.Fatalf("request %d: %v", i, a.header)
+		if left := a.Header.Get("X-RateLimit-Remaining"); left != strconv.Itoa(60-i) || a.Header.Get("X-RateLimit-Limit") != "60" || a.Header.Get("Retry-After") != "" {
+			t.Fatalf("request %d: %v", i, a.Header)
 		}
-		reset = number(t, a.header.Get("X-RateLimit-Reset"))
+		reset = number(t, a.Header.Get("X-RateLimit-Reset"))
 	}
 	over := o.do(t, http.MethodPost, "/posts", later(c.id, part("refused")), "Idempotency-Key", "k")
 	over.refusal(t, http.StatusTooManyRequests)
-	wait := number(t, over.header.Get("Retry-After"))
-	if over.object(t)["retryAfter"] != float64(wait) || wait < 1 || wait > 60 || over.header.Get("X-RateLimit-Remaining") != "0" ||
-		number(t, over.header.Get("X-RateLimit-Reset")) != reset {
-		t.Fatalf("%v %v, the window ends at %d", over, over.header, reset)
+	wait := number(t, over.Header.Get("Retry-After"))
+	if over.object(t)["retryAfter"] != float64(wait) || wait < 1 || wait > 60 || over.Header.Get("X-RateLimit-Remaining") != "0" ||
+		number(t, over.Header.Get("X-RateLimit-Reset")) != reset {
+		t.Fatalf("%v %v, the window ends at %d", over, over.Header, reset)
 	}
 	if ahead := reset - time.Now().Unix(); ahead < wait-2 || ahead > 61 {
 		t.Fatalf("the window ends in %d s, the answer says %d", ahead, wait)
@@ -189,7 +179,7 @@ func TestRateLimit(t *testing.T) {
 	if n := other.count(t); n != "0" {
 		t.Fatalf("the refused request made %s posts", n)
 	}
-	if a := other.do(t, http.MethodPost, "/posts", later(c.id, part("refused")), "Idempotency-Key", "k").want(t, http.StatusCreated); a.header.Get("Idempotent-Replayed") != "" {
+	if a := other.do(t, http.MethodPost, "/posts", later(c.id, part("refused")), "Idempotency-Key", "k").want(t, http.StatusCreated); a.Header.Get("Idempotent-Replayed") != "" {
 		t.Fatal("the refused request used its key up")
 	}
 }

@@ -113,9 +113,9 @@ func TestMedia(t *testing.T) {
 			file := o
 			file.prefix, file.key = strings.TrimPrefix(url, base), ""
 			whole := file.get(t, "").want(t, http.StatusOK)
-			if whole.body != string(v.data) || whole.header.Get("Content-Type") != v.kind || whole.header.Get("X-Content-Type-Options") != "nosniff" ||
-				!strings.Contains(whole.header.Get("Content-Security-Policy"), "sandbox") {
-				t.Fatalf("%d bytes, %v", len(whole.body), whole.header)
+			if whole.Body != string(v.data) || whole.Header.Get("Content-Type") != v.kind || whole.Header.Get("X-Content-Type-Options") != "nosniff" ||
+				!strings.Contains(whole.Header.Get("Content-Security-Policy"), "sandbox") {
+				t.Fatalf("%d bytes, %v", len(whole.Body), whole.Header)
 			}
 			ranges(t, file, string(v.data))
 			post := o.create(t, now(c.id, part(what, got)))
@@ -179,14 +179,14 @@ func ranges(t *testing.T, file org, data string) {
 	size := len(data)
 	for header, want := range map[string]string{"bytes=0-0": data[:1], "bytes=4-9": data[4:10], fmt.Sprintf("bytes=%d-", size-3): data[size-3:], "bytes=-5": data[size-5:]} {
 		a := file.do(t, http.MethodGet, "", nil, "Range", header).want(t, http.StatusPartialContent)
-		if a.body != want || !strings.HasSuffix(a.header.Get("Content-Range"), fmt.Sprintf("/%d", size)) {
-			t.Fatalf("%s: %q, %v", header, a.body, a.header)
+		if a.Body != want || !strings.HasSuffix(a.Header.Get("Content-Range"), fmt.Sprintf("/%d", size)) {
+			t.Fatalf("%s: %q, %v", header, a.Body, a.Header)
 		}
 	}
 	file.do(t, http.MethodGet, "", nil, "Range", fmt.Sprintf("bytes=%d-", size)).want(t, http.StatusRequestedRangeNotSatisfiable)
 	head := file.do(t, http.MethodHead, "", nil).want(t, http.StatusOK)
-	if head.header.Get("Content-Length") != fmt.Sprint(size) || head.header.Get("Accept-Ranges") != "bytes" {
-		t.Fatalf("HEAD: %v", head.header)
+	if head.Header.Get("Content-Length") != fmt.Sprint(size) || head.Header.Get("Accept-Ranges") != "bytes" {
+		t.Fatalf("HEAD: %v", head.Header)
 	}
-	file.do(t, http.MethodGet, "", nil, "If-None-Match", head.header.Get("ETag")).want(t, http.StatusNotModified)
+	file.do(t, http.MethodGet, "", nil, "If-None-Match", head.Header.Get("ETag")).want(t, http.StatusNotModified)
 }

@@ -1,9 +1,7 @@
 package contract
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -104,24 +102,14 @@ func TestMigrate_NoRequestFailsWhileItWaitsForALock(t *testing.T) {
 func (o org) useOnce(ctx context.Context, c channel, text string) (string, error) {
 	var made []struct{ PostID string }
 	ask := func(status int, method, path string, body any) error {
-		raw, err := json.Marshal(body)
-		if err != nil {
+		a, err := o.attempt(ctx, method, path, body)
+		if err == nil && a.Status != status {
+			err = fmt.Errorf("%s %s answers %v", method, path, a)
+		}
+		if err != nil || status != http.StatusCreated {
 			return err
 		}
-		req, err := http.NewRequestWithContext(ctx, method, base+o.prefix+path, bytes.NewReader(raw))
-		if err != nil {
-			return err
-		}
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Authorization", o.key)
-		a := o.sendQuietly(req)
-		if a.status != status {
-			return fmt.Errorf("%s %s answers %v", method, path, a)
-		}
-		if status == http.StatusCreated {
-			return json.Unmarshal([]byte(a.body), &made)
-		}
-		return nil
+		return a.Into(&made)
 	}
 	if err := ask(http.StatusCreated, http.MethodPost, "/posts", now(c.id, part(text))); err != nil {
 		return "", err

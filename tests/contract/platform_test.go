@@ -1,65 +1,33 @@
 package contract
 
 import (
-	"encoding/json"
-	"io"
-	"net/http"
+	"maps"
 	"strings"
 	"testing"
+
+	"crier/tests/sandboxtest"
 )
+
+func (r *rig) judge() sandboxtest.Judge { return sandboxtest.Judge{URL: r.sandbox} }
 
 // fault scripts the pretend platform for one account.
 func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
 	t.Helper()
-	body := m{"account": c.account, "match": match, "action": action}
-	for k, v := range more {
-		body[k] = v
-	}
-	r.platform(t, http.MethodPost, "/_sim/faults", body).want(t, http.StatusCreated)
-}
-
-func (r *rig) platform(t *testing.T, method, path string, body any) answer {
-	t.Helper()
-	var in io.Reader = http.NoBody
-	if body != nil {
-		in = strings.NewReader(string(encode(t, body)))
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, r.sandbox+path, in)
-	if err != nil {
+	fault := m{"match": match, "action": action}
+	maps.Copy(fault, more)
+	if _, err := r.judge().Fault(t.Context(), c.account, fault); err != nil {
 		t.Fatal(err)
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(raw)}
 }
 
 // published is what the judge has of an account, oldest first.
-func (r *rig) published(t *testing.T, c channel) []m {
+func (r *rig) published(t *testing.T, c channel) []sandboxtest.Post {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.sandbox+"/_sim/posts?account="+c.account, nil)
+	out, err := r.judge().Posts(t.Context(), c.account)
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	var out struct{ Posts []m }
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		t.Fatal(err)
-	}
-	return out.Posts
+	return out
 }
 
 // texts is what an account published, oldest first.
@@ -67,7 +35,7 @@ func (r *rig) texts(t *testing.T, c channel) string {
 	t.Helper()
 	var out []string
 	for _, p := range r.published(t, c) {
-		out = append(out, p["text"].(string))
+		out = append(out, p.Text)
 	}
 	return strings.Join(out, " | ")
 }

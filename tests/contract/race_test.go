@@ -23,13 +23,13 @@ func TestChangesAtTheTimeOfAPost(t *testing.T) {
 			b["posts"].([]m)[0]["value"].([]m)[0]["id"] = id
 			a := o.do(t, http.MethodPost, "/posts", b)
 			o.reaches(t, id, "PUBLISHED")
-			if want := map[int]string{201: "edited", 409: old}[a.status]; want == "" || r.texts(t, c) != want {
+			if want := map[int]string{201: "edited", 409: old}[a.Status]; want == "" || r.texts(t, c) != want {
 				t.Errorf("the edit answered %v, and %q went out", a, r.texts(t, c))
 			}
 		},
 		func(t *testing.T, c channel, id, old string, _ func(string) m) {
 			a := o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "draft"})
-			if a.status == http.StatusOK {
+			if a.Status == http.StatusOK {
 				still.Store(c, "")
 				return
 			}
@@ -39,7 +39,7 @@ func TestChangesAtTheTimeOfAPost(t *testing.T) {
 		func(t *testing.T, c channel, id, _ string, body func(string) m) {
 			b := body("moved")
 			b["date"], b["posts"].([]m)[0]["value"].([]m)[0]["id"] = tomorrow().UTC().Format(time.RFC3339), id
-			if a := o.do(t, http.MethodPost, "/posts", b); a.status == http.StatusCreated {
+			if a := o.do(t, http.MethodPost, "/posts", b); a.Status == http.StatusCreated {
 				still.Store(c, "")
 			} else {
 				a.refusal(t, http.StatusConflict)

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	"crier/publishing"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
+	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/sandboxtest"
 )
@@ -181,18 +181,12 @@ func encode(t *testing.T, v any) []byte {
 }
 
 // answer is what came back.
-type answer struct {
-	status int
-	header http.Header
-	body   string
-}
-
-func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, a.body) }
+type answer struct{ call.Answer }
 
 // want ends the test when the status is another.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
-	if a.status != status {
+	if a.Status != status {
 		t.Fatalf("status %d is wanted, the answer is %v", status, a)
 	}
 	return a
@@ -200,7 +194,7 @@ func (a answer) want(t *testing.T, status int) answer {
 
 func (a answer) into(t *testing.T, v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(a.body), v); err != nil {
+	if err := json.Unmarshal([]byte(a.Body), v); err != nil {
 		t.Fatalf("%v in %v", err, a)
 	}
 }
@@ -231,47 +225,17 @@ func (a answer) refusal(t *testing.T, status int) string {
 // do makes one request; headers come in pairs. A body that is a string goes as it is.
 func (o org) do(t *testing.T, method, path string, body any, headers ...string) answer {
 	t.Helper()
-	var in io.Reader
-	if body != nil {
-		in = strings.NewReader(string(encode(t, body)))
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, base+o.prefix+path, in)
+	a, err := o.attempt(t.Context(), method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if o.key != "" {
-		req.Header.Set("Authorization", o.key)
-	}
-	for i := 0; i+1 < len(headers); i += 2 {
-		req.Header.Set(headers[i], headers[i+1])
-	}
-	return o.send(t, req)
-}
-
-func (o org) send(t *testing.T, req *http.Request) answer {
-	t.Helper()
-	a := o.sendQuietly(req)
-	if a.status == 0 {
-		t.Fatalf("%s %s: %s", req.Method, req.URL, a.body)
 	}
 	return a
 }
 
-// sendQuietly answers status 0 and the error's words when there is no answer.
-func (r *rig) sendQuietly(req *http.Request) answer {
-	resp, err := r.http.Do(req)
-	if err != nil {
-		return answer{body: err.Error()}
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return answer{body: err.Error()}
-	}
-	return answer{resp.StatusCode, resp.Header, string(raw)}
+// attempt is do for goroutines: it never ends the test.
+func (o org) attempt(ctx context.Context, method, path string, body any, headers ...string) (answer, error) {
+	a, err := call.Do(ctx, o.http, method, base+o.prefix+path, body, append([]string{"Authorization", o.key}, headers...)...)
+	return answer{a}, err
 }
 
 func (o org) get(t *testing.T, path string) answer {
@@ -289,7 +253,7 @@ func (o org) create(t *testing.T, body any, headers ...string) string {
 // count is how many posts the organization has.
 func (o org) count(t *testing.T) string {
 	t.Helper()
-	return o.get(t, "/posts?page=0").want(t, http.StatusOK).header.Get("X-Total-Count")
+	return o.get(t, "/posts?page=0").want(t, http.StatusOK).Header.Get("X-Total-Count")
 }
 
 // part is one content object.

@@ -44,10 +44,10 @@ func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
 						if b, ok := body.(m); ok && b["status"] == "nonsense" {
 							want = http.StatusBadRequest
 						}
-						if i < len(built) && a.status != want || i >= len(built) && a.status != http.StatusNotImplemented {
+						if i < len(built) && a.Status != want || i >= len(built) && a.Status != http.StatusNotImplemented {
 							t.Errorf("%s with %s, body %v: %v", route, one, body, a)
 						}
-						if j > 0 && (a.body != same.body || a.status != same.status) {
+						if j > 0 && (a.Body != same.Body || a.Status != same.Status) {
 							t.Errorf("%s tells %s from %s: %v and %v", route, one, ids[0], a, same)
 						}
 						same = a
@@ -95,7 +95,7 @@ func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
 					if len(a.object(t)["errors"].([]any)) != 1 {
 						t.Errorf("%s: %v", name, a)
 					}
-					words := strings.ReplaceAll(a.body, v, "…")
+					words := strings.ReplaceAll(a.Body, v, "…")
 					if i > 0 && words != same {
 						t.Errorf("%s tells %s from another: %s and %s", name, v, words, same)
 					}
@@ -110,7 +110,7 @@ func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
 			t.Parallel()
 			for _, v := range []string{theirs.id, "not-an-id", id.New[publishing.PostTag]().String()} {
 				for _, path := range []string{"/posts?page=0&customer=" + v, "/integrations?group=" + v} {
-					if a := stranger.get(t, path).want(t, http.StatusOK); a.body != "[]\n" && a.body != "[]" {
+					if a := stranger.get(t, path).want(t, http.StatusOK); a.Body != "[]\n" && a.Body != "[]" {
 						t.Errorf("%s: %v", path, a)
 					}
 				}
@@ -120,7 +120,7 @@ func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
 	if a := stranger.get(t, "/integrations").list(t); len(a) != 1 || a[0]["id"] != mine.id {
 		t.Errorf("the stranger's channels: %v", a)
 	}
-	if a := owner.get(t, "/posts/"+post); a.body != record.body {
+	if a := owner.get(t, "/posts/"+post); a.Body != record.Body {
 		t.Errorf("the owner's post is now %v, before %v", a, record)
 	}
 }

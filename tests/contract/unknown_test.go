@@ -25,18 +25,20 @@ func (r *rig) silence(t *testing.T, c channel, after string) {
 // speak ends all faults.
 func (r *rig) speak(t *testing.T) {
 	t.Helper()
-	if a := r.platform(t, http.MethodDelete, "/_sim/faults", nil); a.status >= 300 {
-		t.Fatalf("the faults stay: %v", a)
+	if err := r.judge().Clear(t.Context(), ""); err != nil {
+		t.Fatal(err)
 	}
 }
 
 // held is how many requests hang on the platform.
 func (r *rig) held(t *testing.T) (n int) {
 	t.Helper()
-	var list struct{ Faults []struct{ Held int } }
-	r.platform(t, http.MethodGet, "/_sim/faults", nil).want(t, http.StatusOK).into(t, &list)
-	for _, f := range list.Faults {
-		n += f.Held
+	all, err := r.judge().Held(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, held := range all {
+		n += held
 	}
 	return n
 }
@@ -89,7 +91,7 @@ func TestUnknown_IsNotEditedWhileItIsTriedAgain(t *testing.T) {
 		return slices.Contains(happened(full), "retried")
 	}, func() any { return happened(full) })
 	edit := func() int {
-		return o.do(t, http.MethodPost, "/posts", now(c.id, m{"id": id, "content": "other words"})).status
+		return o.do(t, http.MethodPost, "/posts", now(c.id, m{"id": id, "content": "other words"})).Status
 	}
 	for range 5 {
 		if got := edit(); got != http.StatusConflict {

@@ -25,7 +25,7 @@ func (o org) connects(t *testing.T, account string, timezone any) answer {
 	person := o
 	person.prefix, person.key = "", ""
 	a := person.do(t, http.MethodPost, "/integrations/social-connect/sandbox", body)
-	if a.status == http.StatusBadRequest { // a refusal uses nothing up
+	if a.Status == http.StatusBadRequest { // a refusal uses nothing up
 		delete(body, "timezone")
 		person.do(t, http.MethodPost, "/integrations/social-connect/sandbox", body).want(t, http.StatusCreated)
 	}

@@ -1,0 +1,100 @@
+// Package call makes HTTP requests for tests and reads their whole answers.
+package call
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// Answer is what came back.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// String is the status and the body.
+func (a Answer) String() string { return fmt.Sprintf("%d %s", a.Status, a.Body) }
+
+// Into decodes the body, unless v is nil; a status outside of 2xx is an error.
+func (a Answer) Into(v any) error {
+	if a.Status < 200 || a.Status > 299 {
+		return fmt.Errorf("the answer is %v", a)
+	}
+	if v == nil {
+		return nil
+	}
+	if err := json.Unmarshal([]byte(a.Body), v); err != nil {
+		return fmt.Errorf("%w in %v", err, a)
+	}
+	return nil
+}
+
+// Cookie returns the value of a cookie that the answer sets, or "".
+func (a Answer) Cookie(name string) string {
+	for _, c := range (&http.Response{Header: a.Header}).Cookies() {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	return ""
+}
+
+// Do makes one request: bytes and strings are sent as they are, any other body as JSON. Headers come in pairs; those
+// with an empty value are left out. An error means that no whole answer came.
+func Do(ctx context.Context, client *http.Client, method, url string, body any, headers ...string) (Answer, error) {
+	req, err := Request(ctx, method, url, body, headers...)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Send(client, req)
+}
+
+// Request makes the request of Do without sending it.
+func Request(ctx context.Context, method, url string, body any, headers ...string) (*http.Request, error) {
+	var raw []byte
+	switch b := body.(type) {
+	case nil:
+	case []byte:
+		raw = b
+	case string:
+		raw = []byte(b)
+	default:
+		var err error
+		if raw, err = json.Marshal(b); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	req.GetBody = nil // no client sends it a second time by itself
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i+1] != "" {
+			req.Header.Set(headers[i], headers[i+1])
+		}
+	}
+	return req, nil
+}
+
+// Send makes a request that is built already.
+func Send(client *http.Client, req *http.Request) (Answer, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{resp.StatusCode, resp.Header, string(raw)}, nil
+}
