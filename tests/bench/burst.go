@@ -108,10 +108,7 @@ func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, e
 	if err != nil {
 		return out, err
 	}
-	if late := now().Sub(due); late > -2*time.Second {
-		return out, fmt.Errorf("the posts were due %v before the service was ready", late)
-	}
-	if err := until(ctx, due); err != nil {
+	if err := untilDue(ctx, due); err != nil {
 		return out, err
 	}
 	profiled := b.profiled(ctx, n)

@@ -1,17 +1,16 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"crier/tests/call"
 )
 
 // client calls the API as so many users at once would, each with a connection that it keeps.
@@ -25,28 +24,9 @@ func newClient(n *node, users int) *client {
 }
 
 func (c *client) call(ctx context.Context, key, method, path string, body any, want int) error {
-	var in io.Reader = http.NoBody
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return err
-		}
-		in = bytes.NewReader(raw)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.address+path, in)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	said, err := io.ReadAll(resp.Body)
-	err = errors.Join(err, resp.Body.Close())
-	if resp.StatusCode != want {
-		err = errors.Join(err, fmt.Errorf("%s %s answers %s: %.300s", method, path, resp.Status, said))
+	a, err := call.Do(ctx, c.http, method, c.address+path, body, "Authorization", key)
+	if err == nil && a.Status != want {
+		err = fmt.Errorf("%s %s answers %.300v", method, path, a)
 	}
 	return err
 }

@@ -103,10 +103,7 @@ func (s *stream) struck(ctx context.Context) (line m, err error) {
 	}
 	left := nodes
 	defer func() { err = errors.Join(err, stopAll(left)) }()
-	if late := now().Sub(s.due); late > -2*time.Second {
-		return nil, fmt.Errorf("the posts were due %v before the service was ready", late)
-	}
-	if err := until(ctx, s.due); err != nil {
+	if err := untilDue(ctx, s.due); err != nil {
 		return nil, err
 	}
 	before, err := s.cost(ctx, nodes[1:]...)

@@ -75,10 +75,7 @@ func (x contest) run(ctx context.Context, r *rig) (out share, err error) {
 			return err
 		}
 		defer func() { err = errors.Join(err, n.stop()) }()
-		if late := now().Sub(due); late > -2*time.Second {
-			return fmt.Errorf("the posts were due %v before the service was ready", late)
-		}
-		if err := until(ctx, due); err != nil {
+		if err := untilDue(ctx, due); err != nil {
 			return err
 		}
 		small := lonely + crowdChannels*x.crowd // channels
@@ -86,12 +83,8 @@ func (x contest) run(ctx context.Context, r *rig) (out share, err error) {
 			return err
 		}
 		s := b.platform.end()
-		for i := range few {
-			out.late = append(out.late, s.worst[strconv.Itoa(few[i].first)])
-		}
-		slices.Sort(out.late)
 		out.first, out.last = ends(s, crowd, due)
-		out.whale, out.twice, out.outOfOrder = len(s.late)-s.below(small), s.twice, s.outOfOrder
+		out.late, out.whale, out.twice, out.outOfOrder = s.latest(few), len(s.late)-s.below(small), s.twice, s.outOfOrder
 		return nil
 	})
 	return out, err
@@ -102,9 +95,7 @@ func (x contest) fill(ctx context.Context, b *base, due time.Time) (few, crowd [
 	if few, err = b.people(ctx, lonely, 1); err != nil {
 		return nil, nil, err
 	}
-	if _, err := b.book(ctx, lonely, func(i int) booking {
-		return booking{tenant: &few[i], number: 1, due: due.Add(time.Duration(i) * lonelyEvery)}
-	}); err != nil {
+	if err := b.bookSingles(ctx, few, due); err != nil {
 		return nil, nil, err
 	}
 	if x.crowd > 0 {
@@ -124,6 +115,23 @@ func (x contest) fill(ctx context.Context, b *base, due time.Time) (few, crowd [
 		}
 	}
 	return few, crowd, b.settle(ctx)
+}
+
+// bookSingles books a post for each of the few, one after the other.
+func (b *base) bookSingles(ctx context.Context, few []tenant, first time.Time) error {
+	_, err := b.book(ctx, len(few), func(i int) booking {
+		return booking{tenant: &few[i], number: 1, due: first.Add(time.Duration(i) * lonelyEvery)}
+	})
+	return err
+}
+
+// latest is how late the worst post of each of the few was, sorted.
+func (s *seen) latest(few []tenant) (late []time.Duration) {
+	for _, t := range few {
+		late = append(late, s.worst[strconv.Itoa(t.first)])
+	}
+	slices.Sort(late)
+	return late
 }
 
 // out waits until the platform has so many posts of the channels below one.

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -85,10 +83,7 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 			}
 			err = errors.Join(err, n.stop())
 		}()
-		if late := now().Sub(due); late > -2*time.Second {
-			return fmt.Errorf("the posts were due %v before the service was ready", late)
-		}
-		if err := until(ctx, due); err != nil {
+		if err := untilDue(ctx, due); err != nil {
 			return err
 		}
 		if err := b.out(ctx, lonely, lonely); err != nil {
@@ -98,11 +93,7 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 			out.calls += s.Accepted()
 		}
 		s := b.platform.end()
-		for i := range few {
-			out.late = append(out.late, s.worst[strconv.Itoa(few[i].first)])
-		}
-		slices.Sort(out.late)
-		out.twice, out.outOfOrder = s.twice, s.outOfOrder
+		out.late, out.twice, out.outOfOrder = s.latest(few), s.twice, s.outOfOrder
 		return nil
 	})
 	return out, err
@@ -115,9 +106,7 @@ func (x stuck) fill(ctx context.Context, b *base, due time.Time, addresses []str
 	if err != nil {
 		return nil, err
 	}
-	if _, err := b.book(ctx, lonely, func(i int) booking {
-		return booking{tenant: &few[i], number: 1, due: due.Add(hangingLead + time.Duration(i)*lonelyEvery)}
-	}); err != nil {
+	if err := b.bookSingles(ctx, few, due.Add(hangingLead)); err != nil {
 		return nil, err
 	}
 	if len(addresses) > 0 {
@@ -140,11 +129,7 @@ func (b *base) move(ctx context.Context, all []tenant, addresses []string) error
 	batch := &pgx.Batch{}
 	for _, t := range all {
 		for i, c := range t.channels {
-			plain, err := json.Marshal(map[string]string{"service": "http://" + addresses[i%len(addresses)], "name": "bench", "password": "bench", "accessToken": strconv.Itoa(t.first + i), "refreshToken": "refresh"})
-			if err != nil {
-				return err
-			}
-			sealed, err := b.keyring.Seal(plain, t.org.String())
+			sealed, err := b.credential(t.org, "http://"+addresses[i%len(addresses)], t.first+i)
 			if err != nil {
 				return err
 			}

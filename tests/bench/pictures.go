@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -13,12 +12,9 @@ import (
 	"math/rand/v2"
 	"mime/multipart"
 	"net/http"
-	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,6 +22,7 @@ import (
 
 	"crier/publishing"
 	"crier/tenancy"
+	"crier/tests/call"
 	"crier/tests/fixture"
 	"crier/tests/pds"
 )
@@ -42,13 +39,13 @@ const (
 // pictures is what posts with an image of the largest allowed size cost, beside the same posts with text alone: the
 // peak memory of the service's process, from its start over the uploads to the last post, and how long the single text
 // posts of other organizations wait meanwhile, on another server.
-func pictures(ctx context.Context, r *rig) error {
-	server, stop, err := startPDS(ctx)
+func pictures(ctx context.Context, r *rig) (err error) {
+	server, stop, err := pds.Run(ctx, io.Discard)
 	if err != nil {
 		return err
 	}
-	defer stop()
-	texts, err := r.picturesRun(ctx, server, nil)
+	defer func() { err = errors.Join(err, stop()) }()
+	texts, err := r.picturesRun(ctx, server.URL, nil)
 	if err != nil {
 		return err
 	}
@@ -56,7 +53,7 @@ func pictures(ctx context.Context, r *rig) error {
 	if err != nil {
 		return err
 	}
-	ours, err := r.picturesRun(ctx, server, images)
+	ours, err := r.picturesRun(ctx, server.URL, images)
 	if err != nil {
 		return err
 	}
@@ -102,9 +99,7 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 			return err
 		}
 		due := now().Add(pictureAhead).Truncate(time.Second)
-		if _, err := b.book(ctx, lonely, func(i int) booking {
-			return booking{tenant: &few[i], number: 1, due: due.Add(time.Duration(i) * lonelyEvery)}
-		}); err != nil {
+		if err := b.bookSingles(ctx, few, due); err != nil {
 			return err
 		}
 		if err := bookPictures(ctx, newClient(n, 1), all, media, due); err != nil {
@@ -119,11 +114,7 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 		if err := b.out(ctx, lonely, lonely); err != nil {
 			return err
 		}
-		s := b.platform.end()
-		for i := range few {
-			out.late = append(out.late, s.worst[strconv.Itoa(few[i].first)])
-		}
-		slices.Sort(out.late)
+		out.late = b.platform.end().latest(few)
 		if out.published, err = b.ended(ctx); err != nil {
 			return err
 		}
@@ -164,16 +155,11 @@ func (b *base) onBluesky(ctx context.Context, server string, all []tenant) error
 		for range picturePosts {
 			var account struct{ DID, Handle, AccessJWT, RefreshJWT string }
 			name := "u" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12] + ".test"
-			if err := c.ask(ctx, server+"/xrpc/com.atproto.server.createAccount", "application/json", "",
-				strings.NewReader(fmt.Sprintf(`{"handle":%q,"password":"bench-bench","email":"%s@example.com"}`, name, name)), &account); err != nil {
+			if err := c.ask(ctx, server+"/xrpc/com.atproto.server.createAccount", "", m{"handle": name, "password": "bench-bench", "email": name + "@example.com"}, &account); err != nil {
 				return err
 			}
-			plain, err := json.Marshal(m{"service": server, "server": server, "identifier": name, "password": "bench-bench", "did": account.DID, "handle": account.Handle,
+			sealed, err := b.seal(all[i].org, m{"service": server, "server": server, "identifier": name, "password": "bench-bench", "did": account.DID, "handle": account.Handle,
 				"accessJwt": account.AccessJWT, "refreshJwt": account.RefreshJWT})
-			if err != nil {
-				return err
-			}
-			sealed, err := b.keyring.Seal(plain, all[i].org.String())
 			if err != nil {
 				return err
 			}
@@ -192,28 +178,12 @@ func (b *base) onBluesky(ctx context.Context, server string, all []tenant) error
 }
 
 // ask posts a body and decodes the answer, which must be a success.
-func (c *client) ask(ctx context.Context, address, contentType, key string, body io.Reader, into any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, body)
+func (c *client) ask(ctx context.Context, address, key string, body, into any, headers ...string) error {
+	a, err := call.Do(ctx, c.http, http.MethodPost, address, body, append([]string{"Authorization", key}, headers...)...)
 	if err != nil {
 		return err
 	}
-	req.Header.Set("Content-Type", contentType)
-	if key != "" {
-		req.Header.Set("Authorization", key)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return err
-	}
-	said, err := io.ReadAll(resp.Body)
-	err = errors.Join(err, resp.Body.Close())
-	if err == nil && resp.StatusCode/100 != 2 {
-		err = fmt.Errorf("%s answers %s: %.300s", address, resp.Status, said)
-	}
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(said, into)
+	return a.Into(into)
 }
 
 // uploaded uploads an image for every post, each with bytes of its own, and returns their ids; no ids without images.
@@ -238,7 +208,7 @@ func uploaded(ctx context.Context, c *client, all []tenant, images [][]byte) (me
 			return nil, err
 		}
 		var medium struct{ ID string }
-		if err := c.ask(ctx, c.address+"/upload", w.FormDataContentType(), all[i/picturePosts].key, &b, &medium); err != nil {
+		if err := c.ask(ctx, c.address+"/upload", all[i/picturePosts].key, b.Bytes(), &medium, "Content-Type", w.FormDataContentType()); err != nil {
 			return nil, err
 		}
 		media = append(media, medium.ID)
@@ -295,58 +265,4 @@ func largestImages() (out [][]byte, err error) {
 		return nil, err
 	}
 	return append(out, b.Bytes()), nil
-}
-
-// startPDS runs the real server until stop. The helper of the tests needs a test: this one ends with the benchmark.
-func startPDS(ctx context.Context) (address string, stop func(), err error) {
-	t := &noTest{ctx: ctx}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		address = pds.Start(t).URL
-	}()
-	<-done
-	if t.failed != nil {
-		t.cleanUp()
-		return "", nil, t.failed
-	}
-	return address, t.cleanUp, nil
-}
-
-// noTest is as much of a test as the helper needs.
-type noTest struct {
-	testing.TB
-	ctx     context.Context
-	cleanup []func()
-	failed  error
-}
-
-func (t *noTest) Helper()                  {}
-func (t *noTest) Context() context.Context { return t.ctx }
-func (t *noTest) Logf(string, ...any)      {}
-func (t *noTest) Failed() bool             { return t.failed != nil }
-func (t *noTest) Cleanup(f func())         { t.cleanup = append(t.cleanup, f) }
-func (t *noTest) Errorf(format string, args ...any) {
-	t.failed = errors.Join(t.failed, fmt.Errorf(format, args...))
-}
-
-// Fatalf ends the goroutine, as a test's does.
-func (t *noTest) Fatalf(format string, args ...any) {
-	t.Errorf(format, args...)
-	runtime.Goexit()
-}
-
-func (t *noTest) TempDir() string {
-	dir, err := os.MkdirTemp("", "crier-bench-pds-")
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // in the system's own folder for such
-	return dir
-}
-
-func (t *noTest) cleanUp() {
-	for _, f := range slices.Backward(t.cleanup) {
-		f()
-	}
 }

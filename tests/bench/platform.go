@@ -80,7 +80,11 @@ func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.latency.Store(int64(latency))
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
+	p.seen = nothing()
+}
+
+func nothing() *seen {
+	return &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
 }
 
 func (p *platform) count() int {
@@ -94,7 +98,7 @@ func (p *platform) end() *seen {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
-	p.seen = &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
+	p.seen = nothing()
 	return s
 }
 

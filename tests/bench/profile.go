@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,47 +28,38 @@ func (b *base) explain(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	rows, err := b.super.Query(ctx, `select calls, rows, total_exec_time::bigint, total_plan_time::bigint, wal_bytes::bigint, coalesce(substring(query from '^-- ([A-Za-z.]+)'), left(query, 80)) from pg_stat_statements
+	rows, err := b.super.Query(ctx, `select calls, rows, total_exec_time::bigint as exec_ms, total_plan_time::bigint as plan_ms, wal_bytes::bigint, coalesce(substring(query from '^-- ([A-Za-z.]+)'), left(query, 80)) as query from pg_stat_statements
 		where dbid = (select oid from pg_database where datname = current_database()) order by total_exec_time desc limit 20`)
 	if err != nil {
 		return err
 	}
-	if err := told(f, rows); err != nil {
+	if err := table(f, rows); err != nil {
 		return err
 	}
 	hot, err := b.super.Query(ctx, `select relname, n_tup_ins, n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where n_tup_upd > 0`)
 	if err != nil {
 		return err
 	}
-	return updated(f, hot)
+	return table(f, hot)
 }
 
-func updated(f *os.File, rows pgx.Rows) error {
+// table writes rows with the names of their columns above them.
+func table(f *os.File, rows pgx.Rows) error {
 	defer rows.Close()
-	for rows.Next() {
-		var table string
-		var inserted, updated, hot int64
-		if err := rows.Scan(&table, &inserted, &updated, &hot); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintf(f, "%s: %d inserted, %d updated, %d of these past the indexes\n", table, inserted, updated, hot); err != nil {
-			return err
-		}
+	w := tabwriter.NewWriter(f, 0, 0, 2, ' ', 0)
+	for _, column := range rows.FieldDescriptions() {
+		fmt.Fprint(w, column.Name, "\t")
 	}
-	return rows.Err()
-}
-
-func told(f *os.File, rows pgx.Rows) error {
-	defer rows.Close()
+	fmt.Fprintln(w)
 	for rows.Next() {
-		var calls, n, took, planned, wal int64
-		var query string
-		if err := rows.Scan(&calls, &n, &took, &planned, &wal, &query); err != nil {
+		values, err := rows.Values()
+		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(f, "%8d calls %8d rows %8d ms executing %6d ms planning %10d bytes of WAL  %s\n", calls, n, took, planned, wal, query); err != nil {
-			return err
+		for _, v := range values {
+			fmt.Fprint(w, v, "\t")
 		}
+		fmt.Fprintln(w)
 	}
-	return rows.Err()
+	return errors.Join(rows.Err(), w.Flush())
 }

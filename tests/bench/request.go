@@ -53,32 +53,40 @@ func creating(ctx context.Context, r *rig) error {
 		due := now().Add(30 * 24 * time.Hour)
 		for _, users := range []int{1, 8, 32} {
 			c := newClient(n, users)
-			before, err := b.cost(ctx, n)
+			line, err := b.requests(ctx, n, users, span, func(i int) error { return c.book(ctx, all[i%len(all)], i%2, due, content(i, 1, due)) },
+				func() (load, error) { return b.inserting(ctx, users, span, all, due) })
 			if err != nil {
 				return err
 			}
-			ours, err := drive(users, lasting(span), func(i int) error { return c.book(ctx, all[i%len(all)], i%2, due, content(i, 1, due)) })
-			if err != nil {
-				return err
-			}
-			after, err := b.cost(ctx, n)
-			if err != nil {
-				return err
-			}
-			floor, err := b.inserting(ctx, users, span, all, due)
-			if err != nil {
-				return err
-			}
-			used := after.since(before)
-			if err := r.emit(m{
-				"bench": "create", "clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99), "floorP50Ms": ms(floor.p50), "floorP99Ms": ms(floor.p99),
-				"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
-			}); err != nil {
+			line["bench"] = "create"
+			if err := r.emit(line); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+}
+
+// requests measures calls to the service by so many users at once, and then the floor.
+func (b *base) requests(ctx context.Context, n *node, users int, span time.Duration, call func(i int) error, bare func() (load, error)) (m, error) {
+	before, err := b.cost(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	ours, err := drive(users, lasting(span), call)
+	if err != nil {
+		return nil, err
+	}
+	after, err := b.cost(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	floor, err := bare()
+	used := after.since(before)
+	return m{
+		"clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99), "floorP50Ms": ms(floor.p50), "floorP99Ms": ms(floor.p99),
+		"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
+	}, err
 }
 
 func (b *base) inserting(ctx context.Context, users int, span time.Duration, all []tenant, due time.Time) (load, error) {
@@ -132,37 +140,24 @@ func (b *base) reading(ctx context.Context, n *node, t tenant, name, path, sql s
 	const users = 8
 	span := time.Duration(b.opts.seconds) * time.Second / 6
 	c := newClient(n, users)
-	before, err := b.cost(ctx, n)
-	if err != nil {
-		return err
-	}
-	ours, err := drive(users, lasting(span), func(int) error { return c.call(ctx, t.key, http.MethodGet, path, nil, http.StatusOK) })
-	if err != nil {
-		return err
-	}
-	after, err := b.cost(ctx, n)
-	if err != nil {
-		return err
-	}
 	pool, err := b.pool(ctx, users)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	floor, err := drive(users, lasting(span), func(int) error {
-		rows, err := pool.Query(ctx, sql, t.org.UUID())
-		if err != nil {
+	line, err := b.requests(ctx, n, users, span, func(int) error { return c.call(ctx, t.key, http.MethodGet, path, nil, http.StatusOK) }, func() (load, error) {
+		return drive(users, lasting(span), func(int) error {
+			rows, err := pool.Query(ctx, sql, t.org.UUID())
+			if err != nil {
+				return err
+			}
+			_, err = pgx.CollectRows(rows, pgx.RowToMap)
 			return err
-		}
-		_, err = pgx.CollectRows(rows, pgx.RowToMap)
-		return err
+		})
 	})
 	if err != nil {
 		return err
 	}
-	used := after.since(before)
-	return b.emit(m{
-		"bench": "read", "what": name, "clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99),
-		"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
-	})
+	line["bench"], line["what"] = "read", name
+	return b.emit(line)
 }

@@ -234,4 +234,12 @@ func wait(ctx context.Context, d time.Duration) error { return clock.Sleep(ctx, 
 
 func until(ctx context.Context, at time.Time) error { return wait(ctx, at.Sub(now())) }
 
+// untilDue waits for the due time of posts; it is an error that the service was ready only shortly before, or after it.
+func untilDue(ctx context.Context, due time.Time) error {
+	if late := now().Sub(due); late > -2*time.Second {
+		return fmt.Errorf("the posts were due %v before the service was ready", late)
+	}
+	return until(ctx, due)
+}
+
 func now() time.Time { return clock.System{}.Now() }

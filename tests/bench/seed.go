@@ -41,7 +41,7 @@ func (b *base) people(ctx context.Context, organizations, channels int) ([]tenan
 		keys = append(keys, []any{t.org.UUID(), uuid.New(), "bench", full[:8], secret.HashToken(full)})
 		for j := range channels {
 			c := uuid.New()
-			sealed, err := b.credential(t.org, t.first+j)
+			sealed, err := b.credential(t.org, b.platform.address, t.first+j)
 			if err != nil {
 				return nil, err
 			}
@@ -68,8 +68,13 @@ func (b *base) people(ctx context.Context, organizations, channels int) ([]tenan
 	return all, nil
 }
 
-func (b *base) credential(org tenancy.OrgID, channel int) ([]byte, error) {
-	plain, err := json.Marshal(map[string]string{"service": b.platform.address, "name": "bench", "password": "bench", "accessToken": strconv.Itoa(channel), "refreshToken": "refresh"})
+// credential is that of a channel of the benchmark's platform, or of another at an address.
+func (b *base) credential(org tenancy.OrgID, address string, channel int) ([]byte, error) {
+	return b.seal(org, m{"service": address, "name": "bench", "password": "bench", "accessToken": strconv.Itoa(channel), "refreshToken": "refresh"})
+}
+
+func (b *base) seal(org tenancy.OrgID, credential m) ([]byte, error) {
+	plain, err := json.Marshal(credential)
 	if err != nil {
 		return nil, err
 	}

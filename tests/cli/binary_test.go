@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"crier/tests/call"
 	"crier/tests/syncbuffer"
 )
 
@@ -186,23 +187,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func get(t *testing.T, url, key string) (int, string) {
+func get(t *testing.T, url, key string) call.Answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	a, err := call.Do(t.Context(), http.DefaultClient, http.MethodGet, url, nil, "Authorization", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Authorization", key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
+	return a
 }
 
 // postgres lists the processes that run on a data folder.

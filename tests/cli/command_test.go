@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/schema"
+	"crier/tests/call"
 	"crier/tests/dbtest"
 )
 
@@ -62,7 +63,8 @@ func TestAFaultIsToldAlone(t *testing.T) {
 func TestServeAndMigrate(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(run(t, nil, "keygen").out)
-	vars := []string{"DATABASE_URL=" + dbtest.Blank(t), "ENCRYPTION_KEYS=" + key, "CRIER_HOME=" + t.TempDir(), "PORT=" + freePort(t), "ROLE_PREFIX=crier"}
+	port := freePort(t)
+	vars := []string{"DATABASE_URL=" + dbtest.Blank(t), "ENCRYPTION_KEYS=" + key, "CRIER_HOME=" + t.TempDir(), "PORT=" + port, "ROLE_PREFIX=crier"}
 	run(t, nil, "migrate").fails(t, "DATABASE_URL")
 	lines := strings.Split(strings.TrimSpace(run(t, vars, "serve").errors), "\n")
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "crier: ") || !strings.Contains(last, "crier migrate") {
@@ -74,22 +76,12 @@ func TestServeAndMigrate(t *testing.T) {
 		}
 	}
 	cmd := command(t, vars, "serve")
-	var port string
-	for _, v := range vars {
-		if p, ok := strings.CutPrefix(v, "PORT="); ok {
-			port = p
-		}
-	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "health", func() bool {
-		resp, err := http.Get("http://127.0.0.1:" + port + "/health")
-		if err != nil {
-			return false
-		}
-		defer resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
+		a, err := call.Do(t.Context(), http.DefaultClient, http.MethodGet, "http://127.0.0.1:"+port+"/health", nil)
+		return err == nil && a.Status == http.StatusOK
 	})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

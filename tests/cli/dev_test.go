@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"crier/tests/call"
 )
 
 type notes struct {
@@ -58,8 +60,8 @@ func TestDev(t *testing.T) {
 		t.Errorf("stderr: %s", p.errors())
 	}
 	for _, path := range []string{"/docs", "/sandbox/", "/health", "/openapi.json"} {
-		if status, body := get(t, n.BaseURL+path, ""); status != http.StatusOK {
-			t.Errorf("%s: %d %s", path, status, body)
+		if a := get(t, n.BaseURL+path, ""); a.Status != http.StatusOK {
+			t.Errorf("%s: %v", path, a)
 		}
 	}
 	pasteLines(t, out, n)
@@ -126,26 +128,21 @@ func brokenFiles(t *testing.T, home string, n notes) {
 		}
 	}
 	try := func() result { return run(t, []string{"CRIER_HOME=" + home, "PORT=" + freePort(t)}, "dev") }
-	restore := spoil("node.id", "not a uuid")
-	try().fails(t, "node.id", home)
-	restore()
-	restore = spoil("encryption.key", "not a key")
-	try().fails(t, "encryption.key")
-	restore()
-	restore = spoil("sandbox.port", "not a port")
-	try().fails(t, "sandbox.port")
-	restore()
-	restore = spoil("sandbox/sandbox.log", "not a log\n")
-	try().fails(t, "sandbox.log")
-	restore()
+	for _, x := range [][]string{
+		{"node.id", "not a uuid", home}, {"encryption.key", "not a key"}, {"sandbox.port", "not a port"}, {"sandbox/sandbox.log", "not a log\n"},
+	} {
+		restore := spoil(x[0], x[1])
+		try().fails(t, append(x[2:], filepath.Base(x[0]))...)
+		restore()
+	}
 	if left := postgres(t, home); len(left) > 0 {
 		t.Fatalf("Postgres runs on: %v", left)
 	}
 	spoil("dev.json", "{ not json")
 	p := dev(t, home, freePort(t))
 	healed := devNotes(t, home)
-	if status, body := get(t, healed.BaseURL+"/public/v1/is-connected", healed.APIKey); status != http.StatusOK {
-		t.Fatalf("%d %s", status, body)
+	if a := get(t, healed.BaseURL+"/public/v1/is-connected", healed.APIKey); a.Status != http.StatusOK {
+		t.Fatal(a)
 	}
 	signIn(t, healed)
 	p.signal(syscall.SIGINT)
@@ -177,36 +174,27 @@ func pasteLines(t *testing.T, out string, n notes) {
 		t.Fatalf("the lines say %s", said)
 	}
 	eventually(t, "the post on the sandbox", func() bool {
-		_, body := get(t, n.BaseURL+"/public/v1/posts/"+string(id[1]), n.APIKey)
-		return strings.Contains(body, `"state":"PUBLISHED"`)
+		return strings.Contains(get(t, n.BaseURL+"/public/v1/posts/"+string(id[1]), n.APIKey).Body, `"state":"PUBLISHED"`)
 	})
-	if _, body := get(t, n.BaseURL+"/sandbox/", ""); !strings.Contains(body, "Hello from Crier") {
-		t.Fatalf("the sandbox shows %s", body)
+	if a := get(t, n.BaseURL+"/sandbox/", ""); !strings.Contains(a.Body, "Hello from Crier") {
+		t.Fatalf("the sandbox shows %v", a)
 	}
 }
 
 // published wants the posts of the demo channel that are out.
 func published(t *testing.T, n notes, want int) {
 	t.Helper()
-	_, body := get(t, n.BaseURL+"/public/v1/posts?page=0", n.APIKey)
-	if got := strings.Count(body, `"state":"PUBLISHED"`); got != want {
-		t.Fatalf("%d published posts in %s", got, body)
+	a := get(t, n.BaseURL+"/public/v1/posts?page=0", n.APIKey)
+	if got := strings.Count(a.Body, `"state":"PUBLISHED"`); got != want {
+		t.Fatalf("%d published posts in %v", got, a)
 	}
 }
 
 func signIn(t *testing.T, n notes) {
 	t.Helper()
-	body, err := json.Marshal(map[string]string{"provider": "LOCAL", "email": n.Email, "password": n.Password})
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.Post(n.BaseURL+"/auth/login", "application/json", strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusCreated || resp.Header.Get("Set-Cookie") == "" {
-		t.Fatalf("log-in: %d", resp.StatusCode)
+	a, err := call.Do(t.Context(), http.DefaultClient, http.MethodPost, n.BaseURL+"/auth/login", map[string]string{"provider": "LOCAL", "email": n.Email, "password": n.Password})
+	if err != nil || a.Status != http.StatusCreated || a.Cookie("auth") == "" {
+		t.Fatalf("log-in: %v, %v", a, err)
 	}
 }
 

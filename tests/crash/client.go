@@ -1,18 +1,18 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"crier/tests/call"
 )
 
 // client speaks to the service as programs do: a request without a clear answer is repeated, at another node.
@@ -27,42 +27,18 @@ func newClient(nodes []*node, l *ledger) *client {
 	return &client{http: &http.Client{Timeout: 8 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second}}, nodes: nodes, ledger: l}
 }
 
-// call sends one request to the next node. Status 0 means that no whole answer came.
-func (c *client) call(ctx context.Context, method, path, auth string, header map[string]string, body any) (status int, raw []byte, resp *http.Response) {
-	var in io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return 0, []byte(err.Error()), nil
-		}
-		in = bytes.NewReader(b)
+// call sends one request to the next node. Status 0 means that no whole answer came; the body says why.
+func (c *client) call(ctx context.Context, method, path, auth string, body any, headers ...string) call.Answer {
+	credential := []string{"auth", auth}
+	if strings.HasPrefix(path, "/public/") {
+		credential = []string{"Authorization", auth}
 	}
 	at := c.nodes[int(c.next.Add(1))%len(c.nodes)].address
-	req, err := http.NewRequestWithContext(ctx, method, "http://"+at+path, in)
+	a, err := call.Do(ctx, c.http, method, "http://"+at+path, body, append(credential, headers...)...)
 	if err != nil {
-		return 0, []byte(err.Error()), nil
+		return call.Answer{Body: err.Error()}
 	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	if strings.HasPrefix(path, "/public/") {
-		req.Header.Set("Authorization", auth)
-	} else if auth != "" {
-		req.Header.Set("auth", auth)
-	}
-	for name, v := range header {
-		req.Header.Set(name, v)
-	}
-	resp, err = c.http.Do(req)
-	if err != nil {
-		return 0, []byte(err.Error()), nil
-	}
-	raw, err = io.ReadAll(resp.Body)
-	_ = resp.Body.Close() // it was read
-	if err != nil {
-		return 0, []byte(err.Error()), nil
-	}
-	return resp.StatusCode, raw, resp
+	return a
 }
 
 // certain tells whether an answer says what became of the request.
@@ -72,44 +48,44 @@ func certain(status int) bool {
 
 const answerLimit = 10 * time.Minute
 
-// book sends a request about a post until its answer is certain, and writes everything into the ledger.
-func (c *client) book(ctx context.Context, ask line, method, path, auth string, body any) (status int, raw []byte, err error) {
+// book sends a request about a post until its answer is certain, and writes everything into the ledger. It returns the
+// last answer as it stands there.
+func (c *client) book(ctx context.Context, ask line, method, path, auth string, body any) (got line, err error) {
 	ask.Ask = true
 	if err := c.ledger.write(ask); err != nil {
-		return 0, nil, err
+		return got, err
 	}
-	header := map[string]string{}
+	key := ""
 	if method == http.MethodPost {
-		header["Idempotency-Key"] = ask.Key
+		key = ask.Key
 	}
 	wait := 100 * time.Millisecond
 	for end := time.Now().Add(answerLimit); ; wait = min(2*wait, 3*time.Second) {
-		status, raw, _ = c.call(ctx, method, path, auth, header, body)
-		busy := status == http.StatusConflict && bytes.Contains(raw, []byte("Idempotency-Key"))
-		got := line{Do: ask.Do, Post: ask.Post, Key: ask.Key, Status: status}
-		if busy {
+		a := c.call(ctx, method, path, auth, body, "Idempotency-Key", key)
+		got = line{Do: ask.Do, Post: ask.Post, Key: ask.Key, Status: a.Status}
+		if a.Status == http.StatusConflict && strings.Contains(a.Body, "Idempotency-Key") {
 			got.Status = http.StatusTooManyRequests // it says nothing of the post
 		}
-		if ask.Do == doCreate && status == http.StatusCreated {
+		if ask.Do == doCreate && a.Status == http.StatusCreated {
 			var made []struct{ PostID string }
-			if err := json.Unmarshal(raw, &made); err != nil || len(made) != 1 {
-				return 0, nil, fmt.Errorf("the answer to a create is %s", raw)
+			if err := a.Into(&made); err != nil || len(made) != 1 {
+				return got, fmt.Errorf("the answer to a create is %v", a)
 			}
 			got.ID = made[0].PostID
-		} else if ask.Do == doPause && status == http.StatusOK {
+		} else if ask.Do == doPause && a.Status == http.StatusOK {
 			var held struct{ InFlight int }
-			if err := json.Unmarshal(raw, &held); err != nil {
-				return 0, nil, fmt.Errorf("the answer to a pause is %s", raw)
+			if err := a.Into(&held); err != nil {
+				return got, fmt.Errorf("the answer to a pause is %v", a)
 			}
 			got.InFlight = held.InFlight
-		} else if !certain(got.Status) || status > 299 {
-			got.Note = string(raw)
+		} else if !certain(got.Status) || a.Status > 299 {
+			got.Note = a.Body
 		}
 		if err := c.ledger.write(got); err != nil {
-			return 0, nil, err
+			return got, err
 		}
 		if certain(got.Status) || ctx.Err() != nil || time.Now().After(end) {
-			return status, raw, ctx.Err()
+			return got, ctx.Err()
 		}
 		pause(ctx, wait/2+rand.N(wait/2))
 	}
@@ -118,20 +94,16 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 var errGone = errors.New("there is no such thing")
 
 // must repeats a call that prepares the run until it is answered well.
-func (c *client) must(ctx context.Context, method, path, auth string, body, out any) (*http.Response, error) {
+func (c *client) must(ctx context.Context, method, path, auth string, body, out any) (call.Answer, error) {
 	for end := time.Now().Add(answerLimit); ; pause(ctx, 200*time.Millisecond) {
-		status, raw, resp := c.call(ctx, method, path, auth, nil, body)
-		if status >= 200 && status < 300 {
-			if out != nil {
-				return resp, json.Unmarshal(raw, out)
-			}
-			return resp, nil
-		}
-		if status == http.StatusNotFound {
-			return nil, fmt.Errorf("%s %s: %w", method, path, errGone)
-		}
-		if ctx.Err() != nil || time.Now().After(end) || certain(status) {
-			return nil, fmt.Errorf("%s %s: status %d: %s", method, path, status, raw)
+		a := c.call(ctx, method, path, auth, body)
+		switch {
+		case a.Status >= 200 && a.Status < 300:
+			return a, a.Into(out)
+		case a.Status == http.StatusNotFound:
+			return a, fmt.Errorf("%s %s: %w", method, path, errGone)
+		case ctx.Err() != nil || time.Now().After(end) || certain(a.Status):
+			return a, fmt.Errorf("%s %s answers %v", method, path, a)
 		}
 	}
 }
@@ -144,16 +116,11 @@ type account struct{ platform, grade string }
 
 // connect signs in and connects a channel for each of the accounts.
 func (c *client) connect(ctx context.Context, o organization, accounts []account) (out []channel, err error) {
-	resp, err := c.must(ctx, http.MethodPost, "/auth/login", "", m{"provider": "LOCAL", "email": o.email, "password": password}, nil)
+	in, err := c.must(ctx, http.MethodPost, "/auth/login", "", m{"provider": "LOCAL", "email": o.email, "password": password}, nil)
 	if err != nil {
 		return nil, err
 	}
-	session := ""
-	for _, cookie := range resp.Cookies() {
-		if cookie.Name == "auth" {
-			session = cookie.Value
-		}
-	}
+	session := in.Cookie("auth")
 	for i, a := range accounts {
 		var begun struct{ URL string }
 		if _, err := c.must(ctx, http.MethodGet, "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=&onboarding=", session, nil, &begun); err != nil {

@@ -52,9 +52,9 @@ func (t *traffic) hold(ctx context.Context, b booking) error {
 
 func (t *traffic) setPause(ctx context.Context, x *turn, do, name string) error {
 	ask := line{Do: do, Key: do + "-" + name, Accounts: x.accounts}
-	status, raw, err := t.client.book(ctx, ask, http.MethodPut, x.path, x.session, m{"paused": do == doPause})
-	if err == nil && status > 299 && status != http.StatusNotFound { // not found: it was disconnected
-		err = fmt.Errorf("%s of %v: status %d: %s", do, x.accounts, status, raw)
+	got, err := t.client.book(ctx, ask, http.MethodPut, x.path, x.session, m{"paused": do == doPause})
+	if err == nil && got.Status > 299 && got.Status != http.StatusNotFound { // not found: it was disconnected
+		err = fmt.Errorf("%s of %v: status %d: %s", do, x.accounts, got.Status, got.Note)
 	}
 	return err
 }
@@ -79,7 +79,7 @@ func (t *traffic) leave(ctx context.Context, all []leave) error {
 			pause(ctx, time.Until(t.start.Add(l.At)))
 			c := t.channels[l.Channel]
 			ask := line{Do: doLeave, Key: "disconnect-" + c.account, Accounts: []string{c.account}}
-			_, _, err := t.client.book(ctx, ask, http.MethodDelete, "/public/v1/integrations/"+c.id, c.key, nil)
+			_, err := t.client.book(ctx, ask, http.MethodDelete, "/public/v1/integrations/"+c.id, c.key, nil)
 			return err
 		})
 	}

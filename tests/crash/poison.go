@@ -66,7 +66,7 @@ func (t *traffic) breakQueue(ctx context.Context, s strike) error {
 			err = errors.Join(t.hit(refusedRow), t.exec(ctx, fmt.Sprintf("update channel_queue set busy_post = null where channel_id = '%s'", t.channels[c].id)))
 		}
 		pause(ctx, time.Until(start.Add(brokenFor)))
-		return errors.Join(err, t.aside.clear(ctx, account))
+		return errors.Join(err, t.aside.judge().Clear(ctx, account))
 	})
 	if err != nil {
 		return err

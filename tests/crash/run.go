@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -169,12 +168,12 @@ func (t *traffic) settle(ctx context.Context, all []booking) error {
 // read asks for the state of one post; GONE when there is none.
 func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	l := line{Do: doRead, Post: b.N}
-	status, raw, _ := t.client.call(ctx, http.MethodGet, "/public/v1/posts/"+t.id(b.N), t.channels[b.Channel].key, nil, nil)
-	if l.Status = status; status == http.StatusNotFound {
+	a := t.client.call(ctx, http.MethodGet, "/public/v1/posts/"+t.id(b.N), t.channels[b.Channel].key, nil)
+	if l.Status = a.Status; a.Status == http.StatusNotFound {
 		l.State = "GONE"
 		return l, ctx.Err()
 	}
-	if status != http.StatusOK {
+	if a.Status != http.StatusOK {
 		return l, ctx.Err() // asked again
 	}
 	var got struct {
@@ -186,7 +185,7 @@ func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 		}
 		Timeline []struct{ At, Event, Node, Reason string }
 	}
-	if err := json.Unmarshal(raw, &got); err != nil {
+	if err := a.Into(&got); err != nil {
 		return l, err
 	}
 	l.State = got.State

@@ -35,11 +35,11 @@ func (t *traffic) silence(ctx context.Context, s strike) error {
 		return err
 	}
 	for end := time.Now().Add(startLimit); ; pause(ctx, 200*time.Millisecond) {
-		n, err := t.aside.has(ctx, account)
+		there, err := t.aside.judge().Posts(ctx, account)
 		if err != nil || time.Now().After(end) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err(), fmt.Errorf("post %d did not reach its platform", b.N))
 		}
-		if n > 0 {
+		if len(there) > 0 {
 			break
 		}
 	}
@@ -53,7 +53,7 @@ func (t *traffic) silence(ctx context.Context, s strike) error {
 		}
 		pause(ctx, silenceStep)
 	}
-	if err := t.aside.clear(ctx, account); err != nil {
+	if err := t.aside.judge().Clear(ctx, account); err != nil {
 		return err
 	}
 	pause(ctx, silenceStep)
@@ -75,10 +75,10 @@ func (t *traffic) meddle(ctx context.Context, b booking, i int) error {
 		text := fmt.Sprintf("post %d edited in the silence, %d", b.N, i)
 		due := time.Since(t.start) + time.Second
 		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d-%d", b.N, i), Due: t.start.Add(due.Truncate(time.Millisecond)), Text: text}
-		_, _, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, text, due.Truncate(time.Millisecond), id))
+		_, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, text, due.Truncate(time.Millisecond), id))
 		return err
 	}
 	ask := line{Do: doSchedule, Post: b.N, Key: fmt.Sprintf("schedule-%d-%d", b.N, i)}
-	_, _, err = t.client.book(ctx, ask, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": doSchedule})
+	_, err = t.client.book(ctx, ask, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": doSchedule})
 	return err
 }

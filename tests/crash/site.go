@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"crier/tests/faultnet"
+	"crier/tests/sandboxtest"
 )
 
 // site is one pretend platform in a process of its own.
@@ -23,6 +22,14 @@ type site struct {
 }
 
 func (s site) url() string { return "http://" + s.address }
+
+func (s site) judge() sandboxtest.Judge { return sandboxtest.Judge{URL: s.url()} }
+
+// fault scripts one for an account; "" is every account.
+func (s site) fault(ctx context.Context, account string, fault m) error {
+	_, err := s.judge().Fault(ctx, account, fault)
+	return err
+}
 
 // startPlatforms brings up both platforms, and the machines before the second one that can hang.
 func (w *world) startPlatforms(ctx context.Context) (err error) {
@@ -57,62 +64,11 @@ func (w *world) startPlatform(ctx context.Context, name string) (s site, err err
 	}
 	w.stops = append(w.stops, func() error { s.proc.kill(); return log.Close() })
 	for end := time.Now().Add(startLimit); ; pause(ctx, 50*time.Millisecond) {
-		err := s.clear(ctx, "")
+		err := s.judge().Clear(ctx, "")
 		if err == nil || time.Now().After(end) || ctx.Err() != nil || s.proc.ended() {
 			return s, err
 		}
 	}
-}
-
-// call asks the platform itself, as its tests do.
-func (s site) call(ctx context.Context, method, path string, body, out any) error {
-	var in bytes.Buffer
-	if body != nil {
-		if err := json.NewEncoder(&in).Encode(body); err != nil {
-			return err
-		}
-	}
-	req, err := http.NewRequestWithContext(ctx, method, s.url()+"/_sim/"+path, &in)
-	if err != nil {
-		return err
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode > 299 {
-		err = fmt.Errorf("the platform answers %s", resp.Status)
-	} else if out != nil {
-		err = json.NewDecoder(resp.Body).Decode(out)
-	}
-	return errors.Join(err, resp.Body.Close())
-}
-
-// fault scripts one for an account; "" is every account.
-func (s site) fault(ctx context.Context, account string, fault m) error {
-	if account != "" {
-		fault["account"] = account
-	}
-	return s.call(ctx, http.MethodPost, "faults", fault, nil)
-}
-
-// clear takes the faults of an account back; "" is every account.
-func (s site) clear(ctx context.Context, account string) error {
-	path := "faults"
-	if account != "" {
-		path += "?account=" + url.QueryEscape(account)
-	}
-	return s.call(ctx, http.MethodDelete, path, nil, nil)
-}
-
-// has returns how many posts of an account are live.
-func (s site) has(ctx context.Context, account string) (int, error) {
-	var got struct{ Posts []struct{ ID string } }
-	err := s.call(ctx, http.MethodGet, "posts?account="+url.QueryEscape(account), nil, &got)
-	return len(got.Posts), err
 }
 
 // always is more often than any request is made.
@@ -125,7 +81,7 @@ func posting() m { return m{"method": http.MethodPost, "path": "/api/posts"} }
 func (w *world) trouble(ctx context.Context, seed int) error {
 	nth := posting()
 	nth["nth"] = 1 + seed%7
-	return errors.Join(w.platform.clear(ctx, ""),
+	return errors.Join(w.platform.judge().Clear(ctx, ""),
 		w.platform.fault(ctx, "", m{"match": nth, "action": "rate_limit", "retryAfter": 1, "times": 2}),
 		w.platform.fault(ctx, "", m{"match": posting(), "action": "slow", "ms": latency, "times": always}))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -80,16 +79,12 @@ func (t *traffic) body(kind string, b booking, text string, due time.Duration, i
 func (t *traffic) create(ctx context.Context, b booking) error {
 	c := t.channels[b.Channel]
 	ask := line{Do: doCreate, Post: b.N, Key: fmt.Sprintf("create-%d", b.N), Account: c.account, Grade: c.grade, Due: t.start.Add(b.Due), Text: b.Text, Fault: b.Fault}
-	status, raw, err := t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", c.key, t.body("schedule", b, b.Text, b.Due, ""))
-	if err != nil || status != http.StatusCreated {
-		return fmt.Errorf("post %d cannot be booked: status %d: %s: %w", b.N, status, raw, err)
-	}
-	var made []struct{ PostID string }
-	if err := json.Unmarshal(raw, &made); err != nil || len(made) != 1 {
-		return fmt.Errorf("post %d cannot be booked: %s: %w", b.N, raw, err)
+	got, err := t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", c.key, t.body("schedule", b, b.Text, b.Due, ""))
+	if err != nil || got.Status != http.StatusCreated {
+		return fmt.Errorf("post %d cannot be booked: status %d: %s: %w", b.N, got.Status, got.Note, err)
 	}
 	t.mu.Lock()
-	t.ids[b.N] = made[0].PostID
+	t.ids[b.N] = got.ID
 	t.mu.Unlock()
 	return nil
 }
@@ -110,12 +105,12 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	case doPause:
 		return t.hold(ctx, b)
 	case doGroup:
-		_, _, err = t.client.book(ctx, line{Do: doGroup, Post: b.N, Key: fmt.Sprintf("deleteGroup-%d", b.N)}, http.MethodDelete, "/public/v1/posts/group/"+group, key, nil)
+		_, err = t.client.book(ctx, line{Do: doGroup, Post: b.N, Key: fmt.Sprintf("deleteGroup-%d", b.N)}, http.MethodDelete, "/public/v1/posts/group/"+group, key, nil)
 	case doEdit:
 		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d", b.N), Due: t.start.Add(b.NewDue), Text: b.NewText}
-		_, _, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))
+		_, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))
 	case doDelete:
-		_, _, err = t.client.book(ctx, line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
+		_, err = t.client.book(ctx, line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
 	default:
 		status := 0
 		status, err = t.status(ctx, b, doDraft, id, key)
@@ -127,6 +122,6 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 }
 
 func (t *traffic) status(ctx context.Context, b booking, to, id, key string) (int, error) {
-	status, _, err := t.client.book(ctx, line{Do: to, Post: b.N, Key: fmt.Sprintf("%s-%d", to, b.N)}, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": to})
-	return status, err
+	got, err := t.client.book(ctx, line{Do: to, Post: b.N, Key: fmt.Sprintf("%s-%d", to, b.N)}, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": to})
+	return got.Status, err
 }

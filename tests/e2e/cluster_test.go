@@ -1,19 +1,17 @@
 package e2e
 
 import (
-	"encoding/json"
+	"context"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	tenancyservice "crier/tenancy/service"
+	"crier/tests/call"
 	"crier/tests/faultnet"
 	"crier/tests/sandboxtest"
 )
@@ -57,19 +55,11 @@ type tenant struct {
 // people makes organizations with a channel each.
 func (g *group) people(t *testing.T, sandbox string, n int) (all []*tenant) {
 	t.Helper()
-	first := g.nodes[0]
-	accounts := first.accounts(t)
 	for i := range n {
-		s := *first
+		s := *g.nodes[0]
 		mail := fmt.Sprintf("owner-%d@crier.test", i)
-		owner, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: mail, Name: "Owner", Password: password, Organization: mail})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.key, _, err = accounts.CreateKey(t.Context(), owner, "tests"); err != nil {
-			t.Fatal(err)
-		}
-		s.loginAs(t, mail)
+		s.organize(t, mail)
+		s.login(t, mail)
 		a := newSandbox(sandbox, "C")
 		connector, form := a.form()
 		all = append(all, &tenant{account: a, key: s.key, channel: s.connect(t, connector, form), booked: map[string]string{}})
@@ -80,13 +70,9 @@ func (g *group) people(t *testing.T, sandbox string, n int) (all []*tenant) {
 // book books a post through the balancer, once.
 func (o *tenant) book(client *http.Client, text string, due time.Time) error {
 	body := fmt.Sprintf(`{"type":"schedule","date":%q,"posts":[{"integration":{"id":%q},"value":[{"content":%q}]}]}`, due.UTC().Format(time.RFC3339Nano), o.channel, text)
-	status, answer, err := do(client, http.MethodPost, "/public/v1/posts", o.key, body)
-	if err != nil || status != http.StatusCreated {
-		return fmt.Errorf("book: %d %s %w", status, answer, err)
-	}
 	var made []struct{ PostID string }
-	if err := json.Unmarshal([]byte(answer), &made); err != nil {
-		return err
+	if err := o.ask(client, http.MethodPost, "/posts", body, &made); err != nil {
+		return fmt.Errorf("book: %w", err)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -94,7 +80,16 @@ func (o *tenant) book(client *http.Client, text string, due time.Time) error {
 	return nil
 }
 
-// whole tells whether everything that was booked is out once; the texts that are not are returned.
+// ask makes a request of a process that the client's balancer has chosen.
+func (o *tenant) ask(client *http.Client, method, path string, body, out any) error {
+	a, err := call.Do(context.Background(), client, method, "http://crier.test/public/v1"+path, body, "Authorization", o.key)
+	if err != nil {
+		return err
+	}
+	return a.Into(out)
+}
+
+// missing returns the texts that were booked and are not out; one that is out twice ends the test.
 func (o *tenant) missing(t *testing.T) (missing []string) {
 	t.Helper()
 	out := map[string]int{}
@@ -144,11 +139,7 @@ func load(b *faultnet.Balancer, people []*tenant) (stop func() (int, []error)) {
 					note(o.book(client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n%3)*time.Second)))
 					continue
 				}
-				status, answer, err := do(client, http.MethodGet, "/public/v1/is-connected", o.key, "")
-				if err == nil && status != http.StatusOK {
-					err = fmt.Errorf("%d %s", status, answer)
-				}
-				note(err)
+				note(o.ask(client, http.MethodGet, "/is-connected", nil, nil))
 			}
 		})
 	}
@@ -251,21 +242,4 @@ func (g *group) replace(t *testing.T, n *service) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	n.process = fresh
-}
-
-// do makes a request of a process that the client's balancer has chosen.
-func do(client *http.Client, method, path, key, body string) (int, string, error) {
-	req, err := http.NewRequest(method, "http://crier.test"+path, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	req.Header.Set("Authorization", key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, "", err
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(raw), err
 }

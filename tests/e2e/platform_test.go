@@ -1,13 +1,10 @@
 package e2e
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -16,6 +13,7 @@ import (
 
 	"crier/tests/faultnet"
 	"crier/tests/pds"
+	"crier/tests/sandboxtest"
 )
 
 // account is one account on a platform, and that platform's own view of what happens there.
@@ -25,7 +23,7 @@ type account interface {
 	// form gives the platform's name and its filled-in form.
 	form() (connector string, fields map[string]string)
 	// hold stops the nth call of a kind from now, before the platform sees it or with its answer.
-	hold(t *testing.T, kind call, nth int, answer bool) grip
+	hold(t *testing.T, kind callKind, nth int, answer bool) grip
 	// via puts a network between services and the platform that holds the nth publishing call from now, and delivers it
 	// when its sender is gone.
 	via(t *testing.T) (delay func(nth int) *faultnet.Held)
@@ -33,12 +31,12 @@ type account interface {
 	posts(t *testing.T) []live
 }
 
-// call is a kind of call to a platform.
-type call int
+// callKind is a kind of call to a platform.
+type callKind int
 
 const (
-	uploads   call = iota // an image
-	publishes             // what cannot be taken back
+	uploads   callKind = iota // an image
+	publishes                 // what cannot be taken back
 )
 
 // grip is one call that is held, or will be.
@@ -104,9 +102,9 @@ func (a *blueskyAccount) form() (string, map[string]string) {
 	return "bluesky", map[string]string{"service": a.proxy.URL, "identifier": a.Handle, "password": a.Password}
 }
 
-func (a *blueskyAccount) hold(_ *testing.T, kind call, nth int, answer bool) grip {
+func (a *blueskyAccount) hold(_ *testing.T, kind callKind, nth int, answer bool) grip {
 	at := map[bool]faultnet.Point{false: faultnet.Request, true: faultnet.Answer}[answer]
-	return proxied{hold(a.proxy, map[call]string{uploads: uploadBlob, publishes: putRecord}[kind], nth, at)}
+	return proxied{hold(a.proxy, map[callKind]string{uploads: uploadBlob, publishes: putRecord}[kind], nth, at)}
 }
 
 type proxied struct{ *faultnet.Held }
@@ -160,13 +158,13 @@ func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 
 // sandboxAccount is an account of one grade.
 type sandboxAccount struct {
-	url         string // of the platform
+	judge       sandboxtest.Judge
 	reached     string // URL that services use
 	name, grade string
 }
 
 func newSandbox(url, grade string) account {
-	return &sandboxAccount{url, url, fmt.Sprintf("account-%d", names.Add(1)), grade}
+	return &sandboxAccount{sandboxtest.Judge{URL: url}, url, fmt.Sprintf("account-%d", names.Add(1)), grade}
 }
 
 func (a *sandboxAccount) service() map[string]string {
@@ -174,7 +172,7 @@ func (a *sandboxAccount) service() map[string]string {
 }
 
 func (a *sandboxAccount) via(t *testing.T) func(nth int) *faultnet.Held {
-	p := faultnet.StartHTTP(t, a.url)
+	p := faultnet.StartHTTP(t, a.judge.URL)
 	a.reached = p.URL
 	return func(nth int) *faultnet.Held { return hold(p, "POST /api/posts", nth, faultnet.Late) }
 }
@@ -183,22 +181,21 @@ func (a *sandboxAccount) form() (string, map[string]string) {
 	return "sandbox", map[string]string{"service": a.reached, "name": a.name, "password": password, "grade": a.grade}
 }
 
-func (a *sandboxAccount) hold(t *testing.T, kind call, nth int, answer bool) grip {
+func (a *sandboxAccount) hold(t *testing.T, kind callKind, nth int, answer bool) grip {
 	t.Helper()
-	path := map[call]string{uploads: "/api/media", publishes: "/api/posts"}[kind]
-	action := "hold"
-	if answer {
-		action = "hold_answer"
+	path := map[callKind]string{uploads: "/api/media", publishes: "/api/posts"}[kind]
+	action := map[bool]string{false: "hold", true: "hold_answer"}[answer]
+	id, err := a.judge.Fault(t.Context(), a.name, m{"match": m{"method": "POST", "path": path, "nth": nth}, "action": action})
+	if err != nil {
+		t.Fatal(err)
 	}
-	var made struct{ ID string }
-	a.call(t, http.MethodPost, "/_sim/faults", m{"account": a.name, "match": m{"method": "POST", "path": path, "nth": nth}, "action": action}, &made)
-	return fault{a, made.ID}
+	return fault{a.judge, id}
 }
 
 // fault is a scripted hold of the sandbox.
 type fault struct {
-	*sandboxAccount
-	id string
+	judge sandboxtest.Judge
+	id    string
 }
 
 func (f fault) reached(t *testing.T) { f.held(t, 1) }
@@ -206,39 +203,32 @@ func (f fault) lost(t *testing.T)    { f.held(t, 0) }
 
 func (f fault) release(t *testing.T) {
 	t.Helper()
-	f.call(t, http.MethodPost, "/_sim/faults/"+f.id+"/release", nil, nil)
+	if err := f.judge.Release(t.Context(), f.id); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func (f fault) held(t *testing.T, want int) {
 	t.Helper()
-	var all struct {
-		Faults []struct {
-			ID   string
-			Held int
-		}
-	}
+	var all map[string]int
 	await(t, fmt.Sprintf("a hold of %d calls", want), time.Now().Add(patience), func() bool {
-		f.call(t, http.MethodGet, "/_sim/faults", nil, &all)
-		for _, one := range all.Faults {
-			if one.ID == f.id {
-				return one.Held == want
-			}
+		var err error
+		if all, err = f.judge.Held(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		return false
+		held, known := all[f.id]
+		return known && held == want
 	}, func() string { return fmt.Sprint(all) })
 }
 
 func (a *sandboxAccount) posts(t *testing.T) (out []live) {
 	t.Helper()
-	var all struct {
-		Posts []struct {
-			ID, Text, ReplyTo string
-			Media             []struct{ SHA256, Alt string }
-		}
+	all, err := a.judge.Posts(t.Context(), a.name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	a.call(t, http.MethodGet, "/_sim/posts?account="+a.name, nil, &all)
 	roots := map[string]string{}
-	for _, p := range all.Posts {
+	for _, p := range all {
 		l := live{id: p.ID, text: p.Text, parent: p.ReplyTo, root: roots[p.ReplyTo]}
 		if roots[p.ID] = l.root; l.root == "" {
 			roots[p.ID] = p.ID
@@ -249,38 +239,4 @@ func (a *sandboxAccount) posts(t *testing.T) (out []live) {
 		out = append(out, l)
 	}
 	return out
-}
-
-func (a *sandboxAccount) call(t *testing.T, method, path string, body, out any) {
-	t.Helper()
-	var in io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in = bytes.NewReader(raw)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, a.url+path, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode > 299 {
-		err = fmt.Errorf("status %d", resp.StatusCode)
-	}
-	if err == nil && out != nil {
-		err = json.Unmarshal(raw, out)
-	}
-	if err != nil {
-		t.Fatalf("%s %s: %v: %s", method, path, err, raw)
-	}
 }

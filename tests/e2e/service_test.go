@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
-	"io"
 	"maps"
 	"mime/multipart"
 	"net/http"
@@ -17,6 +15,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	tenancyservice "crier/tenancy/service"
+	"crier/tests/call"
 	"crier/tests/dbtest"
 )
 
@@ -57,9 +56,9 @@ func start(t *testing.T, settings map[string]string) *service {
 			t.Logf("the service's log:\n%s", s.log)
 		}
 	})
-	s.organize(t)
+	s.organize(t, email)
 	s.restart(t)
-	s.login(t)
+	s.login(t, email)
 	return s
 }
 
@@ -69,7 +68,6 @@ func (s *service) restart(t *testing.T) {
 	s.process = launch(t, s.settings, s.log)
 }
 
-// organize makes the owner, the organization and its API key, as an administrator would.
 // accounts works on the service's database beside it.
 func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
 	t.Helper()
@@ -85,10 +83,11 @@ func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
 	return accounts
 }
 
-func (s *service) organize(t *testing.T) {
+// organize makes an owner with an organization and its API key, as an administrator would.
+func (s *service) organize(t *testing.T, email string) {
 	t.Helper()
 	accounts := s.accounts(t)
-	owner, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "Owner", Password: password, Organization: "Organization"})
+	owner, err := accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "Owner", Password: password, Organization: email})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,22 +96,12 @@ func (s *service) organize(t *testing.T) {
 	}
 }
 
-func (s *service) login(t *testing.T) {
-	t.Helper()
-	s.loginAs(t, email)
-}
-
-func (s *service) loginAs(t *testing.T, email string) {
+func (s *service) login(t *testing.T, email string) {
 	t.Helper()
 	s.session = ""
-	resp := s.do(t, s.request(t, http.MethodPost, "/auth/login", m{"provider": "LOCAL", "email": email, "password": password}))
-	for _, c := range resp.Cookies() {
-		if c.Name == "auth" {
-			s.session = c.Value
-		}
-	}
-	if resp.StatusCode != http.StatusCreated || s.session == "" {
-		t.Fatalf("the sign-in answers %s", resp.Status)
+	a := s.ask(t, http.MethodPost, "/auth/login", m{"provider": "LOCAL", "email": email, "password": password})
+	if s.session = a.Cookie("auth"); a.Status != http.StatusCreated || s.session == "" {
+		t.Fatalf("the sign-in answers %v", a)
 	}
 }
 
@@ -120,13 +109,13 @@ func (s *service) loginAs(t *testing.T, email string) {
 func (s *service) connect(t *testing.T, connector string, form map[string]string) string {
 	t.Helper()
 	var begun struct{ URL string }
-	s.answer(t, s.request(t, http.MethodGet, "/integrations/social/"+connector+"?refresh=&externalUrl=&redirectUrl=&onboarding=", nil), http.StatusOK, &begun)
+	s.answer(t, &begun, http.MethodGet, "/integrations/social/"+connector+"?refresh=&externalUrl=&redirectUrl=&onboarding=", nil)
 	fields, err := json.Marshal(form)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var made struct{ ID string }
-	s.answer(t, s.request(t, http.MethodPost, "/integrations/social-connect/"+connector, m{"state": begun.URL, "code": base64.StdEncoding.EncodeToString(fields), "timezone": "0"}), http.StatusCreated, &made)
+	s.answer(t, &made, http.MethodPost, "/integrations/social-connect/"+connector, m{"state": begun.URL, "code": base64.StdEncoding.EncodeToString(fields), "timezone": "0"})
 	return made.ID
 }
 
@@ -145,11 +134,8 @@ func (s *service) upload(t *testing.T, name string, file []byte) m {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := s.request(t, http.MethodPost, "/public/v1/upload", nil)
-	req.Body, req.ContentLength = io.NopCloser(&body), int64(body.Len())
-	req.Header.Set("Content-Type", form.FormDataContentType())
 	var made struct{ ID, Path string }
-	s.answer(t, req, http.StatusCreated, &made)
+	s.answer(t, &made, http.MethodPost, "/public/v1/upload", body.Bytes(), "Content-Type", form.FormDataContentType())
 	return m{"id": made.ID, "path": made.Path}
 }
 
@@ -168,7 +154,7 @@ func (s *service) create(t *testing.T, kind string, due time.Time, channel strin
 	}
 	body := m{"type": kind, "date": due.UTC().Format(time.RFC3339), "shortLink": false, "tags": []any{}, "posts": []m{{"integration": m{"id": channel}, "value": values}}}
 	var made []struct{ PostID string }
-	s.answer(t, s.request(t, http.MethodPost, "/public/v1/posts", body), http.StatusCreated, &made)
+	s.answer(t, &made, http.MethodPost, "/public/v1/posts", body)
 	return made[0].PostID
 }
 
@@ -199,7 +185,7 @@ func (p post) String() string {
 
 func (s *service) read(t *testing.T, id string) (p post) {
 	t.Helper()
-	s.answer(t, s.request(t, http.MethodGet, "/public/v1/posts/"+id, nil), http.StatusOK, &p)
+	s.answer(t, &p, http.MethodGet, "/public/v1/posts/"+id, nil)
 	return p
 }
 
@@ -213,59 +199,26 @@ func (s *service) settled(t *testing.T, id string, end time.Time) (p post) {
 	return p
 }
 
-func (s *service) request(t *testing.T, method, path string, body any) *http.Request {
+// ask makes a request on a connection of its own, since its other end gets killed. Headers come in pairs.
+func (s *service) ask(t *testing.T, method, path string, body any, headers ...string) call.Answer {
 	t.Helper()
-	var in io.Reader
-	if body != nil {
-		raw, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		in = bytes.NewReader(raw)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.address+path, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
+	credential := []string{"auth", s.session}
 	if strings.HasPrefix(path, "/public/") {
-		req.Header.Set("Authorization", s.key)
-	} else if s.session != "" {
-		req.Header.Set("auth", s.session)
+		credential = []string{"Authorization", s.key}
 	}
-	return req
-}
-
-// do reads the whole answer. The connection is not kept: its other end gets killed.
-func (s *service) do(t *testing.T, req *http.Request) *http.Response {
-	t.Helper()
-	req.Close = true
-	resp, err := (&http.Client{Timeout: patience}).Do(req)
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	a, err := call.Do(t.Context(), client, method, "http://"+s.address+path, body, append(credential, headers...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close()
-	raw, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp.Body = io.NopCloser(bytes.NewReader(raw))
-	return resp
+	return a
 }
 
-func (s *service) answer(t *testing.T, req *http.Request, status int, out any) {
+// answer is ask for what must succeed.
+func (s *service) answer(t *testing.T, out any, method, path string, body any, headers ...string) {
 	t.Helper()
-	resp := s.do(t, req)
-	raw, err := io.ReadAll(resp.Body)
-	if err == nil && resp.StatusCode == status {
-		err = json.Unmarshal(raw, out)
-	} else if err == nil {
-		err = fmt.Errorf("status %d is wanted", status)
-	}
-	if err != nil {
-		t.Fatalf("%s %s: %v; the answer is %s %s", req.Method, req.URL.Path, err, resp.Status, raw)
+	if err := s.ask(t, method, path, body, headers...).Into(out); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
 	}
 }
 

@@ -1,14 +1,14 @@
 package pds
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"testing"
+
+	"crier/tests/call"
 )
 
 // Account is a user of the test server.
@@ -28,12 +28,13 @@ type Record struct {
 // CreateAccount makes an account. handle is whole ("alice.test"); its first word has 3 to 18 characters.
 func (s *Server) CreateAccount(t testing.TB, handle, password string) Account {
 	t.Helper()
-	in, err := json.Marshal(map[string]string{"handle": handle, "password": password, "email": handle + "@example.com"})
-	if err != nil {
-		t.Fatalf("pds: %v", err)
-	}
+	in := map[string]string{"handle": handle, "password": password, "email": handle + "@example.com"}
+	a, err := call.Do(t.Context(), s.client, http.MethodPost, s.URL+"/xrpc/com.atproto.server.createAccount", in)
 	var out struct{ DID, Handle string }
-	if err := s.post(t.Context(), "com.atproto.server.createAccount", in, &out); err != nil {
+	if err == nil {
+		err = a.Into(&out)
+	}
+	if err != nil {
 		t.Fatalf("pds: %v", err)
 	}
 	return Account{DID: out.DID, Handle: out.Handle, Password: password}
@@ -49,7 +50,11 @@ func (s *Server) Records(t testing.TB, did, collection string) []Record {
 			Records []Record
 			Cursor  string
 		}
-		if err := s.get(t.Context(), "com.atproto.repo.listRecords", query, decode(&page)); err != nil {
+		a, err := s.get(t.Context(), "com.atproto.repo.listRecords", query)
+		if err == nil {
+			err = a.Into(&page)
+		}
+		if err != nil {
 			t.Fatalf("pds: %v", err)
 		}
 		all = append(all, page.Records...)
@@ -63,51 +68,18 @@ func (s *Server) Records(t testing.TB, did, collection string) []Record {
 // Blob gives the bytes of a blob. The server shows a blob only once a record refers to it.
 func (s *Server) Blob(t testing.TB, did, cid string) []byte {
 	t.Helper()
-	var body []byte
-	err := s.get(t.Context(), "com.atproto.sync.getBlob", url.Values{"did": {did}, "cid": {cid}}, func(r io.Reader) (err error) {
-		body, err = io.ReadAll(r)
-		return err
-	})
+	a, err := s.get(t.Context(), "com.atproto.sync.getBlob", url.Values{"did": {did}, "cid": {cid}})
 	if err != nil {
 		t.Fatalf("pds: %v", err)
 	}
-	return body
+	return []byte(a.Body)
 }
 
-func decode(into any) func(io.Reader) error {
-	return func(r io.Reader) error { return json.NewDecoder(r).Decode(into) }
-}
-
-func (s *Server) get(ctx context.Context, method string, query url.Values, read func(io.Reader) error) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/xrpc/"+method+"?"+query.Encode(), nil)
-	if err != nil {
-		return err
+// get fails on every answer but 200.
+func (s *Server) get(ctx context.Context, method string, query url.Values) (call.Answer, error) {
+	a, err := call.Do(ctx, s.client, http.MethodGet, s.URL+"/xrpc/"+method+"?"+query.Encode(), nil)
+	if err == nil && a.Status != http.StatusOK {
+		err = fmt.Errorf("%s answers %.4096v", method, a)
 	}
-	return s.do(req, read)
-}
-
-func (s *Server) post(ctx context.Context, method string, in []byte, out any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/xrpc/"+method, bytes.NewReader(in))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	return s.do(req, decode(out))
-}
-
-// do fails on every answer but 200; a nil read ignores the body.
-func (s *Server) do(req *http.Request, read func(io.Reader) error) error {
-	res, err := s.client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		body, _ := io.ReadAll(io.LimitReader(res.Body, 4<<10)) // only words for the error below
-		return fmt.Errorf("%s: status %d: %s", req.URL.Path, res.StatusCode, body)
-	}
-	if read == nil {
-		return nil
-	}
-	return read(res.Body)
+	return a, err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,63 +30,89 @@ const startLimit = 2 * time.Minute
 type Server struct {
 	URL string // http://127.0.0.1:port, no trailing slash
 
-	client *http.Client
+	process *process
+	client  *http.Client
 }
 
 // Start runs a PDS until the test ends, installing it first when this machine has none.
 // It fails the test when the install or the start is impossible, and when the server dies before the test does.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	dir, err := Install(t.Context(), testLog{t})
+	s, stop, err := Run(t.Context(), testLog{t})
 	if err != nil {
-		t.Fatalf("pds: install: %v", err)
+		t.Fatalf("pds: %v", err)
 	}
-	p := launch(t, dir)
-	s := &Server{URL: p.ready(t), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
-	defer cancel()
-	if err := s.get(ctx, "_health", nil, nil); err != nil {
-		t.Fatalf("pds: health: %v\n%s", err, p.tail())
-	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("pds: log:\n%s", s.process.tail())
+		}
+		if err := stop(); err != nil {
+			t.Errorf("pds: %v", err)
+		}
+	})
 	return s
+}
+
+// Run runs a PDS until stop is called, installing it first when this machine has none; log gets what the install says.
+// The error of stop means that the server had died by itself.
+func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err error) {
+	dir, err := Install(ctx, log)
+	if err != nil {
+		return nil, nil, fmt.Errorf("install: %w", err)
+	}
+	p, err := launch(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	s = &Server{process: p, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if s.URL, err = p.ready(ctx); err == nil {
+		_, err = s.get(ctx, "_health", nil)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%w\n%s", err, p.tail()), p.stop())
+	}
+	return s, p.stop, nil
 }
 
 type process struct {
 	cmd    *exec.Cmd
+	data   string // folder
+	stdin  io.Closer
 	first  chan string   // the first line of standard output; closed without one when there was none
 	exited chan struct{} // closed when the process has ended
-	logs   []string      // files to show when something is wrong
 }
 
-// launch starts node on the script and arranges its end. The script itself ends with its standard input,
-// so it does not outlive a test binary that is killed.
-func launch(t testing.TB, dir string) *process {
-	t.Helper()
-	data := t.TempDir()
-	stderr, err := os.Create(filepath.Join(data, "stderr.log"))
+// launch starts node on the script. The script itself ends with its standard input, so it does not outlive a test
+// binary that is killed.
+func launch(dir string) (p *process, err error) {
+	p = &process{first: make(chan string, 1), exited: make(chan struct{})}
+	if p.data, err = os.MkdirTemp("", "crier-pds-"); err != nil {
+		return nil, err
+	}
+	stderr, err := os.Create(p.log("stderr"))
 	if err != nil {
-		t.Fatalf("pds: %v", err)
+		return nil, err
 	}
 	defer stderr.Close()
-	log := filepath.Join(data, "pds.log")
-	cmd := command(dir, data, log)
-	cmd.Stderr = stderr
-	stdin, err := cmd.StdinPipe()
+	p.cmd = command(dir, p.data, p.log("pds"))
+	p.cmd.Stderr = stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	stdout, err := p.cmd.StdoutPipe()
 	if err != nil {
-		t.Fatalf("pds: %v", err)
+		return nil, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatalf("pds: %v", err)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("pds: start: %v", err)
-	}
-	p := &process{cmd: cmd, first: make(chan string, 1), exited: make(chan struct{}), logs: []string{stderr.Name(), log}}
 	go p.watch(stdout)
-	t.Cleanup(func() { p.stop(t, stdin) })
-	return p
+	return p, nil
 }
+
+func (p *process) log(name string) string { return filepath.Join(p.data, name+".log") }
 
 func command(dir, data, log string) *exec.Cmd {
 	cmd := exec.Command(node(dir), "--input-type=module", "--eval", script, data)
@@ -106,46 +133,38 @@ func (p *process) watch(stdout io.Reader) {
 	p.cmd.Wait()               // its error is always "killed" or told by stop
 }
 
-func (p *process) ready(t testing.TB) string {
-	t.Helper()
+func (p *process) ready(ctx context.Context) (url string, err error) {
 	select {
-	case line, ok := <-p.first:
+	case line := <-p.first:
 		var answer struct{ URL string }
-		if !ok || json.Unmarshal([]byte(line), &answer) != nil || answer.URL == "" {
-			t.Fatalf("pds: did not start: %q\n%s", line, p.tail())
+		if json.Unmarshal([]byte(line), &answer) != nil || answer.URL == "" {
+			return "", fmt.Errorf("it did not start: %q", line)
 		}
-		return answer.URL
-	case <-time.After(startLimit):
-		t.Fatalf("pds: not ready within %s\n%s", startLimit, p.tail())
+		return answer.URL, nil
+	case <-ctx.Done():
+		return "", fmt.Errorf("it is not ready: %w", ctx.Err())
 	}
-	return ""
 }
 
-func (p *process) stop(t testing.TB, stdin io.Closer) {
+func (p *process) stop() (err error) {
 	select {
 	case <-p.exited:
-		t.Errorf("pds: died before the test ended: %v\n%s", p.cmd.ProcessState, p.tail())
+		err = fmt.Errorf("it died by itself: %v\n%s", p.cmd.ProcessState, p.tail())
 	default:
-		if t.Failed() {
-			t.Logf("pds: log:\n%s", p.tail())
-		}
 	}
-	syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only when the group is gone
-	stdin.Close()
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only when the group is gone
+	_ = p.stdin.Close()                                   // nothing was written
 	<-p.exited
+	return errors.Join(err, os.RemoveAll(p.data))
 }
 
-// tail gives the last lines of what the process wrote, for a failing test.
+// tail gives the last lines of what the process wrote.
 func (p *process) tail() string {
 	const most = 8 << 10
 	out := ""
-	for _, name := range p.logs {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			out += fmt.Sprintf("%s: %v\n", filepath.Base(name), err)
-			continue
-		}
-		out += fmt.Sprintf("%s:\n%s\n", filepath.Base(name), text[max(0, len(text)-most):])
+	for _, name := range []string{"stderr", "pds"} {
+		text, err := os.ReadFile(p.log(name))
+		out += fmt.Sprintf("%s: %v\n%s\n", name, err, text[max(0, len(text)-most):])
 	}
 	return out
 }

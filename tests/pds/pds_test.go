@@ -5,13 +5,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"crier/tests/call"
 	"crier/tests/faultnet"
 )
 
@@ -25,68 +25,44 @@ type user struct {
 func signIn(t *testing.T, base string, a Account) user {
 	t.Helper()
 	var session struct{ DID, AccessJwt string }
-	status, body, err := user{base: base}.call(t, "com.atproto.server.createSession", "application/json",
-		encode(t, map[string]any{"identifier": a.Handle, "password": a.Password}))
-	if err != nil || status != http.StatusOK {
-		t.Fatalf("createSession: %d %s %v", status, body, err)
-	}
-	if err := json.Unmarshal(body, &session); err != nil {
-		t.Fatal(err)
-	}
+	user{base: base}.must(t, &session, "com.atproto.server.createSession", map[string]any{"identifier": a.Handle, "password": a.Password})
 	if session.DID != a.DID || session.AccessJwt == "" {
 		t.Fatalf("session %+v is not of %s", session, a.DID)
 	}
 	return user{base: base, did: session.DID, token: session.AccessJwt}
 }
 
-func (u user) call(t *testing.T, method, kind string, body []byte) (int, []byte, error) {
+func (u user) call(t *testing.T, method string, body any, headers ...string) (call.Answer, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.base+"/xrpc/"+method, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", kind)
 	if u.token != "" {
-		req.Header.Set("Authorization", "Bearer "+u.token)
+		headers = append(headers, "Authorization", "Bearer "+u.token)
 	}
-	// A connection for each call: a kept one may have been closed by the server.
-	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, answer, err
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a kept connection may have been closed by the server
+	return call.Do(t.Context(), client, http.MethodPost, u.base+"/xrpc/"+method, body, headers...)
 }
 
-func (u user) put(t *testing.T, rkey string, record map[string]any) (int, []byte, error) {
+// must is call for what has to succeed.
+func (u user) must(t *testing.T, out any, method string, body any, headers ...string) {
 	t.Helper()
-	return u.call(t, "com.atproto.repo.putRecord", "application/json", encode(t, map[string]any{
-		"repo": u.did, "collection": posts, "rkey": rkey, "record": record, "swapRecord": nil,
-	}))
+	a, err := u.call(t, method, body, headers...)
+	if err == nil {
+		err = a.Into(out)
+	}
+	if err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+}
+
+func (u user) record(rkey string, record map[string]any) map[string]any {
+	return map[string]any{"repo": u.did, "collection": posts, "rkey": rkey, "record": record, "swapRecord": nil}
 }
 
 // mustPut gives the CID of the written record.
 func (u user) mustPut(t *testing.T, rkey string, record map[string]any) string {
 	t.Helper()
-	status, body, err := u.put(t, rkey, record)
-	if err != nil || status != http.StatusOK {
-		t.Fatalf("putRecord: %d %s %v", status, body, err)
-	}
 	var out struct{ CID string }
-	if err := json.Unmarshal(body, &out); err != nil || out.CID == "" {
-		t.Fatalf("putRecord: %s %v", body, err)
-	}
+	u.must(t, &out, "com.atproto.repo.putRecord", u.record(rkey, record))
 	return out.CID
-}
-
-func encode(t *testing.T, v any) []byte {
-	t.Helper()
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
 }
 
 func post(text string) map[string]any {
@@ -116,9 +92,9 @@ func TestServer(t *testing.T) {
 	})
 
 	t.Run("other content under the same key is refused", func(t *testing.T) {
-		status, body, err := u.put(t, tid(1), post("another"))
-		if err != nil || status != http.StatusBadRequest || !bytes.Contains(body, []byte(`"InvalidSwap"`)) {
-			t.Fatalf("%d %s %v", status, body, err)
+		a, err := u.call(t, "com.atproto.repo.putRecord", u.record(tid(1), post("another")))
+		if err != nil || a.Status != http.StatusBadRequest || !strings.Contains(a.Body, `"InvalidSwap"`) {
+			t.Fatalf("%v %v", a, err)
 		}
 		all := s.Records(t, u.did, posts)
 		if len(all) != 1 || !bytes.Contains(all[0].Value, []byte(`"once"`)) {
@@ -128,21 +104,20 @@ func TestServer(t *testing.T) {
 
 	t.Run("a blob reads back once a record shows it", func(t *testing.T) {
 		picture := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("pixels"), 1000)...)
-		status, body, err := u.call(t, "com.atproto.repo.uploadBlob", "image/png", picture)
-		var up struct {
-			Blob struct {
-				Ref struct {
-					Link string `json:"$link"`
-				} `json:"ref"`
-			} `json:"blob"`
+		var up struct{ Blob json.RawMessage }
+		u.must(t, &up, "com.atproto.repo.uploadBlob", picture, "Content-Type", "image/png")
+		var blob struct {
+			Ref struct {
+				Link string `json:"$link"`
+			}
 		}
-		if err != nil || status != http.StatusOK || json.Unmarshal(body, &up) != nil || up.Blob.Ref.Link == "" {
-			t.Fatalf("uploadBlob: %d %s %v", status, body, err)
+		if err := json.Unmarshal(up.Blob, &blob); err != nil || blob.Ref.Link == "" {
+			t.Fatalf("uploadBlob: %s %v", up.Blob, err)
 		}
 		record := post("look")
-		record["embed"] = map[string]any{"$type": "app.bsky.embed.images", "images": []any{map[string]any{"alt": "a picture", "image": json.RawMessage(blobOf(t, body))}}}
+		record["embed"] = map[string]any{"$type": "app.bsky.embed.images", "images": []any{map[string]any{"alt": "a picture", "image": up.Blob}}}
 		u.mustPut(t, tid(2), record)
-		if got := s.Blob(t, u.did, up.Blob.Ref.Link); !bytes.Equal(got, picture) {
+		if got := s.Blob(t, u.did, blob.Ref.Link); !bytes.Equal(got, picture) {
 			t.Fatalf("%d bytes came back of %d", len(got), len(picture))
 		}
 	})
@@ -168,15 +143,6 @@ func TestServer(t *testing.T) {
 	})
 }
 
-func blobOf(t *testing.T, body []byte) []byte {
-	t.Helper()
-	var up struct{ Blob json.RawMessage }
-	if err := json.Unmarshal(body, &up); err != nil {
-		t.Fatal(err)
-	}
-	return up.Blob
-}
-
 // create writes n posts, the newest first, in one call.
 func (u user) create(t *testing.T, n int) {
 	t.Helper()
@@ -184,10 +150,7 @@ func (u user) create(t *testing.T, n int) {
 	for i := n - 1; i >= 0; i-- {
 		writes = append(writes, map[string]any{"$type": "com.atproto.repo.applyWrites#create", "collection": posts, "rkey": tid(i), "value": post(fmt.Sprint(i))})
 	}
-	status, body, err := u.call(t, "com.atproto.repo.applyWrites", "application/json", encode(t, map[string]any{"repo": u.did, "writes": writes}))
-	if err != nil || status != http.StatusOK {
-		t.Fatalf("applyWrites: %d %s %v", status, body, err)
-	}
+	u.must(t, nil, "com.atproto.repo.applyWrites", map[string]any{"repo": u.did, "writes": writes})
 }
 
 func TestServerEndsWithItsInput(t *testing.T) {
@@ -228,7 +191,7 @@ func TestLostAnswer(t *testing.T) {
 	h := p.Hold("POST /xrpc/com.atproto.repo.putRecord", faultnet.Answer)
 	result := make(chan error, 1)
 	go func() {
-		_, _, err := u.put(t, tid(1), post("once"))
+		_, err := u.call(t, "com.atproto.repo.putRecord", u.record(tid(1), post("once")))
 		result <- err
 	}()
 	<-h.Reached
