@@ -33,7 +33,6 @@ import (
 	"crier/publishing/connector"
 	"crier/publishing/connector/all"
 	publishingservice "crier/publishing/service"
-	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 )
 
@@ -87,11 +86,13 @@ func (a *App) Start(ctx context.Context) error {
 		{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
 	}
 	if a.cfg.Cluster.Has(cluster.RoleWorker) {
-		parts = append(parts, lifecycle.Part{Name: "pictures", Start: a.makePictures, Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) }}, lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second},
+		parts = append(parts,
+			lifecycle.Part{Name: "pictures", Start: func(ctx context.Context) error { a.pictures.Start(ctx); return nil }, Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) }},
+			lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second},
 			lifecycle.Part{Name: "jobs", Start: a.startJobs, Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }})
 	}
 	if a.cfg.Cluster.Has(cluster.RoleEdge) {
-		parts = append(parts, lifecycle.Part{Name: "edge", Start: a.serve, Stop: a.stopServing, Timeout: 10 * time.Second})
+		parts = append(parts, lifecycle.Part{Name: "edge", Start: a.serve, Stop: func(ctx context.Context) error { return a.edge.Shutdown(ctx) }, Timeout: 10 * time.Second})
 	}
 	if err := a.group.Start(ctx, parts...); err != nil {
 		return errors.Join(err, a.Close())
@@ -128,12 +129,7 @@ func (a *App) quit(ctx context.Context) {
 	if err := a.member.Release(release); err != nil {
 		a.log.Warn("the organizations could not be given away; others take them when the lease is over", "error", err)
 	}
-	delay := time.NewTimer(a.cfg.DrainDelay)
-	defer delay.Stop()
-	select {
-	case <-delay.C:
-	case <-ctx.Done():
-	}
+	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // it ends with ctx too
 }
 
 // Addr is where the service listens.
@@ -182,9 +178,8 @@ func (a *App) openPostgres(ctx context.Context) (err error) {
 	}
 	if err != nil {
 		a.db.Close()
-		return err
 	}
-	return nil
+	return err
 }
 
 func (a *App) closePostgres(context.Context) error {
@@ -303,11 +298,6 @@ func (a *App) join(ctx context.Context) (err error) {
 	return nil
 }
 
-func (a *App) makePictures(ctx context.Context) error {
-	a.pictures.Start(ctx)
-	return nil
-}
-
 func (a *App) work(ctx context.Context) error {
 	a.health.AddDegraded("scheduler", a.worker.Check) // it has left its organizations to others, and still answers requests
 	a.worker.Start(ctx)
@@ -328,16 +318,8 @@ func (a *App) serve(ctx context.Context) error {
 	return nil
 }
 
-func (a *App) stopServing(ctx context.Context) error {
-	return a.edge.Shutdown(ctx)
-}
-
 // dispatcher is the worker, known to the actors before it exists.
 type dispatcher struct{ *worker.Worker }
-
-func (d *dispatcher) Offer(organization tenancy.OrgID, permits int) {
-	d.Worker.Offer(organization, permits)
-}
 
 // way is platform/outbound as connectors know it.
 type way struct{ *outbound.Client }

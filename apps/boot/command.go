@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -55,11 +56,9 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 		fmt.Fprintln(errs, "crier:", err)
 		return exitFailed
 	}
-	for _, a := range args {
-		if a == "--help" || a == "-h" {
-			_, _ = parser.Parse(args) // kong prints the help as it parses
-			return exitOK
-		}
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		_, _ = parser.Parse(args) // kong prints the help as it parses
+		return exitOK
 	}
 	line, err := parser.Parse(args)
 	if err != nil {
@@ -75,7 +74,11 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 		}
 		over[name] = value
 	}
-	return exit(line.Run(&terminal{ctx, env.With(env.OS(), over), out, errs}), errs)
+	if err := line.Run(&terminal{ctx, env.With(env.OS(), over), out, errs}); err != nil {
+		fmt.Fprintln(errs, "crier:", sentence(err))
+		return exitFailed
+	}
+	return exitOK
 }
 
 // help is kong's, followed by the variables that serve reads.
@@ -98,14 +101,6 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 		fmt.Fprintf(ctx.Stdout, "  %-22s %s\n", v.Name, note)
 	}
 	return nil
-}
-
-func exit(err error, errs io.Writer) int {
-	if err == nil {
-		return exitOK
-	}
-	fmt.Fprintln(errs, "crier:", sentence(err))
-	return exitFailed
 }
 
 // sentence is what a person needs of an error: the fault's words, with the cause where there is one.
@@ -152,15 +147,12 @@ func (serveCommand) Run(t *terminal) error {
 		return err
 	}
 	collectLess(t.lookup)
-	return run(t.ctx, New(cfg, log), log)
-}
-
-func run(ctx context.Context, app *App, log *slog.Logger) error {
-	if err := app.Start(ctx); err != nil {
+	app := New(cfg, log)
+	if err := app.Start(t.ctx); err != nil {
 		return err
 	}
 	log.Info("crier is ready", "address", app.Addr(), "metrics", app.PrivateAddr(), "version", app.cfg.Version)
-	return errors.Join(app.Wait(ctx), app.Close())
+	return errors.Join(app.Wait(t.ctx), app.Close())
 }
 
 type migrateCommand struct{}

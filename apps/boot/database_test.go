@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"crier/apps/boot"
+	"crier/tests/call"
 	"crier/tests/syncbuffer"
 )
 
@@ -84,17 +85,11 @@ func (d *dev) posts(t *testing.T) (status int, retryAfter string) {
 	if err := json.Unmarshal(raw, &notes); err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, d.address+"/public/v1/posts?page=0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", notes.APIKey)
-	resp, err := http.DefaultClient.Do(req)
+	a, err := call.Do(t.Context(), http.DefaultClient, http.MethodGet, d.address+"/public/v1/posts?page=0", nil, "Authorization", notes.APIKey)
 	if err != nil {
 		return 0, ""
 	}
-	defer resp.Body.Close()
-	return resp.StatusCode, resp.Header.Get("Retry-After")
+	return a.Status, a.Header.Get("Retry-After")
 }
 
 func TestDevOutlivesItsPostgresAndSaysWhenItCannot(t *testing.T) {

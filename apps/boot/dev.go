@@ -10,6 +10,7 @@ import (
 	"image/color"
 	"image/png"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -185,9 +186,7 @@ func devAddress(lookup env.Lookup) string {
 func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[string]string) (Config, error) {
 	var cfg Config
 	defaults := map[string]string{"CRIER_HOME": home, "BASE_URL": devAddress(lookup), "LOG_FORMAT": "text"}
-	for k, v := range ours {
-		defaults[k] = v
-	}
+	maps.Copy(defaults, ours)
 	if err := env.Load(ctx, env.With(env.Defaults(lookup, defaults), map[string]string{"CRIER_HOME": home}), &cfg); err != nil {
 		return cfg, fmt.Errorf("the configuration is not right:\n%w", err)
 	}

@@ -2,8 +2,8 @@ package boot
 
 import (
 	"encoding/json"
-	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -20,6 +20,7 @@ import (
 	"crier/platform/secret"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
+	"crier/tests/call"
 	"crier/tests/dbtest"
 	"crier/tests/faultnet"
 )
@@ -42,9 +43,7 @@ func serveWith(t *testing.T, settings map[string]string) *serving {
 	all := map[string]string{
 		"DATABASE_URL": address, "CRIER_HOME": t.TempDir(), "PORT": "0", "ENCRYPTION_KEYS": key, "DRAIN_DELAY": "0s",
 	}
-	for name, value := range settings {
-		all[name] = value
-	}
+	maps.Copy(all, settings)
 	var cfg Config
 	none := func(string) (string, bool) { return "", false }
 	if err := env.Load(t.Context(), env.With(none, all), &cfg); err != nil {
@@ -72,27 +71,15 @@ func serveWith(t *testing.T, settings map[string]string) *serving {
 	return s
 }
 
-// get returns the status and the body of an answer; key may be empty.
-func (s *serving) get(t *testing.T, path, key string) (int, []byte) {
+// get asks the service; key may be empty.
+func (s *serving) get(t *testing.T, path, key string) call.Answer {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr()+path, nil)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	a, err := call.Do(t.Context(), client, http.MethodGet, "http://"+s.Addr()+path, nil, "Authorization", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Close = true
-	if key != "" {
-		req.Header.Set("Authorization", key)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }() // it was read
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, body
+	return a
 }
 
 type healthAnswer struct {
@@ -103,11 +90,11 @@ type healthAnswer struct {
 
 func (s *serving) healthAnswer(t *testing.T) (status int, answer healthAnswer) {
 	t.Helper()
-	status, body := s.get(t, "/health", "")
-	if err := json.Unmarshal(body, &answer); err != nil {
-		t.Fatalf("%s: %v", body, err)
+	a := s.get(t, "/health", "")
+	if err := json.Unmarshal([]byte(a.Body), &answer); err != nil {
+		t.Fatalf("%v: %v", a, err)
 	}
-	return status, answer
+	return a.Status, answer
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -142,15 +129,14 @@ func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, body := s.get(t, "/public/v1/integrations", full); status != http.StatusOK {
-		t.Fatalf("a request is answered with %d: %s", status, body)
+	if a := s.get(t, "/public/v1/integrations", full); a.Status != http.StatusOK {
+		t.Fatalf("a request is answered with %v", a)
 	}
 	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by another process
 		t.Fatal(err)
 	}
 	eventually(t, "the revoked key stops working", func() bool {
-		status, _ := s.get(t, "/public/v1/integrations", full)
-		return status == http.StatusUnauthorized
+		return s.get(t, "/public/v1/integrations", full).Status == http.StatusUnauthorized
 	})
 	_, key, err = s.Accounts.CreateKey(t.Context(), s.owner, "another")
 	if err != nil {
@@ -191,15 +177,14 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, body := s.get(t, "/public/v1/integrations", full); status != http.StatusOK {
-		t.Fatalf("a request is answered with %d: %s", status, body)
+	if a := s.get(t, "/public/v1/integrations", full); a.Status != http.StatusOK {
+		t.Fatalf("a request is answered with %v", a)
 	}
 	if err := s.accounts.DeleteKey(t.Context(), s.owner, key.ID); err != nil { // by a command, or an unknown process
 		t.Fatal(err)
 	}
 	eventually(t, "the revoked key stops working", func() bool {
-		status, _ := s.get(t, "/public/v1/integrations", full)
-		return status == http.StatusUnauthorized
+		return s.get(t, "/public/v1/integrations", full).Status == http.StatusUnauthorized
 	})
 
 	if err := s.db.WriteRole(t.Context(), pg.Clock, func(b *pgx.Batch) { // a second process
