@@ -128,7 +128,7 @@ func (s *Server) build() {
 
 // Listen serves until Shutdown; it returns nil then, also when Shutdown came first.
 func (s *Server) Listen(ln net.Listener) error {
-	own := &listener{Listener: ln, open: map[*conn]struct{}{}}
+	own := listenOn(ln)
 	if !s.hold(own) {
 		return own.Close()
 	}

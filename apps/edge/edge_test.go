@@ -198,15 +198,17 @@ func TestListRefusesBadQueries(t *testing.T) {
 		"":                          "startDate is required",
 		"startDate=2026-01-01":      "endDate is required",
 		"startDate=x&endDate=y":     "startDate must be an ISO 8601 date",
-		"page=x":                    "page ",
-		"page=-1":                   "page must be",
+		"page=&limit=":              "startDate is required",
+		"page=x":                    "page must be a whole number from 0 to 1000000",
+		"page=-1":                   "page must be a whole number from 0 to 1000000",
+		"page=1e3":                  "page must be a whole number",
 		"limit=0":                   "limit must be a whole number from 1 to 100",
 		"limit=101":                 "limit must be a whole number from 1 to 100",
-		"page=99999999999999999999": "page ",
+		"page=99999999999999999999": "page must be a whole number",
 		"startDate=2026-02-01&endDate=2026-01-01": "endDate must not be before",
-		"startDate=2020-01-01&endDate=2026-01-01": "at most 366 days",
+		"startDate=2020-01-01&endDate=2026-01-01": "endDate must be at most 366 days",
 	} {
-		want(t, s.api(t, "GET", "/public/v1/posts?"+query, ""), 400, part)
+		want(t, s.api(t, "GET", "/public/v1/posts?"+query, ""), 400, `"`+part)
 	}
 	if len(s.lists) != 0 {
 		t.Error("a bad query was asked")
@@ -253,22 +255,6 @@ func TestSmallRoutes(t *testing.T) {
 	}
 	if head := s.call(t, "HEAD", "/health", ""); head.status != 200 || head.body != "" {
 		t.Errorf("HEAD: %+v", head)
-	}
-}
-
-func TestKeysAreTakenAsTheyAre(t *testing.T) {
-	t.Parallel()
-	s := start(t, nil)
-	for name, header := range map[string][]string{
-		"none": nil, "bearer": {"Authorization", "Bearer " + goodKey}, "other": {"Authorization", "crier_x"}, "session": {"auth", goodSession},
-	} {
-		a := s.call(t, "GET", "/public/v1/is-connected", "", header...)
-		if a.status != 401 || a.header.Get("X-RateLimit-Limit") != "" || !strings.Contains(a.body, `"msg":"`) {
-			t.Errorf("%s: %d %v %s", name, a.status, a.header, a.body)
-		}
-	}
-	if s.admitted.Load() != 0 {
-		t.Error("a refused key was counted")
 	}
 }
 

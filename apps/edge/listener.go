@@ -19,8 +19,7 @@ const (
 // listener knows its connections; two may close it.
 type listener struct {
 	net.Listener
-	once sync.Once
-	err  error
+	close func() error // once
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
@@ -41,11 +40,12 @@ func (l *listener) Accept() (net.Conn, error) {
 	return own, nil
 }
 
-// Close closes at the first call and answers the same to every other.
-func (l *listener) Close() error {
-	l.once.Do(func() { l.err = l.Listener.Close() })
-	return l.err
+func listenOn(ln net.Listener) *listener {
+	return &listener{Listener: ln, close: sync.OnceValue(ln.Close), open: map[*conn]struct{}{}}
 }
+
+// Close closes at the first call and answers the same to every other.
+func (l *listener) Close() error { return l.close() }
 
 // hurry ends every reading now and every writing soon, also of what the server begins later; a handler that computes is left alone.
 func (l *listener) hurry() {

@@ -37,48 +37,6 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-func operations(t *testing.T) map[string]bool {
-	t.Helper()
-	b, err := edge.OpenAPI()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var doc struct {
-		OpenAPI string
-		Paths   map[string]map[string]json.RawMessage
-	}
-	if err := json.Unmarshal(b, &doc); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasPrefix(doc.OpenAPI, "3.1") {
-		t.Errorf("openapi is %q", doc.OpenAPI)
-	}
-	out := map[string]bool{}
-	for path, ops := range doc.Paths {
-		for method := range ops {
-			out[strings.ToUpper(method)+" "+path] = true
-		}
-	}
-	return out
-}
-
-func TestRoutesAndDocumentAgree(t *testing.T) {
-	t.Parallel()
-	documented, served := operations(t), map[string]bool{}
-	built, _ := edge.Routes()
-	for _, r := range built {
-		served[r.String()] = true
-		if !documented[r.String()] {
-			t.Errorf("%s works and is not in the document", r)
-		}
-	}
-	for op := range documented {
-		if !served[op] {
-			t.Errorf("%s is in the document and does not work", op)
-		}
-	}
-}
-
 var (
 	publicRow = regexp.MustCompile(`^\| (GET|POST|PUT|DELETE) \| (\S+) \|`)
 	appRoute  = regexp.MustCompile("([A-Z/]+) `(/[^`]*)`")

@@ -34,9 +34,8 @@ type LoggedIn struct {
 
 func (a *API) mountAuth(t, user *route.Table) {
 	login := operation("login", http.MethodPost, "/auth/login", "Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429)
-	schema := t.API().OpenAPI().Components.Schemas
 	login.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		fiber.MIMEApplicationJSON: {Schema: schemaOf[LoginUserDto](schema)},
+		fiber.MIMEApplicationJSON: {Schema: route.Schema[LoginUserDto](t)},
 	}}
 	login = route.Answer[LoggedIn](t, login, http.StatusCreated, "Signed in: cookie auth, header reload.")
 	t.Raw(login, a.login)
@@ -95,11 +94,7 @@ func (in LoginUserDto) validate() error {
 }
 
 func (a *API) logout(c *fiber.Ctx) error {
-	token := c.Get(cookieAuth)
-	if token == "" {
-		token = c.Cookies(cookieAuth)
-	}
-	if err := a.deps.Accounts.Logout(c.UserContext(), token); err != nil {
+	if err := a.deps.Accounts.Logout(c.UserContext(), c.Get(cookieAuth, c.Cookies(cookieAuth))); err != nil {
 		return err
 	}
 	a.clear(c, cookieAuth, cookieOrg, cookiePerson)

@@ -2,7 +2,6 @@ package appapi
 
 import (
 	"net/http"
-	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
@@ -16,8 +15,6 @@ type HealthAnswer struct {
 	Version string            `json:"version"`
 	Checks  map[string]string `json:"checks" doc:"ok, or degraded and what is wrong while requests are served all the same, or what is wrong, for each thing the service depends on."`
 }
-
-func schemaOf[T any](r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
 func (a *API) mountRoot(t *route.Table) {
 	root := operation("root", http.MethodGet, "/", "Service", "Say that the service runs")

@@ -27,10 +27,7 @@ const (
 
 // session finds whose session the request carries, guards it against other sites and counts it.
 func (a *API) session(c *fiber.Ctx) error {
-	token, organization := c.Get(cookieAuth), c.Get(cookieOrg)
-	if organization == "" {
-		organization = c.Cookies(cookieOrg)
-	}
+	token, organization := c.Get(cookieAuth), c.Get(cookieOrg, c.Cookies(cookieOrg))
 	if token == "" {
 		token = c.Cookies(cookieAuth)
 		if err := a.guard(c, token != ""); err != nil {

@@ -2,6 +2,7 @@
 package problem
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -76,34 +77,19 @@ type row struct {
 	words  string // said when the fault says nothing
 }
 
-// table knows every kind; anything else is a 500.
-func table(kind fault.Kind) row {
-	switch kind {
-	case fault.Invalid:
-		return row{http.StatusBadRequest, "The request is not valid."}
-	case fault.Unauthenticated:
-		return row{http.StatusUnauthorized, "Sign in, or send a valid API key."}
-	case fault.Quota:
-		return row{http.StatusPaymentRequired, "The limit of your plan is reached."}
-	case fault.Forbidden:
-		return row{http.StatusForbidden, "Forbidden"}
-	case fault.NotFound:
-		return row{http.StatusNotFound, "There is nothing here."}
-	case fault.Conflict:
-		return row{http.StatusConflict, "This does not fit the present state."}
-	case fault.Gone:
-		return row{http.StatusGone, "This is no longer available."}
-	case fault.TooLarge:
-		return row{http.StatusRequestEntityTooLarge, "The request body is too large."}
-	case fault.RateLimited:
-		return row{http.StatusTooManyRequests, "Too many requests; wait before the next one."}
-	case fault.NotBuilt:
-		return row{http.StatusNotImplemented, "This is not built yet."}
-	case fault.Unavailable:
-		return row{http.StatusServiceUnavailable, "The service is not available right now; try again soon."}
-	default:
-		return row{http.StatusInternalServerError, internal}
-	}
+// table has every kind but those that are answered with 500.
+var table = map[fault.Kind]row{
+	fault.Invalid:         {http.StatusBadRequest, "The request is not valid."},
+	fault.Unauthenticated: {http.StatusUnauthorized, "Sign in, or send a valid API key."},
+	fault.Quota:           {http.StatusPaymentRequired, "The limit of your plan is reached."},
+	fault.Forbidden:       {http.StatusForbidden, "Forbidden"},
+	fault.NotFound:        {http.StatusNotFound, "There is nothing here."},
+	fault.Conflict:        {http.StatusConflict, "This does not fit the present state."},
+	fault.Gone:            {http.StatusGone, "This is no longer available."},
+	fault.TooLarge:        {http.StatusRequestEntityTooLarge, "The request body is too large."},
+	fault.RateLimited:     {http.StatusTooManyRequests, "Too many requests; wait before the next one."},
+	fault.NotBuilt:        {http.StatusNotImplemented, "This is not built yet."},
+	fault.Unavailable:     {http.StatusServiceUnavailable, "The service is not available right now; try again soon."},
 }
 
 const internal = "Internal server error"
@@ -122,12 +108,11 @@ func Of(err error, billing string) *Fault {
 	if !errors.As(err, &f) {
 		return plain(http.StatusInternalServerError, internal)
 	}
-	r := table(f.Kind)
-	words := f.Message
-	if words == "" || r.status == http.StatusInternalServerError {
-		words = r.words
+	r, ok := table[f.Kind]
+	if !ok {
+		return plain(http.StatusInternalServerError, internal)
 	}
-	b := plain(r.status, words)
+	b := plain(r.status, cmp.Or(f.Message, r.words))
 	b.detail(f)
 	if r.status == http.StatusPaymentRequired {
 		b.URL = billing
@@ -140,9 +125,6 @@ func plain(status int, words string) *Fault {
 }
 
 func (b *Fault) detail(f *fault.Error) {
-	if b.StatusCode >= 500 && b.StatusCode != http.StatusServiceUnavailable && b.StatusCode != http.StatusNotImplemented {
-		return
-	}
 	if f.RetryAfter > 0 || f.Kind == fault.RateLimited {
 		b.wait(f.RetryAfter)
 	}
@@ -173,26 +155,21 @@ func (b *Fault) wait(d time.Duration) {
 	b.headers.Set("Retry-After", strconv.Itoa(b.RetryAfter))
 }
 
+var routing = map[int]string{
+	http.StatusBadRequest:                   "The request is not well-formed HTTP.",
+	http.StatusNotFound:                     "There is no such route.",
+	http.StatusMethodNotAllowed:             "The route does not know this method.",
+	http.StatusRequestTimeout:               "The request took too long to arrive.",
+	http.StatusRequestedRangeNotSatisfiable: "The file has no such range.",
+	http.StatusRequestHeaderFieldsTooLarge:  "The request headers are too large.",
+}
+
 // ofFiber says what the router has to say without repeating the path.
 func ofFiber(e *fiber.Error) *Fault {
-	switch {
-	case e.Code == http.StatusNotFound:
-		return plain(e.Code, "There is no such route.")
-	case e.Code == http.StatusMethodNotAllowed:
-		return plain(e.Code, "The route does not know this method.")
-	case e.Code >= 500 || e.Code < 400:
+	if e.Code >= 500 || e.Code < 400 {
 		return plain(http.StatusInternalServerError, internal)
 	}
-	words, ok := map[int]string{
-		http.StatusBadRequest:                   "The request is not well-formed HTTP.",
-		http.StatusRequestTimeout:               "The request took too long to arrive.",
-		http.StatusRequestedRangeNotSatisfiable: "The file has no such range.",
-		http.StatusRequestHeaderFieldsTooLarge:  "The request headers are too large.",
-	}[e.Code]
-	if !ok {
-		words = http.StatusText(e.Code)
-	}
-	return plain(e.Code, words)
+	return plain(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
 }
 
 // Write answers with the body.
@@ -207,12 +184,8 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 
 // Level is how loud the log is about a status.
 func Level(status int) slog.Level {
-	switch {
-	case status == http.StatusNotImplemented:
-		return slog.LevelInfo
-	case status >= 500:
+	if status >= 500 && status != http.StatusNotImplemented {
 		return slog.LevelError
-	default:
-		return slog.LevelInfo
 	}
+	return slog.LevelInfo
 }

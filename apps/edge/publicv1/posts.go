@@ -35,7 +35,7 @@ type createOutput struct {
 func (m mount) create() {
 	op := m.operation("create-posts", http.MethodPost, "/posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
 	op.DefaultStatus = http.StatusCreated
-	schema := m.t.Create.API().OpenAPI().Components.Schemas.Schema(reflect.TypeFor[CreateRequest](), true, "")
+	schema := route.Schema[CreateRequest](m.t.Create)
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
 	op.SkipValidateBody = true
 	route.JSON(m.t.Create, op, func(ctx context.Context, in *createInput) (*createOutput, error) {

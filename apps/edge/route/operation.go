@@ -1,19 +1,20 @@
 package route
 
 import (
-	"net/http"
 	"reflect"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
-
-	"crier/apps/edge/problem"
 )
 
 // Answer adds a success answer to a hand-written operation; T is its JSON body.
 func Answer[T any](t *Table, op huma.Operation, status int, description string) huma.Operation {
-	schema := t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
-	return Content(op, status, description, "application/json", schema)
+	return Content(op, status, description, "application/json", Schema[T](t))
+}
+
+// Schema describes T once for the whole document.
+func Schema[T any](t *Table) *huma.Schema {
+	return t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
 // Content adds an answer of any content type; an empty one has no body.
@@ -27,9 +28,4 @@ func Content(op huma.Operation, status int, description, contentType string, sch
 	}
 	op.Responses[strconv.Itoa(status)] = r
 	return op
-}
-
-func (t *Table) describeError(op *huma.Operation, status int) {
-	schema := t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[problem.Fault](), true, "")
-	*op = Content(*op, status, http.StatusText(status), "application/json", schema)
 }

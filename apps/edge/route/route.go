@@ -152,7 +152,7 @@ func JSON[I, O any](t *Table, op huma.Operation, fn func(context.Context, *I) (*
 // Raw adds a plain route and its hand-written operation.
 func (t *Table) Raw(op huma.Operation, handlers ...fiber.Handler) {
 	for _, status := range op.Errors {
-		t.describeError(&op, status)
+		op = Answer[problem.Fault](t, op, status, http.StatusText(status))
 	}
 	t.api.OpenAPI().AddOperation(&op)
 	t.add(op.Method, op.Path, append(slices.Clone(t.before), handlers...), true)
