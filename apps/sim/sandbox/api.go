@@ -1,9 +1,9 @@
 package sandbox
 
 import (
-	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"mime"
 	"net"
 	"net/http"
@@ -118,12 +118,7 @@ func (p *Platform) wrongMethod(w http.ResponseWriter, allow string) {
 
 // methods picks the endpoint, receives the request and hands it to run.
 func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWriter, *call, endpoint)) http.Handler {
-	names := []string{}
-	for name := range table {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	allow := strings.Join(names, ", ")
+	allow := strings.Join(slices.Sorted(maps.Keys(table)), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e, ok := table[r.Method]
 		if !ok {
@@ -176,9 +171,8 @@ func readJSON(w http.ResponseWriter, c *call) error {
 	if _, err := query(c.r); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	_, err := b.ReadFrom(http.MaxBytesReader(w, c.r.Body, maxJSON))
-	c.body = b.Bytes()
+	var err error
+	c.body, err = io.ReadAll(http.MaxBytesReader(w, c.r.Body, maxJSON))
 	return bodyError(err, maxJSON)
 }
 

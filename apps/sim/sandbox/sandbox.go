@@ -64,7 +64,7 @@ func Open(dir string, opts Options) (*Platform, error) {
 		return nil, err
 	}
 	st.sweep(opts.Clock.Now())
-	p := &Platform{opts: opts, dir: dir, page: page, script: newScript(), stop: make(chan struct{}), journal: j, state: st}
+	p := &Platform{opts: opts, dir: dir, page: page, script: &script{}, stop: make(chan struct{}), journal: j, state: st}
 	if err := p.clearUploads(); err != nil {
 		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.Open", "The sandbox cannot remove unfinished uploads.", err), j.close())
 	}

@@ -64,8 +64,6 @@ type script struct {
 	faults []*scripted
 }
 
-func newScript() *script { return &script{} }
-
 func (v *rule) check() error {
 	bad := func(format string, args ...any) error { return refuse(422, "bad_fault", format, args...) }
 	if v.Times == 0 {

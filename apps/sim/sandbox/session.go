@@ -165,19 +165,16 @@ func (p *Platform) signIn(c *call) (answer, error) {
 	if a == nil || len(in.Password) > 200 {
 		return answer{}, wrong
 	}
-	if ok, err := a.knows(in.Password); err != nil || !ok {
-		return answer{}, orElse(err, wrong)
+	ok, err := a.knows(in.Password)
+	if err != nil {
+		return answer{}, err
+	}
+	if !ok {
+		return answer{}, wrong
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.startSession(c, a, "")
-}
-
-func orElse(err error, other *refusal) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 func (p *Platform) refreshSession(c *call) (answer, error) {
