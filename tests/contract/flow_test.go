@@ -388,10 +388,6 @@ func TestListOfPosts(t *testing.T) {
 			t.Errorf("%s: %v", query, h)
 		}
 	}
-	for _, query := range []string{"", "startDate=2040-01-01", "endDate=2040-01-01", "startDate=x&endDate=y", "startDate=2040-01-02&endDate=2040-01-01", "startDate=2000-01-01&endDate=2040-01-01",
-		"startDate=99999-01-01&endDate=99999-01-02", "page=-1", "page=x", "page=1.5", "page=99999999999999999999", "limit=0", "limit=101", "limit=-5", "page=1000001", "customer=x"} {
-		o.get(t, "/posts?"+query).refusal(t, 400)
-	}
 	full := o.get(t, "/posts/"+ids[0]).want(t, 200).object(t)
 	fullShape(t, full)
 	if contents(full) != "listed | reply" || full["creationMethod"] != "API" || full["settings"].(m)["__type"] != "sandbox" {
