@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,66 +22,54 @@ const (
 
 // floor is what two UPDATEs a post by id, each a transaction of its own, reach on the same table without any service: the best of three numbers of connections.
 func (x burst) floor(ctx context.Context, r *rig) (rate float64, connections int, err error) {
-	err = r.with(ctx, func(b *base) error {
-		all, err := b.people(ctx, x.organizations, x.channels)
-		if err != nil {
-			return err
-		}
-		// Every channel has one post on its way at most, so each third goes round over all channels with the loop far behind.
-		ids, err := b.book(ctx, x.posts, spread(all, now()))
-		if err == nil {
-			err = b.settle(ctx)
-		}
-		if err != nil {
-			return err
-		}
-		third := len(ids) / 3
-		for i, n := range []int{8, 32, 128} {
-			got, err := b.loop(ctx, ids[i*third:(i+1)*third], n)
-			if err != nil {
-				return err
-			}
-			if got.rate > rate {
-				rate, connections = got.rate, n
-			}
-		}
-		return nil
-	})
-	return rate, connections, err
+	all, err := x.loops(ctx, r, max(1, x.posts/3), 8, 32, 128)
+	if err != nil {
+		return 0, 0, err
+	}
+	best := slices.MaxFunc(all, func(a, b looped) int { return cmp.Compare(a.rate, b.rate) })
+	return best.rate, best.connections, nil
 }
 
 // cheapest is the processor time of the loop and Postgres that such a loop takes for a post, which has no platform to call: the least of two numbers of connections.
 func (x burst) cheapest(ctx context.Context, r *rig) (least float64, connections int, err error) {
+	all, err := x.loops(ctx, r, x.posts, 1, 8)
+	if err != nil {
+		return 0, 0, err
+	}
+	best := slices.MinFunc(all, func(a, b looped) int { return cmp.Compare(a.cpu, b.cpu) })
+	return x.per(best.cpu), best.connections, nil
+}
+
+// loops runs the loop over so many posts with each number of connections. Every channel has one post on its way at most,
+// so each part goes round over all channels with the loop far behind.
+func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int) (out []looped, err error) {
 	err = r.with(ctx, func(b *base) error {
 		all, err := b.people(ctx, x.organizations, x.channels)
 		if err != nil {
 			return err
 		}
-		ids, err := b.book(ctx, 2*x.posts, spread(all, now()))
+		ids, err := b.book(ctx, posts*len(connections), spread(all, now()))
 		if err == nil {
 			err = b.settle(ctx)
 		}
-		if err != nil {
-			return err
-		}
-		for i, n := range []int{1, 8} {
-			got, err := b.loop(ctx, ids[i*x.posts:(i+1)*x.posts], n)
+		for part := range slices.Chunk(ids, posts) {
 			if err != nil {
 				return err
 			}
-			if cpu := x.per(got.cpu); i == 0 || cpu < least {
-				least, connections = cpu, n
-			}
+			var got looped
+			got, err = b.loop(ctx, part, connections[len(out)])
+			out = append(out, got)
 		}
-		return nil
+		return err
 	})
-	return least, connections, err
+	return out, err
 }
 
 // looped is what a loop reached and used, its connections already there.
 type looped struct {
-	rate float64 // posts a second
-	cpu  time.Duration
+	connections int
+	rate        float64 // posts a second
+	cpu         time.Duration
 }
 
 func (b *base) loop(ctx context.Context, ids []uuid.UUID, connections int) (out looped, err error) {
@@ -110,7 +100,7 @@ func (b *base) loop(ctx context.Context, ids []uuid.UUID, connections int) (out 
 	}
 	err = group.Wait()
 	took := now().Sub(began)
-	return looped{float64(len(ids)) / max(took, time.Millisecond).Seconds(), used() - before}, err
+	return looped{connections, float64(len(ids)) / max(took, time.Millisecond).Seconds(), used() - before}, err
 }
 
 // pair claims a post and finishes it.

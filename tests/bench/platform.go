@@ -48,7 +48,7 @@ type seen struct {
 	posts      []stored
 	twice      int
 	outOfOrder int
-	first, end time.Time
+	end        time.Time
 }
 
 // stored is one post, to be read back.
@@ -206,9 +206,6 @@ func (p *platform) note(text, key string) (int, error) {
 	}
 	s.posts = append(s.posts, stored{channel, key, at})
 	s.keys[key], s.texts[text], s.last[channel], s.ends[channel] = len(s.posts), true, max(number, s.last[channel]), at
-	if len(s.late) == 0 {
-		s.first = at
-	}
 	late := at.Sub(time.UnixMicro(due))
 	s.end, s.worst[channel] = at, max(late, s.worst[channel])
 	s.late = append(s.late, late)

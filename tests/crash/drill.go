@@ -91,15 +91,14 @@ func (t *traffic) exec(ctx context.Context, statements ...string) error {
 	})
 }
 
-// count returns how many of the posts a condition holds for, as the database says.
+// countWhere returns how many of the posts a condition holds for, as the database says.
 func (t *traffic) countWhere(ctx context.Context, all []booking, condition string) (n int, err error) {
 	ids := []string{}
 	for _, b := range all {
 		ids = append(ids, t.id(b.N))
 	}
-	return n, t.query(ctx, func(c *pgx.Conn) error {
-		return c.QueryRow(ctx, "select count(*) from post where id = any($1::text[]::uuid[]) and ("+condition+")", ids).Scan(&n)
-	})
+	err = t.value(ctx, &n, "select count(*) from post where id = any($1::text[]::uuid[]) and ("+condition+")", ids)
+	return n, err
 }
 
 // until waits until a condition holds for all of the posts, and starts processes that end meanwhile; false means that

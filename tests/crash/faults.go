@@ -175,12 +175,10 @@ func (w *world) count(ctx context.Context, n *node, t *tally) error {
 		}
 		home = strings.TrimSpace(string(raw))
 	}
-	return w.query(ctx, func(c *pgx.Conn) error {
-		var k int
-		err := c.QueryRow(ctx, committingNow, home).Scan(&k)
-		t.inFlight += k
-		return err
-	})
+	var calls int
+	err := w.value(ctx, &calls, committingNow, home)
+	t.inFlight += calls
+	return err
 }
 
 // restartPostgres ends the server and waits until it is back.

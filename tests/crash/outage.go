@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -44,25 +46,14 @@ func (t *traffic) outlast(ctx context.Context) error {
 		accounts[t.channels[c].id] = t.channels[c].account
 	}
 	numbers := t.numbers(stalePosts)
-	var lines []line
-	err := t.query(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, writeStale, staleAge.Seconds(), numbers[0], numbers[stalePosts-1], channels)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			l := line{Do: doStale, Fault: lateOutage}
-			channel := ""
-			if err := rows.Scan(&l.Post, &l.ID, &channel, &l.Due); err != nil {
-				return err
-			}
-			l.Account, l.Text = accounts[channel], fmt.Sprintf("post %d %s", l.Post, staleWords)
-			t.stale[l.ID] = l.Post
-			lines = append(lines, l)
-		}
-		return rows.Err()
-	})
+	lines, err := t.lines(ctx, func(row pgx.CollectableRow) (line, error) {
+		l := line{Do: doStale, Fault: lateOutage}
+		channel := ""
+		err := row.Scan(&l.Post, &l.ID, &channel, &l.Due)
+		l.Account, l.Text = accounts[channel], fmt.Sprintf("post %d %s", l.Post, staleWords)
+		t.stale[l.ID] = l.Post
+		return l, err
+	}, writeStale, staleAge.Seconds(), numbers[0], numbers[stalePosts-1], channels)
 	if err := errors.Join(err, t.ledger.write(lines...)); err != nil {
 		return err
 	}
@@ -76,36 +67,19 @@ func (t *traffic) outlast(ctx context.Context) error {
 
 // settleStale waits until the posts that were too old have ended, and writes into the ledger how.
 func (t *traffic) settleStale(ctx context.Context) error {
-	ids := []string{}
-	for id := range t.stale {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(t.stale))
 	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
-		var lines []line
-		open := 0
-		err := t.query(ctx, func(c *pgx.Conn) error {
-			rows, err := c.Query(ctx, "select id::text, state, coalesce(error_code, '') from post where id = any($1::text[]::uuid[])", ids)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				l := line{Do: doRead}
-				if err := rows.Scan(&l.ID, &l.State, &l.Code); err != nil {
-					return err
-				}
-				l.Post = t.stale[l.ID]
-				lines = append(lines, l)
-				if l.State != "PUBLISHED" && l.State != "ERROR" {
-					open++
-				}
-			}
-			return rows.Err()
-		})
+		lines, err := t.lines(ctx, func(row pgx.CollectableRow) (line, error) {
+			l := line{Do: doRead}
+			err := row.Scan(&l.ID, &l.State, &l.Code)
+			l.Post = t.stale[l.ID]
+			return l, err
+		}, "select id::text, state, coalesce(error_code, '') from post where id = any($1::text[]::uuid[])", ids)
 		if err != nil {
 			return err
 		}
-		if open == 0 || time.Now().After(end) || ctx.Err() != nil {
+		open := slices.ContainsFunc(lines, func(l line) bool { return l.State != "PUBLISHED" && l.State != "ERROR" })
+		if !open || time.Now().After(end) || ctx.Err() != nil {
 			return errors.Join(ctx.Err(), t.ledger.write(lines...))
 		}
 	}
@@ -126,10 +100,7 @@ func (t *traffic) blackHole(ctx context.Context, s strike) error {
 	// It lasts for most of the time in which an outcome may be looked up; those of faults before it come first.
 	for end := time.Now().Add(t.s.Window); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		var unknown int
-		err := t.query(ctx, func(c *pgx.Conn) error {
-			return c.QueryRow(ctx, "select count(*) from post where state = 'UNKNOWN'").Scan(&unknown)
-		})
-		if err != nil {
+		if err := t.value(ctx, &unknown, "select count(*) from post where state = 'UNKNOWN'"); err != nil {
 			return err
 		}
 		if unknown == 0 {

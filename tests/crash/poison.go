@@ -38,9 +38,7 @@ func (t *traffic) refuseRow(ctx context.Context, s strike) error {
 		}
 		pause(ctx, time.Until(start.Add(refuseFor)))
 		var refused bool
-		err = t.query(ctx, func(c *pgx.Conn) error {
-			return c.QueryRow(ctx, "select is_called from crash_refused").Scan(&refused)
-		})
+		err = t.value(ctx, &refused, "select is_called from crash_refused")
 		if err == nil && refused {
 			err = t.hit(refusedRow)
 		}
@@ -119,8 +117,7 @@ func (t *traffic) takeGrant(ctx context.Context, s strike) error {
 		return err
 	}
 	var columns string
-	err := t.query(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, grantedColumns, table).Scan(&columns) })
-	if err != nil {
+	if err := t.value(ctx, &columns, grantedColumns, table); err != nil {
 		return err
 	}
 	if err := t.exec(ctx, "revoke update on "+table+" from crier_clock"); err != nil {

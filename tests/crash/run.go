@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -106,26 +107,17 @@ func (t *traffic) store(ctx context.Context) error {
 	for n, id := range t.ids {
 		numbers[id] = n
 	}
-	return t.query(ctx, func(c *pgx.Conn) error {
-		rows, err := c.Query(ctx, "select id::text, due, maybe_sent from post where due is not null")
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			l := line{Do: doStored}
-			if err := rows.Scan(&l.ID, &l.Due, &l.Doubt); err != nil {
-				return err
-			}
-			if l.Post = numbers[l.ID]; l.Post == 0 {
-				continue // made by a create whose answer was never certain: the platform shows it
-			}
-			if err := t.ledger.write(l); err != nil {
-				return err
-			}
-		}
-		return rows.Err()
-	})
+	all, err := t.lines(ctx, func(row pgx.CollectableRow) (line, error) {
+		l := line{Do: doStored}
+		err := row.Scan(&l.ID, &l.Due, &l.Doubt)
+		l.Post = numbers[l.ID]
+		return l, err
+	}, "select id::text, due, maybe_sent from post where due is not null")
+	if err != nil {
+		return err
+	}
+	// One without a number was made by a create whose answer was never certain: the platform shows it.
+	return t.ledger.write(slices.DeleteFunc(all, func(l line) bool { return l.Post == 0 })...)
 }
 
 // settleLimit is how long the service has to come to an end with everything once it is left in peace.

@@ -179,6 +179,24 @@ func (w *world) query(ctx context.Context, fn func(*pgx.Conn) error) error {
 	return errors.Join(fn(c), c.Close(ctx))
 }
 
+// value reads one value past the service.
+func (w *world) value(ctx context.Context, into any, sql string, args ...any) error {
+	return w.query(ctx, func(c *pgx.Conn) error { return c.QueryRow(ctx, sql, args...).Scan(into) })
+}
+
+// lines reads rows past the service, each as a line of the ledger.
+func (w *world) lines(ctx context.Context, read pgx.RowToFunc[line], sql string, args ...any) (all []line, err error) {
+	err = w.query(ctx, func(c *pgx.Conn) error {
+		rows, err := c.Query(ctx, sql, args...)
+		if err != nil {
+			return err
+		}
+		all, err = pgx.CollectRows(rows, read)
+		return err
+	})
+	return all, err
+}
+
 // close ends everything in the reverse order.
 func (w *world) close() (err error) {
 	for i := len(w.stops) - 1; i >= 0; i-- {
