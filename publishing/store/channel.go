@@ -33,10 +33,7 @@ order by c.created_at, c.id`
 // Channels lists the connected channels of an organization, of one customer when it is not zero.
 func (s *Store) Channels(ctx context.Context, org tenancy.OrgID, customer publishing.CustomerID) (out []publishing.Channel, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(channelList, customer).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, scanChannel)
-			return err
-		})
+		b.Queue(channelList, customer).Query(into(&out, scanChannel))
 	})
 	return out, err
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"crier/platform/pg"
 	"crier/publishing"
@@ -70,7 +69,8 @@ type Finished struct {
 // Posts that fell due while a channel was held for long, by an unknown outcome or a back-off, go out with gaps.
 const finish = `-- publishing.Finish
 with o as (
-  select *, result in ('published', 'resume') as sent
+  select post, token, result, nullif(error, '') as error, code, after_ms, ended, pub, nullif(release_id, '') as release_id, nullif(release_url, '') as release_url,
+    nullif(ref, '') as ref, nullif(root_id, '') as root_id, nullif(root_url, '') as root_url, proven, result in ('published', 'resume') as sent
   from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::boolean[], $8::uuid[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $16::boolean[])
     as o(post, token, result, error, code, after_ms, ended, pub, release_id, release_url, ref, root_id, root_url, proven)
 ), locked as (
@@ -174,39 +174,21 @@ where o.post not in (select post from locked)
 // batch.Isolate. There must be one outcome at most of each post.
 func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
 	n := len(outcomes)
-	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([]pgtype.UUID, n)
-	text := [8][]*string{}
-	for i := range text {
-		text[i] = make([]*string, n)
-	}
+	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	after, ended, proven := make([]int64, n), make([]bool, n), make([]bool, n)
+	text := [8][]string{}
 	for i, o := range outcomes {
-		posts[i], tokens[i], pubs[i] = o.Post.UUID(), o.Token, pgtype.UUID{Bytes: o.Publication.UUID(), Valid: !o.Publication.IsZero()}
+		posts[i], tokens[i], pubs[i] = o.Post.UUID(), o.Token, o.Publication.UUID()
 		after[i], ended[i], proven[i] = o.After.Milliseconds(), o.CallEnded, o.Proven
-		result, ref := string(o.Result), string(o.Ref)
-		for j, v := range []string{result, o.Error, o.Code, o.ReleaseID, o.ReleaseURL, ref, o.RootID, o.RootURL} {
-			text[j][i] = nullable(v, j)
+		for j, v := range []string{string(o.Result), o.Error, o.Code, o.ReleaseID, o.ReleaseURL, string(o.Ref), o.RootID, o.RootURL} {
+			text[j] = append(text[j], v)
 		}
 	}
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7],
-			lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).Query(func(rows pgx.Rows) (err error) {
-			done, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f Finished, err error) {
-				err = row.Scan(&f.Org, &f.Post, &f.State, &f.Due, &f.Second, &f.Locked)
-				return f, err
-			})
-			return err
-		})
+			lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).Query(into(&done, pgx.RowToStructByPos[Finished]))
 	})
 	return done, err
-}
-
-// nullable keeps the result and the code as text and makes other empty values NULL.
-func nullable(v string, column int) *string {
-	if v == "" && column != 0 && column != 2 {
-		return nil
-	}
-	return &v
 }
 
 // MaxLooks is how many unknown outcomes are found at once.
@@ -239,10 +221,8 @@ type Found struct {
 // unknownFor.
 func (s *Store) FindUnknown(ctx context.Context, l Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []Found, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(findUnknown, l.Shards, l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Found])
-			return err
-		})
+		b.Queue(findUnknown, l.Shards, l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).
+			Query(into(&out, pgx.RowToStructByPos[Found]))
 	})
 	return out, err
 }
@@ -268,13 +248,7 @@ type Unknown struct {
 // Look takes those of the unknown posts whose time has come; no other process looks at them for as long as hold.
 func (s *Store) Look(ctx context.Context, posts []publishing.PostID, hold time.Duration) (out []Unknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(look, uuids(posts), hold.Milliseconds()).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unknown, err error) {
-				err = row.Scan(&u.Org, &u.Post, &u.Token, &u.Committing, &u.HolderGone, &u.Now)
-				return u, err
-			})
-			return err
-		})
+		b.Queue(look, uuids(posts), hold.Milliseconds()).Query(into(&out, pgx.RowToStructByPos[Unknown]))
 	})
 	return out, err
 }

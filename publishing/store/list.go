@@ -14,19 +14,13 @@ import (
 	"crier/tenancy"
 )
 
-const rootColumns = `p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, p.publish_date, p.after_post, p.delay_minutes, p.revision, p.settings, p.creation_method,
+const rootColumns = `p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, p.publish_date, p.after_post, p.delay_minutes * interval '1 minute', p.revision, p.settings, p.creation_method,
   p.release_id, p.release_url, p.error, p.error_code, p.maybe_sent, p.series_id, coalesce(p.occurrence, 0), coalesce(p.interval_days, 0), p.created_at, p.updated_at`
 
 func scanPost(row pgx.CollectableRow) (p publishing.Post, err error) {
-	var delay int
-	err = row.Scan(postFields(&p, &delay)...)
-	p.Delay = time.Duration(delay) * time.Minute
+	err = row.Scan(&p.Org, &p.ID, &p.Group, &p.Channel, &p.State, &p.Due, &p.PublishDate, &p.After, &p.Delay, &p.Revision, &p.Settings, &p.CreationMethod,
+		&p.ReleaseID, &p.ReleaseURL, &p.Error, &p.ErrorCode, &p.OutcomeUnknown, &p.Series, &p.Occurrence, &p.Interval, &p.CreatedAt, &p.UpdatedAt)
 	return p, err
-}
-
-func postFields(p *publishing.Post, delay *int) []any {
-	return []any{&p.Org, &p.ID, &p.Group, &p.Channel, &p.State, &p.Due, &p.PublishDate, &p.After, delay, &p.Revision, &p.Settings, &p.CreationMethod,
-		&p.ReleaseID, &p.ReleaseURL, &p.Error, &p.ErrorCode, &p.OutcomeUnknown, &p.Series, &p.Occurrence, &p.Interval, &p.CreatedAt, &p.UpdatedAt}
 }
 
 const ofCustomer = `exists (select from channel c where c.org_id = p.org_id and c.id = p.channel_id and c.customer_id = `
@@ -55,7 +49,7 @@ func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListP
 	var series []comingSeries
 	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { // in this order, an occurrence that is stored meanwhile is found twice, not missed
 		b.Queue(seriesInRange, q.Start, q.End.UTC(), customer).Query(collectComing(&series))
-		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(collectPosts(&rows))
+		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, scanPost))
 	})
 	if err != nil {
 		return rows, err
@@ -80,7 +74,7 @@ func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListP
 func (s *Store) RootPage(ctx context.Context, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID) (out []publishing.Post, total int, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		before := int64(page.Number) * int64(page.Limit)
-		b.Queue(rootsPage, customer, before, page.Limit).Query(collectPosts(&out))
+		b.Queue(rootsPage, customer, before, page.Limit).Query(into(&out, scanPost))
 		b.Queue(rootsCount, customer, before+int64(page.Limit)+publishing.CountAhead).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
 	})
 	return out, total, err
@@ -88,22 +82,15 @@ func (s *Store) RootPage(ctx context.Context, org tenancy.OrgID, page publishing
 
 // Root finds the root of the group that a living post belongs to; none when there is no such post.
 func (s *Store) Root(ctx context.Context, org tenancy.OrgID, post publishing.PostID) (out []publishing.Post, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(rootByID, post).Query(collectPosts(&out)) })
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(rootByID, post).Query(into(&out, scanPost)) })
 	return out, err
-}
-
-func collectPosts(into *[]publishing.Post) func(pgx.Rows) error {
-	return func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, scanPost)
-		return err
-	}
 }
 
 const followersOf = `-- publishing.FollowersOf
 select ` + rootColumns + ` from post p where p.after_post is not null and p.deleted_at is null and p.group_id = any($1) order by p.id`
 
 const partsOf = `-- publishing.PartsOf
-select p.group_id, a.id, a.position, a.content, p.id, p.delay_minutes, x.release_id, x.release_url
+select p.group_id, a.id, a.position, a.content, p.id, p.delay_minutes * interval '1 minute', x.release_id, x.release_url
 from post p join part a on a.org_id = p.org_id and a.post_id = p.id
 left join publication x on x.post_id = a.post_id and x.part_id = a.id and x.number = p.republish
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2)) order by a.position`
@@ -123,11 +110,10 @@ select at, event, node, by, reason from (
 
 // Whole is everything that hangs on some groups.
 type Whole struct {
-	Followers   map[publishing.GroupID][]publishing.Post
-	Parts       map[publishing.GroupID][]publishing.Part // with attachments; the first part of a follower carries its delay
-	Media       map[publishing.MediaID]publishing.Medium
-	Channels    map[publishing.ChannelID]publishing.Channel
-	attachments map[publishing.PartID][]publishing.Attachment
+	Followers map[publishing.GroupID][]publishing.Post
+	Parts     map[publishing.GroupID][]publishing.Part // with attachments; the first part of a follower carries its delay
+	Media     map[publishing.MediaID]publishing.Medium
+	Channels  map[publishing.ChannelID]publishing.Channel
 }
 
 const channelsOf = `-- publishing.ChannelsOf
@@ -149,13 +135,44 @@ func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing
 	groups = append(groups, hidden...)
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		w = Whole{map[publishing.GroupID][]publishing.Post{}, map[publishing.GroupID][]publishing.Part{}, map[publishing.MediaID]publishing.Medium{},
-			map[publishing.ChannelID]publishing.Channel{}, map[publishing.PartID][]publishing.Attachment{}}
-		b.Queue(channelsOf, keysOf(channels)).Query(w.collectChannels)
-		b.Queue(attachmentsOf, groups, hidden).Query(w.collectAttachments)
-		b.Queue(partsOf, groups, hidden).Query(w.collectParts)
-		b.Queue(followersOf, groups).Query(w.collectFollowers)
+			map[publishing.ChannelID]publishing.Channel{}}
+		b.Queue(channelsOf, keysOf(channels)).Query(each(scanChannel, func(c publishing.Channel) { w.Channels[c.ID] = c }))
+		readParts(b, groups, hidden, w.Media, func(group publishing.GroupID, _ publishing.PostID, p publishing.Part) {
+			w.Parts[group] = append(w.Parts[group], p)
+		})
+		b.Queue(followersOf, groups).Query(each(scanPost, func(p publishing.Post) { w.Followers[p.Group] = append(w.Followers[p.Group], p) }))
 	})
 	return w, err
+}
+
+// readParts reads the parts of groups with their attachments, each after the one before it, and collects the media.
+// The parts of posts that are deleted are left out, except of the groups that are hidden.
+func readParts(
+	b *pgx.Batch, groups, hidden [][16]byte, all map[publishing.MediaID]publishing.Medium,
+	do func(publishing.GroupID, publishing.PostID, publishing.Part),
+) {
+	media, seen := map[publishing.PartID][]publishing.Attachment{}, map[publishing.PostID]bool{}
+	b.Queue(attachmentsOf, groups, hidden).Query(each(pgx.RowToStructByPos[attached], func(m attached) {
+		all[m.ID] = m.Medium
+		media[m.Part] = append(media[m.Part], publishing.Attachment{Media: m.ID, Alt: m.Alt})
+	}))
+	b.Queue(partsOf, groups, hidden).Query(func(rows pgx.Rows) error {
+		var group publishing.GroupID
+		var post publishing.PostID
+		var p publishing.Part
+		var delay time.Duration
+		fields := []any{&group, &p.ID, &p.Position, &p.Content, &post, &delay, &p.ReleaseID, &p.ReleaseURL}
+		_, err := pgx.ForEachRow(rows, fields, func() error {
+			p.Media, p.Delay = media[p.ID], 0
+			if !seen[post] {
+				p.Delay = delay
+			}
+			seen[post] = true
+			do(group, post, p)
+			return nil
+		})
+		return err
+	})
 }
 
 func keysOf(set map[uuid.UUID]bool) [][16]byte {
@@ -166,68 +183,10 @@ func keysOf(set map[uuid.UUID]bool) [][16]byte {
 	return out
 }
 
-func (w *Whole) collectChannels(rows pgx.Rows) error {
-	all, err := pgx.CollectRows(rows, scanChannel)
-	for _, c := range all {
-		w.Channels[c.ID] = c
-	}
-	return err
-}
-
-func (w *Whole) collectAttachments(rows pgx.Rows) error {
-	defer rows.Close()
-	for rows.Next() {
-		var part publishing.PartID
-		var alt string
-		var m publishing.Medium
-		if err := rows.Scan(&part, &alt, &m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt); err != nil {
-			return err
-		}
-		w.Media[m.ID] = m
-		w.attachments[part] = append(w.attachments[part], publishing.Attachment{Media: m.ID, Alt: alt})
-	}
-	return rows.Err()
-}
-
-func (w *Whole) collectParts(rows pgx.Rows) error {
-	defer rows.Close()
-	seen := map[publishing.PostID]bool{}
-	for rows.Next() {
-		var group publishing.GroupID
-		var post publishing.PostID
-		var p publishing.Part
-		var delay int
-		if err := rows.Scan(&group, &p.ID, &p.Position, &p.Content, &post, &delay, &p.ReleaseID, &p.ReleaseURL); err != nil {
-			return err
-		}
-		if !seen[post] {
-			p.Delay = time.Duration(delay) * time.Minute
-		}
-		seen[post] = true
-		p.Media = w.attachments[p.ID]
-		w.Parts[group] = append(w.Parts[group], p)
-	}
-	return rows.Err()
-}
-
-func (w *Whole) collectFollowers(rows pgx.Rows) error {
-	all, err := pgx.CollectRows(rows, scanPost)
-	for _, p := range all {
-		w.Followers[p.Group] = append(w.Followers[p.Group], p)
-	}
-	return err
-}
-
 // Events reads the timeline of a group, oldest first.
 func (s *Store) Events(ctx context.Context, org tenancy.OrgID, group publishing.GroupID) (out []publishing.Event, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(eventsOf, group).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e publishing.Event, err error) {
-				err = row.Scan(&e.At, &e.Event, &e.Node, &e.By, &e.Reason)
-				return e, err
-			})
-			return err
-		})
+		b.Queue(eventsOf, group).Query(into(&out, pgx.RowToStructByPos[publishing.Event]))
 	})
 	return out, err
 }

@@ -10,11 +10,14 @@ import (
 	"crier/tenancy"
 )
 
-const mediaColumns = `m.org_id, m.id, m.key, m.name, m.ext, m.content_type, m.size, m.width, m.height, m.original_name, m.created_at`
+// mediaColumns are those of publishing.Medium, in the order of its fields.
+const mediaColumns = `m.id, m.org_id, m.key, m.name, m.ext, m.content_type, m.size, m.width, m.height, m.original_name, m.created_at`
 
-func scanMedium(row pgx.CollectableRow) (m publishing.Medium, err error) {
-	err = row.Scan(&m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt)
-	return m, err
+// attached is a medium of a part.
+type attached struct {
+	Part publishing.PartID
+	Alt  string
+	publishing.Medium
 }
 
 const mediaInsert = `-- publishing.MediaInsert
@@ -52,14 +55,8 @@ type Known struct {
 // Lookup finds channels and media of an organization in one round trip; what does not exist is left out.
 func (s *Store) Lookup(ctx context.Context, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID, keys []string) (k Known, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(channelsByID, uuids(channels)).Query(func(rows pgx.Rows) (err error) {
-			k.Channels, err = pgx.CollectRows(rows, scanChannel)
-			return err
-		})
-		b.Queue(mediaFind, uuids(media), keys).Query(func(rows pgx.Rows) (err error) {
-			k.Media, err = pgx.CollectRows(rows, scanMedium)
-			return err
-		})
+		b.Queue(channelsByID, uuids(channels)).Query(into(&k.Channels, scanChannel))
+		b.Queue(mediaFind, uuids(media), keys).Query(into(&k.Media, pgx.RowToStructByPos[publishing.Medium]))
 	})
 	return k, err
 }

@@ -115,28 +115,22 @@ func (t *Tx) Revoke(ctx context.Context, scope publishing.PauseScope, subject an
 func (t *Tx) Held(ctx context.Context, scope publishing.PauseScope, subject any) (out publishing.PauseResult, err error) {
 	b := &pgx.Batch{}
 	b.Queue(heldCount, scope, subject).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Held, &out.InFlight) })
-	b.Queue(heldPosts, scope, subject, publishing.MaxHeldShown).Query(func(rows pgx.Rows) error { return scanHeld(rows, &out) })
-	return out, t.tx.SendBatch(ctx, b).Close()
-}
-
-func scanHeld(rows pgx.Rows, out *publishing.PauseResult) error {
-	defer rows.Close()
 	out.Channels, out.Texts = map[publishing.ChannelID]string{}, map[publishing.PostID]string{}
-	for rows.Next() {
-		var p publishing.Post
-		var name, text string
-		if err := rows.Scan(&p.ID, &p.Channel, &p.PublishDate, &name, &text); err != nil {
-			return err
-		}
-		p.State = publishing.StateQueue
-		out.Posts, out.Channels[p.Channel], out.Texts[p.ID] = append(out.Posts, p), name, text
-	}
-	return rows.Err()
+	p := publishing.Post{State: publishing.StateQueue}
+	var name, text string
+	b.Queue(heldPosts, scope, subject, publishing.MaxHeldShown).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&p.ID, &p.Channel, &p.PublishDate, &name, &text}, func() error {
+			out.Posts, out.Channels[p.Channel], out.Texts[p.ID] = append(out.Posts, p), name, text
+			return nil
+		})
+		return err
+	})
+	return out, t.tx.SendBatch(ctx, b).Close()
 }
 
 // Heads that could be claimed now, by the claim's own tests; what is due behind a busy channel waits for its turn and is no lateness of ours.
 const figures = `-- publishing.Figures
-select count(*) filter (where ripe), count(*) filter (where ripe and at < now() - $2 * interval '1 millisecond'), coalesce(extract(epoch from now() - min(at) filter (where ripe)) * 1000, 0)::bigint,
+select count(*) filter (where ripe), count(*) filter (where ripe and at < now() - $2 * interval '1 millisecond'), coalesce(now() - min(at) filter (where ripe), interval '0'),
   count(*) filter (where not ripe and not held), count(*) filter (where held)
 from (
   select greatest(p.due, p.not_before, q.not_before) as at, q.parked or q.paused as held,
@@ -156,12 +150,8 @@ select min(f.due) from generate_series(0, 255) s(shard) cross join lateral (
 // Figures tells how the queue stands over all organizations, of one connector unless it is empty; only for all of them does it tell when the next post is due.
 func (s *Store) Figures(ctx context.Context, connector string) (f publishing.Figures, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(figures, connector, publishing.OverdueAfter.Milliseconds()).QueryRow(func(row pgx.Row) error {
-			var oldest int64
-			err := row.Scan(&f.Due, &f.Overdue, &oldest, &f.Waiting, &f.Held)
-			f.Oldest = time.Duration(oldest) * time.Millisecond
-			return err
-		})
+		b.Queue(figures, connector, publishing.OverdueAfter.Milliseconds()).
+			QueryRow(func(row pgx.Row) error { return row.Scan(&f.Due, &f.Overdue, &f.Oldest, &f.Waiting, &f.Held) })
 		b.Queue(figuresClaimed, connector).QueryRow(func(row pgx.Row) error { return row.Scan(&f.Publishing, &f.Unknown) })
 		if connector == "" {
 			b.Queue(figuresNext).QueryRow(func(row pgx.Row) error { return row.Scan(&f.Next) })

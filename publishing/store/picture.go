@@ -56,7 +56,7 @@ insert into derived_picture (org_id, media_id, spec, shard) select $1, w.media, 
 on conflict (org_id, media_id, spec) do nothing`
 
 const pictureFind = `-- publishing.PictureFind
-select d.media_id, d.spec, d.state, case when d.state = 'pending' then greatest(0, extract(epoch from d.not_before - now()) * 1000) else 0 end::bigint, coalesce(d.error, ''),
+select d.media_id, d.spec, d.state, case when d.state = 'pending' then greatest(interval '0', d.not_before - now()) else interval '0' end, coalesce(d.error, ''),
   coalesce(d.blob_key, ''), coalesce(d.content_type, ''), coalesce(d.size, 0), coalesce(d.width, 0), coalesce(d.height, 0)
 from unnest($1::uuid[], $2::text[]) w(media, spec) join derived_picture d on d.media_id = w.media and d.spec = w.spec`
 
@@ -66,17 +66,9 @@ func queueWant(b *pgx.Batch, org tenancy.OrgID, keys []PictureKey) {
 	b.Queue(pictureWant, org, media, specs, tenancy.Shard(org))
 }
 
-func queueFind(b *pgx.Batch, keys []PictureKey, into *[]DerivedPicture) {
+func queueFind(b *pgx.Batch, keys []PictureKey, all *[]DerivedPicture) {
 	media, specs := columnsOf(keys)
-	b.Queue(pictureFind, media, specs).Query(func(rows pgx.Rows) (err error) {
-		*into, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d DerivedPicture, err error) {
-			var wait int64
-			err = row.Scan(&d.Media, &d.Spec, &d.State, &wait, &d.Error, &d.BlobKey, &d.ContentType, &d.Size, &d.Width, &d.Height)
-			d.Wait = time.Duration(wait) * time.Millisecond
-			return d, err
-		})
-		return err
-	})
+	b.Queue(pictureFind, media, specs).Query(into(all, pgx.RowToStructByPos[DerivedPicture]))
 }
 
 func columnsOf(keys []PictureKey) (media [][16]byte, specs []string) {
@@ -137,22 +129,20 @@ update derived_picture d set attempts = d.attempts + 1, unfinished = d.unfinishe
   error = case when d.unfinished >= $5 or d.attempts >= $6 then $7 end
 from media m
 where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' and d.not_before <= now() and m.org_id = d.org_id and m.id = d.media_id
-returning d.state, d.attempts, ` + mediaColumns
+returning d.media_id, d.spec, ` + mediaColumns + `, d.state, d.attempts`
 
 // TakePicture takes a pending picture for one attempt; false when there is nothing to take: it is ready, failed, gone,
 // or another's for now.
 func (s *Store) TakePicture(ctx context.Context, org tenancy.OrgID, key PictureKey, l PictureLimits) (taken TakenPicture, found bool, err error) {
+	var all []TakenPicture
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(pictureTake, org, key.Media, key.Spec, l.Lease.Milliseconds(), l.Unfinished, l.Attempts, l.GivenUp).QueryRow(func(row pgx.Row) error {
-			m := &taken.Medium
-			return row.Scan(&taken.State, &taken.Attempt, &m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt)
-		})
+		b.Queue(pictureTake, org, key.Media, key.Spec, l.Lease.Milliseconds(), l.Unfinished, l.Attempts, l.GivenUp).
+			Query(into(&all, pgx.RowToStructByPos[TakenPicture]))
 	})
-	if pg.IsNoRows(err) {
-		return taken, false, nil
+	if err != nil || len(all) == 0 {
+		return taken, false, err
 	}
-	taken.PictureKey = key
-	return taken, err == nil, err
+	return all[0], true, nil
 }
 
 const pictureKeep = `-- publishing.PictureKeep
@@ -215,15 +205,9 @@ type PendingPicture struct {
 }
 
 // PendingPictures lists what may be taken of the organizations of some shards, at most so many of each and in all.
-func (s *Store) PendingPictures(ctx context.Context, shards []int16, each, all int) (out []PendingPicture, err error) {
+func (s *Store) PendingPictures(ctx context.Context, shards []int16, most, all int) (out []PendingPicture, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(picturePending, shards, each, all).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p PendingPicture, err error) {
-				err = row.Scan(&p.Org, &p.Media, &p.Spec)
-				return p, err
-			})
-			return err
-		})
+		b.Queue(picturePending, shards, most, all).Query(into(&out, pgx.RowToStructByPos[PendingPicture]))
 	})
 	return out, err
 }

@@ -122,13 +122,7 @@ func (t *Tx) LockGroup(ctx context.Context, group publishing.GroupID) ([]Standin
 	var out []Standing
 	b := &pgx.Batch{}
 	b.Queue(groupLock, group)
-	b.Queue(groupStanding, group).Query(func(rows pgx.Rows) (err error) {
-		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (st Standing, err error) {
-			err = row.Scan(&st.ID, &st.Channel, &st.State, &st.OutcomeUnknown, &st.Published, &st.After, &st.PublishDate, &st.Series, &st.Occurrence)
-			return st, err
-		})
-		return err
-	})
+	b.Queue(groupStanding, group).Query(into(&out, pgx.RowToStructByPos[Standing]))
 	return out, t.tx.SendBatch(ctx, b).Close()
 }
 

@@ -281,17 +281,11 @@ group by w.org_id`
 func (s *Store) Sweep(ctx context.Context, l Lease, horizon, maxLate time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}
+		var org tenancy.OrgID
+		var at time.Time
 		b.Queue(sweep, l.Shards, l.Holder, horizon.Milliseconds(), maxLate.Milliseconds()).Query(func(rows pgx.Rows) error {
-			defer rows.Close()
-			for rows.Next() {
-				var org tenancy.OrgID
-				var at time.Time
-				if err := rows.Scan(&org, &at, &now); err != nil {
-					return err
-				}
-				next[org] = at
-			}
-			return rows.Err()
+			_, err := pgx.ForEachRow(rows, []any{&org, &at, &now}, func() error { next[org] = at; return nil })
+			return err
 		})
 	})
 	return next, now, err

@@ -34,10 +34,7 @@ select distinct org_id from back`
 // claims. It returns whose posts they are.
 func (s *Store) GiveBack(ctx context.Context, l Lease, numbers []int64, node string) (orgs []tenancy.OrgID, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(giveBack, l.Shards, l.Holder, numbers, node).Query(func(rows pgx.Rows) (err error) {
-			orgs, err = pgx.CollectRows(rows, pgx.RowTo[tenancy.OrgID])
-			return err
-		})
+		b.Queue(giveBack, l.Shards, l.Holder, numbers, node).Query(into(&orgs, pgx.RowTo[tenancy.OrgID]))
 	})
 	return orgs, err
 }

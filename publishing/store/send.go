@@ -64,13 +64,13 @@ type Work struct {
 
 const workPosts = `-- publishing.WorkPosts
 select p.org_id, p.id, p.group_id, p.claim_token, p.attempt,
-       case when p.failing_since is null then 0 else extract(epoch from now() - greatest(p.failing_since, q.resumed_at)) * 1000 end::bigint, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
+       case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
        c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true
 join channel_queue q on q.channel_id = any (array[p.channel_id]) and (q.org_id = p.org_id) is true`
 
 const workPublications = `-- publishing.WorkPublications
-select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.marked_at, coalesce(x.sent_to, ''), x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), x.number = p.republish
+select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.marked_at, coalesce(x.sent_to, ''), x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, '')
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true
 left join part a on a.id = any (array[x.part_id]) and (a.org_id = x.org_id and x.post_id = p.id) is true
 where (x.number = p.republish) is true and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
@@ -84,45 +84,48 @@ order by t.position`
 
 // Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
 func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
-	var order []*Work
+	var out []Work
 	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
-		order = nil
-		byID := map[publishing.PostID]*Work{}
-		media := map[sentPart][]SentMedium{}
+		byID, media := map[publishing.PostID]*Work{}, map[sentPart][]SentMedium{}
 		ids := uuids(posts)
-		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) error { return scanWork(rows, byID, &order) })
-		b.Queue(workMedia, ids).Query(func(rows pgx.Rows) error { return scanSentMedia(rows, media) })
-		b.Queue(workPublications, ids).Query(func(rows pgx.Rows) error { return scanPublications(rows, byID, media) })
+		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) (err error) {
+			out, err = pgx.CollectRows(rows, scanWork)
+			for i := range out {
+				byID[out[i].Post] = &out[i]
+			}
+			return err
+		})
+		b.Queue(workMedia, ids).Query(each(pgx.RowToStructByPos[attached], func(m attached) {
+			of := sentPart{m.Org, m.Part}
+			media[of] = append(media[of], SentMedium{m.Medium, m.Alt})
+		}))
+		b.Queue(workPublications, ids).Query(each(scanPublication, func(x sentPublication) {
+			switch w := byID[x.of]; {
+			case w == nil:
+			case x.Post == x.of:
+				x.Media = media[sentPart{w.Org, x.Part}]
+				w.Parts = append(w.Parts, x.Publication)
+			default:
+				w.Before = append(w.Before, x.Publication)
+			}
+		}))
 	})
 	if err != nil {
 		return nil, err // a work without its parts would be taken for an empty post
 	}
-	out := make([]Work, len(order))
-	for i, w := range order {
-		out[i] = *w
-	}
 	return out, nil
 }
 
-func scanWork(rows pgx.Rows, byID map[publishing.PostID]*Work, order *[]*Work) error {
-	defer rows.Close()
-	for rows.Next() {
-		w := &Work{}
-		var committing *time.Time
-		var failing int64
-		c := &w.Channel
-		if err := rows.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
-			&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination); err != nil {
-			return err
-		}
-		if committing != nil {
-			w.Committing = *committing
-		}
-		c.Org, w.Failing = w.Org, time.Duration(failing)*time.Millisecond
-		byID[w.Post] = w
-		*order = append(*order, w)
+func scanWork(row pgx.CollectableRow) (w Work, err error) {
+	var committing *time.Time
+	c := &w.Channel
+	err = row.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &w.Failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
+		&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination)
+	if committing != nil {
+		w.Committing = *committing
 	}
-	return rows.Err()
+	c.Org = w.Org
+	return w, err
 }
 
 // sentPart is a part of an organization: no other's counts, whatever its id.
@@ -131,45 +134,19 @@ type sentPart struct {
 	part publishing.PartID
 }
 
-func scanSentMedia(rows pgx.Rows, into map[sentPart][]SentMedium) error {
-	defer rows.Close()
-	for rows.Next() {
-		var part publishing.PartID
-		var m SentMedium
-		if err := rows.Scan(&part, &m.Alt, &m.Org, &m.ID, &m.Key, &m.Name, &m.Ext, &m.ContentType, &m.Size, &m.Width, &m.Height, &m.OriginalName, &m.CreatedAt); err != nil {
-			return err
-		}
-		of := sentPart{m.Org, part}
-		into[of] = append(into[of], m)
-	}
-	return rows.Err()
+// sentPublication is a publication that sending a post needs.
+type sentPublication struct {
+	Publication
+	of publishing.PostID
 }
 
-func scanPublications(rows pgx.Rows, byID map[publishing.PostID]*Work, media map[sentPart][]SentMedium) error {
-	defer rows.Close()
-	for rows.Next() {
-		var of publishing.PostID
-		var x Publication
-		var current bool
-		var marked *time.Time
-		if err := rows.Scan(&of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &current); err != nil {
-			return err
-		}
-		if marked != nil {
-			x.MarkedAt = *marked
-		}
-		w := byID[of]
-		if w == nil {
-			continue
-		}
-		if x.Post == of {
-			x.Media = media[sentPart{w.Org, x.Part}]
-			w.Parts = append(w.Parts, x)
-		} else {
-			w.Before = append(w.Before, x)
-		}
+func scanPublication(row pgx.CollectableRow) (x sentPublication, err error) {
+	var marked *time.Time
+	err = row.Scan(&x.of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content)
+	if marked != nil {
+		x.MarkedAt = *marked
 	}
-	return rows.Err()
+	return x, err
 }
 
 const handleSave = `-- publishing.HandleSave

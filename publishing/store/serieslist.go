@@ -3,6 +3,7 @@ package store
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -82,19 +83,10 @@ func (s comingSeries) next(after int, from time.Time) (number int, at time.Time,
 	if !s.At(number).After(from) {
 		number = max(number, s.FirstAfter(from))
 	}
-	for s.has(number) {
+	for slices.Contains(s.stored, number) {
 		number++
 	}
 	return number, s.At(number), number <= maxNumber && s.Has(number)
-}
-
-func (s comingSeries) has(number int) bool {
-	for _, n := range s.stored {
-		if n == number {
-			return true
-		}
-	}
-	return false
 }
 
 // occurrence is a later occurrence as a list shows it.
@@ -171,7 +163,7 @@ func (s *Store) Coming(ctx context.Context, org tenancy.OrgID, post publishing.P
 	}
 	for _, c := range all {
 		number := numberOf(post.UUID(), c.post.Series.UUID())
-		if number > maxNumber || number <= max(c.number, c.Base) || c.has(number) {
+		if number > maxNumber || number <= max(c.number, c.Base) || slices.Contains(c.stored, number) {
 			continue
 		}
 		if !c.Has(number) || !c.At(number).After(c.now) {

@@ -42,12 +42,7 @@ type SeriesRef struct {
 // that were set aside are left out until their time has come.
 func (s *Store) EndedSeries(ctx context.Context, l Lease, limit int) (out []SeriesRef, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(seriesEnded, l.Shards, l.Holder, limit).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r SeriesRef, err error) {
-				return r, row.Scan(&r.Org, &r.Series)
-			})
-			return err
-		})
+		b.Queue(seriesEnded, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByPos[SeriesRef]))
 	})
 	return out, err
 }
@@ -137,12 +132,7 @@ func (t *Tx) lockSeries(ctx context.Context, by seriesBy, low, high uuid.UUID) (
 		return row.Scan(&r.ID, &r.Template, &r.Channel, &r.Anchor, &r.Timezone, &r.Days, &r.Base, &r.Until, &r.Times,
 			&r.Number, &r.Failures, &r.Stopped, &r.Connected, &r.Now)
 	})
-	b.Queue(by.stored, low, high).Query(func(rows pgx.Rows) (err error) {
-		r.stored, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o publishing.StoredOccurrence, err error) {
-			return o, row.Scan(&o.Number, &o.State)
-		})
-		return err
-	})
+	b.Queue(by.stored, low, high).Query(into(&r.stored, pgx.RowToStructByPos[publishing.StoredOccurrence]))
 	return r, t.tx.SendBatch(ctx, b).Close()
 }
 
@@ -234,41 +224,15 @@ func (s *Store) SetAsideSeries(ctx context.Context, org tenancy.OrgID, series pu
 const templatePosts = `-- publishing.TemplatePosts
 select ` + rootColumns + ` from post p where p.group_id = $1`
 
-const templateParts = `-- publishing.TemplateParts
-select a.post_id, a.id, a.position, a.content from part a join post p on p.org_id = a.org_id and p.id = a.post_id
-where p.group_id = $1 order by a.position`
-
-const templateAttachments = `-- publishing.TemplateAttachments
-select t.part_id, t.media_id, t.alt
-from attachment t
-join part a on a.org_id = t.org_id and a.id = t.part_id
-join post p on p.org_id = a.org_id and p.id = a.post_id
-where p.group_id = $1 order by t.part_id, t.position`
-
 // template reads the posts that occurrences are copied from, each after the one that it follows.
 func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishing.Post, error) {
 	var posts []publishing.Post
 	parts := map[publishing.PostID][]publishing.Part{}
-	media := map[publishing.PartID][]publishing.Attachment{}
-	var post publishing.PostID
-	var part publishing.Part
-	var of publishing.PartID
-	var medium publishing.Attachment
 	b := &pgx.Batch{}
-	b.Queue(templatePosts, group).Query(collectPosts(&posts))
-	b.Queue(templateParts, group).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&post, &part.ID, &part.Position, &part.Content}, func() error {
-			parts[post] = append(parts[post], part)
-			return nil
-		})
-		return err
-	})
-	b.Queue(templateAttachments, group).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&of, &medium.Media, &medium.Alt}, func() error {
-			media[of] = append(media[of], medium)
-			return nil
-		})
-		return err
+	b.Queue(templatePosts, group).Query(into(&posts, scanPost))
+	self := [][16]byte{group.UUID()}
+	readParts(b, self, self, map[publishing.MediaID]publishing.Medium{}, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
+		parts[post] = append(parts[post], p)
 	})
 	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, err
@@ -277,9 +241,6 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 		posts[i].Parts = parts[posts[i].ID]
 		if len(posts[i].Parts) == 0 {
 			return nil, fmt.Errorf("post %s of template %s has no part", posts[i].ID, group)
-		}
-		for j := range posts[i].Parts {
-			posts[i].Parts[j].Media = media[posts[i].Parts[j].ID]
 		}
 	}
 	slices.SortFunc(posts, func(a, b publishing.Post) int { return a.Parts[0].Position - b.Parts[0].Position })

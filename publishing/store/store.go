@@ -2,6 +2,8 @@
 package store
 
 import (
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/id"
 	"crier/platform/pg"
 )
@@ -17,6 +19,25 @@ func New(db *pg.DB) *Store { return &Store{db: db} }
 
 // At is the same store for a process of that name: timelines tell where a post was written, changed or paused.
 func (s *Store) At(node string) *Store { return &Store{s.db, node} }
+
+// into reads all rows of a statement into a slice.
+func into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
+	return func(rows pgx.Rows) (err error) {
+		*out, err = pgx.CollectRows(rows, scan)
+		return err
+	}
+}
+
+// each calls do for every row of a statement, once all are read.
+func each[T any](scan pgx.RowToFunc[T], do func(T)) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		all, err := pgx.CollectRows(rows, scan)
+		for _, row := range all {
+			do(row)
+		}
+		return err
+	}
+}
 
 // uuids is a list of ids as Postgres takes it.
 func uuids[T any](ids []id.ID[T]) [][16]byte {
