@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,17 +48,11 @@ func (a *asides) add(post publishing.PostID, until time.Time) {
 }
 
 // current lists the posts that are left out now.
-func (a *asides) current(now time.Time) (out []publishing.PostID) {
+func (a *asides) current(now time.Time) []publishing.PostID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for post, until := range a.until {
-		if now.After(until) {
-			delete(a.until, post)
-			continue
-		}
-		out = append(out, post)
-	}
-	return out
+	maps.DeleteFunc(a.until, func(_ publishing.PostID, until time.Time) bool { return now.After(until) })
+	return slices.Collect(maps.Keys(a.until))
 }
 
 // refusedRow sets a post aside that Postgres refuses to change, and writes the reason into its timeline.
@@ -82,34 +78,19 @@ func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err er
 	type step struct {
 		kind  publishingstore.Upkeep
 		after time.Duration
-		what  string
 		total *int
-		do    func(context.Context, []publishing.PostID) (int, error)
 	}
-	node := s.deps.Node
-	steps := []step{
-		{publishingstore.UpkeepReap, 0, "its claim cannot be ended", &m.Reaped, func(ctx context.Context, ids []publishing.PostID) (int, error) {
-			return s.store.Reap(ctx, ids, node)
-		}},
-	}
+	steps := []step{{publishingstore.UpkeepReap, 0, &m.Reaped}}
 	now := clock.Boot()
 	if over(s.noLate.Load(), now, min(lateEvery, s.cfg.MaxLate/100)) {
-		steps = append(steps, step{publishingstore.UpkeepExpire, s.cfg.MaxLate, "it cannot be given up as missed", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
-			return s.store.Expire(ctx, ids, s.cfg.MaxLate, node)
-		}})
+		steps = append(steps, step{publishingstore.UpkeepExpire, s.cfg.MaxLate, &m.Expired})
 	}
 	if over(s.aged.Load(), now, ageEvery) {
 		s.aged.Store(int64(now))
-		steps = append(steps,
-			step{publishingstore.UpkeepStuck, s.cfg.SendFor, "it cannot be given up", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
-				return s.store.FailStuck(ctx, ids, s.cfg.SendFor, node)
-			}},
-			step{publishingstore.UpkeepOrphans, s.cfg.WaitFor, "it cannot be given up", &m.Expired, func(ctx context.Context, ids []publishing.PostID) (int, error) {
-				return s.store.FailOrphans(ctx, ids, s.cfg.WaitFor, node)
-			}})
+		steps = append(steps, step{publishingstore.UpkeepStuck, s.cfg.SendFor, &m.Expired}, step{publishingstore.UpkeepOrphans, s.cfg.WaitFor, &m.Expired})
 	}
 	for _, x := range steps {
-		n, found, failed := s.upkeep(ctx, l, x.kind, x.after, x.what, x.do)
+		n, found, failed := s.upkeep(ctx, l, x.kind, x.after)
 		*x.total += n
 		m.More = m.More || found == maxRounds*publishingstore.MaxUpkeep
 		if x.kind == publishingstore.UpkeepExpire && found == 0 && failed == nil {
@@ -127,8 +108,11 @@ func over(last int64, now, rest time.Duration) bool {
 
 // upkeep does one kind of work until there is none left or it has sent its share of statements. It returns how many
 // posts it changed, and how many it found: those that another transaction has locked are left to the next call.
-func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Upkeep, after time.Duration, what string,
-	do func(context.Context, []publishing.PostID) (int, error)) (changed, found int, err error) {
+func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Upkeep, after time.Duration) (changed, found int, err error) {
+	what := "it cannot be given up"
+	if kind == publishingstore.UpkeepReap {
+		what = "its claim cannot be ended"
+	}
 	for range maxRounds {
 		ids, err := s.store.Find(ctx, l, kind, after, s.aside.current(s.deps.Clock.Now()), publishingstore.MaxUpkeep)
 		if err != nil || len(ids) == 0 {
@@ -136,7 +120,7 @@ func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Up
 		}
 		found += len(ids)
 		_, err = batch.Isolate(ids, func(some []publishing.PostID) error {
-			n, err := do(ctx, some)
+			n, err := s.store.Do(ctx, kind, some, after, s.deps.Node)
 			changed += n
 			return err
 		}, func(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }, func(post publishing.PostID, cause error) {

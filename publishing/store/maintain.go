@@ -17,7 +17,7 @@ type Upkeep string
 
 // The kinds of upkeep.
 const (
-	UpkeepReap    Upkeep = "reap"    // claims whose time is over, or whose process was followed by another on its data folder
+	UpkeepReap    Upkeep = "reap"    // claims whose time is over, or whose process was followed by another one: they end
 	UpkeepExpire  Upkeep = "expire"  // queued posts that are too late
 	UpkeepStuck   Upkeep = "stuck"   // claims that are renewed for ever without coming to their call
 	UpkeepOrphans Upkeep = "orphans" // delayed parts whose predecessor is over
@@ -56,12 +56,23 @@ order by p.updated_at, p.id limit $5`
 func (s *Store) Find(ctx context.Context, l Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int) (ids []publishing.PostID, err error) {
 	sql := map[Upkeep]string{UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans}[kind]
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), uuids(except), limit).Query(func(rows pgx.Rows) (err error) {
-			ids, err = pgx.CollectRows(rows, pgx.RowTo[publishing.PostID])
-			return err
-		})
+		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), uuids(except), limit).Query(into(&ids, pgx.RowTo[publishing.PostID]))
 	})
 	return ids, err
+}
+
+// Do carries out one kind of upkeep on those of the posts that still need it; it returns on how many. after is the age
+// that Find was given.
+func (s *Store) Do(ctx context.Context, kind Upkeep, posts []publishing.PostID, after time.Duration, node string) (n int, err error) {
+	sql := map[Upkeep]string{UpkeepReap: reap, UpkeepExpire: expire, UpkeepStuck: failStuck, UpkeepOrphans: failOrphans}[kind]
+	limit := after.Milliseconds()
+	if kind == UpkeepReap {
+		limit = MaxReaps
+	}
+	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
+		b.Queue(sql, uuids(posts), limit, node).QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
+	})
+	return n, err
 }
 
 // Between these two stands the condition that those of the posts $1 must meet that are locked, with the queue rows of
@@ -83,6 +94,15 @@ const (
 	maybeSentCode  = `case when p.maybe_sent then 'outcome_unknown' else `
 )
 
+// How a statement ends that gives posts up ("upd"): their followers end with them, and the timelines of both say so.
+const givenUp = `), followers as (
+  ` + failFollowers + ` returning f.org_id, f.id
+), told as (
+  insert into post_event (org_id, post_id, event, node, reason)
+  select org_id, id, 'failed', $3, error_code from upd union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
+)
+select count(*) from upd`
+
 const expire = `-- publishing.Expire
 with late as (
   ` + these + `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $2 * interval '1 millisecond'` + locked + `
@@ -93,19 +113,7 @@ with late as (
   from late where p.id = any (array[late.id]) returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
 ), free as (
   update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
-), followers as (
-  ` + failFollowers + ` returning f.org_id, f.id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, 'failed', $3, error_code from upd union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
-)
-select count(*) from upd`
-
-// Expire gives up those of the posts that are later than maxLate; it returns how many.
-func (s *Store) Expire(ctx context.Context, posts []publishing.PostID, maxLate time.Duration, node string) (n int, err error) {
-	err = s.count(ctx, &n, expire, uuids(posts), maxLate.Milliseconds(), node)
-	return n, err
-}
+` + givenUp
 
 // MaxReaps is how often in a row the worker of a post may end over it before the post is given up: what ends a
 // process would do so for ever.
@@ -119,13 +127,13 @@ with dead as (
   ` + these + reapable + locked + `
 ), upd as (
   update post p set
-    state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is not null or p.reaps + 1 >= $3::int then 'ERROR' else 'QUEUE' end,
+    state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is not null or p.reaps + 1 >= $2::bigint then 'ERROR' else 'QUEUE' end,
     error = case when p.phase = 'committing' then null
       when p.deleted_at is not null then 'The post was deleted while it was being published.'
-      when p.reaps + 1 >= $3::int then 'The process that prepared this post ended ' || p.reaps + 1 || ' times in a row.' || ` + maybeSentWords + ` end,
-    error_code = case when p.phase = 'committing' then null when p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $3::int) then 'outcome_unknown'
-      when p.deleted_at is not null then 'deleted' when p.reaps + 1 >= $3::int then 'took_too_long' end,
-    outcome_unknown = p.phase <> 'committing' and p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $3::int),
+      when p.reaps + 1 >= $2::bigint then 'The process that prepared this post ended ' || p.reaps + 1 || ' times in a row.' || ` + maybeSentWords + ` end,
+    error_code = case when p.phase = 'committing' then null when p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $2::bigint) then 'outcome_unknown'
+      when p.deleted_at is not null then 'deleted' when p.reaps + 1 >= $2::bigint then 'took_too_long' end,
+    outcome_unknown = p.phase <> 'committing' and p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $2::bigint),
     maybe_sent = p.maybe_sent or p.phase = 'committing', reaps = p.reaps + 1,
     not_before = case when p.phase <> 'committing' and p.reaps > 0 then now() + least(300, 2 ^ (p.reaps + 1)) * interval '1 second' end,
     claim_until = case when p.phase = 'committing' then now() end,
@@ -140,17 +148,10 @@ with dead as (
   ` + failFollowers + ` and upd.state = 'ERROR' returning f.org_id, f.id
 ), told as (
   insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, case state when 'UNKNOWN' then 'unknown' when 'ERROR' then 'failed' else 'returned' end, $2, 'its worker is gone' from upd
-  union all select org_id, id, 'failed', $2, 'predecessor_failed' from followers
+  select org_id, id, case state when 'UNKNOWN' then 'unknown' when 'ERROR' then 'failed' else 'returned' end, $3, 'its worker is gone' from upd
+  union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
 )
 select count(*) from upd`
-
-// Reap ends those of the claims whose time is over, or whose process was followed by another on its data folder; it
-// returns how many.
-func (s *Store) Reap(ctx context.Context, posts []publishing.PostID, node string) (n int, err error) {
-	err = s.count(ctx, &n, reap, uuids(posts), node, MaxReaps)
-	return n, err
-}
 
 // Clearing the token fences the worker: nothing was sent, and nothing will be.
 const failStuck = `-- publishing.FailStuck
@@ -163,20 +164,7 @@ with old as (
   from old where p.id = any (array[old.id]) returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
 ), free as (
   update channel_queue q set busy_post = null, done_at = now() from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
-), followers as (
-  ` + failFollowers + ` returning f.org_id, f.id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, 'failed', $3, error_code from upd union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
-)
-select count(*) from upd`
-
-// FailStuck gives up those of the claims that have been prepared for longer than a while, however often they were
-// renewed.
-func (s *Store) FailStuck(ctx context.Context, posts []publishing.PostID, preparing time.Duration, node string) (n int, err error) {
-	err = s.count(ctx, &n, failStuck, uuids(posts), preparing.Milliseconds(), node)
-	return n, err
-}
+` + givenUp
 
 // A delayed part goes on in the statement that ends its predecessor. One that was left behind all the same is given
 // up: its time may be long past.
@@ -190,18 +178,6 @@ with orphan as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $3, 'predecessor_failed' from upd
 )
 select count(*) from upd`
-
-// FailOrphans gives up those of the waiting parts that have waited for longer than a while.
-func (s *Store) FailOrphans(ctx context.Context, posts []publishing.PostID, waiting time.Duration, node string) (n int, err error) {
-	err = s.count(ctx, &n, failOrphans, uuids(posts), waiting.Milliseconds(), node)
-	return n, err
-}
-
-func (s *Store) count(ctx context.Context, n *int, sql string, args ...any) error {
-	return s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(sql, args...).QueryRow(func(row pgx.Row) error { return row.Scan(n) })
-	})
-}
 
 const setAside = `-- publishing.SetAside
 insert into post_event (org_id, post_id, event, node, reason) select p.org_id, p.id, 'set_aside', $2, $3 from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`

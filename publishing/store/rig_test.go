@@ -128,36 +128,30 @@ func (r *rig) claimOf(l publishingstore.Lease, limits publishingstore.Limits, wa
 	return r.store.Claim(r.Context(), l, wants, limits, 1, rules())
 }
 
-// find lists the posts that need one kind of upkeep.
-func (r *rig) find(l publishingstore.Lease, kind publishingstore.Upkeep, after time.Duration) []publishing.PostID {
+// upkeep does one kind of it on the posts that need it; it returns on how many.
+func (r *rig) upkeep(l publishingstore.Lease, kind publishingstore.Upkeep, after time.Duration) int {
 	r.Helper()
 	ids, err := r.store.Find(r.Context(), l, kind, after, nil, publishingstore.MaxUpkeep)
 	r.ok(err)
-	return ids
+	n, err := r.store.Do(r.Context(), kind, ids, after, "test")
+	r.ok(err)
+	return n
 }
 
 func (r *rig) reap(l publishingstore.Lease) int {
 	r.Helper()
-	n, err := r.store.Reap(r.Context(), r.find(l, publishingstore.UpkeepReap, 0), "test")
-	r.ok(err)
-	return n
+	return r.upkeep(l, publishingstore.UpkeepReap, 0)
 }
 
 func (r *rig) expire(l publishingstore.Lease) int {
 	r.Helper()
-	n, err := r.store.Expire(r.Context(), r.find(l, publishingstore.UpkeepExpire, 24*time.Hour), 24*time.Hour, "test")
-	r.ok(err)
-	return n
+	return r.upkeep(l, publishingstore.UpkeepExpire, 24*time.Hour)
 }
 
 // age gives up what is prepared for longer than 6 hours and what waits for longer than one.
 func (r *rig) age(l publishingstore.Lease) int {
 	r.Helper()
-	stuck, err := r.store.FailStuck(r.Context(), r.find(l, publishingstore.UpkeepStuck, 6*time.Hour), 6*time.Hour, "test")
-	r.ok(err)
-	orphans, err := r.store.FailOrphans(r.Context(), r.find(l, publishingstore.UpkeepOrphans, time.Hour), time.Hour, "test")
-	r.ok(err)
-	return stuck + orphans
+	return r.upkeep(l, publishingstore.UpkeepStuck, 6*time.Hour) + r.upkeep(l, publishingstore.UpkeepOrphans, time.Hour)
 }
 
 // look takes the unknown outcomes whose time has come.
