@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -15,11 +14,6 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/tenancy"
-)
-
-var (
-	errKeyBusy  = errors.New("idempotency key is being worked on")
-	errKeyTaken = errors.New("idempotency key has an answer")
 )
 
 // checked is one entry with everything that it refers to found.

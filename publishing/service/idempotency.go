@@ -83,14 +83,3 @@ func (s *Posts) remembered(ctx context.Context, p tenancy.Principal, cmd publish
 }
 
 const keyPoll = 100 * time.Millisecond
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}

@@ -220,7 +220,7 @@ func (p *Pictures) make(ctx context.Context, job pictureJob) {
 	switch {
 	case err != nil && ctx.Err() == nil:
 		p.deps.Log.Warn("a picture could not be taken; it is tried again", "org", job.org, "media", job.Media, "error", err)
-		_ = sleep(ctx, time.Second) // the database is away, for the next one too; a stop is seen by the caller
+		_ = clock.Sleep(ctx, time.Second) // the database is away, for the next one too; a stop is seen by the caller
 		return
 	case err != nil || !found:
 		return

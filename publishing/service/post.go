@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
@@ -263,13 +264,13 @@ func (s *Posts) create(ctx context.Context, p tenancy.Principal, cmd publishing.
 	for attempt := time.Duration(0); ; attempt++ {
 		out, due, err := s.write(ctx, p, cmd, entries)
 		switch {
-		case err == errKeyBusy && attempt < keyWait/keyPoll:
-			if sleep(ctx, keyPoll) != nil {
+		case err == publishingstore.ErrKeyBusy && attempt < keyWait/keyPoll:
+			if clock.Sleep(ctx, keyPoll) != nil {
 				return out, keyBusy()
 			}
-		case err == errKeyBusy:
+		case err == publishingstore.ErrKeyBusy:
 			return out, keyBusy()
-		case err == errKeyTaken:
+		case err == publishingstore.ErrKeyTaken:
 			out, _, err := s.remembered(ctx, p, cmd)
 			return out, err
 		case err != nil:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"crier/platform/batch"
+	"crier/platform/clock"
 	"crier/platform/halt"
 	"crier/platform/outbound"
 	"crier/platform/pg"
@@ -160,7 +161,7 @@ func (s *Publisher) tell(ctx context.Context, do func(context.Context) (bool, er
 			return done, nil
 		}
 		s.deps.Log.Error("what was published could not be written down yet", "error", err)
-		if sleep(ctx, 200*time.Millisecond) != nil {
+		if clock.Sleep(ctx, 200*time.Millisecond) != nil {
 			return false, err
 		}
 	}

@@ -145,17 +145,7 @@ func remember(ctx context.Context, tx *publishingstore.Tx, cmd publishing.Create
 	if err != nil {
 		return err
 	}
-	busy, taken, err := tx.Remember(ctx, cmd.IdempotencyKey, cmd.RequestHash, body)
-	switch {
-	case err != nil:
-		return err
-	case busy:
-		return errKeyBusy
-	case taken:
-		return errKeyTaken
-	default:
-		return nil
-	}
+	return tx.Remember(ctx, cmd.IdempotencyKey, cmd.RequestHash, body)
 }
 
 // plan is what is written for one entry: new posts, or the new content of an old group.

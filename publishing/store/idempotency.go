@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -40,15 +41,25 @@ select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
-// Remember takes a key in this transaction. busy means that another transaction is working on it, taken that its answer
-// is stored already; otherwise the key is ours.
-func (t *Tx) Remember(
-	ctx context.Context, key string, requestHash []byte, body json.RawMessage,
-) (busy, taken bool, err error) {
+// Why a key cannot be taken.
+var (
+	ErrKeyBusy  = errors.New("idempotency key is being worked on")
+	ErrKeyTaken = errors.New("idempotency key has an answer")
+)
+
+// Remember takes a key in this transaction. ErrKeyBusy means that another transaction is working on it, ErrKeyTaken
+// that its answer is stored already.
+func (t *Tx) Remember(ctx context.Context, key string, requestHash []byte, body json.RawMessage) error {
 	var free bool
-	if err := t.tx.QueryRow(ctx, idempotencyTry, t.org.String(), key).Scan(&free); err != nil || !free {
-		return !free && err == nil, false, err
+	if err := t.tx.QueryRow(ctx, idempotencyTry, t.org.String(), key).Scan(&free); err != nil {
+		return err
+	}
+	if !free {
+		return ErrKeyBusy
 	}
 	tag, err := t.tx.Exec(ctx, idempotencyInsert, t.org, key, requestHash, body)
-	return false, err == nil && tag.RowsAffected() == 0, err
+	if err == nil && tag.RowsAffected() == 0 {
+		return ErrKeyTaken
+	}
+	return err
 }

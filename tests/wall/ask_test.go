@@ -88,8 +88,8 @@ func newEstate(t *testing.T, db *pg.DB) estate {
 	template := e.copied()
 	template.State = publishing.StateDraft
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
-		if busy, taken, err := tx.Remember(t.Context(), e.org.String(), []byte("hash"), []byte(`[]`)); err != nil || busy || taken {
-			t.Fatal(busy, taken, err)
+		if err := tx.Remember(t.Context(), e.org.String(), []byte("hash"), []byte(`[]`)); err != nil {
+			return err
 		}
 		if err := tx.Insert(t.Context(), []publishingstore.NewPost{{Post: e.post, By: "test"}}); err != nil {
 			return err
@@ -304,8 +304,11 @@ func questions(db *pg.DB) map[string]question {
 			return err == nil && !ended
 		},
 		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
-			busy, taken, err := tx.Remember(t.Context(), th.org.String(), []byte("hash"), []byte(`[]`))
-			return !busy && !taken, err
+			err := tx.Remember(t.Context(), th.org.String(), []byte("hash"), []byte(`[]`))
+			if errors.Is(err, publishingstore.ErrKeyBusy) || errors.Is(err, publishingstore.ErrKeyTaken) {
+				return false, nil
+			}
+			return err == nil, err
 		}),
 		"tenancy.Store.DeleteKey": func(t *testing.T, m, th estate) bool {
 			_, err := people.DeleteKey(t.Context(), m.org, th.key)
