@@ -7,10 +7,11 @@ import (
 	"crier/publishing/connector"
 )
 
-// Panicking sends a post on a Publisher that has no keyring, which panics.
+// Panicking sends a post on a Publisher that has no keyring, so that opening the channel's access panics.
 func Panicking(s *Publisher, w Work) Outcome {
 	w.Channel.Connector = "panics"
 	deps := s.deps
+	deps.Keyring = nil
 	deps.Connectors, _ = connector.NewRegistry(onlyFound{})
 	broken := &Publisher{core: newCore(s.cfg, deps)}
 	return broken.Send(context.Background(), w, func(context.Context, time.Duration) error { return nil })

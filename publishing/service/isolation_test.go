@@ -1,104 +1,49 @@
 package service_test
 
 import (
-	"io"
-	"log/slog"
+	"errors"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"crier/platform/clock"
 	"crier/platform/pg"
 	"crier/publishing"
-	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
-	"crier/tests/dbtest"
 	"crier/tests/fixture"
 )
 
-// bench is a Publisher on a database of its own, whose owner may break things.
-type bench struct {
-	*testing.T
-	db        *pg.DB
-	owner     *pgx.Conn
-	store     *publishingstore.Store
+// isolation is a Publisher on a database of its own.
+type isolation struct {
+	*rig
 	publisher *publishingservice.Publisher
-	lease     publishingservice.Lease
 }
 
-func newBench(t *testing.T) *bench {
+func newIsolation(t *testing.T) *isolation {
 	t.Helper()
-	address := dbtest.URL(t)
-	r := &bench{T: t, db: dbtest.OpenURL(t, address)}
-	var err error
-	r.owner, err = pgx.Connect(t.Context(), address)
-	r.ok(err)
-	t.Cleanup(func() { _ = r.owner.Close(t.Context()) })
-	r.store = publishingstore.New(r.db)
-	registry, err := connector.NewRegistry()
-	r.ok(err)
-	r.publisher = publishingservice.NewPublisher(
-		publishingservice.Config{RequestDeadline: time.Minute, MaxLate: 24 * time.Hour, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute},
-		publishingservice.Deps{DB: r.db, Connectors: registry, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Node: "test"})
-	r.lease = publishingservice.Lease{Holder: uuid.New()}
-	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
-	r.clock(`update shard set owner = $1`, r.lease.Holder)
-	for shard := range tenancy.Shards {
-		r.lease.Shards = append(r.lease.Shards, int16(shard))
-	}
-	return r
+	r := newRig(t)
+	return &isolation{r, publishingservice.NewPublisher(limits, r.deps)}
 }
 
-func (r *bench) ok(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
-func (r *bench) clock(sql string, args ...any) {
-	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		_, err := tx.Exec(r.Context(), sql, args...)
-		return err
+// book books a post that has been due for a while.
+func (m member) book(c publishing.ChannelID, late time.Duration) publishing.PostID {
+	m.Helper()
+	posts := fixture.Post(m.who.Org, c, time.Now())
+	m.ok(m.store.InOrg(m.Context(), m.who.Org, func(tx *publishingstore.Tx) error {
+		return tx.Insert(m.Context(), []publishingstore.NewPost{{Post: posts[0], By: "test"}})
 	}))
-}
-
-func (r *bench) organization() tenancy.OrgID {
-	r.Helper()
-	person, org, member := fixture.Owner(time.Now())
-	people := tenancystore.New(r.db)
-	r.ok(people.CreatePerson(r.Context(), person))
-	r.ok(people.CreateOrganization(r.Context(), org, member))
-	return org.ID
-}
-
-func (r *bench) channel(org tenancy.OrgID) publishing.ChannelID {
-	r.Helper()
-	c := fixture.Channel(org)
-	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
-	r.ok(err)
-	return c.ID
-}
-
-// post books a post that has been due for a while.
-func (r *bench) post(org tenancy.OrgID, c publishing.ChannelID, late time.Duration) publishing.PostID {
-	r.Helper()
-	posts := fixture.Post(org, c, time.Now())
-	r.ok(r.store.InOrg(r.Context(), org, func(tx *publishingstore.Tx) error {
-		return tx.Insert(r.Context(), []publishingstore.NewPost{{Post: posts[0], By: "test"}})
-	}))
-	r.clock(`update post set due = now() - $2 * interval '1 millisecond' where id = $1`, posts[0].ID, late.Milliseconds())
+	m.clock(`update post set due = now() - $2 * interval '1 millisecond' where id = $1`, posts[0].ID, late.Milliseconds())
 	return posts[0].ID
 }
 
-func (r *bench) claim(wants ...publishingservice.Want) publishingservice.Round {
+func (m member) want(permits int) publishingservice.Want {
+	return publishingservice.Want{Org: m.who.Org, Permits: permits}
+}
+
+func (r *isolation) claim(wants ...publishingservice.Want) publishingservice.Round {
 	r.Helper()
 	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishingstore.AllFree())
 	if r.ok(err); len(lost) != 0 {
@@ -116,41 +61,40 @@ func claimed(round publishingservice.Round) (out []publishing.PostID) {
 
 // refuse makes Postgres refuse every change of one post that an upkeep or a claim makes; events of it can still be
 // written.
-func (r *bench) refuse(post publishing.PostID, code string) {
+func (r *isolation) refuse(post publishing.PostID, code string) {
 	r.Helper()
-	_, err := r.owner.Exec(r.Context(), `create function refuse() returns trigger language plpgsql as $f$ begin
+	owner, err := pgx.Connect(r.Context(), r.address)
+	r.ok(err)
+	_, err = owner.Exec(r.Context(), `create function refuse() returns trigger language plpgsql as $f$ begin
 		if new.id = '`+post.String()+`' then raise exception 'this row is bad' using errcode = '`+code+`'; end if; return new; end $f$;
 		create trigger refuse before update on post for each row execute function refuse()`)
-	r.ok(err)
+	r.ok(errors.Join(err, owner.Close(r.Context())))
 }
 
-func (r *bench) state(post publishing.PostID) (state publishing.State) {
+func (r *isolation) state(post publishing.PostID) publishing.State {
 	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select state from post where id = $1`, post).Scan(&state)
-	}))
-	return state
+	return value[publishing.State](r.rig, `select state from post where id = $1`, post)
 }
 
-func (r *bench) setAside(org tenancy.OrgID, post publishing.PostID) (reasons int) {
-	r.Helper()
-	r.ok(r.db.InOrg(r.Context(), org.UUID(), func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select count(*) from post_event where post_id = $1 and event = 'set_aside' and length(reason) > 20`, post).Scan(&reasons)
+func (m member) setAside(post publishing.PostID) (reasons int) {
+	m.Helper()
+	m.ok(m.db.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+		return tx.QueryRow(m.Context(), `select count(*) from post_event where post_id = $1 and event = 'set_aside' and length(reason) > 20`, post).Scan(&reasons)
 	}))
 	return reasons
 }
 
 func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	t.Parallel()
-	r := newBench(t)
+	r := newIsolation(t)
 	broken, healthy := r.organization(), r.organization()
-	c, beside := r.channel(broken), r.channel(broken)
-	r.post(broken, c, 2*time.Second)
-	behind := r.post(broken, c, time.Second)
-	want := []publishingservice.Want{{Org: broken, Permits: 8}, {Org: healthy, Permits: 8}}
+	c, beside := broken.connect(), broken.connect()
+	broken.book(c, 2*time.Second)
+	behind := broken.book(c, time.Second)
+	want := []publishingservice.Want{broken.want(8), healthy.want(8)}
 	r.claim(want...)
 	r.clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as somebody may "unstick" a channel
-	posts := []publishing.PostID{r.post(broken, beside, time.Second), r.post(healthy, r.channel(healthy), time.Second)}
+	posts := []publishing.PostID{broken.book(beside, time.Second), healthy.book(healthy.connect(), time.Second)}
 	got := claimed(r.claim(want...))
 	for _, p := range posts {
 		if !slices.Contains(got, p) {
@@ -170,27 +114,27 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 	for _, code := range []string{"P0001", "23514", "XX001"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
-			r := newBench(t)
+			r := newIsolation(t)
 			broken, healthy := r.organization(), r.organization()
-			bad := r.post(broken, r.channel(broken), time.Second)
+			bad := broken.book(broken.connect(), time.Second)
 			var posts []publishing.PostID
 			for range 5 {
-				posts = append(posts, r.post(broken, r.channel(broken), time.Second), r.post(healthy, r.channel(healthy), time.Second))
+				posts = append(posts, broken.book(broken.connect(), time.Second), healthy.book(healthy.connect(), time.Second))
 			}
 			r.refuse(bad, code)
-			got := claimed(r.claim(publishingservice.Want{Org: broken, Permits: 8}, publishingservice.Want{Org: healthy, Permits: 8}))
+			got := claimed(r.claim(broken.want(8), healthy.want(8)))
 			for _, p := range posts {
 				if !slices.Contains(got, p) {
 					t.Errorf("%s is not claimed beside one that the database refuses", p)
 				}
 			}
-			if r.setAside(broken, bad) != 1 || r.publisher.SetAsides() != 1 {
+			if broken.setAside(bad) != 1 || r.publisher.SetAsides() != 1 {
 				t.Fatal("nobody can read why the post does not go out")
 			}
-			if more := claimed(r.claim(publishingservice.Want{Org: broken, Permits: 8})); len(more) != 0 {
+			if more := claimed(r.claim(broken.want(8))); len(more) != 0 {
 				t.Fatalf("claimed again: %v", more)
 			}
-			if r.setAside(broken, bad) != 1 {
+			if broken.setAside(bad) != 1 {
 				t.Fatal("a channel that is set aside is tried at each claim")
 			}
 		})
@@ -199,12 +143,12 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 
 func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 	t.Parallel()
-	r := newBench(t)
+	r := newIsolation(t)
 	org := r.organization()
-	bad := r.post(org, r.channel(org), 25*time.Hour)
+	bad := org.book(org.connect(), 25*time.Hour)
 	var late []publishing.PostID
 	for range 20 {
-		late = append(late, r.post(org, r.channel(org), 25*time.Hour))
+		late = append(late, org.book(org.connect(), 25*time.Hour))
 	}
 	r.refuse(bad, "P0002")
 	for range 2 {
@@ -217,16 +161,16 @@ func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 			t.Fatalf("%s is %s beside a post that the database refuses", p, got)
 		}
 	}
-	if n := r.setAside(org, bad); n != 1 || r.state(bad) != publishing.StateQueue {
+	if n := org.setAside(bad); n != 1 || r.state(bad) != publishing.StateQueue {
 		t.Fatalf("the refused post has %d reasons in its timeline", n)
 	}
 }
 
 func TestMaintain_LooksAgainForLockedPost(t *testing.T) {
 	t.Parallel()
-	r := newBench(t)
+	r := newIsolation(t)
 	org := r.organization()
-	late := r.post(org, r.channel(org), 25*time.Hour)
+	late := org.book(org.connect(), 25*time.Hour)
 	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `select from post where id = $1 for update`, late); err != nil {
 			return err
@@ -246,10 +190,10 @@ func TestMaintain_LooksAgainForLockedPost(t *testing.T) {
 
 func TestMaintain_GivesUpStuckPost(t *testing.T) {
 	t.Parallel()
-	r := newBench(t)
+	r := newIsolation(t)
 	org := r.organization()
-	stuck := r.post(org, r.channel(org), time.Second)
-	r.claim(publishingservice.Want{Org: org, Permits: 1})
+	stuck := org.book(org.connect(), time.Second)
+	r.claim(org.want(1))
 	r.clock(`update post set updated_at = now() - interval '2 hours' where id = $1`, stuck)
 	if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != 1 || r.state(stuck) != publishing.StateError {
 		t.Fatalf("a post that has been prepared for two hours is %s: %+v, %v", r.state(stuck), m, err)
@@ -258,26 +202,23 @@ func TestMaintain_GivesUpStuckPost(t *testing.T) {
 
 func TestMaintain_ExpiresUntilNothingIsLate(t *testing.T) {
 	t.Parallel()
-	r := newBench(t)
+	r := newIsolation(t)
 	org := r.organization()
-	c := r.channel(org)
+	c := org.connect()
 	const n = 2*publishingstore.MaxUpkeep + 1
-	r.ok(r.db.InOrg(t.Context(), org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date)
-			select $1, gen_random_uuid(), gen_random_uuid(), $2, $3, 'QUEUE', now() - interval '2 days', now() from generate_series(1, $4::int)`, org, c, tenancy.Shard(org), n)
-		return err
-	}))
+	org.tenant(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date)
+		select $1, gen_random_uuid(), gen_random_uuid(), $2, $3, 'QUEUE', now() - interval '2 days', now() from generate_series(1, $4::int)`, org.who.Org, c, tenancy.Shard(org.who.Org), n)
 	if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != n || m.More {
 		t.Fatalf("%d of %d late posts are given up, more %v: %v", m.Expired, n, m.More, err)
 	}
-	if round := r.claim(publishingservice.Want{Org: org, Permits: 8}); len(round.Claimed) != 0 {
+	if round := r.claim(org.want(8)); len(round.Claimed) != 0 {
 		t.Fatal("a late post is claimed")
 	}
 }
 
 func TestSend_PanicEndsItsPostOnly(t *testing.T) {
 	t.Parallel()
-	r := newBench(t) // without a keyring, so that opening the channel's access panics
+	r := newIsolation(t)
 	c := publishing.Channel{Connector: "none"}
 	for phase, want := range map[string]publishingservice.Result{"preparing": publishingstore.ResultError, "committing": publishingstore.ResultUnknown} {
 		parts := []publishingstore.Publication{{Phase: phase}}
@@ -292,12 +233,12 @@ func TestSend_PanicEndsItsPostOnly(t *testing.T) {
 // must begin there, not at the last call, and ask every server that it was sent to.
 func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 	t.Parallel()
-	r := newBench(t)
+	r := newIsolation(t)
 	org := r.organization()
-	post := r.post(org, r.channel(org), time.Second)
+	post := org.book(org.connect(), time.Second)
 	var first time.Time
 	for try := range 2 {
-		claims := r.claim(publishingservice.Want{Org: org, Permits: 1}).Claimed
+		claims := r.claim(org.want(1)).Claimed
 		works, err := r.store.Load(t.Context(), []publishing.PostID{post})
 		if r.ok(err); len(claims) != 1 || len(works) != 1 {
 			t.Fatalf("try %d: %d claimed", try, len(claims))
@@ -320,7 +261,7 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 		}
 		for _, result := range []publishingservice.Result{publishingstore.ResultUnknown, publishingstore.ResultRetry} {
 			_, err := r.publisher.Finish(t.Context(), []publishingservice.Outcome{{
-				Org: org, Post: post, Token: mark.Token, Publication: mark.Publication, Result: result,
+				Org: org.who.Org, Post: post, Token: mark.Token, Publication: mark.Publication, Result: result,
 			}})
 			r.ok(err)
 		}

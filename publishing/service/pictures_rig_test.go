@@ -105,6 +105,7 @@ type rig struct {
 	deps     publishingservice.Deps
 	lease    publishingstore.Lease
 	log      *lines
+	address  string // of the database, as its owner
 }
 
 type lines struct {
@@ -124,7 +125,8 @@ func (deafWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, db: dbtest.Open(t), platform: &platform{}, log: &lines{}}
+	r := &rig{T: t, platform: &platform{}, log: &lines{}, address: dbtest.URL(t)}
+	r.db = dbtest.OpenURL(t, r.address)
 	r.store = publishingstore.New(r.db)
 	disk, err := blob.NewDisk(t.TempDir())
 	r.ok(err)
@@ -138,16 +140,27 @@ func newRig(t *testing.T) *rig {
 	r.ok(err)
 	r.deps = publishingservice.Deps{DB: r.db, Blobs: r.files, Keyring: keyring, Connectors: registry, Clock: clock.System{}, Waker: deafWaker{}, Log: slog.New(slog.NewTextHandler(r.log, nil)), Node: "test"}
 	r.lease = publishingstore.Lease{Holder: uuid.New()}
-	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder); err != nil {
-			return err
-		}
-		if _, err := tx.Exec(t.Context(), `update shard set owner = $1`, r.lease.Holder); err != nil {
-			return err
-		}
-		return tx.QueryRow(t.Context(), `select array_agg(shard order by shard) from shard`).Scan(&r.lease.Shards)
-	}))
+	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
+	r.clock(`update shard set owner = $1`, r.lease.Holder)
+	for shard := range tenancy.Shards {
+		r.lease.Shards = append(r.lease.Shards, int16(shard))
+	}
 	return r
+}
+
+func (r *rig) clock(sql string, args ...any) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(r.Context(), sql, args...)
+		return err
+	}))
+}
+
+// value reads the only value of a row.
+func value[T any](r *rig, sql string, args ...any) (v T) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(r.Context(), sql, args...).Scan(&v) }))
+	return v
 }
 
 func (r *rig) ok(err error) {
@@ -158,7 +171,8 @@ func (r *rig) ok(err error) {
 }
 
 var limits = publishingservice.Config{
-	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxLate: time.Hour, BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour,
+	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxLate: 24 * time.Hour,
+	BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute,
 }
 
 // queue is the pictures of a process that is not started yet. Another process has other files or the same.
@@ -168,7 +182,7 @@ func (r *rig) queue(f *files) *publishingservice.Pictures {
 	return publishingservice.NewPictures(limits, deps, func() []int16 { return r.lease.Shards })
 }
 
-func (r *rig) start(p *publishingservice.Pictures) {
+func (r *rig) start(p *publishingservice.Pictures) *publishingservice.Pictures {
 	p.Start(r.Context())
 	r.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -177,13 +191,14 @@ func (r *rig) start(p *publishingservice.Pictures) {
 			r.Errorf("the pictures do not stop: %v", err)
 		}
 	})
+	return p
 }
 
 // member is an organization with a channel.
 type member struct {
 	*rig
 	who     tenancy.Principal
-	channel publishing.Channel
+	channel publishing.ChannelID
 }
 
 func (r *rig) organization() member {
@@ -192,12 +207,18 @@ func (r *rig) organization() member {
 	people := tenancystore.New(r.db)
 	r.ok(people.CreatePerson(r.Context(), person))
 	r.ok(people.CreateOrganization(r.Context(), org, membership))
-	c := fixture.Channel(org.ID)
-	sealed, err := r.deps.Keyring.Seal([]byte(`{}`), org.ID.String())
-	r.ok(err)
-	c, _, err = r.store.Connect(r.Context(), c, sealed)
-	r.ok(err)
-	return member{r, tenancy.Principal{Org: org.ID, Person: person.ID}, c}
+	m := member{rig: r, who: tenancy.Principal{Org: org.ID, Person: person.ID}}
+	m.channel = m.connect()
+	return m
+}
+
+func (m member) connect() publishing.ChannelID {
+	m.Helper()
+	sealed, err := m.deps.Keyring.Seal([]byte(`{}`), m.who.Org.String())
+	m.ok(err)
+	c, _, err := m.store.Connect(m.Context(), fixture.Channel(m.who.Org), sealed)
+	m.ok(err)
+	return c.ID
 }
 
 var largeImage = sync.OnceValue(func() []byte {
@@ -213,8 +234,9 @@ var largeImage = sync.OnceValue(func() []byte {
 })
 
 // image uploads a file that the platform does not take as it is.
-func (m member) image(raw []byte) publishing.Medium {
+func (m member) image() publishing.Medium {
 	m.Helper()
+	raw := largeImage()
 	medium := fixture.Medium(m.who.Org, time.Now())
 	medium.Size, medium.Width, medium.Height = int64(len(raw)), 80, 60
 	_, err := m.files.Create(m.Context(), medium.BlobKey(), bytes.NewReader(raw))
@@ -224,7 +246,7 @@ func (m member) image(raw []byte) publishing.Medium {
 }
 
 // post saves a post through the process of those pictures, which may be nil.
-func (m member) post(p *publishingservice.Pictures, kind publishing.CreateType, media ...publishing.Medium) (publishing.PostID, error) {
+func (m member) post(p *publishingservice.Pictures, kind publishing.CreateType, media ...publishing.Medium) (publishing.CreateResult, error) {
 	m.Helper()
 	deps := m.deps
 	deps.Pictures = p
@@ -232,14 +254,17 @@ func (m member) post(p *publishingservice.Pictures, kind publishing.CreateType, 
 	for _, x := range media {
 		value.Image = append(value.Image, publishing.CreateImage{ID: x.ID.String()})
 	}
-	out, err := publishingservice.NewPosts(limits, deps).Create(m.Context(), m.who, publishing.CreatePosts{
+	return publishingservice.NewPosts(limits, deps).Create(m.Context(), m.who, publishing.CreatePosts{
 		Type: kind, Date: time.Now().Add(time.Hour).UTC(), Method: publishing.MethodAPI,
-		Entries: []publishing.CreateEntry{{Integration: m.channel.ID.String(), Value: []publishing.CreateValue{value}}},
+		Entries: []publishing.CreateEntry{{Integration: m.channel.String(), Value: []publishing.CreateValue{value}}},
 	})
-	if err != nil {
-		return publishing.PostID{}, err
-	}
-	return out.Created[0].Post, nil
+}
+
+// save is post, which must succeed.
+func (m member) save(p *publishingservice.Pictures, kind publishing.CreateType, media ...publishing.Medium) {
+	m.Helper()
+	_, err := m.post(p, kind, media...)
+	m.ok(err)
 }
 
 func keyOf(x publishing.Medium) publishingstore.PictureKey {
@@ -321,10 +346,7 @@ func (r *rig) stored(key string) []byte {
 // claimOutlasts checks that nobody takes over the organization's post while it waits for so long.
 func (m member) claimOutlasts(d time.Duration) {
 	m.Helper()
-	var outlasts bool
-	m.ok(m.db.InRole(m.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(m.Context(), `select claim_until > now() + $2 * interval '1 millisecond' from post where org_id = $1 and state = 'PUBLISHING'`, m.who.Org, d.Milliseconds()).Scan(&outlasts)
-	}))
+	outlasts := value[bool](m.rig, `select claim_until > now() + $2 * interval '1 millisecond' from post where org_id = $1 and state = 'PUBLISHING'`, m.who.Org, d.Milliseconds())
 	if !outlasts {
 		m.Error("the claim ends while the post waits")
 	}

@@ -7,7 +7,6 @@ import (
 	"image"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,7 +21,12 @@ type gate struct {
 	open    chan struct{}
 }
 
-func newGate() *gate { return &gate{make(chan string, 1000), make(chan struct{})} }
+// gate stops the first reader of a file.
+func (f *files) gate() *gate {
+	g := &gate{make(chan string, 1000), make(chan struct{})}
+	f.read = g.read
+	return g
+}
 
 func (g *gate) read(key string) {
 	g.reached <- key
@@ -42,17 +46,14 @@ func noYield(t *testing.T) func(context.Context, time.Duration) error {
 func TestCreate_PictureIsMadeWhenThePostIsSaved(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	p := r.queue(r.files)
-	r.start(p)
+	p := r.start(r.queue(r.files))
 	m := r.organization()
-	x := m.image(largeImage())
-	_, err := m.post(p, publishing.CreateDraft, x)
-	r.ok(err)
+	x := m.image()
+	m.save(p, publishing.CreateDraft, x)
 	if got := m.picture(x); got.State != "" {
 		t.Errorf("a draft needs a picture already: %+v", got)
 	}
-	_, err = m.post(p, publishing.CreateNow, x, x)
-	r.ok(err)
+	m.save(p, publishing.CreateNow, x, x)
 	made := m.becomes(x, publishingstore.PictureReady)
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(r.stored(made.BlobKey)))
 	if err != nil || format != "jpeg" || made.Size > int64(fits.MaxBytes) || cfg.Width != made.Width || cfg.Height != made.Height || made.Width > fits.MaxSide {
@@ -71,8 +72,7 @@ func TestCreate_PictureIsMadeWhenThePostIsSaved(t *testing.T) {
 		t.Errorf("%d images are sent, not 2", n)
 	}
 	// A second post with it needs no second picture.
-	_, err = m.post(p, publishing.CreateNow, x)
-	r.ok(err)
+	m.save(p, publishing.CreateNow, x)
 	m.send(p, noYield(t))
 	if opened := r.files.keys(); len(opened) != 1 {
 		t.Errorf("the image is read for each post: %v", opened)
@@ -86,13 +86,11 @@ func TestPictures_OrganizationsTakeTurns(t *testing.T) {
 	p := r.queue(r.files)
 	var first publishing.Medium
 	for range 20 {
-		first = busy.image(largeImage())
-		_, err := busy.post(nil, publishing.CreateSchedule, first)
-		r.ok(err)
+		first = busy.image()
+		busy.save(nil, publishing.CreateSchedule, first)
 	}
-	x := single.image(largeImage())
-	_, err := single.post(nil, publishing.CreateSchedule, x)
-	r.ok(err)
+	x := single.image()
+	single.save(nil, publishing.CreateSchedule, x)
 	r.start(p)
 	single.becomes(x, publishingstore.PictureReady)
 	if at := slices.Index(r.files.keys(), x.BlobKey()); at < 0 || at > 1 {
@@ -103,16 +101,13 @@ func TestPictures_OrganizationsTakeTurns(t *testing.T) {
 func TestPictures_NothingIsReadBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	g := newGate()
-	r.files.read = g.read
-	p := r.queue(r.files)
-	r.start(p)
+	g := r.files.gate()
+	p := r.start(r.queue(r.files))
 	var all []publishing.Medium
 	m := r.organization()
 	for range 30 {
-		x := m.image(largeImage())
-		_, err := m.post(p, publishing.CreateSchedule, x)
-		r.ok(err)
+		x := m.image()
+		m.save(p, publishing.CreateSchedule, x)
 		all = append(all, x)
 	}
 	<-g.reached
@@ -130,21 +125,18 @@ func TestPictures_NothingIsReadBeforeItsTurn(t *testing.T) {
 func TestPictures_MoreThanTheQueueHoldsAreAllMade(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	g := newGate()
-	r.files.read = g.read
-	p := r.queue(r.files)
-	r.start(p)
+	g := r.files.gate()
+	p := r.start(r.queue(r.files))
 	m := r.organization()
 	var keys []publishingstore.PictureKey
 	var last publishing.Medium
 	for range 150 {
-		last = m.image(largeImage())
+		last = m.image()
 		keys = append(keys, keyOf(last))
 	}
 	_, err := r.store.WantPictures(t.Context(), m.who.Org, keys)
 	r.ok(err)
-	_, err = m.post(p, publishing.CreateSchedule, last)
-	r.ok(err)
+	m.save(p, publishing.CreateSchedule, last)
 	<-g.reached
 	if waiting := p.Stats().Waiting; waiting > 64 {
 		t.Errorf("%d pictures of one organization wait in memory", waiting)
@@ -160,18 +152,15 @@ func TestPictures_DecoderThatPanicsSpoilsOnePictureOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	bad, good := m.image(largeImage()), m.image(largeImage())
+	bad, good := m.image(), m.image()
 	r.files.read = func(key string) {
 		if key == bad.BlobKey() {
 			_ = []byte(nil)[len(key)]
 		}
 	}
-	p := r.queue(r.files)
-	r.start(p)
-	_, err := m.post(p, publishing.CreateNow, bad)
-	r.ok(err)
-	_, err = m.post(p, publishing.CreateSchedule, good)
-	r.ok(err)
+	p := r.start(r.queue(r.files))
+	m.save(p, publishing.CreateNow, bad)
+	m.save(p, publishing.CreateSchedule, good)
 	m.becomes(good, publishingstore.PictureReady)
 	failed := m.becomes(bad, publishingstore.PictureFailed)
 	if failed.Error != "picture.png cannot be decoded." {
@@ -181,9 +170,18 @@ func TestPictures_DecoderThatPanicsSpoilsOnePictureOnly(t *testing.T) {
 	if out.Result != publishingstore.ResultError || out.Error != failed.Error || out.Code != publishing.CodeRejected {
 		t.Errorf("the post ends as %+v", out)
 	}
-	_, err = m.post(p, publishing.CreateNow, bad)
+	_, err := m.post(p, publishing.CreateNow, bad)
 	if !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), failed.Error) {
 		t.Errorf("a post with an image that is known to be broken: %v", err)
+	}
+}
+
+// take begins to make the picture of an image, in a process that does not come to its end.
+func (m member) take(x publishing.Medium) {
+	m.Helper()
+	_, found, err := m.store.TakePicture(m.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
+	if m.ok(err); !found {
+		m.Fatal("nothing is taken")
 	}
 }
 
@@ -192,13 +190,9 @@ func TestPictures_KilledProcessLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	x := m.image(largeImage())
-	_, err := m.post(nil, publishing.CreateSchedule, x)
-	r.ok(err)
-	_, found, err := r.store.TakePicture(t.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
-	if r.ok(err); !found {
-		t.Fatal("nothing is taken")
-	}
+	x := m.image()
+	m.save(nil, publishing.CreateSchedule, x)
+	m.take(x)
 	r.start(r.queue(r.files))
 	made := m.becomes(x, publishingstore.PictureReady)
 	if made.BlobKey != x.DerivedKey(fits.String(), 2) {
@@ -210,14 +204,10 @@ func TestPictures_PictureThatKillsTheProcessIsGivenUp(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	x := m.image(largeImage())
-	_, err := m.post(nil, publishing.CreateSchedule, x)
-	r.ok(err)
+	x := m.image()
+	m.save(nil, publishing.CreateSchedule, x)
 	for range 3 {
-		_, found, err := r.store.TakePicture(t.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
-		if r.ok(err); !found {
-			t.Fatal("nothing is taken")
-		}
+		m.take(x)
 	}
 	r.start(r.queue(r.files))
 	if failed := m.becomes(x, publishingstore.PictureFailed); failed.Error == "" {
@@ -234,24 +224,20 @@ func TestPictures_TwoProcessesMakeOnePicture(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	g := newGate()
-	slow := &files{Store: r.files.Store, read: g.read}
-	first, second := r.queue(slow), r.queue(r.files)
-	r.start(first)
-	x := m.image(largeImage())
-	_, err := m.post(first, publishing.CreateSchedule, x)
-	r.ok(err)
+	slow := &files{Store: r.files.Store}
+	g := slow.gate()
+	first, second := r.start(r.queue(slow)), r.queue(r.files)
+	x := m.image()
+	m.save(first, publishing.CreateSchedule, x)
 	<-g.reached
 	r.start(second)
-	_, err = m.post(second, publishing.CreateSchedule, x)
-	r.ok(err)
+	m.save(second, publishing.CreateSchedule, x)
 	r.until("the second has looked", func() bool { return second.Stats().Searched > 0 && second.Stats().Waiting == 0 })
 	if opened := r.files.keys(); len(opened) != 0 {
 		t.Errorf("both make it: %v", opened)
 	}
 	m.tenant(`update derived_picture set not_before = now()`)
-	_, err = m.post(second, publishing.CreateSchedule, x)
-	r.ok(err)
+	m.save(second, publishing.CreateSchedule, x)
 	made := m.becomes(x, publishingstore.PictureReady)
 	close(g.open)
 	r.until("the first has ended", func() bool { return first.Stats().Made == 1 })
@@ -271,19 +257,17 @@ func TestPictures_PassingFailureIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	x := m.image(largeImage())
+	x := m.image()
 	raw := r.stored(x.BlobKey())
 	r.ok(r.files.Delete(t.Context(), x.BlobKey()))
-	p := r.queue(r.files)
-	r.start(p)
-	_, err := m.post(p, publishing.CreateNow, x)
-	r.ok(err)
+	p := r.start(r.queue(r.files))
+	m.save(p, publishing.CreateNow, x)
 	r.until("it failed once", func() bool { return m.picture(x).Error != "" })
 	m.tenant(`update derived_picture set not_before = now() + interval '1 hour'`)
 	if out := m.send(p, noYield(t)); out.Result != publishingstore.ResultError || out.Code != publishing.CodeRetriesUsedUp {
 		t.Errorf("a post whose picture is tried again in an hour, with a minute of patience: %+v", out)
 	}
-	_, err = r.files.Create(t.Context(), x.BlobKey(), bytes.NewReader(raw))
+	_, err := r.files.Create(t.Context(), x.BlobKey(), bytes.NewReader(raw))
 	r.ok(err)
 	m.tenant(`update derived_picture set not_before = now()`)
 	if made := m.becomes(x, publishingstore.PictureReady); made.Error != "" {
@@ -296,13 +280,11 @@ func TestPictures_StopGivesBackThePictureUnderWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	g := newGate()
-	r.files.read = g.read
+	g := r.files.gate()
 	p := r.queue(r.files)
 	p.Start(t.Context())
-	x := m.image(largeImage())
-	_, err := m.post(p, publishing.CreateSchedule, x)
-	r.ok(err)
+	x := m.image()
+	m.save(p, publishing.CreateSchedule, x)
 	<-g.reached
 	ended := make(chan error)
 	go func() { ended <- p.Stop(t.Context()) }()
@@ -323,28 +305,22 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	g := newGate()
-	r.files.read = g.read
+	g := r.files.gate()
 	p := r.queue(r.files)
-	x := m.image(largeImage())
-	_, err := m.post(nil, publishing.CreateNow, x)
-	r.ok(err)
+	x := m.image()
+	m.save(nil, publishing.CreateNow, x)
 	r.start(p)
 	<-g.reached // it is being made, and the post is claimed now
-	var permits atomic.Int64
-	permits.Store(1)
 	yields := 0
 	out := m.send(p, func(ctx context.Context, d time.Duration) error {
 		if yields++; yields > 3 {
 			return errors.New("woken for nothing, again and again")
 		}
-		permits.Add(-1)
-		defer permits.Add(1)
 		if len(r.platform.sent) != 0 {
 			t.Error("the platform was called before the picture was made")
 		}
 		m.claimOutlasts(d)
-		if permits.Load() == 0 && yields == 1 {
+		if yields == 1 {
 			close(g.open)
 		}
 		select {
@@ -365,18 +341,14 @@ func TestSend_PictureThatAPostWaitsForComesFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	g := newGate()
-	r.files.read = g.read
-	p := r.queue(r.files)
-	r.start(p)
+	g := r.files.gate()
+	p := r.start(r.queue(r.files))
 	for range 10 {
-		_, err := m.post(p, publishing.CreateSchedule, m.image(largeImage()))
-		r.ok(err)
+		m.save(p, publishing.CreateSchedule, m.image())
 	}
 	<-g.reached
-	x := m.image(largeImage())
-	_, err := m.post(p, publishing.CreateNow, x)
-	r.ok(err)
+	x := m.image()
+	m.save(p, publishing.CreateNow, x)
 	first := true
 	out := m.send(p, func(ctx context.Context, _ time.Duration) error {
 		if first {
@@ -396,9 +368,8 @@ func TestSend_LooksAgainWhenAnotherProcessMakesThePicture(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
-	x := m.image(largeImage())
-	_, err := m.post(nil, publishing.CreateNow, x)
-	r.ok(err)
+	x := m.image()
+	m.save(nil, publishing.CreateNow, x)
 	out := m.send(nil, func(context.Context, time.Duration) error {
 		r.start(r.queue(r.files))
 		m.becomes(x, publishingstore.PictureReady)
