@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
@@ -59,18 +57,12 @@ func TestPark_LeavesReconnectedChannel(t *testing.T) {
 func TestAChannelBeginsInItsOrganizationsZone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	moves := func(zone string) {
-		t.Helper()
-		r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-			_, err := tx.Exec(t.Context(), "update organization set timezone = $2 where id = $1", r.org, zone)
-			return err
-		}))
-	}
-	moves("Europe/Berlin")
+	const move = "update organization set timezone = $2 where id = $1"
+	r.tenant(move, r.org, "Europe/Berlin")
 	c := fixture.Channel(r.org)
 	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"))
 	r.ok(err)
-	moves("Asia/Tokyo")
+	r.tenant(move, r.org, "Asia/Tokyo")
 	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"))
 	r.ok(err)
 	if got.Timezone != "Europe/Berlin" || again.Timezone != "Europe/Berlin" {

@@ -89,13 +89,7 @@ func TestGiveBack_FreesTheChannelOfADeletedPost(t *testing.T) {
 	ch := r.channel()
 	post, next := r.post(ch, -2*time.Second), r.post(ch, -time.Second)
 	r.claim(1)
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		posts, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
-		if err != nil {
-			return err
-		}
-		return tx.Delete(t.Context(), posts)
-	}))
+	r.delete(post)
 	_, err := r.store.GiveBack(t.Context(), r.lease, []int64{1}, "test")
 	r.ok(err)
 	if got := r.claim(5); len(got) != 1 || got[0].Post != next {
@@ -113,19 +107,10 @@ func TestMove_ThreadStaysInOneRound(t *testing.T) {
 		to   publishing.State
 		keep bool
 	}{{publishing.StateDraft, true}, {publishing.StateDraft, true}, {publishing.StateQueue, false}} {
-		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-			posts, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
-			if err != nil {
-				return err
-			}
-			_, err = tx.Move(t.Context(), posts, step.to, step.keep, "test")
-			return err
-		}))
-		var rounds int
-		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-			return tx.QueryRow(t.Context(), `select count(distinct republish) from post where group_id = $1`, r.rootAnyway(post)).Scan(&rounds)
-		}))
-		if rounds != 1 {
+		if err := r.move(post, step.to, !step.keep); err != nil {
+			t.Fatal(err)
+		}
+		if rounds := value[int](r, `select count(distinct republish) from post where group_id = $1`, r.rootAnyway(post)); rounds != 1 {
 			t.Fatalf("after a move to %s the posts of a thread are in %d rounds: a delayed part would not find what it replies to", step.to, rounds)
 		}
 	}
@@ -137,9 +122,7 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 	post, first := r.unknown()
 	second := r.claim(1)[0]
 	r.store1(r.sent(first, publishingstore.ResultPublished, "late"))
-	o := r.sent(second, publishingstore.ResultError, "")
-	o.Code, o.Error = publishing.CodeRejected, "No."
-	r.store1(o)
+	r.fail(second, publishing.CodeRejected)
 	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Fatalf("a post whose release is stored is %s", p.State)
 	}
@@ -199,7 +182,5 @@ func (r *rig) giveUp(c publishingstore.Claimed) {
 	r.Helper()
 	r.mark(c)
 	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
-	o := r.sent(c, publishingstore.ResultError, "")
-	o.Code, o.Error = publishing.CodeOutcomeUnknown, "Nobody knows."
-	r.store1(o)
+	r.fail(c, publishing.CodeOutcomeUnknown)
 }

@@ -278,13 +278,7 @@ func (m *model) delete(rt *rapid.T) {
 	if p.deleted {
 		rt.Skip("it is deleted")
 	}
-	m.rig.ok(m.rig.inOrg(func(tx *publishingstore.Tx) error {
-		old, err := tx.LockGroup(m.rig.Context(), p.group)
-		if err != nil {
-			return err
-		}
-		return tx.Delete(m.rig.Context(), old)
-	}))
+	m.rig.delete(p.id)
 	p.deleted = true
 	if p.state != publishing.StatePublishing && p.state != publishing.StateUnknown {
 		p.free()

@@ -239,9 +239,6 @@ func (m *model) about(id publishing.PostID) string {
 }
 
 // current is the publication of the round that a post is in.
-func (m *model) current(p *modelPost) (id publishing.PublicationID) {
-	m.rig.ok(m.rig.db.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(m.rig.Context(), `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id).Scan(&id)
-	}))
-	return id
+func (m *model) current(p *modelPost) publishing.PublicationID {
+	return value[publishing.PublicationID](m.rig, `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id)
 }

@@ -6,10 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"crier/platform/id"
-	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
@@ -39,21 +36,12 @@ func (r *rig) pause(scope publishing.PauseScope, subject any, paused bool, hold 
 	return out
 }
 
-// customer puts channels into a new group.
-func (r *rig) customer(channels ...publishing.ChannelID) publishing.CustomerID {
+// customer puts a channel into a new group.
+func (r *rig) customer(channel publishing.ChannelID) publishing.CustomerID {
 	r.Helper()
 	c := id.New[publishing.CustomerTag]()
-	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(r.Context(), `insert into customer (org_id, id, name) values ($1, $2, 'Acme')`, r.org, c); err != nil {
-			return err
-		}
-		for _, ch := range channels {
-			if _, err := tx.Exec(r.Context(), `update channel set customer_id = $2 where id = $1`, ch, c); err != nil {
-				return err
-			}
-		}
-		return nil
-	}))
+	r.tenant(`insert into customer (org_id, id, name) values ($1, $2, 'Acme')`, r.org, c)
+	r.tenant(`update channel set customer_id = $2 where id = $1`, channel, c)
 	return c
 }
 
@@ -245,10 +233,7 @@ func TestNoStateLastsForEver(t *testing.T) {
 	got := r.claim(1)
 	i := slices.Index(r.lease.Shards, int16(tenancy.Shard(r.org)))
 	lease := publishingstore.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1]} // as with many processes
-	age := func() int {
-		n := r.age(lease)
-		return n
-	}
+	age := func() int { return r.age(lease) }
 	// Every step renews the claim, for hours.
 	if ok, err := r.store.SaveHandle(t.Context(), posts[0].ID, got[0].Token, r.publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
 		t.Fatal(ok, err)
@@ -263,11 +248,8 @@ func TestNoStateLastsForEver(t *testing.T) {
 	if ok, err := r.may(posts[0].ID, got[0].Token, r.publication(posts[0].ID)); ok || err != nil {
 		t.Fatalf("it may still be sent: %v %v", ok, err)
 	}
-	state := func(post publishing.PostID) (s publishing.State) {
-		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-			return tx.QueryRow(t.Context(), `select state from post where id = $1`, post).Scan(&s)
-		}))
-		return s
+	state := func(post publishing.PostID) publishing.State {
+		return value[publishing.State](r, `select state from post where id = $1`, post)
 	}
 	if state(posts[1].ID) != publishing.StateError {
 		t.Fatal("its follower waits on")
@@ -365,12 +347,9 @@ func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 }
 
 // isPaused reads the flag that the scheduler looks at.
-func (r *rig) isPaused(c publishing.ChannelID) (paused bool) {
+func (r *rig) isPaused(c publishing.ChannelID) bool {
 	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select paused from channel_queue where channel_id = $1`, c).Scan(&paused)
-	}))
-	return paused
+	return value[bool](r, `select paused from channel_queue where channel_id = $1`, c)
 }
 
 // A pause in the middle of a back-off is no time in which the post failed.

@@ -4,8 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
@@ -29,10 +27,7 @@ func TestWantPictures_OneRowForAnImageAndFormat(t *testing.T) {
 			t.Fatalf("%+v", all)
 		}
 	}
-	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `delete from media where id = $1`, m.ID)
-		return err
-	}))
+	r.tenant(`delete from media where id = $1`, m.ID)
 	if left, err := r.store.Pictures(t.Context(), r.org, []publishingstore.PictureKey{small, large}); err != nil || len(left) != 0 {
 		t.Errorf("%d pictures outlive their image: %v", len(left), err)
 	}

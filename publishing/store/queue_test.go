@@ -9,40 +9,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
-
-func TestOnePostAChannelInOrder(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	a, b := r.channel(), r.channel()
-	second := r.post(a, -time.Second)
-	first := r.post(a, -2*time.Second)
-	other := r.post(b, -time.Second)
-	r.post(b, time.Hour)
-	got := r.claim(10)
-	if len(got) != 2 || got[0].Post != first && got[1].Post != first {
-		t.Fatalf("%+v", got)
-	}
-	if more := r.claim(10); len(more) != 0 {
-		t.Fatalf("claimed beside a busy channel: %+v", more)
-	}
-	for _, c := range got {
-		r.finish(c, publishingstore.ResultPublished, "")
-	}
-	r.expect(first, publishing.StatePublished)
-	r.expect(other, publishing.StatePublished)
-	round := r.claimBy(r.lease, 10)
-	if len(round.Claimed) != 1 || round.Claimed[0].Post != second {
-		t.Fatalf("%+v", round.Claimed)
-	}
-	if at, ok := round.Next[r.org]; !ok || at.Sub(round.Now) < 50*time.Minute {
-		t.Fatalf("next %v", round.Next)
-	}
-}
 
 func TestAStaleLeaseClaimsNothing(t *testing.T) {
 	t.Parallel()
@@ -93,23 +63,6 @@ func TestALockedHeadIsNeverOvertaken(t *testing.T) {
 	}))
 	if got := r.claim(10); len(got) != 1 || got[0].Post != head {
 		t.Fatalf("%+v", got)
-	}
-}
-
-func TestABackingOffHeadHoldsItsChannel(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	c := r.channel()
-	head := r.post(c, -time.Second)
-	got := r.claim(1)
-	r.finish(got[0], publishingstore.ResultRetry, "")
-	r.post(c, -time.Hour) // due earlier, but written later
-	if more := r.claim(10); len(more) != 0 {
-		t.Fatalf("overtaken by %+v", more)
-	}
-	r.clock(`update post set not_before = now() where id = $1`, head)
-	if again := r.claim(10); len(again) != 1 || again[0].Post != head || again[0].Attempt != 2 {
-		t.Fatalf("%+v", again)
 	}
 }
 
@@ -171,57 +124,6 @@ func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 	}
 }
 
-func TestFinishNeedsTheCurrentToken(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	post := r.post(r.channel(), -time.Second)
-	got := r.claim(1)
-	stale := got[0]
-	stale.Token = uuid.New()
-	for _, result := range []publishingstore.Result{publishingstore.ResultError, publishingstore.ResultRetry, publishingstore.ResultPublished} {
-		if done := r.finish(stale, result, "rejected"); len(done) != 0 {
-			t.Errorf("%s was taken", result)
-		}
-	}
-	r.expect(post, publishing.StatePublishing)
-	r.finish(got[0], publishingstore.ResultError, publishing.CodeOutcomeUnknown)
-	if p := r.root(post); p.State != publishing.StateError || !p.OutcomeUnknown {
-		t.Fatalf("%+v", p)
-	}
-	r.finish(got[0], publishingstore.ResultPublished, "") // the outside fact turns up after all
-	if p := r.root(post); p.State != publishing.StatePublished || p.OutcomeUnknown || p.Error != nil {
-		t.Fatalf("%+v", p)
-	}
-}
-
-func TestADeletedPostNeverComesBack(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	c := r.channel()
-	post := r.post(c, -time.Second)
-	next := r.post(c, -time.Millisecond)
-	got := r.claim(1)
-	r.ok(r.store.InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) error {
-		posts, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
-		if err != nil {
-			return err
-		}
-		return tx.Delete(t.Context(), posts)
-	}))
-	if r.mark(got[0])[0] {
-		t.Fatal("a deleted post may be sent")
-	}
-	if more := r.claim(10); len(more) != 0 {
-		t.Fatalf("its channel was given away: %+v", more)
-	}
-	if done := r.finish(got[0], publishingstore.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
-		t.Fatalf("%+v", done)
-	}
-	if more := r.claim(10); len(more) != 1 || more[0].Post != next {
-		t.Fatalf("%+v", more)
-	}
-}
-
 func TestOneMarkOfManyIsNotAnothers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -231,13 +133,7 @@ func TestOneMarkOfManyIsNotAnothers(t *testing.T) {
 	got := r.claim(10)
 	got[1].Token = uuid.New()
 	r.clock(`update channel_queue set paused = true where channel_id = $1`, got[2].Channel)
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		posts, err := tx.LockGroup(t.Context(), r.rootAnyway(got[3].Post))
-		if err != nil {
-			return err
-		}
-		return tx.Delete(t.Context(), posts)
-	}))
+	r.delete(got[3].Post)
 	stale := got[4]
 	stale.Token = uuid.New()
 	if may := r.mark(append(got, stale)...); !slices.Equal(may, []bool{true, false, false, false, true, true, false}) {
@@ -251,11 +147,8 @@ func TestOneMarkOfManyIsNotAnothers(t *testing.T) {
 func TestAMarkRenewsAClaimThatIsNotFresh(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	left := func(p publishing.PostID) (d time.Duration) {
-		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-			return tx.QueryRow(t.Context(), `select claim_until - now() from post where id = $1`, p).Scan(&d)
-		}))
-		return d
+	left := func(p publishing.PostID) time.Duration {
+		return value[time.Duration](r, `select claim_until - now() from post where id = $1`, p)
 	}
 	fresh, old := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
 	got := r.claim(10) // for a minute

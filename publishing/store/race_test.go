@@ -49,16 +49,6 @@ func (r *rig) edit(post publishing.PostID, text string) error {
 	})
 }
 
-func (r *rig) sending(post publishing.PostID) publishingstore.Work {
-	r.Helper()
-	works, err := r.store.Load(r.Context(), []publishing.PostID{post})
-	r.ok(err)
-	if len(works) != 1 {
-		r.Fatalf("%d works", len(works))
-	}
-	return works[0]
-}
-
 // TestAnEditNeverMeetsASend races edits and deletions against a claim with its mark: what was allowed to change is not sent as it was.
 func TestAnEditNeverMeetsASend(t *testing.T) {
 	t.Parallel()
@@ -71,7 +61,7 @@ func TestAnEditNeverMeetsASend(t *testing.T) {
 		var edited error
 		race.Go(func() {
 			for _, x := range r.claim(1) {
-				w := r.sending(x.Post)
+				w := r.work(x.Post)
 				ok, err := r.may(x.Post, x.Token, w.Parts[0].ID)
 				if err != nil {
 					t.Error(err)
@@ -101,7 +91,7 @@ func TestAnEditSeesThePartThatWentOutWhileItWaited(t *testing.T) {
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, 0)
 	got := r.claim(1)
-	w := r.sending(post)
+	w := r.work(post)
 	ref := "out"
 	w.Parts[0].ReleaseID, w.Parts[0].URL, w.Parts[0].Ref = &ref, &ref, json.RawMessage(`{}`)
 	var waiting sync.WaitGroup
@@ -145,7 +135,7 @@ func TestPartIDsOutliveAnEdit(t *testing.T) {
 		r.Helper()
 		for range 2 {
 			for _, x := range r.claim(1) {
-				w := r.sending(x.Post)
+				w := r.work(x.Post)
 				if len(w.Parts) != 1 || len(w.Before) != w.Parts[0].Position {
 					t.Fatalf("%+v", w)
 				}
@@ -172,11 +162,7 @@ func TestPartIDsOutliveAnEdit(t *testing.T) {
 		out()
 		r.expect(posts[0].ID, publishing.StatePublished)
 	}
-	var rounds int
-	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(t.Context(), `select count(*) from publication where part_id = $1 and phase = 'done'`, posts[1].Parts[0].ID).Scan(&rounds)
-	}))
-	if rounds != 3 {
+	if rounds := value[int](r, `select count(*) from publication where part_id = $1 and phase = 'done'`, posts[1].Parts[0].ID); rounds != 3 {
 		t.Fatalf("the delayed part went out %d times", rounds)
 	}
 }

@@ -57,15 +57,29 @@ func (r *rig) clock(sql string, args ...any) {
 	}))
 }
 
+// tenant runs a statement as the organization.
+func (r *rig) tenant(sql string, args ...any) {
+	r.Helper()
+	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(r.Context(), sql, args...)
+		return err
+	}))
+}
+
+// value reads the only value of a row.
+func value[T any](r *rig, sql string, args ...any) (v T) {
+	r.Helper()
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(r.Context(), sql, args...).Scan(&v) }))
+	return v
+}
+
 // newLease takes every shard for a new process.
 func (r *rig) newLease() publishingstore.Lease {
 	r.Helper()
 	l := publishingstore.Lease{Holder: uuid.New()}
 	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, l.Holder)
 	r.clock(`update shard set owner = $1`, l.Holder)
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select array_agg(shard order by shard) from shard`).Scan(&l.Shards)
-	}))
+	l.Shards = value[[]int16](r, `select array_agg(shard order by shard) from shard`)
 	return l
 }
 
@@ -208,20 +222,35 @@ func (r *rig) expect(post publishing.PostID, want publishing.State) {
 	}
 }
 
-func (r *rig) rootAnyway(post publishing.PostID) (group publishing.GroupID) {
+func (r *rig) rootAnyway(post publishing.PostID) publishing.GroupID {
 	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select group_id from post where id = $1`, post).Scan(&group)
-	}))
-	return group
+	return value[publishing.GroupID](r, `select group_id from post where id = $1`, post)
 }
 
-func (r *rig) publication(post publishing.PostID) (pub publishing.PublicationID) {
+// delete deletes the group of a post.
+func (r *rig) delete(post publishing.PostID) {
 	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select id from publication where post_id = $1 order by position limit 1`, post).Scan(&pub)
+	group := r.rootAnyway(post)
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		posts, err := tx.LockGroup(r.Context(), group)
+		if err != nil {
+			return err
+		}
+		return tx.Delete(r.Context(), posts)
 	}))
-	return pub
+}
+
+// publication is that of the first part of a post.
+func (r *rig) publication(post publishing.PostID) publishing.PublicationID {
+	r.Helper()
+	return r.partAt(post, 0)
+}
+
+// partAt is the publication of one part of a post.
+func (r *rig) partAt(post publishing.PostID, position int) publishing.PublicationID {
+	r.Helper()
+	return value[publishing.PublicationID](r, `select id from publication where post_id = $1
+		and position = $2 + (select min(position) from publication where post_id = $1) order by number limit 1`, post, position)
 }
 
 // may marks one call, and tells whether it may be made.

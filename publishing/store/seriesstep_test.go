@@ -111,10 +111,7 @@ func TestWriteOccurrences_LeavesOutWhatWasMissed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin")
-	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `update series set anchor = anchor - interval '40000 days' where id = $1`, first)
-		return err
-	}))
+	r.tenant(`update series set anchor = anchor - interval '40000 days' where id = $1`, first)
 	r.end(first, publishingstore.ResultPublished, "")
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 40001}) {
 		t.Fatalf("occurrences %v are stored", got)
@@ -134,14 +131,8 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	broken := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
 	plain := r.post(r.channel(), -25*time.Hour)
 	good := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `update series set timezone = 'Mars/Olympus' where id = $1`, unknown)
-		if err != nil {
-			return err
-		}
-		_, err = tx.Exec(t.Context(), `delete from part where post_id in (select p.id from post p join series s on s.template = p.group_id where s.id = $1)`, broken)
-		return err
-	}))
+	r.tenant(`update series set timezone = 'Mars/Olympus' where id = $1`, unknown)
+	r.tenant(`delete from part where post_id in (select p.id from post p join series s on s.template = p.group_id where s.id = $1)`, broken)
 	for _, post := range []publishing.PostID{unknown, broken, good} {
 		r.clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
 	}
@@ -173,10 +164,7 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 		t.Errorf("%d posts are listed", len(rows))
 	}
 	// It goes on by itself once the cause is gone and its time has come.
-	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `update series set timezone = 'UTC', retry_at = now() where id = $1`, unknown)
-		return err
-	}))
+	r.tenant(`update series set timezone = 'UTC', retry_at = now() where id = $1`, unknown)
 	if n := r.step(); n != 1 || !r.exists(publishing.Occurrence(unknown, 1)) {
 		t.Errorf("%d are written after the zone is known again", n)
 	}

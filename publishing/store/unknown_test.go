@@ -33,6 +33,14 @@ func (r *rig) store1(o publishingstore.Outcome) publishingstore.Finished {
 	return done[0]
 }
 
+// fail ends a claim as an error.
+func (r *rig) fail(c publishingstore.Claimed, code string) publishingstore.Finished {
+	r.Helper()
+	o := r.sent(c, publishingstore.ResultError, "")
+	o.Code, o.Error = code, "No."
+	return r.store1(o)
+}
+
 // maybeSent reads the flags of a post and of its publication.
 func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 	r.Helper()
@@ -62,17 +70,12 @@ func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(r *rig, post publishing.PostID){
 		"when its tries are used up": func(r *rig, _ publishing.PostID) {
-			c := r.claim(1)[0]
-			o := r.sent(c, publishingstore.ResultError, "")
-			o.Code, o.Error = publishing.CodeRetriesUsedUp, "Given up after 2 tries."
-			r.store1(o)
+			r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
 		},
 		"when the platform refuses a later try": func(r *rig, _ publishing.PostID) {
 			c := r.claim(1)[0]
 			r.mark(c)
-			o := r.sent(c, publishingstore.ResultError, "")
-			o.Code, o.Error = publishing.CodeRejected, "No."
-			r.store1(o)
+			r.fail(c, publishing.CodeRejected)
 		},
 		"when its time is over": func(r *rig, post publishing.PostID) {
 			r.clock(`update post set due = now() - interval '25 hours' where id = $1`, post)
@@ -112,12 +115,9 @@ func TestFinish_GivesUpMaybeSentPostAsUnknown(t *testing.T) {
 	}
 }
 
-func (r *rig) phase(post publishing.PostID) (phase string) {
+func (r *rig) phase(post publishing.PostID) string {
 	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select phase from post where id = $1`, post).Scan(&phase)
-	}))
-	return phase
+	return value[string](r, `select phase from post where id = $1`, post)
 }
 
 // The success is stored while Unmark waits for the publication, as Finish does it for a claim that is over.
@@ -169,9 +169,7 @@ func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 		t.Errorf("the post is %s, as if nothing had been sent", phase)
 	}
 	r.store1(r.sent(second, publishingstore.ResultRetry, ""))
-	o := r.sent(r.claim(1)[0], publishingstore.ResultError, "")
-	o.Code, o.Error = publishing.CodeRetriesUsedUp, "Given up."
-	r.store1(o)
+	r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
 	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Errorf("in the end the post is %s", p.State)
 	}
@@ -190,10 +188,7 @@ func TestFinish_ProofEndsMaybeSent(t *testing.T) {
 	if ofPost, ofPublication := r.maybeSent(post); ofPost || ofPublication {
 		t.Fatal("a proof that nothing was published does not end the doubt")
 	}
-	c = r.claim(1)[0]
-	o = r.sent(c, publishingstore.ResultError, "")
-	o.Code, o.Error = publishing.CodeRejected, "No."
-	r.store1(o)
+	r.fail(r.claim(1)[0], publishing.CodeRejected)
 	if p := r.root(post); *p.ErrorCode != publishing.CodeRejected || p.OutcomeUnknown {
 		t.Fatalf("a post that is proved absent is reported as %v", *p.ErrorCode)
 	}
@@ -212,33 +207,36 @@ func TestReap_MarksCommittingPostMaybeSent(t *testing.T) {
 	}
 }
 
+// move takes the group of a post elsewhere, as a person does; the error is why that is refused.
+func (r *rig) move(post publishing.PostID, to publishing.State, republish bool) (refused error) {
+	r.Helper()
+	group := r.rootAnyway(post)
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		old, err := tx.LockGroup(r.Context(), group)
+		if err != nil {
+			return err
+		}
+		if refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish); refused != nil {
+			return nil
+		}
+		_, err = tx.Move(r.Context(), old, to, to == publishing.StateDraft && !republish, "test")
+		return err
+	}))
+	return refused
+}
+
 func TestMove_UnscheduleKeepsMaybeSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, c := r.unknown()
-	move := func(to publishing.State, republish bool) (refused error) {
-		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-			old, err := tx.LockGroup(t.Context(), r.rootAnyway(post))
-			if err != nil {
-				return err
-			}
-			refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish)
-			if refused != nil {
-				return nil
-			}
-			_, err = tx.Move(t.Context(), old, to, to == publishing.StateDraft && !republish, "test")
-			return err
-		}))
-		return refused
-	}
-	if err := move(publishing.StateDraft, false); err != nil {
+	if err := r.move(post, publishing.StateDraft, false); err != nil {
 		t.Fatalf("un-scheduling is refused: %v", err)
 	}
 	r.expect(post, publishing.StateDraft)
 	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
 		t.Fatal("un-scheduling forgot that the post may have been sent")
 	}
-	if err := move(publishing.StateQueue, false); err == nil {
+	if err := r.move(post, publishing.StateQueue, false); err == nil {
 		t.Fatal("a draft that may have been sent is scheduled again without republish")
 	}
 	late := r.sent(c, publishingstore.ResultPublished, "late")
@@ -256,9 +254,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
-		o := r.sent(r.claim(1)[0], publishingstore.ResultError, "")
-		o.Code, o.Error = publishing.CodeRetriesUsedUp, "Given up."
-		r.store1(o)
+		r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
 		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != publishing.StatePublished || f.Second {
 			t.Fatalf("%+v", f)
 		}
@@ -307,11 +303,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "two")); !f.Second {
 			t.Fatalf("a second release id is answered with %+v", f)
 		}
-		var kept string
-		r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-			return tx.QueryRow(t.Context(), `select release_id || ' ' || second_release_id from publication where post_id = $1`, post).Scan(&kept)
-		}))
-		if kept != "one two" {
+		if kept := value[string](r, `select release_id || ' ' || second_release_id from publication where post_id = $1`, post); kept != "one two" {
 			t.Fatalf("kept are %q", kept)
 		}
 		r.timeline(post, "published_twice")
@@ -369,10 +361,7 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 	first := claim()
 	// A standby that had not received the last commits is promoted: the post is queued, and nothing of its claim is
 	// left.
-	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(t.Context(), `delete from publication where post_id = $1`, post)
-		return err
-	}))
+	r.tenant(`delete from publication where post_id = $1`, post)
 	r.clock(`update post set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = 0 where id = $1`, post)
 	if again := claim(); again != first {
 		t.Fatalf("the same send is %+v, and after a lost commit %+v", first, again)
@@ -381,15 +370,6 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 	if !first.created.Equal(due) {
 		t.Fatalf("it is dated %s, want its due time %s", first.created, due)
 	}
-}
-
-// partAt is the publication of one part of a post.
-func (r *rig) partAt(post publishing.PostID, position int) (pub publishing.PublicationID) {
-	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		return tx.QueryRow(r.Context(), `select id from publication where post_id = $1 and position = $2`, post, position).Scan(&pub)
-	}))
-	return pub
 }
 
 // The first sender of a thread may come late with what others have learnt and gone on from.
