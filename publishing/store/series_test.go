@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"log/slog"
 	"testing"
 	"time"
@@ -141,15 +140,6 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 func TestRepeatingStops(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	t.Run("after its count", func(t *testing.T) {
-		first := r.repeated(r.channel(), publishing.Repeat{Days: 1, Count: 2}, "UTC")
-		r.end(first, publishingstore.ResultPublished, "")
-		r.fast(publishing.Occurrence(first, 1))
-		r.end(publishing.Occurrence(first, 1), publishingstore.ResultPublished, "")
-		if r.exists(publishing.Occurrence(first, 2)) {
-			t.Error("there is a third")
-		}
-	})
 	t.Run("at its end", func(t *testing.T) {
 		until := time.Now().Add(25 * time.Hour)
 		first := r.repeated(r.channel(), publishing.Repeat{Days: 1, Until: &until}, "UTC")
@@ -158,22 +148,6 @@ func TestRepeatingStops(t *testing.T) {
 		r.end(publishing.Occurrence(first, 1), publishingstore.ResultPublished, "")
 		if r.exists(publishing.Occurrence(first, 2)) {
 			t.Error("there is one after the end")
-		}
-	})
-	t.Run("after two failures in a row", func(t *testing.T) {
-		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-		for n, result := range []publishingstore.Result{publishingstore.ResultError, publishingstore.ResultPublished, publishingstore.ResultError, publishingstore.ResultError} {
-			r.fast(publishing.Occurrence(first, n))
-			r.end(publishing.Occurrence(first, n), result, "rejected")
-			if got := r.exists(publishing.Occurrence(first, n+1)); got != (n < 3) {
-				t.Fatalf("after %d ends: the next exists: %v", n+1, got)
-			}
-		}
-		group := r.root(publishing.Occurrence(first, 3)).Group
-		events, err := r.store.Events(t.Context(), r.org, group)
-		r.ok(err)
-		if last := events[len(events)-1].Event; last != "stopped" && events[len(events)-2].Event != "stopped" {
-			t.Errorf("%+v", events)
 		}
 	})
 	t.Run("but not because a pause made it miss", func(t *testing.T) {
@@ -200,56 +174,24 @@ func TestRepeatingStops(t *testing.T) {
 	})
 }
 
-func TestOccurrencesAreListedSkippedAndTakenOneByOne(t *testing.T) {
+func TestComing_IsWhatIsNeitherStoredNorDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 2}, "UTC")
 	at := r.root(first).PublishDate
-	list := func() (numbers []int) {
-		for _, p := range r.within(at.Add(-time.Hour), at.Add(9*24*time.Hour)) {
-			if p.ID != publishing.Occurrence(first, p.Occurrence) || !p.PublishDate.Equal(at.Add(time.Duration(p.Occurrence)*48*time.Hour)) || (p.Coming != nil) == r.exists(p.ID) {
-				t.Errorf("%+v", p)
-			}
-			numbers = append(numbers, p.Occurrence)
+	r.remove(publishing.Occurrence(first, 2))
+	r.remove(first) // and the step stores number 1
+	for _, p := range r.within(at.Add(-time.Hour), at.Add(9*24*time.Hour)) {
+		if !p.PublishDate.Equal(at.Add(time.Duration(p.Occurrence)*48*time.Hour)) || (p.Coming != nil) == r.exists(p.ID) {
+			t.Errorf("%+v", p)
 		}
-		return numbers
 	}
-	if got := fmt.Sprint(list()); got != "[0 1 2 3 4]" {
-		t.Fatal(got)
-	}
-	r.remove(publishing.Occurrence(first, 2)) // a later one
-	if got := fmt.Sprint(list()); got != "[0 1 3 4]" {
-		t.Fatal(got)
-	}
-	r.remove(first) // the next one
-	if got := fmt.Sprint(list()); got != "[1 3 4]" || !r.exists(publishing.Occurrence(first, 1)) {
-		t.Fatal(got)
-	}
-	r.fast(publishing.Occurrence(first, 1))
-	r.end(publishing.Occurrence(first, 1), publishingstore.ResultPublished, "")
-	if !r.exists(publishing.Occurrence(first, 3)) || r.exists(publishing.Occurrence(first, 2)) || r.exists(publishing.Occurrence(first, 4)) {
-		t.Fatal("the next one is not the third")
-	}
-	if out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, 7)); err != nil || len(out) != 1 || out[0].Coming.Next != at.Add(6*24*time.Hour) {
+	if out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, 7)); err != nil || len(out) != 1 || !out[0].Coming.Next.Equal(at.Add(2*24*time.Hour)) {
 		t.Fatalf("%+v %v", out, err)
 	}
-	for _, n := range []int{0, 2, 3, 1 << 21} {
+	for _, n := range []int{0, 1, 2, 1 << 21} {
 		if out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, n)); err != nil || len(out) != 0 {
 			t.Fatalf("%d: %+v %v", n, out, err)
 		}
-	}
-}
-
-func TestNothingFollowsAnEndedSeries(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
-		return tx.EndSeries(t.Context(), id.FromUUID[publishing.SeriesTag](first.UUID()))
-	}))
-	r.end(first, publishingstore.ResultPublished, "") // and the step writes nothing
-	now := time.Now()
-	if rows := r.within(now.Add(-time.Hour), now.Add(90*time.Hour)); len(rows) != 1 {
-		t.Fatalf("%+v", rows)
 	}
 }
