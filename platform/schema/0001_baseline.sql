@@ -236,12 +236,11 @@ create table derived_picture (
   -- A sentence for people: why it failed or, while it is pending, why the last attempt did.
   error        text,
   created_at   timestamptz not null default now(),
-  made_at      timestamptz,
   constraint derived_picture_pkey primary key (org_id, media_id, spec),
   constraint derived_picture_org_id_media_id_fkey foreign key (org_id, media_id)
     references media (org_id, id) on delete cascade,
   constraint derived_picture_ready check ((state = 'ready') = (blob_key is not null and content_type is not null
-    and size is not null and width is not null and height is not null and made_at is not null)),
+    and size is not null and width is not null and height is not null)),
   constraint derived_picture_failed check (state <> 'failed' or error is not null)
 );
 -- PicturePending: what may be made now.
@@ -360,7 +359,6 @@ create table post (
   -- Of the first part: the platform's id and the address of what was published.
   release_id      text,
   release_url     text,
-  published_at    timestamptz,
   -- A sentence for people and a code for programs.
   error           text,
   error_code      text,
@@ -390,7 +388,7 @@ create table post (
   constraint post_unknown check (state <> 'UNKNOWN' or (phase = 'committing' and committing_at is not null)),
   constraint post_unknown_sent check (state <> 'UNKNOWN' or maybe_sent),
   constraint post_published check (state <> 'PUBLISHED'
-    or (release_id is not null and published_at is not null and error is null)),
+    or (release_id is not null and error is null)),
   constraint post_error check ((state = 'ERROR') = (error is not null)),
   constraint post_outcome check (not outcome_unknown or state = 'ERROR'),
   -- The fence behind every statement: what may be out is never reported as certainly failed.
@@ -494,7 +492,6 @@ create table publication (
   done_at            timestamptz,
   -- A second success of the same publication, which raises an alarm.
   second_release_id  text,
-  second_release_url text,
 
   -- When it was first claimed, and when its first call was about to be made: a platform is read back from there.
   claimed_at         timestamptz,
@@ -643,7 +640,7 @@ grant select (
 ) on post to crier_clock;
 grant update (
   state, due, publish_date, not_before, attempt, failing_since, phase, claim_token, claim_round, claim_holder,
-  claim_until, committing_at, call_ended, looks, maybe_sent, nominal_due, reaps, release_id, release_url, published_at,
+  claim_until, committing_at, call_ended, looks, maybe_sent, nominal_due, reaps, release_id, release_url,
   error, error_code, outcome_unknown, updated_at
 ) on post to crier_clock;
 create policy clock on part for select to crier_clock using (true);

@@ -112,7 +112,7 @@ with o as (
   where x.id = v.pub and x.post_id = any (array[v.post]) and x.phase <> 'done' and (v.sent or v.current and v.was in ('PUBLISHING', 'UNKNOWN'))
   returning x.org_id, x.id, x.post_id, x.position, x.phase, x.release_id
 ), second as (
-  update publication x set second_release_id = o.release_id, second_release_url = o.release_url
+  update publication x set second_release_id = o.release_id
   from o where x.id = o.pub and x.post_id = any (array[o.post]) and o.sent and x.phase = 'done' and x.release_id <> o.release_id and x.second_release_id is null
   returning x.org_id, x.post_id, x.second_release_id
 ), upd as (
@@ -120,7 +120,7 @@ with o as (
     state = v.becomes,
     release_id = case when v.result = 'published' then v.root_id when v.becomes = 'PUBLISHED' then coalesce((
       select x.release_id from publication x where x.post_id = any (array[v.post]) and (x.number = v.round) is true order by x.position limit 1), 'missing') end,
-    release_url = case when v.result = 'published' then v.root_url end, published_at = case when v.becomes = 'PUBLISHED' then now() end,
+    release_url = case when v.result = 'published' then v.root_url end,
     error = case when v.becomes <> 'ERROR' then null when v.result = 'error' then v.error || case when v.doubt and v.code <> 'outcome_unknown' then $17::text else '' end
       when v.deleted then 'The post was deleted while it was being published.'
       when v.doubt then 'A part of this thread is published; whether the parts after it are is not known.' else 'A part of this thread is published; the parts after it were not sent.' end,

@@ -146,7 +146,7 @@ func (s *Store) TakePicture(ctx context.Context, org tenancy.OrgID, key PictureK
 }
 
 const pictureKeep = `-- publishing.PictureKeep
-update derived_picture set state = 'ready', unfinished = 0, error = null, blob_key = $5, content_type = $6, size = $7, width = $8, height = $9, made_at = now()
+update derived_picture set state = 'ready', unfinished = 0, error = null, blob_key = $5, content_type = $6, size = $7, width = $8, height = $9
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
 // KeepPicture ends an attempt with a picture whose bytes are stored; false means that a later attempt has begun, or

@@ -162,8 +162,8 @@ func fill(t *testing.T, database string) {
 		`insert into channel (org_id, id, connector, name, account_id, account, grade, credential)
 		 select pg_temp.u(1, 1 + n % 300), pg_temp.u(2, n), 'sandbox', 'a channel', n::text, '{}', 'A', 'sealed' from generate_series(1, 3000) n`,
 		`insert into channel_queue (channel_id, org_id, shard, connector, destination) select id, org_id, 7, connector, 'example.com' from channel`,
-		`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, release_id, published_at)
-		 select c.org_id, pg_temp.u(3, n), pg_temp.u(4, n), c.id, 7, 'PUBLISHED', now() - n * interval '1 minute', now(), 'x', now()
+		`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, release_id)
+		 select c.org_id, pg_temp.u(3, n), pg_temp.u(4, n), c.id, 7, 'PUBLISHED', now() - n * interval '1 minute', now(), 'x'
 		 from generate_series(1, 30000) n join channel c on c.id = pg_temp.u(2, 1 + n % 3000)`,
 		`insert into part (org_id, id, post_id, position, content) select org_id, id, id, 0, 'a text' from post`,
 		`insert into media (org_id, id, key, name, ext, content_type, size)

@@ -187,7 +187,7 @@ update post set
   due = case when after_post is not null then null when $2 = 'DRAFT' then publish_date else greatest(publish_date, now()) end,
   republish = case when $3 and round.doubt then round.last else round.last + 1 end, maybe_sent = $3 and maybe_sent,
   nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_round = null, claim_holder = null, claim_until = null,
-  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
+  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()
 from round where id = any($1) returning due`
 
@@ -228,7 +228,7 @@ func earliest(times []*time.Time) (first *time.Time) {
 const postRewrite = `-- publishing.PostRewrite
 update post set state = $2, due = case when $2 = 'DRAFT' then coalesce($3::timestamptz, now()) else greatest($3::timestamptz, now()) end, publish_date = coalesce($4, now()), settings = $5, creation_method = $6, revision = revision + 1,
   republish = republish + 1, maybe_sent = false, nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_round = null, claim_holder = null, claim_until = null,
-  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, published_at = null, error = null, error_code = null,
+  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
   outcome_unknown = false, updated_at = now()
 where id = $1`
 

@@ -16,7 +16,7 @@ import (
 const (
 	floorClaim = `update post set state = 'PUBLISHING', phase = 'committing', attempt = attempt + 1, claim_token = $2, claim_holder = $2, claim_round = 1,
 		claim_until = now() + interval '1 minute', committing_at = now(), updated_at = now() where id = $1 and state = 'QUEUE'`
-	floorFinish = `update post set state = 'PUBLISHED', phase = null, claim_holder = null, claim_until = null, release_id = 'r', release_url = 'u', published_at = now(), updated_at = now()
+	floorFinish = `update post set state = 'PUBLISHED', phase = null, claim_holder = null, claim_until = null, release_id = 'r', release_url = 'u', updated_at = now()
 		where id = $1 and claim_token = $2`
 )
 

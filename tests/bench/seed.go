@@ -91,7 +91,7 @@ type booking struct {
 }
 
 var (
-	postColumns = []string{"org_id", "id", "group_id", "channel_id", "shard", "state", "due", "publish_date", "seq", "release_id", "published_at"}
+	postColumns = []string{"org_id", "id", "group_id", "channel_id", "shard", "state", "due", "publish_date", "seq", "release_id"}
 	partColumns = []string{"org_id", "id", "post_id", "position", "content"}
 )
 
@@ -105,11 +105,11 @@ func (b *base) book(ctx context.Context, n int, nth func(i int) booking) ([]uuid
 	posts := pgx.CopyFromSlice(n, func(i int) ([]any, error) {
 		x := nth(i)
 		ids[i] = uuid.Must(uuid.NewV7())
-		state, release, at := "QUEUE", any(nil), any(nil)
+		state, release := "QUEUE", any(nil)
 		if x.done {
-			state, release, at = "PUBLISHED", "r"+ids[i].String(), x.due
+			state, release = "PUBLISHED", "r"+ids[i].String()
 		}
-		return []any{x.tenant.org.UUID(), ids[i], ids[i], x.tenant.channels[x.channel], int16(tenancy.Shard(x.tenant.org)), state, x.due, x.due, start + int64(i), release, at}, nil
+		return []any{x.tenant.org.UUID(), ids[i], ids[i], x.tenant.channels[x.channel], int16(tenancy.Shard(x.tenant.org)), state, x.due, x.due, start + int64(i), release}, nil
 	})
 	if _, err := b.super.CopyFrom(ctx, pgx.Identifier{"post"}, postColumns, posts); err != nil {
 		return nil, err
