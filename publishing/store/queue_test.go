@@ -159,20 +159,39 @@ func TestAMarkRenewsAClaimThatIsNotFresh(t *testing.T) {
 	}
 }
 
+func TestADeletedPostNeverComesBack(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := r.channel()
+	post := r.post(c, -time.Second)
+	next := r.post(c, -time.Millisecond)
+	got := r.claim(1)
+	r.delete(post)
+	if r.mark(got[0])[0] {
+		t.Fatal("a deleted post may be sent")
+	}
+	if more := r.claim(10); len(more) != 0 {
+		t.Fatalf("its channel was given away: %+v", more)
+	}
+	if done := r.finish(got[0], publishingstore.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
+		t.Fatalf("%+v", done)
+	}
+	if more := r.claim(10); len(more) != 1 || more[0].Post != next {
+		t.Fatalf("%+v", more)
+	}
+}
+
 func TestReapByPhase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	early, late, alive := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
 	for _, c := range r.claim(10) {
-		if c.Post != early {
-			if !r.mark(c)[0] {
-				t.Fatal("a claimed post may not be sent")
-			}
+		if c.Post != early && !r.mark(c)[0] {
+			t.Fatal("a claimed post may not be sent")
 		}
 	}
 	r.clock(`update post set claim_until = now() - interval '1 second' where id = any($1)`, []uuid.UUID{early.UUID(), late.UUID()})
-	n := r.reap(r.lease)
-	if n != 2 {
+	if n := r.reap(r.lease); n != 2 {
 		t.Fatalf("reaped %d", n)
 	}
 	r.expect(early, publishing.StateQueue)

@@ -23,8 +23,8 @@ with made as (
   select gen_random_uuid() as id, $2::uuid[] as channels, i, now() - ($4::float8 + 1 + (1 - i::float8 / $3) * 29) * interval '1 day' as at
   from generate_series(1, $3::int) i
 ), posts as (
-  insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, release_id, published_at, created_at, updated_at, deleted_at)
-  select $1, id, id, channels[1 + i % cardinality(channels)], $5, 'PUBLISHED', at, at, 'release', at, at, case when i % 10 = 0 then at + interval '1 day' else at end,
+  insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, release_id, created_at, updated_at, deleted_at)
+  select $1, id, id, channels[1 + i % cardinality(channels)], $5, 'PUBLISHED', at, at, 'release', at, case when i % 10 = 0 then at + interval '1 day' else at end,
     case when i % 10 = 0 then at + interval '1 day' end from made returning id
 ), parts as (
   insert into part (org_id, id, post_id, position, content) select $1, id, id, 0, repeat('some words ', 20) from made

@@ -394,7 +394,7 @@ func force(t *testing.T, db *pg.DB, e estate, state publishing.State, phase stri
 	t.Helper()
 	must(t, db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `update post set state = $1, error = case when $1 = 'ERROR' then 'x' end, maybe_sent = $1 = 'UNKNOWN',
-			release_id = case when $1 = 'PUBLISHED' then 'x' end, published_at = case when $1 = 'PUBLISHED' then now() end,
+			release_id = case when $1 = 'PUBLISHED' then 'x' end,
 			claim_token = gen_random_uuid(), claim_holder = gen_random_uuid(), claim_until = now(), phase = $2,
 			committing_at = case when $2 = 'committing' then now() end where id = $3`, state, phase, e.post.ID)
 		return err
