@@ -87,7 +87,8 @@ func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err er
 	}
 	if over(s.aged.Load(), now, ageEvery) {
 		s.aged.Store(int64(now))
-		steps = append(steps, step{publishingstore.UpkeepStuck, s.cfg.SendFor, &m.Expired}, step{publishingstore.UpkeepOrphans, s.cfg.WaitFor, &m.Expired})
+		steps = append(steps, step{publishingstore.UpkeepStuck, s.cfg.SendFor, &m.Expired},
+			step{publishingstore.UpkeepOrphans, s.cfg.WaitFor, &m.Expired})
 	}
 	for _, x := range steps {
 		n, found, failed := s.upkeep(ctx, l, x.kind, x.after)
@@ -108,7 +109,9 @@ func over(last int64, now, rest time.Duration) bool {
 
 // upkeep does one kind of work until there is none left or it has sent its share of statements. It returns how many
 // posts it changed, and how many it found: those that another transaction has locked are left to the next call.
-func (s *Publisher) upkeep(ctx context.Context, l Lease, kind publishingstore.Upkeep, after time.Duration) (changed, found int, err error) {
+func (s *Publisher) upkeep(
+	ctx context.Context, l Lease, kind publishingstore.Upkeep, after time.Duration,
+) (changed, found int, err error) {
 	what := "it cannot be given up"
 	if kind == publishingstore.UpkeepReap {
 		what = "its claim cannot be ended"

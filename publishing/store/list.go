@@ -140,7 +140,9 @@ func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing
 		readParts(b, groups, hidden, w.Media, func(group publishing.GroupID, _ publishing.PostID, p publishing.Part) {
 			w.Parts[group] = append(w.Parts[group], p)
 		})
-		b.Queue(followersOf, groups).Query(each(scanPost, func(p publishing.Post) { w.Followers[p.Group] = append(w.Followers[p.Group], p) }))
+		b.Queue(followersOf, groups).Query(each(scanPost, func(p publishing.Post) {
+			w.Followers[p.Group] = append(w.Followers[p.Group], p)
+		}))
 	})
 	return w, err
 }

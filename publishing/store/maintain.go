@@ -56,14 +56,17 @@ order by p.updated_at, p.id limit $5`
 func (s *Store) Find(ctx context.Context, l Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int) (ids []publishing.PostID, err error) {
 	sql := map[Upkeep]string{UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans}[kind]
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), uuids(except), limit).Query(into(&ids, pgx.RowTo[publishing.PostID]))
+		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), uuids(except), limit).
+			Query(into(&ids, pgx.RowTo[publishing.PostID]))
 	})
 	return ids, err
 }
 
 // Do carries out one kind of upkeep on those of the posts that still need it; it returns on how many. after is the age
 // that Find was given.
-func (s *Store) Do(ctx context.Context, kind Upkeep, posts []publishing.PostID, after time.Duration, node string) (n int, err error) {
+func (s *Store) Do(
+	ctx context.Context, kind Upkeep, posts []publishing.PostID, after time.Duration, node string,
+) (n int, err error) {
 	sql := map[Upkeep]string{UpkeepReap: reap, UpkeepExpire: expire, UpkeepStuck: failStuck, UpkeepOrphans: failOrphans}[kind]
 	limit := after.Milliseconds()
 	if kind == UpkeepReap {

@@ -186,7 +186,8 @@ func TestComing_IsWhatIsNeitherStoredNorDeleted(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	if out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, 7)); err != nil || len(out) != 1 || !out[0].Coming.Next.Equal(at.Add(2*24*time.Hour)) {
+	out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, 7))
+	if err != nil || len(out) != 1 || !out[0].Coming.Next.Equal(at.Add(2*24*time.Hour)) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	for _, n := range []int{0, 1, 2, 1 << 21} {

@@ -230,8 +230,8 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 	parts := map[publishing.PostID][]publishing.Part{}
 	b := &pgx.Batch{}
 	b.Queue(templatePosts, group).Query(into(&posts, scanPost))
-	self := [][16]byte{group.UUID()}
-	readParts(b, self, self, map[publishing.MediaID]publishing.Medium{}, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
+	self, media := [][16]byte{group.UUID()}, map[publishing.MediaID]publishing.Medium{}
+	readParts(b, self, self, media, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
 		parts[post] = append(parts[post], p)
 	})
 	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
