@@ -29,15 +29,6 @@ const (
 	recent = keeps - day
 )
 
-// tenant changes what an organization has, past the rules of the service.
-func (r *rig) tenant(sql string, args ...any) {
-	r.Helper()
-	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(r.Context(), sql, args...)
-		return err
-	}))
-}
-
 // countOf counts rows of the rig's organization.
 func (r *rig) countOf(table, where string, args ...any) (n int) {
 	r.Helper()
