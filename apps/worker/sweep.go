@@ -20,6 +20,10 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 	rest := time.NewTimer(0)
 	defer rest.Stop()
 	var last woken
+	select {
+	case <-w.sweep: // asked for before the first sweep, which is at once
+	default:
+	}
 	for {
 		select {
 		case <-rest.C:
