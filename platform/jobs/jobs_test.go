@@ -2,14 +2,12 @@ package jobs_test
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,6 +20,7 @@ import (
 	"crier/platform/jobs"
 	"crier/platform/pg"
 	"crier/tests/dbtest"
+	"crier/tests/syncbuffer"
 )
 
 func pool(t *testing.T, address string) *pgxpool.Pool {
@@ -100,27 +99,9 @@ func TestStart_RunsAJobInOneProcessAtATime(t *testing.T) {
 	}
 }
 
-// lines is a log that tests read while it is written.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func TestStart_APanicOrAnErrorHarmsNoOtherJobAndIsRepeated(t *testing.T) {
 	t.Parallel()
-	log := &lines{}
+	log := &syncbuffer.Buffer{}
 	var well atomic.Int32
 	r := start(t, dbtest.URL(t), slog.New(slog.NewTextHandler(log, nil)),
 		jobs.Job{Name: "panics", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error { panic("a cause") }},

@@ -34,7 +34,7 @@ type Config struct {
 	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
 	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. A worker has up to 4 more for background jobs."`
+	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. A worker has up to 5 more for background jobs."`
 }
 
 // Direct is the address past any pooler.

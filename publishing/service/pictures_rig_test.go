@@ -28,6 +28,7 @@ import (
 	tenancystore "crier/tenancy/store"
 	"crier/tests/dbtest"
 	"crier/tests/fixture"
+	"crier/tests/syncbuffer"
 )
 
 // fits is what the platform of these tests takes.
@@ -104,19 +105,8 @@ type rig struct {
 	platform *platform
 	deps     publishingservice.Deps
 	lease    publishingstore.Lease
-	log      *lines
+	log      *syncbuffer.Buffer
 	address  string // of the database, as its owner
-}
-
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
 }
 
 type deafWaker struct{}
@@ -125,7 +115,7 @@ func (deafWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, platform: &platform{}, log: &lines{}, address: dbtest.URL(t)}
+	r := &rig{T: t, platform: &platform{}, log: &syncbuffer.Buffer{}, address: dbtest.URL(t)}
 	r.db = dbtest.OpenURL(t, r.address)
 	r.store = publishingstore.New(r.db)
 	disk, err := blob.NewDisk(t.TempDir())
@@ -299,7 +289,7 @@ func (r *rig) until(what string, reached func() bool) {
 		select {
 		case <-tick.C:
 		case <-end:
-			r.Fatalf("not reached: %s\n%s", what, r.log.b.String())
+			r.Fatalf("not reached: %s\n%s", what, r.log.String())
 		}
 	}
 }
