@@ -13,8 +13,11 @@ import (
 // width is how many organizations one claim looks at.
 const width = 512
 
+// claimGather is how long a claim after a rest waits for organizations whose posts are due at the same time.
+const claimGather = 5 * time.Millisecond
+
 func (w *Worker) claimLoop(ctx, sending context.Context) {
-	var pace batch.Pace
+	pace := batch.Pace{Gather: claimGather}
 	for {
 		select {
 		case <-ctx.Done():

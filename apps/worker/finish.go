@@ -14,6 +14,7 @@ import (
 const (
 	finishBatch  = 512  // outcomes in one statement
 	finishBound  = 1024 // outcomes that wait for one, and outcomes that the database refused; more of those are only logged
+	finishGather = 20 * time.Millisecond // nobody waits for it but the next post of the channel
 	storeTimeout = 10 * time.Second
 	storePause   = 2 * time.Second       // the longest, between tries
 	lockedPause  = 25 * time.Millisecond // until an outcome whose rows another transaction has locked is stored again; it doubles
@@ -34,7 +35,7 @@ type ended struct {
 // tried again each minute, and one whose rows another transaction has locked is tried again, each beside the others.
 func (w *Worker) newFinish() *batch.Batcher[*ended] {
 	return batch.New(batch.Rules[*ended]{
-		Most: finishBatch, Bound: finishBound, Timeout: storeTimeout, Over: w.over,
+		Most: finishBatch, Bound: finishBound, Gather: finishGather, Timeout: storeTimeout, Over: w.over,
 		Pick: once, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, Alone: w.storeLater, Lost: w.lose,
 		Away: func(outcomes, try int, err error) time.Duration {
 			w.deps.Log.Error("outcomes cannot be stored yet", "posts", outcomes, "try", try, "error", err)

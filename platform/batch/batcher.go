@@ -15,6 +15,8 @@ type Rules[T any] struct {
 	Most int
 	// Bound is how many items may wait for their first call. It is also how many refused items may wait for their next.
 	Bound int
+	// Gather is how long the first item after a rest waits for others to share its call.
+	Gather time.Duration
 	// Timeout is the deadline of each call.
 	Timeout time.Duration
 	// Over is closed when nothing may be repeated any more; nil = never.
@@ -75,7 +77,7 @@ type again[T any] struct {
 
 // New makes a Batcher.
 func New[T any](rules Rules[T]) *Batcher[T] {
-	return &Batcher[T]{rules: rules, in: make(chan T, rules.Bound), closing: make(chan struct{})}
+	return &Batcher[T]{rules: rules, in: make(chan T, rules.Bound), pace: Pace{Gather: rules.Gather}, closing: make(chan struct{})}
 }
 
 // Add hands an item over. It blocks while Bound items wait.
@@ -270,20 +272,19 @@ func closed(c <-chan struct{}) bool {
 // next call. With half as much, peer_burst of tests/bench took a third to a half more CPU a post.
 const Gap = 40 * time.Millisecond
 
-// Pace keeps the calls of one busy goroutine Gap apart. The first call after a rest never waits.
-type Pace struct{ rest <-chan time.Time }
+// Pace keeps the calls of one busy goroutine Gap apart. The first call after a rest waits for Gather.
+type Pace struct {
+	Gather time.Duration
+	ended  time.Time
+}
 
-// Wait returns when Gap has passed since the last call ended, or over is closed.
+// Wait returns when Gap has passed since the last call ended, and Gather since it was called, or over is closed.
 func (p *Pace) Wait(over <-chan struct{}) {
-	if p.rest == nil {
-		return
-	}
 	select {
-	case <-p.rest:
-		p.rest = nil
+	case <-time.After(max(p.Gather, Gap-clock.System{}.Now().Sub(p.ended))):
 	case <-over:
 	}
 }
 
 // Done says that a call has ended.
-func (p *Pace) Done() { p.rest = time.After(Gap) }
+func (p *Pace) Done() { p.ended = clock.System{}.Now() }

@@ -109,6 +109,30 @@ func TestBatcher_SharesCallsOnlyWhileItIsBusy(t *testing.T) {
 	})
 }
 
+func TestBatcher_GathersAfterARest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		rules := c.rules()
+		rules.Gather = batch.Gap / 4
+		b := batch.New(rules)
+		var want []time.Time
+		for range 2 {
+			time.Sleep(time.Second)
+			want = append(want, time.Now().Add(rules.Gather))
+			for i := range 4 {
+				b.Add(i)
+				time.Sleep(rules.Gather / 8)
+			}
+		}
+		time.Sleep(time.Second)
+		if !slices.EqualFunc(c.at, want, time.Time.Equal) || !slices.Equal(c.sizes, []int{4, 4}) {
+			t.Errorf("calls of %v items at %v, want one of 4 items at each of %v", c.sizes, c.at, want)
+		}
+		b.Close()
+	})
+}
+
 func TestBatcher_KeepsItsBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

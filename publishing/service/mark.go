@@ -11,6 +11,7 @@ import (
 
 const (
 	marksAtOnce = 512
+	markGather  = 10 * time.Millisecond
 	markTimeout = 10 * time.Second
 	markPause   = 50 * time.Millisecond // until the mark of a post that another transaction has locked is written again
 	markTries   = 60
@@ -35,7 +36,7 @@ func (m *marking) answer(may bool, err error) {
 // they may be stored all the same.
 func (s *Publisher) newMarks() *batch.Batcher[*marking] {
 	return batch.New(batch.Rules[*marking]{
-		Most: marksAtOnce, Bound: marksAtOnce, Timeout: markTimeout,
+		Most: marksAtOnce, Bound: marksAtOnce, Gather: markGather, Timeout: markTimeout,
 		Do: s.writeMarks, Refused: pg.IsRefused, Locked: pg.IsLocked,
 		Alone: func(m *marking, err error) time.Duration {
 			if m.tries++; pg.IsRefused(err) || m.tries > markTries {
