@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -56,9 +57,10 @@ func lockTimeout(r Role) string {
 
 // DB is the pools of one database, one per role. It is safe for concurrent use.
 type DB struct {
-	cfg    Config
-	pools  map[Role]*pgxpool.Pool
-	closed atomic.Bool
+	cfg      Config
+	pools    map[Role]*pgxpool.Pool
+	planning sync.Mutex
+	closed   atomic.Bool
 }
 
 // Open makes the pools; no connection is made before the first use (see Ping). A configuration that cannot work is fault.Invalid.
@@ -90,6 +92,9 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	}
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, share(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
+	if r == Clock || r == Sender {
+		pc.MaxConnIdleTime = pc.MaxConnLifetime // their few connections keep what Plan has planned
+	}
 	limitConnect(pc.ConnConfig)
 	cancelAtDeadline(pc.ConnConfig)
 	pc.AfterConnect = func(_ context.Context, c *pgx.Conn) error {

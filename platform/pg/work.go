@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
 
 	"crier/platform/fault"
 )
@@ -39,6 +41,52 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 		return noPool("pg.WriteRole", r)
 	}
 	return d.batch(ctx, r, uuid.Nil, attempts, repeatable, queue)
+}
+
+// Plan has every connection that the role's pool may have plan the statements before they are needed: each is carried
+// out once with NULL for all parameters, which must change nothing. It waits until nobody else uses a connection. Behind
+// a transaction pooler, where no plan is kept, it does nothing.
+func (d *DB) Plan(ctx context.Context, r Role, statements ...string) error {
+	pool := d.pools[r]
+	if pool == nil {
+		return noPool("pg.Plan", r)
+	}
+	if d.pooled() {
+		return nil
+	}
+	ctx, cancel := withDeadline(ctx, r)
+	defer cancel()
+	d.planning.Lock() // two callers would each keep connections that the other waits for
+	defer d.planning.Unlock()
+	all := make([]*pgxpool.Conn, 0, pool.Config().MaxConns)
+	defer func() {
+		for _, c := range all {
+			c.Release()
+		}
+	}()
+	var plans errgroup.Group
+	for range cap(all) {
+		c, err := pool.Acquire(ctx)
+		if err != nil {
+			return d.told(ctx, errors.Join(err, plans.Wait()))
+		}
+		all = append(all, c)
+		plans.Go(func() error { return plan(ctx, c.Conn(), statements) })
+	}
+	return d.told(ctx, plans.Wait())
+}
+
+func plan(ctx context.Context, c *pgx.Conn, statements []string) error {
+	for _, sql := range statements {
+		described, err := c.PgConn().Prepare(ctx, "", sql, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := c.Exec(ctx, sql, make([]any, len(described.ParamOIDs))...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // repeatable is what Postgres has rolled back whole and what may work the next time.

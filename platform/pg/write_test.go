@@ -174,6 +174,34 @@ func TestABatchCostsNoBeginAndNoCommit(t *testing.T) {
 	}
 }
 
+func TestPlan_ReachesEveryConnectionOfTheRole(t *testing.T) {
+	t.Parallel()
+	for pooler, want := range map[string]int{"": 1, pg.PoolerTransaction: 0} {
+		d := open(t, blank(t), pooler)
+		if err := d.Plan(t.Context(), pg.Clock, "-- plans.Counted\nselect id from note where id = $1"); err != nil {
+			t.Fatal(err)
+		}
+		all := d.Pool(pg.Clock).AcquireAllIdle(t.Context())
+		if want == 1 && len(all) != 2 {
+			t.Errorf("%d connections are open, want the 2 of the clock", len(all))
+		}
+		for _, c := range all {
+			var n int
+			err := c.QueryRow(t.Context(), "select count(*) from pg_prepared_statements where statement like '-- plans.Counted%' and generic_plans = 1").Scan(&n)
+			c.Release()
+			if err != nil || n != want {
+				t.Errorf("pooler %q: %d plans on a connection, want %d: %v", pooler, n, want, err)
+			}
+		}
+		if err := d.Plan(t.Context(), pg.Clock, "select body from note where id = $1"); (code(err) == "42501") != (want == 1) {
+			t.Errorf("pooler %q: a statement that the role may not carry out: %v", pooler, err)
+		}
+		if err := d.Plan(t.Context(), "nobody"); !fault.Is(err, fault.Internal) {
+			t.Errorf("a role without a pool: %v", err)
+		}
+	}
+}
+
 func TestACallbacksErrorIsTold(t *testing.T) {
 	both(t, func(t *testing.T, d *pg.DB) {
 		org := uuid.New()

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
@@ -18,20 +16,8 @@ func (s *Publisher) rules(window int) publishingstore.ClaimRules {
 	return publishingstore.ClaimRules{Hold: s.hold(), MaxLate: s.cfg.MaxLate, Window: window, Node: s.deps.Node}
 }
 
-// Warmup sends the large statements with nothing to do, on two connections, so that Postgres plans them before the
-// first posts are due.
-func (s *Publisher) Warmup(ctx context.Context) error {
-	var all errgroup.Group
-	for range 2 {
-		all.Go(func() error {
-			_, claimed := s.store.Claim(ctx, Lease{}, nil, Limits{}, 0, s.rules(publishingstore.ClaimWindow))
-			_, loaded := s.store.Load(ctx, make([]publishing.PostID, 1))
-			_, finished := s.store.Finish(ctx, nil, s.cfg.LateGap, s.deps.Node)
-			return errors.Join(claimed, loaded, finished)
-		})
-	}
-	return all.Wait()
-}
+// Warmup has Postgres plan the large statements on every connection before the first posts are due.
+func (s *Publisher) Warmup(ctx context.Context) error { return s.store.Plan(ctx) }
 
 // claimSplits is how many claims one call of Claim may send while it looks for what Postgres refuses.
 const claimSplits = 64

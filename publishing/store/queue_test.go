@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
@@ -314,4 +316,39 @@ func TestNothingToDoIsNothingDone(t *testing.T) {
 	if len(round.Claimed)+len(round.Next)+len(works)+len(done) > 0 {
 		t.Errorf("claimed %v, next %v, loaded %v, finished %v", round.Claimed, round.Next, works, done)
 	}
+}
+
+// TestPlan_ChangesNothingAndPlansWhatIsSent also finds a statement that is planned under another text than it is sent.
+func TestPlan_ChangesNothingAndPlansWhatIsSent(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second)
+	r.ok(r.store.Plan(t.Context()))
+	r.expect(post, publishing.StateQueue)
+	plans := func() map[pg.Role]int {
+		out := map[pg.Role]int{}
+		for _, role := range []pg.Role{pg.Clock, pg.Sender} {
+			for _, c := range r.db.Pool(role).AcquireAllIdle(t.Context()) {
+				var n int
+				r.ok(c.QueryRow(t.Context(), "select count(*) from pg_prepared_statements where statement like '-- publishing.%'").Scan(&n))
+				out[role] += n
+				c.Release()
+			}
+		}
+		return out
+	}
+	before := plans()
+	if before[pg.Clock] == 0 || before[pg.Sender] == 0 {
+		t.Fatalf("%v statements are planned", before)
+	}
+	published := r.claim(1)[0]
+	r.work(post)
+	r.mark(published)
+	r.finish(published, publishingstore.ResultPublished, "")
+	_, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute, time.Hour)
+	r.ok(err)
+	if after := plans(); !maps.Equal(before, after) {
+		t.Errorf("%v statements are planned ahead, and %v after all were sent", before, after)
+	}
+	r.expect(post, publishing.StatePublished)
 }
