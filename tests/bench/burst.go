@@ -94,6 +94,10 @@ func (b *base) history(ctx context.Context, all []tenant, rows int) error {
 	return err
 }
 
+// startUp is how long a service does what it does once. As with the connections of the floor, that is not counted; what it
+// does ahead of the posts' time is.
+const startUp = 2 * time.Second
+
 // idleSpan is how long the service is watched after a burst, to take off what it uses anyway.
 const idleSpan = 10 * time.Second
 
@@ -104,6 +108,9 @@ func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, e
 		return out, err
 	}
 	defer func() { err = errors.Join(err, n.stop()) }()
+	if err := wait(ctx, startUp); err != nil {
+		return out, err
+	}
 	before, err := b.cost(ctx, n)
 	if err != nil {
 		return out, err
