@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	finishBatch  = 512  // outcomes in one statement
-	finishBound  = 1024 // outcomes that wait for one, and outcomes that the database refused; more of those are only logged
+	finishBatch  = 512                   // outcomes in one statement
+	finishBound  = 1024                  // outcomes that wait for one, and outcomes that the database refused; more of those are only logged
 	finishGather = 20 * time.Millisecond // nobody waits for it but the next post of the channel
 	storeTimeout = 10 * time.Second
 	storePause   = 2 * time.Second       // the longest, between tries
