@@ -88,7 +88,7 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 		pg.Clock: {
 			claim, giveBack, holdRepair, channelSetAside, sweep, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
 			finish, findUnknown, look, seriesEnded, setAside, picturePending, handleSave, commitMark, partDone, commitUnmark,
-		}, pg.Sender: {workPosts, workPublications, workMedia},
+		}, pg.Sender: {work, workMedia},
 		pg.Retention: {
 			findOldKeys, findOldEvents, findOldDeleted, findOldConnects, pruneKeys, pruneEvents, pruneDeleted, pruneConnects,
 		},

@@ -62,70 +62,77 @@ type Work struct {
 	MaybeSent  bool // a call of the current part may have reached the platform before this claim
 }
 
-const workPosts = `-- publishing.WorkPosts
+// A row for each publication of a post, or one with none. "attached" says whether the part has media.
+const work = `-- publishing.Work
 select p.org_id, p.id, p.group_id, p.claim_token, p.attempt,
-       case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
-       c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination
+  case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
+  c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination,
+  x.id, x.post_id, x.part_id, coalesce(x.position, 0), coalesce(x.created_at, now()), coalesce(x.claimed_at, x.created_at, now()), x.marked_at, coalesce(x.sent_to, ''), coalesce(x.phase, ''),
+  x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''),
+  exists (select from attachment t where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) as attached
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true
-join channel_queue q on q.channel_id = any (array[p.channel_id]) and (q.org_id = p.org_id) is true`
-
-const workPublications = `-- publishing.WorkPublications
-select p.id, x.id, x.post_id, x.part_id, x.position, x.created_at, coalesce(x.claimed_at, x.created_at), x.marked_at, coalesce(x.sent_to, ''), x.phase, x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, '')
-from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true
+join channel_queue q on q.channel_id = any (array[p.channel_id]) and (q.org_id = p.org_id) is true
+left join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true and (x.number = p.republish) is true
+  and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
 left join part a on a.id = any (array[x.part_id]) and (a.org_id = x.org_id and x.post_id = p.id) is true
-where (x.number = p.republish) is true and (x.post_id = p.id or x.phase = 'done' and x.position < (select min(y.position) from part y where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
 order by want.id, x.position, x.number`
 
 const workMedia = `-- publishing.WorkMedia
 select t.part_id, t.alt, ` + mediaColumns + `
-from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join part a on a.post_id = any (array[p.id]) and (a.org_id = p.org_id) is true
-join attachment t on t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
+from unnest($1::uuid[], $2::uuid[]) want(org, part) join attachment t on t.part_id = any (array[want.part]) and (t.org_id = want.org) is true
+join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
 order by t.position`
 
-// Load reads claimed posts with everything that sending them needs, in one round trip. Posts that are no longer claimed are left out.
-func (s *Store) Load(ctx context.Context, posts []publishing.PostID) ([]Work, error) {
-	var out []Work
-	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
-		byID, media := map[publishing.PostID]*Work{}, map[sentPart][]SentMedium{}
-		ids := uuids(posts)
-		b.Queue(workPosts, ids).Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, scanWork)
-			for i := range out {
-				byID[out[i].Post] = &out[i]
-			}
-			return err
-		})
-		b.Queue(workMedia, ids).Query(each(pgx.RowToStructByPos[attached], func(m attached) {
-			of := sentPart{m.Org, m.Part}
-			media[of] = append(media[of], SentMedium{m.Medium, m.Alt})
-		}))
-		b.Queue(workPublications, ids).Query(each(scanPublication, func(x sentPublication) {
-			switch w := byID[x.of]; {
-			case w == nil:
-			case x.Post == x.of:
-				x.Media = media[sentPart{w.Org, x.Part}]
-				w.Parts = append(w.Parts, x.Publication)
-			default:
-				w.Before = append(w.Before, x.Publication)
-			}
-		}))
+// Load reads claimed posts with everything that sending them needs. Posts that are no longer claimed are left out.
+func (s *Store) Load(ctx context.Context, posts []publishing.PostID) (out []Work, err error) {
+	var rows []workRow
+	err = s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
+		b.Queue(work, uuids(posts)).Query(into(&rows, scanWork))
 	})
 	if err != nil {
-		return nil, err // a work without its parts would be taken for an empty post
+		return nil, err
+	}
+	media, err := s.workMedia(ctx, rows)
+	if err != nil {
+		return nil, err // a work without its media would be taken for a text
+	}
+	for _, row := range rows {
+		if len(out) == 0 || out[len(out)-1].Post != row.Post {
+			out = append(out, row.Work)
+		}
+		w := &out[len(out)-1]
+		switch x := row.publication; {
+		case x.ID.IsZero():
+		case x.Post == w.Post:
+			x.Media = media[sentPart{w.Org, x.Part}]
+			w.Parts = append(w.Parts, x)
+		default:
+			w.Before = append(w.Before, x)
+		}
 	}
 	return out, nil
 }
 
-func scanWork(row pgx.CollectableRow) (w Work, err error) {
-	var committing *time.Time
-	c := &w.Channel
-	err = row.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &w.Failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
-		&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination)
-	if committing != nil {
-		w.Committing = *committing
+// workMedia reads the media of those parts that have some. Nobody changes them while the post is claimed.
+func (s *Store) workMedia(ctx context.Context, rows []workRow) (map[sentPart][]SentMedium, error) {
+	var orgs, parts [][16]byte
+	for _, row := range rows {
+		if row.attached {
+			orgs, parts = append(orgs, row.Org.UUID()), append(parts, row.publication.Part.UUID())
+		}
 	}
-	c.Org = w.Org
-	return w, err
+	if len(parts) == 0 {
+		return nil, nil
+	}
+	out := map[sentPart][]SentMedium{}
+	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
+		clear(out)
+		b.Queue(workMedia, orgs, parts).Query(each(pgx.RowToStructByPos[attached], func(m attached) {
+			of := sentPart{m.Org, m.Part}
+			out[of] = append(out[of], SentMedium{m.Medium, m.Alt})
+		}))
+	})
+	return out, err
 }
 
 // sentPart is a part of an organization: no other's counts, whatever its id.
@@ -134,19 +141,27 @@ type sentPart struct {
 	part publishing.PartID
 }
 
-// sentPublication is a publication that sending a post needs.
-type sentPublication struct {
-	Publication
-	of publishing.PostID
+// workRow is a post with one of its publications, or with none.
+type workRow struct {
+	Work
+	publication Publication
+	attached    bool
 }
 
-func scanPublication(row pgx.CollectableRow) (x sentPublication, err error) {
-	var marked *time.Time
-	err = row.Scan(&x.of, &x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content)
+func scanWork(row pgx.CollectableRow) (out workRow, err error) {
+	var committing, marked *time.Time
+	w, c, x := &out.Work, &out.Channel, &out.publication
+	err = row.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &w.Failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
+		&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination,
+		&x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &out.attached)
+	if committing != nil {
+		w.Committing = *committing
+	}
 	if marked != nil {
 		x.MarkedAt = *marked
 	}
-	return x, err
+	c.Org = w.Org
+	return out, err
 }
 
 const handleSave = `-- publishing.HandleSave

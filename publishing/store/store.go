@@ -28,7 +28,7 @@ func (s *Store) At(node string) *Store { return &Store{s.db, node} }
 func (s *Store) Plan(ctx context.Context) error {
 	return errors.Join(
 		s.db.Plan(ctx, pg.Clock, claim, commitMark, finish, sweep),
-		s.db.Plan(ctx, pg.Sender, workPosts, workMedia, workPublications))
+		s.db.Plan(ctx, pg.Sender, work, workMedia))
 }
 
 // into reads all rows of a statement into a slice.
