@@ -132,10 +132,11 @@ func settings(r Role) map[string]string {
 // byIndex is how the scheduler's few large statements are planned: once, since planning a claim costs more than carrying
 // it out, and from the ids at hand to everything else by index. Statistics of a quiet hour say that nothing is on its way
 // and that scanning is cheap; a burst then pays for it. The settings keep tables from being scanned or hashed, and the
-// form of the statements ("x = any (array[y])") chooses between indexes: neither does what the other does.
+// form of the statements ("x = any (array[y])") chooses between indexes: neither does what the other does. No key is looked
+// up twice, so that remembering answers would only cost.
 func byIndex() map[string]string {
 	return map[string]string{
-		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
+		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_memoize": "off", "jit": "off",
 	}
 }
 
