@@ -246,7 +246,7 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 		mark := publishingstore.Mark{
 			Post: post, Token: claims[0].Token, Publication: works[0].Parts[0].ID, Destination: []string{"a.example", "b.example"}[try],
 		}
-		_, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second, "test")
+		_, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second)
 		r.ok(err)
 		works, err = r.store.Load(t.Context(), []publishing.PostID{post})
 		if r.ok(err); try == 0 {

@@ -64,7 +64,7 @@ func (s *Publisher) writeMarks(ctx context.Context, some []*marking) (locked []*
 	for i, m := range some {
 		marks[i] = m.Mark
 	}
-	may, busy, err := s.store.MarkCommitting(ctx, marks, s.hold(), markSpare, s.deps.Node)
+	may, busy, err := s.store.MarkCommitting(ctx, marks, s.hold(), markSpare)
 	if err != nil {
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func TestMark_LockedPostHoldsNoOtherUp(t *testing.T) {
 		marks = append(marks, publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)})
 	}
 	r.locking(lockPost, a, func() {
-		may, busy, err := r.store.MarkCommitting(t.Context(), marks, time.Minute, time.Second, "test")
+		may, busy, err := r.store.MarkCommitting(t.Context(), marks, time.Minute, time.Second)
 		r.ok(err)
 		for i, m := range marks {
 			if may[i] != (m.Post != a) || busy[i] != (m.Post == a) {

@@ -26,7 +26,7 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 	claimed := r.claim(1)[0]
 	mark := publishingstore.Mark{Post: post, Token: claimed.Token, Publication: r.work(post).Parts[0].ID, Destination: "example.com",
 		Handle: json.RawMessage(`{"facets": 1}`)}
-	may, _, err := r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0, "test")
+	may, _, err := r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0)
 	if r.ok(err); !may[0] {
 		t.Fatal("a claimed post cannot be marked")
 	}
@@ -38,7 +38,7 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 	r.store1(r.sent(claimed, publishingstore.ResultRetry, ""))
 	r.clock(`update post set not_before = null where id = $1`, post)
 	mark.Token, mark.Handle = r.claim(1)[0].Token, nil
-	if may, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0, "test"); err != nil || !may[0] {
+	if may, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0); err != nil || !may[0] {
 		t.Fatalf("the second claim cannot be marked: %v", err)
 	}
 	if x := r.work(post).Parts[0]; string(x.Handle) != `{"facets": 1}` {

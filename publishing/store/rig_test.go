@@ -189,7 +189,7 @@ func (r *rig) mark(claims ...publishingstore.Claimed) []bool {
 	for i, c := range claims {
 		marks[i] = publishingstore.Mark{Post: c.Post, Token: c.Token, Publication: r.publication(c.Post)}
 	}
-	may, _, err := r.store.MarkCommitting(r.Context(), marks, time.Minute, 15*time.Second, "test")
+	may, _, err := r.store.MarkCommitting(r.Context(), marks, time.Minute, 15*time.Second)
 	r.ok(err)
 	return may
 }
@@ -256,7 +256,7 @@ func (r *rig) partAt(post publishing.PostID, position int) publishing.Publicatio
 // may marks one call, and tells whether it may be made.
 func (r *rig) may(post publishing.PostID, token uuid.UUID, pub publishing.PublicationID) (bool, error) {
 	for {
-		may, busy, err := r.store.MarkCommitting(r.Context(), []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute, "test")
+		may, busy, err := r.store.MarkCommitting(r.Context(), []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute)
 		if err != nil || !busy[0] { // as the sender does, it asks again while another transaction has the post
 			return err == nil && may[0], err
 		}

@@ -179,7 +179,7 @@ func (s *Store) SaveHandle(ctx context.Context, post publishing.PostID, token uu
 // A claim that still has nearly all its time is not renewed: that would write every index of the post once more.
 const commitMark = `-- publishing.CommitMark
 with m as (
-  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $7::text[], $8::text[]) as m(post, token, pub, destination, handle)
+  select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $6::text[], $7::text[]) as m(post, token, pub, destination, handle)
 ), locked as (
   select m.* from m join post p on p.id = any (array[m.post]) where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by m.post for no key update of p skip locked
 ), mine as (
@@ -189,9 +189,7 @@ with m as (
   where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null
     and exists (select 1 from publication x where x.id = m.pub and x.post_id = any (array[p.id]) and x.phase = 'preparing')
     and not exists (select 1 from channel_queue q where q.channel_id = any (array[p.channel_id]) and q.paused)
-  returning p.org_id, p.id, m.pub, m.token, m.destination, m.handle
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select m.org_id, m.id, 'prepared', $6, 'part ' || x.position + 1 from mine m join publication x on x.id = m.pub and x.post_id = any (array[m.id])
+  returning p.id, m.pub, m.token, m.destination, m.handle
 ), marked as (
   update publication x set phase = 'committing', handle = coalesce(mine.handle::jsonb, x.handle), marked_at = coalesce(x.marked_at, now()),
     sent_to = case when x.maybe_sent and coalesce(x.sent_to, '*') <> mine.destination then '*' else mine.destination end
@@ -214,7 +212,7 @@ type Mark struct {
 // MarkCommitting stores that the irreversible calls come next, with the handles of their parts, in one statement; may is true of each mark whose
 // call may be made, and busy of each whose post another transaction has locked, so that nothing is decided. The
 // claims last for hold from now, or as much as spare less.
-func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration, node string) (may, busy []bool, err error) {
+func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare time.Duration) (may, busy []bool, err error) {
 	posts, tokens, pubs := make([][16]byte, len(marks)), make([][16]byte, len(marks)), make([][16]byte, len(marks))
 	destinations, handles := make([]string, len(marks)), make([]*string, len(marks))
 	for i, m := range marks {
@@ -227,7 +225,7 @@ func (s *Store) MarkCommitting(ctx context.Context, marks []Mark, hold, spare ti
 	var written, locked []uuid.UUID
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		written, locked = nil, nil
-		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), node, destinations, handles).Query(func(rows pgx.Rows) error {
+		b.Queue(commitMark, posts, tokens, pubs, hold.Milliseconds(), spare.Milliseconds(), destinations, handles).Query(func(rows pgx.Rows) error {
 			var token uuid.UUID
 			var other bool
 			_, err := pgx.ForEachRow(rows, []any{&token, &other}, func() error {

@@ -32,7 +32,7 @@ with made as (
   insert into publication (org_id, id, post_id, group_id, part_id, position, created_at, phase, release_id, done_at, claimed_at)
   select $1, id, id, id, id, 0, at, 'done', 'release', at, at from made
 ), events as (
-  insert into post_event (org_id, post_id, at, event, by) select $1, id, at, e, 'bench' from made cross join unnest(array['written', 'claimed', 'prepared', 'confirmed']) e
+  insert into post_event (org_id, post_id, at, event, by) select $1, id, at, e, 'bench' from made cross join unnest(array['written', 'claimed', 'confirmed']) e
 ), keys as (
   insert into idempotency (org_id, key, request_hash, body, created_at)
   select $1, id::text, 'hash', jsonb_build_array(jsonb_build_object('postId', id, 'integration', id)), at from made

@@ -55,7 +55,7 @@ func TestPosts(t *testing.T) {
 		if full["releaseId"] != out[0].ID || !strings.Contains(full["releaseURL"].(string), out[0].ID) || full["content"] != "<p>Hello <strong>you</strong></p>" {
 			t.Fatalf("%v", full)
 		}
-		if got := happened(full); !slices.Equal(got, []string{"written", "claimed", "prepared", "confirmed"}) {
+		if got := happened(full); !slices.Equal(got, []string{"written", "claimed", "confirmed"}) {
 			t.Fatalf("timeline %v", got)
 		}
 	})

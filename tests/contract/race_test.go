@@ -94,7 +94,7 @@ func TestNowNeedsNoSweep(t *testing.T) {
 	o.create(t, request("now", time.Now(), entry(c.id, m{"id": late, "content": "moved to now"})))
 	o.reaches(t, late, "PUBLISHED")
 	full := o.get(t, "/posts/"+late).object(t)
-	if got := happened(full); !slices.Equal(got, []string{"written", "edited", "moved", "claimed", "prepared", "confirmed"}) {
+	if got := happened(full); !slices.Equal(got, []string{"written", "edited", "moved", "claimed", "confirmed"}) {
 		t.Fatalf("%v", got)
 	}
 	for i, e := range full["timeline"].([]any) {
