@@ -65,7 +65,7 @@ func baselineOf(files fs.FS) (string, error) {
 		return "", err
 	}
 	sum := sha256.Sum256([]byte(plain(text)))
-	return "baseline " + hex.EncodeToString(sum[:8]), nil
+	return hex.EncodeToString(sum[:8]), nil
 }
 
 func isConcurrent(name string) bool { return strings.HasSuffix(name, concurrentSuffix) }
@@ -89,7 +89,8 @@ func createdIndex(files fs.FS, name string) (string, error) {
 }
 
 // rewritten shows goose the files as it wants them: roles renamed, and each file as one forward step, sent whole.
-// The first one also writes down which baseline it is.
+// The first one also writes down which baseline it is, as a value in the rows of goose's table: that survives a copy that
+// leaves out comments, or everything but rows.
 type rewritten struct {
 	fs.FS
 	prefix   string
@@ -107,7 +108,7 @@ func (r rewritten) Open(name string) (fs.File, error) {
 	}
 	text := withPrefix(string(b), r.prefix)
 	if name == migrations(r.FS)[0] {
-		text += ";\ncomment on table " + goose.DefaultTablename + " is '" + r.baseline + "'"
+		text += ";\nalter table " + goose.DefaultTablename + " add column baseline text default '" + r.baseline + "'"
 	}
 	text = "-- +goose Up\n-- +goose StatementBegin\n" + text + "\n-- +goose StatementEnd\n"
 	if isConcurrent(name) {

@@ -81,10 +81,12 @@ func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 }
 
 const versionTable = `-- schema.Version
-select to_regclass($1) is not null, coalesce(obj_description(to_regclass($1), 'pg_class'), '')`
+select to_regclass($1) is not null`
 
+// As JSON, because a database that was not begun, or not by this code, lacks the column baseline.
 const versionRead = `-- schema.Version
-select coalesce(max(version_id), 0) from ` + goose.DefaultTablename + ` where is_applied`
+select coalesce(max(version_id), 0), coalesce(max(to_jsonb(v) ->> 'baseline'), '')
+from ` + goose.DefaultTablename + ` v where is_applied`
 
 // version returns the version that the database has, and Conflict when that is one of another baseline.
 func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err error) {
@@ -94,14 +96,14 @@ func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err 
 		return 0, failed(unreadable, err)
 	}
 	var exists bool
-	var baseline string
-	if err := conn.QueryRow(ctx, versionTable, goose.DefaultTablename).Scan(&exists, &baseline); err != nil {
+	if err := conn.QueryRow(ctx, versionTable, goose.DefaultTablename).Scan(&exists); err != nil {
 		return 0, failed(unreadable, err)
 	}
 	if !exists {
 		return 0, nil
 	}
-	if err := conn.QueryRow(ctx, versionRead).Scan(&have); err != nil {
+	var baseline string
+	if err := conn.QueryRow(ctx, versionRead).Scan(&have, &baseline); err != nil {
 		return 0, failed(unreadable, err)
 	}
 	if have > 0 && baseline != want {
@@ -115,8 +117,9 @@ func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err 
 // Hash names the content of the product's migrations: equal hashes make equal databases.
 func Hash() string {
 	h := sha256.New()
+	applied := rewritten{FS: embedded, prefix: productPrefix}
 	for _, name := range migrations(embedded) {
-		b, err := fs.ReadFile(embedded, name)
+		b, err := applied.ReadFile(name)
 		if err != nil {
 			continue // an embedded file that was listed can be read
 		}
