@@ -144,6 +144,24 @@ func TestMigrate_TriesAgainUntilTheLockIsFree(t *testing.T) {
 	do(t, holder, "select b from a")
 }
 
+func TestMigrate_TakesLongerThanTheOwnersLimits(t *testing.T) {
+	t.Parallel()
+	cfg := impatient(dbtest.Blank(t), map[string]string{"0001_a.sql": `select pg_sleep(1.5);
+		create table limits as select name, setting from pg_settings
+		where name in ('statement_timeout', 'idle_in_transaction_session_timeout', 'idle_session_timeout')`})
+	owner := session(t, cfg.URL)
+	for _, limit := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"} {
+		// In this database only: the tests share the role.
+		do(t, owner, `do $$ begin
+			execute format('alter role %I in database %I set `+limit+` = 1000', current_user, current_database());
+		end $$`)
+	}
+	migrate(t, cfg)
+	if got := text(t, cfg.URL, "select string_agg(setting, ' ') from limits"); got != "0 0 0" {
+		t.Errorf("the limits are %s", got)
+	}
+}
+
 func TestMigrate_GivesUpAndSaysWhoIsInTheWay(t *testing.T) {
 	t.Parallel()
 	const lock = "begin; lock table a in access share mode"

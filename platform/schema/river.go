@@ -27,8 +27,7 @@ func migrateJobs(ctx context.Context, cfg Config, conn *pgx.Conn, log *slog.Logg
 	if err != nil {
 		return err
 	}
-	pc.MaxConns = 1
-	pc.ConnConfig.RuntimeParams["application_name"] = applicationName
+	pc.MaxConns, pc.ConnConfig = 1, conn.Config()
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return err

@@ -132,7 +132,7 @@ func Hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// open fills in the defaults and connects.
+// open fills in the defaults and connects, with no limit to how long a statement runs or the session is idle.
 func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	if cfg.RolePrefix == "" {
 		cfg.RolePrefix = productPrefix
@@ -152,6 +152,11 @@ func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 		return cfg, nil, fault.Wrap(fault.Invalid, "schema.Migrate", "The database address cannot be read.", err)
 	}
 	cc.RuntimeParams["application_name"] = applicationName
+	// An index build that a limit of the owner's role ends would begin from zero with every repeat, and a session that is
+	// ended loses the migration lock.
+	for _, limit := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"} {
+		cc.RuntimeParams[limit] = "0"
+	}
 	conn, err := pgx.ConnectConfig(ctx, cc)
 	if err != nil {
 		return cfg, nil, fault.Wrap(fault.Unavailable, "schema.Migrate", "The database cannot be reached.", err)
