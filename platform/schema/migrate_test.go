@@ -162,6 +162,24 @@ func TestMigrate_TakesLongerThanTheOwnersLimits(t *testing.T) {
 	}
 }
 
+func TestMigrate_SurvivesTheLossOfTheWatcher(t *testing.T) {
+	t.Parallel()
+	cfg := schema.Config{URL: dbtest.Blank(t), LockTimeout: 200 * time.Millisecond}
+	holder := session(t, cfg.URL)
+	do(t, holder, "begin; create schema jobs") // the baseline waits for its end
+	lines, log := newJournal()
+	ended := make(chan error, 1)
+	go func() { ended <- schema.Migrate(t.Context(), cfg, log) }()
+	lines.until(t, "waits for other transactions", "somebody")
+	do(t, holder, `select pg_terminate_backend(pid) from pg_stat_activity
+		where datname = current_database() and starts_with(query, '-- schema.Holders')`)
+	lines.until(t, "what a migration waits for cannot be read")
+	do(t, holder, "rollback")
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMigrate_GivesUpAndSaysWhoIsInTheWay(t *testing.T) {
 	t.Parallel()
 	const lock = "begin; lock table a in access share mode"

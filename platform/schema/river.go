@@ -44,7 +44,7 @@ func migrateJobs(ctx context.Context, cfg Config, conn *pgx.Conn, log *slog.Logg
 	for _, v := range done.Versions {
 		log.InfoContext(ctx, "migrated", "river", v.Name, "took", v.Duration)
 	}
-	_, err = conn.Exec(ctx, withPrefix(jobsGrants, cfg.RolePrefix))
+	_, err = pool.Exec(ctx, withPrefix(jobsGrants, cfg.RolePrefix)) // conn may be lost: the watcher closes one that hangs
 	return err
 }
 
