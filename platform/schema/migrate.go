@@ -31,19 +31,21 @@ const (
 type migrator struct {
 	Config
 	log *slog.Logger
+	// connect is how a session connects that changes the schema.
+	connect *pgx.ConnConfig
 	// session is one connection, the one that applies them. It holds the migration lock, so that as long as a
 	// statement of it runs nobody else migrates, even when this process has died meanwhile.
 	session *sql.DB
 	goose   *goose.Provider
-	// beside is a connection that is never in a transaction: "create index concurrently" would wait for it.
+	// beside is a connection that is never in a transaction: "create index concurrently" would wait for it. watch loses
+	// it when the server does not answer in time.
 	beside *pgx.Conn
 }
 
 func migrate(ctx context.Context, cfg Config, beside *pgx.Conn, log *slog.Logger) (err error) {
-	m := &migrator{Config: cfg, log: log, beside: beside}
-	cc := beside.Config()
-	cc.RuntimeParams["lock_timeout"] = milliseconds(cfg.LockTimeout)
-	m.session = stdlib.OpenDB(*cc, stdlib.OptionAfterConnect(m.lock))
+	m := &migrator{Config: cfg, log: log, connect: beside.Config(), beside: beside}
+	m.connect.RuntimeParams["lock_timeout"] = milliseconds(cfg.LockTimeout)
+	m.session = stdlib.OpenDB(*m.connect, stdlib.OptionAfterConnect(m.lock))
 	m.session.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, m.session.Close()) }()
 	if err := m.session.PingContext(ctx); fault.Is(err, fault.Unavailable) {
@@ -60,10 +62,7 @@ func migrate(ctx context.Context, cfg Config, beside *pgx.Conn, log *slog.Logger
 	if err := m.up(ctx); err != nil || cfg.Files != fs.FS(embedded) {
 		return err
 	}
-	if err := migrateJobs(ctx, cfg, beside, log); err != nil {
-		return failed("The tables of the background jobs cannot be migrated.", err)
-	}
-	return nil
+	return m.step(ctx, jobsStep, m.applyJobs)
 }
 
 // lock takes the migration lock for the session. It asks again and again: a session that waits inside one statement
@@ -112,7 +111,7 @@ func (m *migrator) up(ctx context.Context) error {
 		if one.State != goose.StatePending {
 			continue
 		}
-		if err := m.step(ctx, one.Source.Path); err != nil {
+		if err := m.step(ctx, one.Source.Path, m.apply); err != nil {
 			return err
 		}
 	}
@@ -121,8 +120,8 @@ func (m *migrator) up(ctx context.Context) error {
 
 // step applies the next migration, which is the named one. As long as others have locks that it needs, it is tried
 // again, after pauses in which their requests and ours can pass.
-func (m *migrator) step(ctx context.Context, name string) error {
-	apply, patience := m.apply, m.LockTimeout
+func (m *migrator) step(ctx context.Context, name string, apply func(context.Context, string) error) error {
+	patience := m.LockTimeout
 	if isConcurrent(name) {
 		// Nobody queues behind its waits, and what it has built so far would be lost: it waits once, for long.
 		apply, patience = m.applyConcurrently, giveUpAfter*m.LockTimeout

@@ -162,6 +162,21 @@ func TestMigrate_TakesLongerThanTheOwnersLimits(t *testing.T) {
 	}
 }
 
+func TestMigrate_TriesTheBackgroundJobsAgain(t *testing.T) {
+	t.Parallel()
+	cfg := schema.Config{URL: dbtest.URL(t), LockTimeout: 200 * time.Millisecond}
+	holder := session(t, cfg.URL)
+	do(t, holder, "begin; lock table jobs.river_migration")
+	lines, log := newJournal()
+	ended := make(chan error, 1)
+	go func() { ended <- schema.Migrate(t.Context(), cfg, log) }()
+	lines.until(t, "did not get its lock and is tried again", "of the background jobs", "somebody")
+	do(t, holder, "rollback")
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMigrate_SurvivesTheLossOfTheWatcher(t *testing.T) {
 	t.Parallel()
 	cfg := schema.Config{URL: dbtest.Blank(t), LockTimeout: 200 * time.Millisecond}

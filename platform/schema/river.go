@@ -20,31 +20,34 @@ grant select, insert, update, delete on jobs.river_job, jobs.river_leader, jobs.
 grant select on jobs.river_migration to crier_jobs;
 grant usage on all sequences in schema jobs to crier_jobs`
 
-// migrateJobs brings River's tables up to date, and grants them. They are the owner's, like all others; each of River's
-// migrations is a transaction of its own.
-func migrateJobs(ctx context.Context, cfg Config, conn *pgx.Conn, log *slog.Logger) error {
-	pc, err := pgxpool.ParseConfig(cfg.URL)
+// jobsStep names in messages what applyJobs does.
+const jobsStep = "of the background jobs"
+
+// applyJobs brings River's tables up to date, and grants them. They are the owner's, like all others; each of River's
+// migrations is a transaction of its own, so that it may be repeated after any of them.
+func (m *migrator) applyJobs(ctx context.Context, _ string) error {
+	pc, err := pgxpool.ParseConfig(m.URL)
 	if err != nil {
 		return err
 	}
-	pc.MaxConns, pc.ConnConfig = 1, conn.Config()
+	pc.MaxConns, pc.ConnConfig = 1, m.connect
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	m, err := jobsMigrator(pool)
+	river, err := jobsMigrator(pool)
 	if err != nil {
 		return err
 	}
-	done, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	done, err := river.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	if err != nil {
 		return err
 	}
 	for _, v := range done.Versions {
-		log.InfoContext(ctx, "migrated", "river", v.Name, "took", v.Duration)
+		m.log.InfoContext(ctx, "migrated", "river", v.Name, "took", v.Duration)
 	}
-	_, err = pool.Exec(ctx, withPrefix(jobsGrants, cfg.RolePrefix)) // conn may be lost: the watcher closes one that hangs
+	_, err = pool.Exec(ctx, withPrefix(jobsGrants, m.RolePrefix))
 	return err
 }
 
