@@ -24,6 +24,7 @@ const (
 	applicationName = "crier"
 	idleInTx        = "5s"
 	connIdle        = 5 * time.Minute
+	plannedLife     = 24 * time.Hour  // of the connections that Plan has planned on; see poolConfig
 	connectLimit    = 5 * time.Second // a server that hangs takes connections and never answers
 
 	// answerMargin is how much longer than the server's own statement_timeout a client waits for an answer.
@@ -93,7 +94,10 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, share(r, d.cfg.MaxConns)
 	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
 	if r == Clock || r == Sender {
-		pc.MaxConnIdleTime = pc.MaxConnLifetime // their few connections keep what Plan has planned
+		// Their few connections keep what Plan has planned, busy or idle, and are replaced one by one: nobody plans ahead
+		// on a new one. One that broke, as when another server took over, is dropped when it is next used.
+		pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = plannedLife, plannedLife
+		pc.MaxConnIdleTime = plannedLife + plannedLife
 	}
 	limitConnect(pc.ConnConfig)
 	cancelAtDeadline(pc.ConnConfig)

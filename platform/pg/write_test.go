@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -198,6 +199,22 @@ func TestPlan_ReachesEveryConnectionOfTheRole(t *testing.T) {
 		}
 		if err := d.Plan(t.Context(), "nobody"); !fault.Is(err, fault.Internal) {
 			t.Errorf("a role without a pool: %v", err)
+		}
+	}
+}
+
+func TestOpen_PlannedConnectionsLiveLongAndEndApart(t *testing.T) {
+	t.Parallel()
+	d := open(t, "postgres://someone@127.0.0.1:1/x", "") // nothing connects
+	for role, planned := range map[pg.Role]bool{
+		pg.Clock: true, pg.Sender: true, pg.Tenant: false, pg.Gate: false, pg.Retention: false,
+	} {
+		c := d.Pool(role).Config()
+		long := c.MaxConnLifetime >= 24*time.Hour
+		apart := c.MaxConnLifetimeJitter >= time.Hour && c.MaxConnIdleTime >= c.MaxConnLifetime+c.MaxConnLifetimeJitter
+		if long != planned || apart != planned {
+			t.Errorf("%s: connections live %v and up to %v more, idle ones %v",
+				role, c.MaxConnLifetime, c.MaxConnLifetimeJitter, c.MaxConnIdleTime)
 		}
 	}
 }
