@@ -25,7 +25,7 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 		case <-w.ready:
 		}
 		for ctx.Err() == nil {
-			if w.waiting() < width {
+			if orgs, _ := w.span(); w.waiting() < orgs {
 				pace.Wait(ctx.Done())
 			}
 			if !w.claim(ctx, sending) {
@@ -35,6 +35,13 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 		}
 		w.claiming.end()
 	}
+}
+
+// span is how many organizations the next claim looks at, and how many channels of each. After one whose answer did not
+// come in time these are half as many channels in all: of fewer organizations, or fewer of a single one.
+func (w *Worker) span() (orgs, window int) {
+	channels := w.looking.Next()
+	return max(1, channels/publishingservice.ClaimWindow), min(channels, publishingservice.ClaimWindow)
 }
 
 // waiting is how many organizations could be served now.
@@ -47,9 +54,10 @@ func (w *Worker) waiting() int {
 // claim serves the next turns; false when nobody waits or nothing is free.
 func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.claiming.begin()
+	orgs, window := w.span()
 	w.mu.Lock()
 	free := max(0, w.free)
-	grants := w.turns.Take(free, width)
+	grants := w.turns.Take(free, orgs)
 	held := 0
 	wants := make([]publishingservice.Want, len(grants))
 	for i, g := range grants {
@@ -63,7 +71,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	}
 	lease := leaseOf(w.deps.Lease())
 	asked := w.deps.Clock.Now()
-	round, err := w.take(ctx, lease, wants, free)
+	round, err := w.take(ctx, lease, wants, window, free)
 	w.limits.taken(round.Claimed)
 	for _, c := range round.Claimed {
 		w.places.take(c.Place)
@@ -81,11 +89,14 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 // nobody until its time is over.
 const claimTime = 5 * time.Second
 
-func (w *Worker) take(ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want, free int) (publishingservice.Round, error) {
+func (w *Worker) take(
+	ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want, window, free int,
+) (publishingservice.Round, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 	defer cancel()
 	limits := publishingservice.Limits{Platforms: w.limits.left(), Busy: w.places.busy(), Free: free}
-	round, lost, err := w.deps.Claimer.Claim(ctx, lease, wants, limits)
+	round, lost, err := w.deps.Claimer.Claim(ctx, lease, wants, window, limits)
+	w.looking.Done(len(wants)*window, len(lost) == 0)
 	if len(lost) > 0 {
 		w.mu.Lock()
 		for _, number := range lost {
@@ -141,8 +152,7 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 	for _, want := range wants {
 		n := claimed[want.Org]
 		if failed && n == 0 {
-			w.deps.Actors.Refused(want.Org, refusedWait)
-			delete(w.scans, want.Org) // the next offer looks at all channels
+			w.deps.Actors.Refused(want.Org, refusedWait) // the next offer looks at the same channels again
 			continue
 		}
 		next, done := w.scans.step(want, round, n)

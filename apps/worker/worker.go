@@ -38,7 +38,7 @@ type Actors interface {
 // Claimer takes posts out of the queue; see publishingservice.Publisher.
 type Claimer interface {
 	Warmup(ctx context.Context) error
-	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, limits publishingservice.Limits) (publishingservice.Round, []int64, error)
+	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, window int, limits publishingservice.Limits) (publishingservice.Round, []int64, error)
 	GiveBack(ctx context.Context, l publishingservice.Lease, lost []int64) error
 	Load(ctx context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome, error)
 }
@@ -88,6 +88,8 @@ type Worker struct {
 	free   int
 	lost   []lostClaim
 
+	looking batch.Size // channels that a claim looks at
+
 	claiming, finishing, sweeping pulse
 
 	ready  chan struct{} // an offer or a permit came in
@@ -113,7 +115,8 @@ type lostClaim struct {
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(cfg.LookRest), scans: scans{},
-		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: make(chan struct{}), over: make(chan struct{}),
+		looking: batch.Size{Most: width * publishingservice.ClaimWindow},
+		ready:   make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: make(chan struct{}), over: make(chan struct{}),
 	}
 	w.claiming.name, w.claiming.limit = "claim", claimHangs
 	w.finishing.name, w.finishing.limit = "finish", finishHangs

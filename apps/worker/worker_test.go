@@ -65,7 +65,9 @@ func (w *world) SetAside(_ context.Context, o publishingservice.Outcome, _ error
 	return nil
 }
 
-func (w *world) Claim(ctx context.Context, _ publishingservice.Lease, _ []publishingservice.Want, _ publishingservice.Limits) (publishingservice.Round, []int64, error) {
+func (w *world) Claim(
+	ctx context.Context, _ publishingservice.Lease, _ []publishingservice.Want, _ int, _ publishingservice.Limits,
+) (publishingservice.Round, []int64, error) {
 	select {
 	case <-time.After(w.slow):
 	case <-ctx.Done():

@@ -3,6 +3,7 @@ package batch
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 // Rules says what a Batcher does. Its functions are called by one goroutine at a time.
 type Rules[T any] struct {
-	// Most is how many items one call carries out.
+	// Most is how many items one call carries out, fewer after one that failed by no item's fault: see Size.
 	Most int
 	// Bound is how many items may wait for their first call. It is also how many refused items may wait for their next.
 	Bound int
@@ -39,7 +40,8 @@ type Rules[T any] struct {
 
 	// Pick chooses the items that may share a call; nil = all.
 	Pick func(items []T) (now, rest []T)
-	// Begin and End are called before and after the work on items that came in together, if they are not nil.
+	// Begin is called before each piece of work on items that came in together, and End after the last, if they are not
+	// nil.
 	Begin, End func()
 }
 
@@ -65,6 +67,7 @@ type Batcher[T any] struct {
 
 	// These are of the running goroutine.
 	pace  Pace
+	size  Size
 	again []again[T]
 }
 
@@ -77,7 +80,10 @@ type again[T any] struct {
 
 // New makes a Batcher.
 func New[T any](rules Rules[T]) *Batcher[T] {
-	return &Batcher[T]{rules: rules, in: make(chan T, rules.Bound), pace: Pace{Gather: rules.Gather}, closing: make(chan struct{})}
+	return &Batcher[T]{
+		rules: rules, in: make(chan T, rules.Bound), closing: make(chan struct{}),
+		pace: Pace{Gather: rules.Gather}, size: Size{Most: rules.Most},
+	}
 }
 
 // Add hands an item over. It blocks while Bound items wait.
@@ -103,16 +109,15 @@ func (b *Batcher[T]) Close() {
 
 func (b *Batcher[T]) run() {
 	for items := b.next(); items != nil; items = b.next() {
-		if b.rules.Begin != nil {
-			b.rules.Begin()
-		}
 		for len(items) > 0 {
+			if b.rules.Begin != nil {
+				b.rules.Begin()
+			}
 			now, rest := items, []T(nil)
 			if b.rules.Pick != nil {
 				now, rest = b.rules.Pick(items)
 			}
-			b.carryOut(now)
-			items = rest
+			items = slices.Concat(b.carryOut(now), rest)
 		}
 		b.pace.Done()
 		if b.rules.End != nil {
@@ -140,13 +145,14 @@ func (b *Batcher[T]) next() []T {
 		case <-closing:
 		case <-b.rules.Over:
 		}
-		if len(first)+len(b.in) < b.rules.Most {
+		size := b.size.Next()
+		if len(first)+len(b.in) < size {
 			b.pace.Wait(b.rules.Over)
 		}
 		if first == nil {
-			first = b.dueAgain()
+			first = b.dueAgain(size)
 		} else {
-			for len(first) < b.rules.Most && len(b.in) > 0 {
+			for len(first) < size && len(b.in) > 0 {
 				first = append(first, <-b.in)
 			}
 		}
@@ -185,12 +191,12 @@ func (b *Batcher[T]) wait(x again[T], now time.Time) time.Duration {
 	return max(0, x.at.Sub(now))
 }
 
-// dueAgain takes the items that are tried again now, as many as go into a call.
-func (b *Batcher[T]) dueAgain() (items []T) {
+// dueAgain takes the items that are tried again now, at most so many.
+func (b *Batcher[T]) dueAgain(most int) (items []T) {
 	now := clock.System{}.Now()
 	var rest []again[T]
 	for _, x := range b.again {
-		if len(items) < b.rules.Most && b.wait(x, now) == 0 {
+		if len(items) < most && b.wait(x, now) == 0 {
 			items = append(items, x.item)
 		} else {
 			rest = append(rest, x)
@@ -200,26 +206,27 @@ func (b *Batcher[T]) dueAgain() (items []T) {
 	return items
 }
 
-// carryOut returns when each item is done, lost, or will be tried again by itself.
-func (b *Batcher[T]) carryOut(items []T) {
-	for try := 1; len(items) > 0; try++ {
-		locks := 0
-		left, err := Isolate(items, b.call, func(err error) bool {
+// carryOut returns when the items of one call are done, lost, or will be tried again by themselves. It returns the
+// others: there are some when a call that is tried again is made smaller.
+func (b *Batcher[T]) carryOut(items []T) (rest []T) {
+	for try := 1; ; try++ {
+		n, locks := min(len(items), b.size.Next()), 0
+		left, err := Isolate(items[:n], b.call, func(err error) bool {
 			if !b.rules.Locked(err) {
 				return b.rules.Refused(err)
 			}
 			locks++
 			return locks <= lockedSplits
 		}, b.alone)
+		items = items[n-len(left):] // Isolate works from the first to the last
 		if err == nil {
-			return
+			return items
 		}
-		items = left
 		if !b.away(len(items), try, err) {
 			for _, item := range items {
 				b.rules.Lost(item, err)
 			}
-			return
+			return nil
 		}
 	}
 }
@@ -228,6 +235,9 @@ func (b *Batcher[T]) call(items []T) error {
 	ctx, cancel := context.WithTimeout(context.Background(), b.rules.Timeout)
 	defer cancel()
 	locked, err := b.rules.Do(ctx, items)
+	if err == nil || !b.rules.Refused(err) && !b.rules.Locked(err) {
+		b.size.Done(len(items), err == nil)
+	}
 	for _, item := range locked {
 		b.alone(item, ErrLocked)
 	}

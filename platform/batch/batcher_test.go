@@ -24,6 +24,7 @@ type calls struct {
 	lost   []int
 	locked []int
 	err    error // of every call
+	most   int   // a call of more items runs out of time; 0 = none does
 }
 
 func (c *calls) rules() batch.Rules[int] {
@@ -49,6 +50,9 @@ func (c *calls) do(ctx context.Context, items []int) (locked []int, err error) {
 	c.at, c.sizes = append(c.at, time.Now()), append(c.sizes, len(items))
 	if c.err != nil {
 		return nil, c.err
+	}
+	if c.most > 0 && len(items) > c.most {
+		return nil, context.DeadlineExceeded
 	}
 	if slices.ContainsFunc(items, func(i int) bool { return i < 0 }) {
 		return nil, errBad
@@ -126,6 +130,7 @@ func TestBatcher_GathersAfterARest(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Second)
+		synctest.Wait()
 		if !slices.EqualFunc(c.at, want, time.Time.Equal) || !slices.Equal(c.sizes, []int{4, 4}) {
 			t.Errorf("calls of %v items at %v, want one of 4 items at each of %v", c.sizes, c.at, want)
 		}
@@ -219,6 +224,52 @@ func TestBatcher_AllWaitForWhatEveryCallNeeds(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestBatcher_MakesCallsSmallerThatRunOutOfTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{most: 3}
+		rules := c.rules()
+		begun := 0
+		rules.Begin = func() { begun++ }
+		rules.Away = func(int, int, error) time.Duration { return time.Second }
+		b := batch.New(rules)
+		want := []int{}
+		add := func() {
+			for range 16 {
+				b.Add(len(want))
+				want = append(want, len(want))
+			}
+			time.Sleep(time.Minute)
+		}
+		add()
+		c.expect(t, "while large calls run out of time", want, nil)
+		if worked := 16/c.most + 1; begun < worked {
+			t.Errorf("%d pieces of work begin, want one for each of the %d calls that worked", begun, worked)
+		}
+		c.most, c.sizes = 0, nil
+		add()
+		c.expect(t, "when they no longer do", want, nil)
+		if got := slices.Max(c.sizes); got != rules.Most {
+			t.Errorf("the largest call has %d items, want %d", got, rules.Most)
+		}
+		b.Close()
+	})
+}
+
+func TestBatcher_MakesTheNextCallSmallerWhenNothingMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{most: 2}
+		b := batch.New(c.rules())
+		for i := range 16 {
+			b.Add(i)
+		}
+		time.Sleep(time.Minute)
+		c.expect(t, "after calls of 8 and 4 items that ran out of time", []int{12, 13, 14, 15}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+		b.Close()
+	})
 }
 
 func TestBatcher_RepeatsNothingThatMayBeDone(t *testing.T) {

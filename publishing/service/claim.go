@@ -22,23 +22,26 @@ func (s *Publisher) Warmup(ctx context.Context) error { return s.store.Plan(ctx)
 // claimSplits is how many claims one call of Claim may send while it looks for what Postgres refuses.
 const claimSplits = 64
 
-// Claim takes due posts of the wanted organizations, and returns when each has more. Where Postgres refuses a claim
-// because of what one channel's rows say, the others are claimed without it: first the organizations are halved, then
-// the channels of the one that is left. That channel's hold is repaired, and if it is refused all the same, it is set
-// aside for a while.
+// ClaimWindow is how many channels of an organization a claim looks at as a rule.
+const ClaimWindow = publishingstore.ClaimWindow
+
+// Claim takes due posts of the wanted organizations, looking at a window of so many channels of each, and returns when
+// each has more. Where Postgres refuses a claim because of what one channel's rows say, the others are claimed without
+// it: first the organizations are halved, then the channels of the one that is left. That channel's hold is repaired,
+// and if it is refused all the same, it is set aside for a while.
 //
 // With an error, lost has the numbers of the claims that may have been stored although their answer never came: they
-// go to GiveBack.
-func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, limits Limits) (round Round, lost []int64, err error) {
+// go to GiveBack. A claim that ran out of time is among them; the next one should look at fewer channels.
+func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, window int, limits Limits) (round Round, lost []int64, err error) {
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy) // what one statement takes, the next must not take again
 	if limits.Busy == nil {
 		limits.Busy = map[string]int{}
 	}
 	c := &claiming{Publisher: s, lease: l, limits: limits, round: publishingstore.NewRound(), left: claimSplits}
 	_, err = batch.Isolate(wants, func(some []Want) error {
-		return c.claim(ctx, some, publishingstore.ClaimWindow)
+		return c.claim(ctx, some, window)
 	}, c.blame, func(w Want, cause error) {
-		c.err = errors.Join(c.err, c.channels(ctx, w, publishingstore.ClaimWindow, cause))
+		c.err = errors.Join(c.err, c.channels(ctx, w, window, cause))
 	})
 	return c.round, c.lost, errors.Join(err, c.err)
 }
@@ -129,12 +132,29 @@ func (s *Publisher) GiveBack(ctx context.Context, l Lease, lost []int64) error {
 	return err
 }
 
+const (
+	loadsAtOnce = 4096             // posts in one statement
+	loadTime    = 20 * time.Second // of one call of Load: the posts that it has loaded are claimed for longer
+)
+
 // Load reads what sending needs, by post. What was deleted or taken over meanwhile is left out; a post that cannot be
-// read has an outcome instead, and does not keep the others from being sent. An error means that the database is
-// away: nothing is known of the posts that are in neither map.
+// read has an outcome instead, and does not keep the others from being sent. An error means that the database is away
+// or slow: nothing is known of the posts that are in neither map. After such an error, statements are smaller.
 func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, loadTime)
+	defer cancel()
 	works, unreadable = map[publishing.PostID]Work{}, map[publishing.PostID]Outcome{}
-	_, err = batch.Isolate(claimed, func(some []Claimed) error {
+	for len(claimed) > 0 && err == nil {
+		n := min(len(claimed), s.loading.Next())
+		err = s.load(ctx, claimed[:n], works, unreadable)
+		s.loading.Done(n, err == nil)
+		claimed = claimed[n:]
+	}
+	return works, unreadable, err
+}
+
+func (s *Publisher) load(ctx context.Context, claimed []Claimed, works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome) error {
+	_, err := batch.Isolate(claimed, func(some []Claimed) error {
 		posts := make([]publishing.PostID, len(some))
 		for i, c := range some {
 			posts[i] = c.Post
@@ -149,5 +169,5 @@ func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publ
 		unreadable[c.Post] = Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultError, Code: publishing.CodeRejected,
 			Error: "The stored post cannot be read: " + pg.Reason(err)}
 	})
-	return works, unreadable, err
+	return err
 }

@@ -3,6 +3,7 @@ package service_test
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,7 +46,7 @@ func (m member) want(permits int) publishingservice.Want {
 
 func (r *isolation) claim(wants ...publishingservice.Want) publishingservice.Round {
 	r.Helper()
-	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishingstore.AllFree())
+	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishingservice.ClaimWindow, publishingstore.AllFree())
 	if r.ok(err); len(lost) != 0 {
 		r.Fatalf("claims %v are lost", lost)
 	}
@@ -138,6 +139,52 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 				t.Fatal("a channel that is set aside is tried at each claim")
 			}
 		})
+	}
+}
+
+// timeOut ends every statement that loads posts of more than so many channels, as statement_timeout does.
+func (r *isolation) timeOut(most int) {
+	r.Helper()
+	owner, err := pgx.Connect(r.Context(), r.address)
+	r.ok(err)
+	_, err = owner.Exec(r.Context(), `create sequence channels_read; grant usage on sequence channels_read to crier_sender;
+		create function in_time() returns boolean language plpgsql as $f$ begin
+			if current_setting('test.statement', true) is distinct from statement_timestamp()::text then
+				perform set_config('test.statement', statement_timestamp()::text, false), set_config('test.before', nextval('channels_read')::text, false);
+			end if;
+			if nextval('channels_read') - current_setting('test.before')::bigint > `+strconv.Itoa(most)+` then
+				raise exception 'canceling statement due to statement timeout' using errcode = '57014';
+			end if;
+			return true; end $f$;
+		create policy in_time on channel as restrictive for select to crier_sender using (in_time())`)
+	r.ok(errors.Join(err, owner.Close(r.Context())))
+}
+
+func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
+	t.Parallel()
+	r := newIsolation(t)
+	org := r.organization()
+	for range 20 {
+		org.book(org.connect(), time.Second)
+	}
+	left := r.claim(org.want(64)).Claimed
+	if len(left) != 20 {
+		t.Fatalf("%d of 20 posts are claimed", len(left))
+	}
+	r.timeOut(4)
+	calls := 0
+	for ; len(left) > 0 && calls < 20; calls++ {
+		works, unreadable, err := r.publisher.Load(t.Context(), left)
+		if len(unreadable) != 0 {
+			t.Fatalf("a timeout is taken for the fault of %v", unreadable)
+		}
+		if len(works) < len(left) && err == nil {
+			t.Fatalf("%d of %d posts are loaded without an error", len(works), len(left))
+		}
+		left = slices.DeleteFunc(left, func(c publishingservice.Claimed) bool { _, loaded := works[c.Post]; return loaded })
+	}
+	if len(left) > 0 || calls < 2 {
+		t.Fatalf("after %d calls %d posts are not loaded", calls, len(left))
 	}
 }
 

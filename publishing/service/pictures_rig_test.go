@@ -309,7 +309,7 @@ func (m member) send(p *publishingservice.Pictures, yield func(context.Context, 
 	deps := m.deps
 	deps.Pictures = p
 	publisher := publishingservice.NewPublisher(limits, deps)
-	round, _, err := publisher.Claim(m.Context(), m.lease, []publishingservice.Want{{Org: m.who.Org, Permits: 1}}, publishingstore.AllFree())
+	round, _, err := publisher.Claim(m.Context(), m.lease, []publishingservice.Want{{Org: m.who.Org, Permits: 1}}, publishingservice.ClaimWindow, publishingstore.AllFree())
 	m.ok(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)

@@ -25,11 +25,13 @@ type Publisher struct {
 	marks  *batch.Batcher[*marking]
 	number atomic.Int64 // of the last claim statement
 	aside  asides
+
+	loading batch.Size // posts in a statement of Load
 }
 
 // NewPublisher makes the service.
 func NewPublisher(cfg Config, deps Deps) *Publisher {
-	s := &Publisher{core: newCore(cfg, deps)}
+	s := &Publisher{core: newCore(cfg, deps), loading: batch.Size{Most: loadsAtOnce}}
 	s.marks = s.newMarks()
 	return s
 }
