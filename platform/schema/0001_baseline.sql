@@ -530,7 +530,8 @@ create table channel_queue (
   parked      boolean not null default false,
   -- Some row of pause reaches the channel.
   paused      boolean not null default false,
-  -- When the last pause ended: what was due before and missed was kept back by the pause, and is no failure.
+  -- Until when the channel was last kept back: by a pause, by a refused credential, or because what its post needs could
+  -- not be read. What was due before and missed is no failure, and no time before counts as failing.
   resumed_at  timestamptz
 ) with (fillfactor = 50); -- room for the claim and its end on the same page, past every index
 -- Claim and HeadCount look at an organization's channels in this order, window by window.

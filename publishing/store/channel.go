@@ -65,7 +65,8 @@ returning id, name, customer_id, disabled, timezone, created_at`
 const queueInsert = `-- publishing.QueueInsert
 insert into channel_queue (channel_id, org_id, shard, connector, destination, paused)
 values ($1, $2, $3, $4, $5, exists (select 1 from pause where subject = $2))
-on conflict (channel_id) do update set parked = false, destination = excluded.destination`
+on conflict (channel_id) do update set parked = false, destination = excluded.destination,
+  resumed_at = case when channel_queue.parked then now() else channel_queue.resumed_at end`
 
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`

@@ -21,7 +21,7 @@ const (
 	ResultPublished Result = "published" // every part is out
 	ResultResume    Result = "resume"    // this part is out, later ones are not
 	ResultError     Result = "error"
-	ResultRetry     Result = "retry"   // surely nothing happened: back to the queue
+	ResultRetry     Result = "retry"   // surely nothing happened: back to the queue; of no part, it does not count as failing
 	ResultUnknown   Result = "unknown" // the platform may have acted
 	ResultLater     Result = "later"   // still unknown: look again
 )
@@ -139,6 +139,10 @@ with o as (
     and (v.current and (p.state in ('PUBLISHING', 'UNKNOWN') or v.sent and p.state = 'ERROR' and p.maybe_sent) or not v.current and p.state in ('ERROR', 'DRAFT', 'QUEUE') and p.maybe_sent)
   returning p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, coalesce(p.nominal_due, p.due) as nominal, v.result, v.error as reason, v.pub, v.was,
     case when p.error_code is not null then p.error_code else v.code end as code, least(p.failing_since, p.committing_at) as stuck_since
+), kept as (
+  -- Back to the queue before any part was reached: it was not the platform that failed.
+  update channel_queue q set resumed_at = now() from upd
+  where q.channel_id = any (array[upd.channel_id]) and upd.state = 'QUEUE' and upd.result = 'retry' and upd.pub = '00000000-0000-0000-0000-000000000000'
 ), free as (
   update channel_queue q set busy_post = null, done_at = now(), held_until = case when upd.stuck_since < now() - interval '2 minutes' then now() else q.held_until end,
     not_before = case when upd.due < q.held_until - interval '2 minutes' then now() + $14 * interval '1 millisecond' end

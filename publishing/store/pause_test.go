@@ -352,31 +352,57 @@ func (r *rig) isPaused(c publishing.ChannelID) bool {
 	return value[bool](r, `select paused from channel_queue where channel_id = $1`, c)
 }
 
-// A pause in the middle of a back-off is no time in which the post failed.
-func TestLoad_CountsNoTimeOfAPauseAsFailing(t *testing.T) {
+// What keeps a channel back in the middle of a back-off is no time in which its post failed.
+func TestLoad_CountsNoTimeAsFailingInWhichTheChannelIsKeptBack(t *testing.T) {
 	t.Parallel()
-	r := newRig(t)
-	c := r.channel()
-	post := r.post(c, -time.Second)
-	r.finish(r.claim(1)[0], publishingstore.ResultRetry, "")
-	r.clock(`update post set failing_since = now() - interval '1 hour', not_before = null where id = $1`, post)
-	failing := func() time.Duration {
-		t.Helper()
-		claimed := r.claim(1)
-		works, err := r.store.Load(t.Context(), []publishing.PostID{post})
-		if r.ok(err); len(claimed) != 1 || len(works) != 1 {
-			t.Fatalf("claimed %+v, loaded %+v", claimed, works)
-		}
-		r.finish(claimed[0], publishingstore.ResultRetry, "")
-		r.clock(`update post set not_before = null where id = $1`, post)
-		return works[0].Failing
-	}
-	if d := failing(); d < time.Hour {
-		t.Errorf("it has been failing for %s, want an hour", d)
-	}
-	r.pause(publishing.PauseChannel, c, true, time.Hour)
-	r.pause(publishing.PauseChannel, c, false, time.Hour)
-	if d := failing(); d >= time.Hour {
-		t.Errorf("after a pause it has been failing for %s", d)
+	for name, tc := range map[string]struct {
+		meanwhile func(r *rig, c publishing.Channel, claim func() publishingstore.Claimed)
+		failing   bool // for as long as before
+	}{
+		"a pause": {func(r *rig, c publishing.Channel, _ func() publishingstore.Claimed) {
+			r.pause(publishing.PauseChannel, c.ID, true, time.Hour)
+			r.pause(publishing.PauseChannel, c.ID, false, time.Hour)
+		}, false},
+		"a refused access that is renewed": {func(r *rig, c publishing.Channel, _ func() publishingstore.Claimed) {
+			r.ok(r.store.Park(r.Context(), r.org, c.ID, []byte("sealed")))
+			r.connect(c)
+		}, false},
+		"an access that cannot be read": {func(r *rig, _ publishing.Channel, claim func() publishingstore.Claimed) {
+			r.finish(claim(), publishingstore.ResultRetry, "") // of no part
+		}, false},
+		"nothing": {func(*rig, publishing.Channel, func() publishingstore.Claimed) {}, true},
+		"an access that is renewed before it is refused": {func(r *rig, c publishing.Channel, _ func() publishingstore.Claimed) {
+			r.connect(c)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			c := fixture.Channel(r.org)
+			r.connect(c)
+			post := r.post(c.ID, -time.Second)
+			claim := func() publishingstore.Claimed {
+				t.Helper()
+				r.clock(`update post set not_before = null where id = $1`, post)
+				claims := r.claim(1)
+				if len(claims) != 1 {
+					t.Fatalf("claimed %+v", claims)
+				}
+				return claims[0]
+			}
+			failed := r.sent(claim(), publishingstore.ResultRetry, "")
+			failed.After = time.Hour
+			r.store1(failed)
+			r.clock(`update post set failing_since = now() - interval '1 hour' where id = $1`, post)
+			tc.meanwhile(r, c, claim)
+			claim()
+			works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+			if r.ok(err); len(works) != 1 {
+				t.Fatalf("loaded %+v", works)
+			}
+			if d := works[0].Failing; d <= 0 || d >= time.Hour != tc.failing {
+				t.Errorf("it has been failing for %s, want an hour: %t", d, tc.failing)
+			}
+		})
 	}
 }

@@ -86,9 +86,15 @@ func (r *rig) newLease() publishingstore.Lease {
 func (r *rig) channel() publishing.ChannelID {
 	r.Helper()
 	c := fixture.Channel(r.org)
+	r.connect(c)
+	return c.ID
+}
+
+// connect connects a channel, for the first time or again.
+func (r *rig) connect(c publishing.Channel) {
+	r.Helper()
 	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
 	r.ok(err)
-	return c.ID
 }
 
 // post books a post of so many parts; a negative delay is overdue.

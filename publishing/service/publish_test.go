@@ -1,0 +1,40 @@
+package service_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"crier/platform/secret"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+)
+
+// overloaded is a platform that takes nothing for now.
+type overloaded struct{ *platform }
+
+func (overloaded) Prepare(context.Context, *connector.Session, connector.Item) (connector.Step, error) {
+	return connector.Step{}, &connector.Error{Kind: connector.KindTransient, Public: "Try again later."}
+}
+
+// A post must not be given up as soon as the operator has mended the keys, because its platform fails at that moment.
+func TestSend_CountsNoTimeAsFailingInWhichTheKeysAreWrong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	org := r.organization()
+	post := org.book(org.channel, time.Second)
+	registry, err := connector.NewRegistry(overloaded{r.platform})
+	r.ok(err)
+	key, err := secret.GenerateKey()
+	r.ok(err)
+	wrong, err := secret.NewKeyring([]string{key})
+	r.ok(err)
+	r.deps.Connectors = registry
+	for try, keyring := range []*secret.Keyring{r.deps.Keyring, wrong, r.deps.Keyring} {
+		r.deps.Keyring = keyring
+		if out := org.send(nil, nil); out.Result != publishingstore.ResultRetry {
+			t.Fatalf("try %d ends as %q: %s", try, out.Result, out.Error)
+		}
+		r.clock(`update post set not_before = null, failing_since = failing_since - interval '1 hour' where id = $1`, post)
+	}
+}
