@@ -7,10 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"crier/platform/batch"
+	"crier/platform/clock"
 )
 
 var (
@@ -122,4 +125,26 @@ func TestSweep_EndsWithoutTheDatabaseAndWithItsContext(t *testing.T) {
 	if changed, err := s.Run(ctx); changed != 2 || !errors.Is(err, context.Canceled) || len(n.rows) != 2 {
 		t.Errorf("%d, %v, %v are left", changed, err, n.rows)
 	}
+}
+
+func TestSweep_RestsForSecondsAtMost(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := &numbers{rows: []int{1, 2, 3, 4}}
+		s := n.sweep(2)
+		s.Rest = 1e6
+		do := s.Do
+		s.Do = func(ctx context.Context, rows []int) (int, error) {
+			for began := clock.Boot(); clock.Boot()-began < time.Millisecond; { // which no bubble fakes
+			}
+			return do(ctx, rows)
+		}
+		began := time.Now()
+		if changed, err := s.Run(t.Context()); changed != 4 || err != nil {
+			t.Errorf("%d, %v", changed, err)
+		}
+		if rested := time.Since(began); rested != 10*time.Second {
+			t.Errorf("two batches that took a millisecond were followed by a rest of %v in all, want 10s", rested)
+		}
+	})
 }

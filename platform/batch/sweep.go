@@ -14,15 +14,17 @@ type Sweep[T any] struct {
 	Size int // of a batch
 	// Find lists at most limit items in a fixed order, those after another one; the zero T comes before all.
 	Find func(ctx context.Context, after T, limit int) ([]T, error)
-	// Do works on items in one transaction of its own and returns how many it changed. What is not as Find saw it any
-	// more, or is locked, it leaves out.
+	// Do works on items in transactions of its own and returns how many it changed, also with an error. What is not as
+	// Find saw it any more, or is locked, it leaves out. After an error it is called again with fewer items.
 	Do func(ctx context.Context, items []T) (int, error)
 	// Blame says whether an item may be the cause of an error, as for Isolate.
 	Blame func(error) bool
 	// Rest is the pause after a batch, in multiples of the time that the batch took, so that a database that is slow
-	// gets more of it.
+	// gets more of it. It is five seconds at most: a batch that took long may consist of statements that timed out.
 	Rest int
 }
+
+const maxRest = 5 * time.Second
 
 // Run goes through all items once and returns how many were changed, also with an error. An item that fails by itself
 // is left out and does not stop the others: the first such error is returned when all have been tried. Run ends at the
@@ -61,7 +63,7 @@ func (s Sweep[T]) run(ctx context.Context, alone func(T, error)) (changed int, e
 			return changed, nil
 		}
 		last = found[len(found)-1]
-		if err := rest(ctx, time.Duration(s.Rest)*(clock.Boot()-began)); err != nil {
+		if err := rest(ctx, min(maxRest, time.Duration(s.Rest)*(clock.Boot()-began))); err != nil {
 			return changed, err
 		}
 	}

@@ -309,7 +309,8 @@ create table post (
   due             timestamptz,
   -- What the calendar shows.
   publish_date    timestamptz not null,
-  -- The predecessor of a follower, and the delay after it.
+  -- The predecessor of a follower, and the delay after it. The first post of a group has no delay and every follower
+  -- has one; an edit that drops a follower leaves it.
   after_post      uuid,
   delay_minutes   integer not null default 0 check (delay_minutes >= 0),
   -- Counts edits: a claim that has read an earlier revision skips the post.
@@ -421,8 +422,9 @@ create index post_due on post (shard, due)
 -- planner does not take the index of the calendar, which it would read from end to end.
 create index post_waiting on post (shard, (publish_date at time zone 'UTC'))
   where state = 'WAITING' and deleted_at is null;
--- Retention.
-create index post_deleted on post (deleted_at) where deleted_at is not null;
+-- Retention: deleted groups by their first posts, and nothing of a post that exists, which may have many followers that
+-- edits dropped.
+create index post_deleted on post (deleted_at) where deleted_at is not null and delay_minutes = 0;
 -- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known.
 create index post_claimed on post (shard, claim_until) where state in ('PUBLISHING', 'UNKNOWN');
 -- The backstop of the scheduler: a channel never has two posts on their way. HoldRepair reads by it.
@@ -692,7 +694,8 @@ create policy retention_read on post for select to crier_retention using (true);
 create policy retention on post for delete to crier_retention
   using (deleted_at is not null and not maybe_sent and state not in ('PUBLISHING', 'UNKNOWN'));
 grant select (
-  org_id, id, group_id, state, maybe_sent, after_post, series_id, occurrence, series_passed, updated_at, deleted_at
+  org_id, id, group_id, state, maybe_sent, after_post, delay_minutes, series_id, occurrence, series_passed, updated_at,
+  deleted_at
 ) on post to crier_retention;
 grant delete on post to crier_retention;
 

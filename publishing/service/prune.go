@@ -60,7 +60,7 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.keep)) }
 
 const (
-	pruneSize = 100 // rows in one statement
+	pruneSize = 100 // rows, or groups of posts, in one statement
 	pruneRest = 19  // so that pruning takes a twentieth of one connection's time
 )
 
@@ -73,8 +73,14 @@ func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
 		Find: func(ctx context.Context, after publishingstore.OldRow, limit int) ([]publishingstore.OldRow, error) {
 			return p.store.FindOld(ctx, kind, p.keep[kind], after, limit)
 		},
-		Do: func(ctx context.Context, rows []publishingstore.OldRow) (int, error) {
-			return p.store.Prune(ctx, kind, p.keep[kind], rows)
+		Do: func(ctx context.Context, rows []publishingstore.OldRow) (n int, _ error) {
+			for {
+				some, err := p.store.Prune(ctx, kind, p.keep[kind], rows)
+				n += some
+				if err != nil || some <= len(rows) {
+					return n, err
+				}
+			}
 		},
 	}.Run(ctx)
 }

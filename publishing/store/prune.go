@@ -42,10 +42,12 @@ select e.at, e.post_id, e.id::text from post_event e
 where e.at < now() - $1 * interval '1 millisecond' and (e.at, e.id) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
 order by e.at, e.id limit $4`
 
+	// One row for each group, its first post: only what follows another post has a delay, also when an edit dropped it.
+	// Of a post that exists nothing is found, however much was dropped.
 	findOldDeleted = `-- publishing.FindOldDeleted
 select p.deleted_at, p.org_id, p.id::text from post p
 where p.deleted_at < now() - $1 * interval '1 millisecond' and (p.deleted_at, p.id::text) > ($2::timestamptz, $3::text)
-  and p.after_post is null -- what follows it goes with it
+  and p.delay_minutes = 0
 order by p.deleted_at, p.id::text limit $4`
 
 	findOldConnects = `-- publishing.FindOldConnects
@@ -109,19 +111,23 @@ const settled = `(p.deleted_at < now() - $3 * interval '1 millisecond') is true 
       select from post o where o.org_id = any (array[s.org_id]) and o.series_id = s.id and o.deleted_at is null)) offset 0))`
 
 // Posts go by whole groups: what an edit replaced may still be at its platform, and its release ids stay as long as
-// the post. A group of which any post is locked or not settled is left out.
+// the post. A group of which any post is not settled is left out before anything of it is locked; what is settled
+// stays so. Of the others at most 2000 posts go: those first that an edit dropped, which no other post names, and then
+// all the rest of a group at once. The time is linear in the posts of the groups.
 const pruneDeleted = `-- publishing.PruneDeleted
 with asked as (
-  select distinct org_id, group_id from (select p.org_id, p.group_id from unnest($1::uuid[], $2::text[]) u(org, id)
-    join post p on p.id = any (array[u.id::uuid]) and (p.org_id = u.org) is true offset 0) g
+  select p.org_id, p.group_id from unnest($1::uuid[], $2::text[]) u(org, id)
+  join post p on p.id = any (array[u.id::uuid]) and (p.org_id = u.org) is true
+), member as (
+  select p.group_id, p.id, p.after_post is null and p.delay_minutes > 0 as dropped, ` + settled + ` as settled
+  from asked a join post p on p.group_id = any (array[a.group_id]) and (p.org_id = a.org_id) is true
 ), locked as (
-  select p.org_id, p.group_id, p.id from asked a join post p on p.group_id = any (array[a.group_id]) and (p.org_id = a.org_id) is true
-  where ` + settled + ` order by a.group_id for update of p skip locked
-), whole as (
-  select l.id from locked l where not exists (
-    select from post q where q.group_id = any (array[l.group_id]) and (q.org_id = l.org_id) is true and q.id not in (select id from locked) offset 0)
+  select m.group_id, m.id, m.dropped from member m join post p on p.id = any (array[m.id])
+  where m.group_id not in (select group_id from member where not settled)
+  order by m.dropped desc, m.group_id limit 2000 for update of p skip locked
 )
-delete from post p using whole w where p.id = any (array[w.id])`
+delete from post p using locked l where p.id = any (array[l.id])
+  and (l.dropped or l.group_id not in (select group_id from member where id not in (select id from locked)))`
 
 const pruneConnects = `-- publishing.PruneConnects
 with old as (
@@ -131,7 +137,8 @@ with old as (
 delete from connect_state c using old where c.hash = any (array[old.hash])`
 
 // Prune deletes those of the rows of a kind that are older than an age and that nothing needs any more, in one
-// statement, and returns how many. What somebody else has locked is left out.
+// statement, and returns how many. What somebody else has locked is left out. A deleted post goes with its group: when
+// more posts were deleted than asked for, there may be more of their groups.
 func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,14 +154,28 @@ func TestPrune_DeletedPosts(t *testing.T) {
 			r.tenant(`update post set deleted_at = null where id = $1`, p)
 			return p
 		}, 2},
+		"with a part that an edit replaced": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel())
+			r.dropped(p, 1)
+			r.deleted(p, old)
+			return p
+		}, 0},
+		"with a part that an edit replaced and that may be out": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel())
+			r.dropped(p, 1)
+			r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where delay_minutes > 0
+				and group_id = (select group_id from post where id = $1)`, p)
+			r.deleted(p, old)
+			return p
+		}, 2},
 	}
 	r := newRig(t)
 	posts := map[string]publishing.PostID{}
 	for name, c := range cases {
 		posts[name] = c.post(r)
 	}
-	if n := r.prune(publishingstore.PruneDeleted); n != 4 {
-		t.Errorf("%d posts were deleted, want the 4 of 3 groups", n)
+	if n := r.prune(publishingstore.PruneDeleted); n != 6 {
+		t.Errorf("%d posts were deleted, want the 6 of 4 groups", n)
 	}
 	for name, c := range cases {
 		if n := r.countOf("post", "group_id in (select group_id from post where id = $1)", posts[name]); n != c.kept {
@@ -318,6 +333,16 @@ func (r *rig) deletedPosts(count int) []publishing.PostID {
 	return ids
 }
 
+// dropped adds posts to a group that edits have replaced, a year ago, each with an event.
+func (r *rig) dropped(post publishing.PostID, count int) {
+	r.Helper()
+	r.tenant(`with p as (
+			insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, delay_minutes, deleted_at)
+			select org_id, gen_random_uuid(), group_id, channel_id, shard, 'DRAFT', now(), now(), 5, now() - interval '1 year'
+			from post, generate_series(1, $2::int) where id = $1 returning org_id, id)
+		insert into post_event (org_id, post_id, event) select org_id, id, 'written' from p`, post, count)
+}
+
 func TestPrune_GoesThroughBatches(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -363,6 +388,63 @@ func TestPrune_ARowThatCannotBeDeletedStopsNoOther(t *testing.T) {
 				t.Errorf("the error does not name the row and why: %v", err)
 			}
 		})
+	}
+}
+
+// Each edit of a thread leaves posts in its group, so that a group may have any number of them.
+func TestPrune_LargeGroupStopsNoOther(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	r := newRigOn(t, dbtest.OpenURL(t, address))
+	ids := r.deletedPosts(60)
+	bad, large, living := ids[0], ids[1], ids[2]
+	r.dropped(bad, 150)
+	r.dropped(large, 5000)
+	r.dropped(living, 500)
+	r.tenant(`update post set deleted_at = null where id = $1`, living)
+	r.harm(address, bad, `raise exception 'no' using errcode = 'P0001';`)
+	_, err := r.pruner().Prune(t.Context(), publishingstore.PruneDeleted)
+	others := `group_id not in (select group_id from post where id in ($1, $2))`
+	if n := r.countOf("post", others, bad, living); n != 0 {
+		t.Errorf("%d posts of the other deleted groups are left", n)
+	}
+	for name, p := range map[string]publishing.PostID{"that cannot be deleted": bad, "that exists": living} {
+		if r.countOf("post", "id = $1", p) != 1 {
+			t.Errorf("the post %s is gone", name)
+		}
+	}
+	if n := r.countOf("post", "group_id = (select group_id from post where id = $1)", living); n != 501 {
+		t.Errorf("%d posts are left of a group that exists, want 501", n)
+	}
+	if err == nil || !strings.Contains(err.Error(), "1 could not be changed") || !strings.Contains(err.Error(), bad.String()) {
+		t.Errorf("the group that cannot be deleted is not tried as a whole: %v", err)
+	}
+}
+
+// What follows another post goes with the first of its group, though a statement deletes so many at most.
+func TestPrune_GroupsOverTheLimitOfAStatement(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	channel := r.channel()
+	var posts []publishing.Post
+	for range 100 {
+		posts = append(posts, fixture.Post(r.org, channel, time.Now().Add(time.Hour).UTC(), slices.Repeat([]time.Duration{time.Hour}, 24)...)...)
+	}
+	r.insert(posts...)
+	r.tenant(`update post set deleted_at = now() - interval '1 year'`)
+	if n := r.prune(publishingstore.PruneDeleted); n != 2500 {
+		t.Errorf("%d posts were deleted, want the 2500 of 100 groups", n)
+	}
+}
+
+func TestPrune_FindsNothingOfALivingPost(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.dropped(r.post(r.channel(), day), 300)
+	rows, err := r.store.FindOld(t.Context(), publishingstore.PruneDeleted, keeps, publishingstore.OldRow{}, 100)
+	r.ok(err)
+	if len(rows) != 0 {
+		t.Errorf("%d of what edits dropped are found, though their post exists", len(rows))
 	}
 }
 
