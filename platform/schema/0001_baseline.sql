@@ -79,7 +79,7 @@ create table session (
   expires_at timestamptz not null
 );
 -- Retention.
-create index session_expires on session (expires_at);
+create index session_expires on session (expires_at, id);
 -- Deleting a person deletes the sessions.
 create index session_person on session (person_id);
 
@@ -173,8 +173,8 @@ create table connect_state (
   expires_at timestamptz not null,
   constraint connect_state_pkey primary key (org_id, hash)
 );
--- Retention.
-create index connect_state_expires on connect_state (expires_at);
+-- Retention. An expression, so that no row is looked for by its key here.
+create index connect_state_expires on connect_state (expires_at, encode(hash, 'hex'));
 
 -- What people have paused. channel_queue.paused is what follows of it for each channel.
 create table pause (
@@ -424,7 +424,7 @@ create index post_waiting on post (shard, (publish_date at time zone 'UTC'))
   where state = 'WAITING' and deleted_at is null;
 -- Retention: deleted groups by their first posts, and nothing of a post that exists, which may have many followers that
 -- edits dropped.
-create index post_deleted on post (deleted_at) where deleted_at is not null and delay_minutes = 0;
+create index post_deleted on post (deleted_at, id) where deleted_at is not null and delay_minutes = 0;
 -- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known.
 create index post_claimed on post (shard, claim_until) where state in ('PUBLISHING', 'UNKNOWN');
 -- The backstop of the scheduler: a channel never has two posts on their way. HoldRepair reads by it.
@@ -559,8 +559,8 @@ create table post_event (
   constraint post_event_org_id_post_id_fkey foreign key (org_id, post_id)
     references post (org_id, id) on delete cascade
 );
--- Retention.
-create index post_event_at on post_event (at);
+-- Retention. An expression, so that no row is looked for by its key here.
+create index post_event_at on post_event (at, (id + 0));
 
 
 -- Idempotency ---------------------------------------------------------------------------------------------------------
@@ -576,8 +576,8 @@ create table idempotency (
   created_at   timestamptz not null default now(),
   constraint idempotency_pkey primary key (org_id, key)
 );
--- Retention.
-create index idempotency_created on idempotency (created_at);
+-- Retention. An expression, so that no row is looked for by its key here.
+create index idempotency_created on idempotency (created_at, (key || ''));
 
 
 -- Who may see and do what ---------------------------------------------------------------------------------------------

@@ -125,6 +125,49 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 	}
 }
 
+// kinds lists the kinds of the nodes of a plan, from the top.
+func (s step) kinds() []string {
+	out := []string{s.Kind}
+	for _, x := range s.Steps {
+		out = append(out, x.kinds()...)
+	}
+	return out
+}
+
+// Any number of rows may be of the same instant: all posts of a channel are deleted at once. A sort would read all of
+// them for each batch.
+func TestFindOldReadsInTheOrderOfTheIndex(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	db := dbtest.OpenURL(t, address)
+	for _, state := range []string{"new", "full and quiet"} {
+		if state != "new" {
+			owner, err := pgx.Connect(t.Context(), address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }()
+			fill(t, owner.Config().Database)
+			if _, err := owner.Exec(t.Context(), "vacuum analyze"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c, err := db.Pool(pg.Retention).Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for index, sql := range map[string]string{
+			"idempotency_created": findOldKeys, "post_event_at": findOldEvents, "post_deleted": findOldDeleted, "connect_state_expires": findOldConnects,
+		} {
+			way := plan(t, c.Conn(), state+" "+index, sql)
+			if kinds := way.kinds(); !slices.Equal(kinds, []string{"Limit", "Index Scan"}) || way.Steps[0].Index != index || !strings.Contains(way.Steps[0].Cond, "ROW(") {
+				t.Errorf("what is old, planned when all is %s, is found by %v with the condition %q, not in the order of %s", state, kinds, way.Steps[0].Cond, index)
+			}
+		}
+		c.Release()
+	}
+}
+
 // plan is how a statement is carried out for whatever parameters.
 func plan(t *testing.T, c *pgx.Conn, name, sql string) step {
 	t.Helper()

@@ -30,25 +30,27 @@ type OldRow struct {
 }
 
 // What is old is found by its time alone, after the row of $2 and $3: whether it may go is for the statement that
-// deletes it, so that a row that cannot be judged stops no other.
+// deletes it, so that a row that cannot be judged stops no other. Each statement reads in the order of its index, since
+// any number of rows may have the same time. Where it orders by an expression of a key, so does the index: by the key
+// itself, the planner would take that index for finding a row by its key, and read it from end to end.
 const (
 	findOldKeys = `-- publishing.FindOldKeys
 select i.created_at, i.org_id, i.key from idempotency i
-where i.created_at < now() - $1 * interval '1 millisecond' and (i.created_at, i.key) > ($2::timestamptz, $3::text)
-order by i.created_at, i.key limit $4`
+where i.created_at < now() - $1 * interval '1 millisecond' and (i.created_at, i.key || '') > ($2::timestamptz, $3::text)
+order by i.created_at, i.key || '' limit $4`
 
 	findOldEvents = `-- publishing.FindOldEvents
 select e.at, e.post_id, e.id::text from post_event e
-where e.at < now() - $1 * interval '1 millisecond' and (e.at, e.id) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
-order by e.at, e.id limit $4`
+where e.at < now() - $1 * interval '1 millisecond' and (e.at, e.id + 0) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
+order by e.at, e.id + 0 limit $4`
 
 	// One row for each group, its first post: only what follows another post has a delay, also when an edit dropped it.
 	// Of a post that exists nothing is found, however much was dropped.
 	findOldDeleted = `-- publishing.FindOldDeleted
 select p.deleted_at, p.org_id, p.id::text from post p
-where p.deleted_at < now() - $1 * interval '1 millisecond' and (p.deleted_at, p.id::text) > ($2::timestamptz, $3::text)
-  and p.delay_minutes = 0
-order by p.deleted_at, p.id::text limit $4`
+where p.deleted_at < now() - $1 * interval '1 millisecond' and p.delay_minutes = 0
+  and (p.deleted_at, p.id) > ($2::timestamptz, coalesce(nullif($3::text, ''), '00000000-0000-0000-0000-000000000000')::uuid)
+order by p.deleted_at, p.id limit $4`
 
 	findOldConnects = `-- publishing.FindOldConnects
 select c.expires_at, c.org_id, encode(c.hash, 'hex') from connect_state c
