@@ -66,8 +66,8 @@ type numbers struct {
 	away bool
 }
 
-func (n *numbers) sweep(size int) batch.Sweep[int] {
-	return batch.Sweep[int]{
+func (n *numbers) sweep(size int) *batch.Sweep[int] {
+	return &batch.Sweep[int]{
 		Size: size, Blame: func(err error) bool { return errors.Is(err, errBad) },
 		Find: func(_ context.Context, after, limit int) (found []int, err error) {
 			for _, row := range n.rows {
@@ -145,6 +145,59 @@ func TestSweep_RestsForSecondsAtMost(t *testing.T) {
 		}
 		if rested := time.Since(began); rested != 10*time.Second {
 			t.Errorf("two batches that took a millisecond were followed by a rest of %v in all, want 10s", rested)
+		}
+	})
+}
+
+// deadline is a context whose deadline passes when it is cancelled.
+type deadline struct{ context.Context }
+
+func (d deadline) Err() error {
+	if d.Context.Err() == nil {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+func TestSweep_GoesOnWhereTheRunBeforeEnded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := &numbers{rows: make([]int, rapid.IntRange(1, 60).Draw(t, "rows"))}
+		for i := range n.rows {
+			n.rows[i] = i + 1
+		}
+		s := n.sweep(rapid.IntRange(1, 10).Draw(t, "size"))
+		var tried []int
+		var over context.CancelFunc
+		left := 0                                                 // batches until the run's time is over
+		s.Do = func(_ context.Context, rows []int) (int, error) { // none of them may go yet
+			if left == 0 {
+				over()
+				return 0, context.DeadlineExceeded
+			}
+			left--
+			tried = append(tried, rows...)
+			return 0, nil
+		}
+		for len(tried) < 2*len(n.rows) {
+			before := len(tried)
+			for range 2 { // one of two may do no more than see that nothing follows
+				var ctx context.Context
+				ctx, over = context.WithCancel(context.Background())
+				left = rapid.IntRange(1, 3).Draw(t, "batches")
+				if changed, err := s.Run(deadline{ctx}); changed != 0 || err != nil {
+					t.Fatalf("a run that its deadline ended returned %d, %v", changed, err)
+				}
+				over()
+			}
+			if len(tried) == before {
+				t.Fatalf("two runs tried nothing after %v", tried)
+			}
+		}
+		for i, row := range tried {
+			if row != n.rows[i%len(n.rows)] {
+				t.Fatalf("%v were tried, want all rows in turn", tried)
+			}
 		}
 	})
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"crier/platform/clock"
 )
 
-// Sweep is work on all items that a search finds, batch by batch.
+// Sweep is work on all items that a search finds, batch by batch. It is safe for concurrent use.
 type Sweep[T any] struct {
 	Size int // of a batch
 	// Find lists at most limit items in a fixed order, those after another one; the zero T comes before all.
@@ -22,14 +23,18 @@ type Sweep[T any] struct {
 	// Rest is the pause after a batch, in multiples of the time that the batch took, so that a database that is slow
 	// gets more of it. It is five seconds at most: a batch that took long may consist of statements that timed out.
 	Rest int
+
+	// last is the last item of the last batch that was done; nil after the end.
+	last atomic.Pointer[T]
 }
 
 const maxRest = 5 * time.Second
 
-// Run goes through all items once and returns how many were changed, also with an error. An item that fails by itself
-// is left out and does not stop the others: the first such error is returned when all have been tried. Run ends at the
-// first error that no item is to blame for, and when ctx ends.
-func (s Sweep[T]) Run(ctx context.Context) (changed int, err error) {
+// Run goes on after the last batch of the run before it, or begins with the first item when that came to the end, and
+// returns how many items were changed, also with an error. It ends with the last item, when ctx ends, and at the first
+// error that no item is to blame for. That the deadline of ctx has passed is no error: the next run does the rest. An
+// item that fails by itself is left out and does not stop the others: the first such error is returned at the end.
+func (s *Sweep[T]) Run(ctx context.Context) (changed int, err error) {
 	failed, n := error(nil), 0
 	alone := func(item T, err error) {
 		if n++; failed == nil {
@@ -37,19 +42,29 @@ func (s Sweep[T]) Run(ctx context.Context) (changed int, err error) {
 		}
 	}
 	changed, err = s.run(ctx, alone)
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = nil
+	}
 	if failed != nil {
 		failed = fmt.Errorf("%d could not be changed, such as %w", n, failed)
 	}
 	return changed, errors.Join(err, failed)
 }
 
-func (s Sweep[T]) run(ctx context.Context, alone func(T, error)) (changed int, err error) {
+func (s *Sweep[T]) run(ctx context.Context, alone func(T, error)) (changed int, err error) {
 	var last T
+	if p := s.last.Load(); p != nil {
+		last = *p
+	}
 	for {
 		began := clock.Boot()
 		found, err := s.Find(ctx, last, s.Size)
-		if err != nil || len(found) == 0 {
+		if err != nil {
 			return changed, errors.Join(err, ctx.Err())
+		}
+		if len(found) == 0 {
+			s.last.Store(nil)
+			return changed, ctx.Err()
 		}
 		_, err = Isolate(found, func(items []T) error {
 			n, err := s.Do(ctx, items)
@@ -60,9 +75,11 @@ func (s Sweep[T]) run(ctx context.Context, alone func(T, error)) (changed int, e
 			return changed, err
 		}
 		if len(found) < s.Size {
+			s.last.Store(nil)
 			return changed, nil
 		}
 		last = found[len(found)-1]
+		s.last.Store(new(last))
 		if err := rest(ctx, min(maxRest, time.Duration(s.Rest)*(clock.Boot()-began))); err != nil {
 			return changed, err
 		}

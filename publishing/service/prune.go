@@ -40,47 +40,56 @@ type Prunable = publishingstore.Prunable
 
 // Pruner deletes what was kept for long enough. It is safe for concurrent use, also by several processes.
 type Pruner struct {
-	store *publishingstore.Store
-	keep  map[Prunable]time.Duration
+	sweeps map[Prunable]*batch.Sweep[publishingstore.OldRow]
 }
 
 // NewPruner makes the service.
 func NewPruner(cfg Retention, db *pg.DB) *Pruner {
-	p := &Pruner{publishingstore.New(db), map[Prunable]time.Duration{
+	keeps := map[Prunable]time.Duration{
 		publishingstore.PruneKeys:    cfg.Keys,
 		publishingstore.PruneEvents:  cfg.Events,
 		publishingstore.PruneDeleted: cfg.Deleted,
-	}}
-	maps.DeleteFunc(p.keep, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
-	p.keep[publishingstore.PruneConnects] = 0 // one whose time is over is of no use
+	}
+	maps.DeleteFunc(keeps, func(_ Prunable, keep time.Duration) bool { return keep == 0 })
+	keeps[publishingstore.PruneConnects] = 0 // one whose time is over is of no use
+	p := &Pruner{map[Prunable]*batch.Sweep[publishingstore.OldRow]{}}
+	for kind, keep := range keeps {
+		p.sweeps[kind] = pruning(publishingstore.New(db), kind, keep)
+	}
 	return p
 }
 
 // Kinds are the kinds of rows that are not kept for ever.
-func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.keep)) }
+func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
+
+// Prune deletes everything of one kind that nothing needs any more, in short transactions with pauses between, and
+// returns how many rows; what belongs to a deleted post is not counted. It may end at any point, also by the deadline of
+// ctx, which is no error: the next call goes on there, and begins with the oldest row when all have been tried. A row
+// that the database refuses to delete stops no other; the first such error is returned at the end.
+func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
+	return p.sweeps[kind].Run(ctx)
+}
 
 const (
 	pruneSize = 100 // rows, or groups of posts, in one statement
 	pruneRest = 19  // so that pruning takes a twentieth of one connection's time
 )
 
-// Prune deletes everything of one kind that nothing needs any more, in short transactions with pauses between, and
-// returns how many rows; what belongs to a deleted post is not counted. It may end at any point: the next call goes on.
-// A row that the database refuses to delete stops no other; the first such error is returned when all have been tried.
-func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
-	return batch.Sweep[publishingstore.OldRow]{
+// pruning deletes the rows of one kind that are older than keep.
+func pruning(store *publishingstore.Store, kind Prunable, keep time.Duration) *batch.Sweep[publishingstore.OldRow] {
+	return &batch.Sweep[publishingstore.OldRow]{
 		Size: pruneSize, Rest: pruneRest, Blame: pg.IsOfRows,
 		Find: func(ctx context.Context, after publishingstore.OldRow, limit int) ([]publishingstore.OldRow, error) {
-			return p.store.FindOld(ctx, kind, p.keep[kind], after, limit)
+			return store.FindOld(ctx, kind, keep, after, limit)
 		},
 		Do: func(ctx context.Context, rows []publishingstore.OldRow) (n int, _ error) {
 			for {
-				some, err := p.store.Prune(ctx, kind, p.keep[kind], rows)
+				some, err := store.Prune(ctx, kind, keep, rows)
 				n += some
 				if err != nil || some <= len(rows) {
 					return n, err
 				}
 			}
 		},
-	}.Run(ctx)
+	}
 }

@@ -448,6 +448,64 @@ func TestPrune_FindsNothingOfALivingPost(t *testing.T) {
 	}
 }
 
+// deadline is a context whose deadline passes when it is cancelled.
+type deadline struct{ context.Context }
+
+func (d deadline) Err() error {
+	if d.Context.Err() == nil {
+		return nil
+	}
+	return context.DeadlineExceeded
+}
+
+func TestPrune_GoesOnBehindWhatMayNotGo(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.deletedPosts(250)
+	r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true`)
+	r.deletedPosts(3)
+	pruner := r.pruner()
+	ctx, over := context.WithCancel(t.Context())
+	defer over()
+	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(t.Context(), `lock table part in exclusive mode`); err != nil { // the first deletion waits for it
+			return err
+		}
+		var n int
+		done := make(chan error, 1)
+		go func() {
+			var err error
+			n, err = pruner.Prune(deadline{ctx}, publishingstore.PruneDeleted)
+			done <- err
+		}()
+		r.waitsIn("PruneDeleted", "Lock", done)
+		over()
+		if err := <-done; n != 0 || err != nil {
+			t.Errorf("a run that its deadline ended returned %d, %v", n, err)
+		}
+		return nil
+	}))
+	r.tenant(`update post set state = 'DRAFT', error = null, maybe_sent = false, outcome_unknown = false`)
+	for _, want := range []int{53, 200} { // the rest of the run before, and then from the beginning
+		if n, err := pruner.Prune(t.Context(), publishingstore.PruneDeleted); n != want || err != nil {
+			t.Errorf("%d posts were deleted, want %d: %v", n, want, err)
+		}
+	}
+}
+
+// waitsIn returns once a statement of the database, by its name, waits for that kind of event.
+func (r *rig) waitsIn(statement, event string, done <-chan error) {
+	r.Helper()
+	super, database := dbtest.Super(r.T), value[string](r, `select current_database()::text`)
+	for waits := 0; waits == 0; {
+		if len(done) > 0 {
+			r.Fatal("it was over before it waited:", <-done)
+		}
+		r.ok(super.QueryRow(r.Context(), `select count(*) from pg_stat_activity
+			where datname = $1 and query like '-- publishing.' || $2 || '%' and wait_event_type = $3`, database, statement, event).Scan(&waits))
+	}
+}
+
 func TestPrune_LeavesOutWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

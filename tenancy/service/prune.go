@@ -25,9 +25,9 @@ func (r Retention) Validate() error {
 
 // PruneSessions deletes the sessions that ended longer ago than keep, in short transactions with pauses between, and
 // returns how many. A session that the database refuses to delete stops no other; the first such error is returned
-// when all have been tried.
+// when all have been tried. That the deadline of ctx has passed is no error.
 func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
-	return batch.Sweep[tenancystore.OldSession]{
+	sweep := batch.Sweep[tenancystore.OldSession]{
 		Size: 100, Rest: 19, Blame: pg.IsOfRows,
 		Find: func(ctx context.Context, after tenancystore.OldSession, limit int) ([]tenancystore.OldSession, error) {
 			return a.store.FindOldSessions(ctx, keep, after, limit)
@@ -35,5 +35,6 @@ func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, 
 		Do: func(ctx context.Context, sessions []tenancystore.OldSession) (int, error) {
 			return a.store.PruneSessions(ctx, keep, sessions)
 		},
-	}.Run(ctx)
+	}
+	return sweep.Run(ctx)
 }
