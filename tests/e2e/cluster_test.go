@@ -179,7 +179,7 @@ func TestAProcessThatIsKilledIsReplaced(t *testing.T) {
 	sandbox := sandboxtest.Start(t)
 	g := startGroup(t, newSandbox(sandbox, "C"), 3)
 	people := g.people(t, sandbox, 6)
-	client := &http.Client{Transport: &http.Transport{DialContext: g.balancer.Dial, DisableKeepAlives: true}}
+	client := &http.Client{Transport: &http.Transport{DialContext: g.balancer.Dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
 	for i, o := range people {
 		for n := range 5 {
 			if err := o.book(client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n)*time.Second)); err != nil {
