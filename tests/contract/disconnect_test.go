@@ -29,6 +29,7 @@ func TestDisconnect(t *testing.T) {
 	waiting = append(waiting, o.create(t, request("schedule", soon, entry(gone.id, part("due after the disconnect")))))
 	witness := o.create(t, request("schedule", soon.Add(time.Second), entry(kept.id, part("due after that"))))
 	eventually(t, "the first of the thread", func() bool { return r.texts(t, gone) == "already out | first of a thread" }, func() any { return r.texts(t, gone) })
+	eventually(t, "its end in Postgres", func() bool { return o.get(t, "/posts/"+begun).want(t, 200).object(t)["releaseId"] != nil }, func() any { return o.get(t, "/posts/"+begun).object(t) })
 
 	o2.do(t, http.MethodDelete, "/integrations/"+gone.id, nil).refusal(t, 404)
 	o.do(t, http.MethodDelete, "/integrations/x", nil).refusal(t, 404)
