@@ -425,10 +425,14 @@ create index post_waiting on post (shard, (publish_date at time zone 'UTC'))
 -- Retention: deleted groups by their first posts, and nothing of a post that exists, which may have many followers that
 -- edits dropped.
 create index post_deleted on post (deleted_at, id) where deleted_at is not null and delay_minutes = 0;
--- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known.
-create index post_claimed on post (shard, claim_until) where state in ('PUBLISHING', 'UNKNOWN');
--- The backstop of the scheduler: a channel never has two posts on their way. HoldRepair reads by it.
-create unique index post_one_per_channel on post (channel_id) where state in ('PUBLISHING', 'UNKNOWN');
+-- FindReap, FindStuck, FindUnknown and GiveBack: the claims, and the outcomes that are not known. Here and in the next
+-- index, "is not null" keeps those off it that look for one post, and would read all of it.
+create index post_claimed on post (shard, claim_until)
+  where state in ('PUBLISHING', 'UNKNOWN') and shard is not null;
+-- The backstop of the scheduler: a channel never has two posts on their way. HoldRepair and the sender's policies read
+-- by it.
+create unique index post_one_per_channel on post (channel_id)
+  where state in ('PUBLISHING', 'UNKNOWN') and channel_id is not null;
 
 -- A piece of a post: the main text, a part of a thread or a comment.
 create table part (
@@ -537,7 +541,8 @@ create table channel_queue (
   resumed_at  timestamptz
 ) with (fillfactor = 50); -- room for the claim and its end on the same page, past every index
 -- Claim and HeadCount look at an organization's channels in this order, window by window.
-create index channel_queue_org on channel_queue (org_id, channel_id);
+-- "org_id is not null" keeps look-ups of one channel off it, which would read all of it.
+create index channel_queue_org on channel_queue (org_id, channel_id) where org_id is not null;
 
 
 -- Events --------------------------------------------------------------------------------------------------------------
@@ -664,11 +669,11 @@ create policy sender on post for select to crier_sender using ((state in ('PUBLI
 grant select on post to crier_sender;
 create policy sender on channel for select to crier_sender using (exists (
   select 1 from post p
-  where p.org_id = channel.org_id and p.channel_id = channel.id and p.state in ('PUBLISHING', 'UNKNOWN')));
+  where p.channel_id = any (array[channel.id]) and (p.org_id = channel.org_id) is true and p.state in ('PUBLISHING', 'UNKNOWN')));
 grant select on channel to crier_sender;
 create policy sender on channel_queue for select to crier_sender using (exists (
   select 1 from post p
-  where p.org_id = channel_queue.org_id and p.channel_id = channel_queue.channel_id
+  where p.channel_id = any (array[channel_queue.channel_id]) and (p.org_id = channel_queue.org_id) is true
     and p.state in ('PUBLISHING', 'UNKNOWN')));
 grant select (org_id, channel_id, destination, resumed_at) on channel_queue to crier_sender;
 create policy sender on part for select to crier_sender using (exists (

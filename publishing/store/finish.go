@@ -206,7 +206,7 @@ select id, org_id, place, stale from (
   select *, row_number() over (partition by org_id order by nth, claim_until) as turn from (
     select p.id, p.org_id, '@' || q.destination as place, p.committing_at < now() - $6 * interval '1 millisecond' as stale,
       row_number() over (partition by q.destination order by p.claim_until) as nth, p.claim_until
-    from post p join channel_queue q on q.channel_id = any (array[p.channel_id])
+    from post p cross join lateral (select c.destination from channel_queue c where c.channel_id = any (array[p.channel_id]) offset 0) q
     where ` + mine + ` and ` + lookable + ` and p.id <> all ($3::uuid[])) d
   where stale or place <> all ($5::text[])) u
 order by greatest(nth, turn), claim_until limit $4`

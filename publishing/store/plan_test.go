@@ -59,8 +59,8 @@ func (s step) paired() (out []string) {
 const few = "l"
 
 // bounded is what may be read whole: it has as many rows as there are shards, channels or posts under way, whatever else there is.
-var bounded = []string{"shard", "node by node_pkey", "post by post_claimed", "post by post_one_per_channel",
-	"channel_queue by channel_queue_org"} // the channels of an organization whose turn it is
+// The sender reads claimed posts one by one and may read nothing whole, because many outcomes may be unknown.
+var bounded = []string{"shard", "node by node_pkey"}
 
 // The scheduler's statements are planned once for a connection, perhaps while tables are empty or nothing is due, and
 // must do when that has changed. The settings of the roles do not suffice: between two indexes the planner chooses by
@@ -114,7 +114,7 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 					t.Errorf("%s, planned when all is %s, compares all its rows with all of %v", name, state, pairs)
 				}
 				if read := way.whole(leads); len(read) > 0 {
-					read = slices.DeleteFunc(read, func(s string) bool { return slices.Contains(bounded, s) })
+					read = slices.DeleteFunc(read, func(s string) bool { return role != pg.Sender && slices.Contains(bounded, s) })
 					if len(read) > 0 {
 						t.Errorf("%s, planned when all is %s, reads all of %v", name, state, read)
 					}
