@@ -20,15 +20,8 @@ const (
 		where id = $1 and claim_token = $2`
 )
 
-// floor is what two UPDATEs a post by id, each a transaction of its own, reach on the same table without any service: the best of three numbers of connections.
-func (x burst) floor(ctx context.Context, r *rig) (rate float64, connections int, err error) {
-	all, err := x.loops(ctx, r, max(1, x.posts/3), 8, 32, 128)
-	if err != nil {
-		return 0, 0, err
-	}
-	best := slices.MaxFunc(all, func(a, b looped) int { return cmp.Compare(a.rate, b.rate) })
-	return best.rate, best.connections, nil
-}
+// floorConnections are the numbers of connections with which the loop is tried; the best one is the floor.
+var floorConnections = []int{8, 32, 128}
 
 // cheapest is the processor time of the loop and Postgres that such a loop takes for a post, which has no platform to call: the least of two numbers of connections.
 func (x burst) cheapest(ctx context.Context, r *rig) (least float64, connections int, err error) {
@@ -40,8 +33,9 @@ func (x burst) cheapest(ctx context.Context, r *rig) (least float64, connections
 	return x.per(best.cpu), best.connections, nil
 }
 
-// loops runs the loop over so many posts with each number of connections. Every channel has one post on its way at most,
-// so each part goes round over all channels with the loop far behind.
+// loops runs two UPDATEs a post by id, each a transaction of its own, over so many posts with each number of connections,
+// on the same table and without any service. Every channel has one post on its way at most, so each part goes round over
+// all channels with the loop far behind.
 func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int) (out []looped, err error) {
 	err = r.with(ctx, func(b *base) error {
 		all, err := b.people(ctx, x.organizations, x.channels)

@@ -1,6 +1,6 @@
 // Command bench measures the service, as built and in a process of its own, beside a floor of the same run, and prints one JSON object a line.
 //
-//	go run ./tests/bench [-posts n] [-orgs n] [-seconds n] [-ahead d] [-rows n] [-year n] [name ...]
+//	go run ./tests/bench [-posts n] [-orgs n] [-rounds n] [-seconds n] [-ahead d] [-rows n] [-year n] [name ...]
 //
 // Statements are those of all roles of the service. Processor time is the service's and Postgres', less that of an idle span;
 // the platform and the clients are not in it, but they share the machine.
@@ -23,6 +23,7 @@ import (
 // options scale the benchmarks.
 type options struct {
 	posts, organizations int
+	rounds               int
 	seconds              int
 	rows                 int
 	year                 int           // posts
@@ -49,6 +50,7 @@ func main() {
 	var opts options
 	flag.IntVar(&opts.posts, "posts", 100_000, "posts of due_burst; the sizes of fairness go with it")
 	flag.IntVar(&opts.organizations, "orgs", 10_000, "organizations of due_burst; idle has ten times as many")
+	flag.IntVar(&opts.rounds, "rounds", 3, "bursts of due_burst, each beside its floor; their means are compared")
 	flag.IntVar(&opts.rows, "rows", 1_000_000, "most rows in the table of growth")
 	flag.IntVar(&opts.year, "year", 100_000, "posts of a year of retention")
 	flag.IntVar(&opts.seconds, "seconds", 60, "length of what is measured over time")
