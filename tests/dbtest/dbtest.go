@@ -6,6 +6,7 @@
 package dbtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -103,10 +104,11 @@ func fresh(t testing.TB, s server, from func(context.Context, *pgx.Conn) (string
 	return withDatabase(s.owner, name)
 }
 
+// drop is the superuser's where there is one: only that may end an autovacuum of the database.
 func drop(t testing.TB, s server, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	admin, err := pgx.Connect(ctx, s.owner)
+	admin, err := pgx.Connect(ctx, cmp.Or(s.super, s.owner))
 	if err != nil {
 		t.Errorf("connect to drop %s: %v", name, err)
 		return
