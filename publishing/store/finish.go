@@ -113,7 +113,8 @@ with o as (
   returning x.org_id, x.id, x.post_id, x.position, x.phase, x.release_id
 ), second as (
   update publication x set second_release_id = o.release_id
-  from o where x.id = o.pub and x.post_id = any (array[o.post]) and o.sent and x.phase = 'done' and x.release_id <> o.release_id and x.second_release_id is null
+  from o where x.id = o.pub and x.post_id = any (array[o.post]) and o.sent and o.pub not in (select id from pub)
+    and x.phase = 'done' and x.release_id <> o.release_id and x.second_release_id is null
   returning x.org_id, x.post_id, x.second_release_id
 ), upd as (
   update post p set
