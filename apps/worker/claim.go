@@ -25,7 +25,7 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 		case <-w.ready:
 		}
 		for ctx.Err() == nil {
-			if orgs, _ := w.span(); w.waiting() < orgs {
+			if w.waiting() < width {
 				pace.Wait(ctx.Done())
 			}
 			if !w.claim(ctx, sending) {
@@ -35,13 +35,6 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 		}
 		w.claiming.end()
 	}
-}
-
-// span is how many organizations the next claim looks at, and how many channels of each. After one whose answer did not
-// come in time these are half as many channels in all: of fewer organizations, or fewer of a single one.
-func (w *Worker) span() (orgs, window int) {
-	channels := w.looking.Next()
-	return max(1, channels/publishingservice.ClaimWindow), min(channels, publishingservice.ClaimWindow)
 }
 
 // waiting is how many organizations could be served now.
@@ -54,49 +47,65 @@ func (w *Worker) waiting() int {
 // claim serves the next turns; false when nobody waits or nothing is free.
 func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.claiming.begin()
-	orgs, window := w.span()
 	w.mu.Lock()
 	free := max(0, w.free)
-	grants := w.turns.Take(free, orgs)
-	held := 0
+	grants := w.turns.Take(free, width)
 	wants := make([]publishingservice.Want, len(grants))
 	for i, g := range grants {
 		wants[i] = w.scans.want(g.Org, g.Permits)
-		held += g.Permits
 	}
-	w.free -= held
+	w.free -= permits(wants)
 	w.mu.Unlock()
-	if len(grants) == 0 {
-		return false
+	for i, x := range w.spans.split(wants) {
+		w.claiming.begin()
+		if i > 0 && ctx.Err() != nil {
+			w.answer(x, publishingservice.Round{}, w.deps.Clock.Now(), ctx.Err()) // the process is about to stop
+			continue
+		}
+		free -= w.claimSpan(ctx, sending, x, free)
 	}
-	lease := leaseOf(w.deps.Lease())
+	return len(grants) > 0
+}
+
+func permits(wants []publishingservice.Want) (n int) {
+	for _, want := range wants {
+		n += want.Permits
+	}
+	return n
+}
+
+// claimSpan carries out one claim and returns how many posts it brought.
+func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 	asked := w.deps.Clock.Now()
-	round, err := w.take(ctx, lease, wants, window, free)
+	round, err := w.take(ctx, x, free)
 	w.limits.taken(round.Claimed)
 	for _, c := range round.Claimed {
 		w.places.take(c.Place)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.deps.Log.Warn("not everything could be claimed", "claimed", len(round.Claimed), "error", err)
+		w.deps.Log.Warn("not everything could be claimed", "organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
 	}
-	w.release(held - len(round.Claimed))
-	w.tell(wants, round, asked, err != nil) // before the first of them can end: an actor counts up, then down
+	w.answer(x, round, asked, err) // before the first of them can end: an actor counts up, then down
 	w.start(sending, round)
-	return true
+	return len(round.Claimed)
+}
+
+// answer gives back the permits that a claim did not use and answers its offers.
+func (w *Worker) answer(x span, round publishingservice.Round, asked time.Time, err error) {
+	w.release(permits(x.wants) - len(round.Claimed))
+	w.tell(x, round, asked, err != nil)
 }
 
 // claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to
 // nobody until its time is over.
 const claimTime = 5 * time.Second
 
-func (w *Worker) take(
-	ctx context.Context, lease publishingservice.Lease, wants []publishingservice.Want, window, free int,
-) (publishingservice.Round, error) {
+func (w *Worker) take(ctx context.Context, x span, free int) (publishingservice.Round, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 	defer cancel()
 	limits := publishingservice.Limits{Platforms: w.limits.left(), Busy: w.places.busy(), Free: free}
-	round, lost, err := w.deps.Claimer.Claim(ctx, lease, wants, window, limits)
-	w.looking.Done(len(wants)*window, len(lost) == 0)
+	round, lost, err := w.deps.Claimer.Claim(ctx, leaseOf(w.deps.Lease()), x.wants, x.window, limits)
+	w.spans.done(x, len(lost) == 0 || ctx.Err() == nil)
 	if len(lost) > 0 {
 		w.mu.Lock()
 		for _, number := range lost {
@@ -137,11 +146,20 @@ func (w *Worker) giveBack(ctx context.Context, lease publishingservice.Lease) er
 	return nil
 }
 
-const refusedWait = time.Second
+// How long an organization waits whose claim failed: longer when it was claimed by itself and in a smaller window, so
+// that the others have at least half of the time.
+const (
+	refusedWait = time.Second
+	aloneWait   = 5 * time.Second
+)
 
 // tell answers the offers. After a failed claim only those are answered with what it brought who got something; the
 // others ask again soon.
-func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Round, asked time.Time, failed bool) {
+func (w *Worker) tell(x span, round publishingservice.Round, asked time.Time, failed bool) {
+	wait := refusedWait
+	if x.window < publishingservice.ClaimWindow {
+		wait = aloneWait
+	}
 	claimed := map[tenancy.OrgID]int{}
 	for _, c := range round.Claimed {
 		claimed[c.Org]++
@@ -149,10 +167,11 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 	if !round.Now.IsZero() {
 		w.deps.Actors.SetNow(round.Now, asked)
 	}
-	for _, want := range wants {
+	for _, want := range x.wants {
 		n := claimed[want.Org]
 		if failed && n == 0 {
-			w.deps.Actors.Refused(want.Org, refusedWait) // the next offer looks at the same channels again
+			w.deps.Actors.Refused(want.Org, wait)
+			w.scans.again(want.Org)
 			continue
 		}
 		next, done := w.scans.step(want, round, n)
@@ -169,5 +188,5 @@ func (w *Worker) tell(wants []publishingservice.Want, round publishingservice.Ro
 			}
 		}
 	}
-	w.places.answered(wants)
+	w.places.answered(x.wants)
 }

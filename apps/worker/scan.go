@@ -28,6 +28,14 @@ func (s scans) want(org tenancy.OrgID, permits int) publishingservice.Want {
 	return publishingservice.Want{Org: org, Permits: permits, After: s[org].after}
 }
 
+// again is after a claim that failed: the next offer goes on at the same channels, and then looks at all of them, since
+// posts may have fallen due meanwhile where it had looked.
+func (s scans) again(org tenancy.OrgID) {
+	if x, ok := s[org]; ok {
+		s[org] = scan{after: x.after}
+	}
+}
+
 // step takes what a claim brought to an organization. done is false when the rest of its channels must be looked at
 // before the offer is answered; next is then not known yet.
 func (s scans) step(want publishingservice.Want, round publishingservice.Round, claimed int) (next *time.Time, done bool) {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -21,8 +22,10 @@ type agencies struct {
 	worker *Worker
 
 	mu       sync.Mutex
-	most     int // a claim of more channels runs out of time; 0 = none does
-	largest  int // claim that worked, in channels
+	most     int                    // a claim of more channels runs out of time; 0 = none does
+	slow     map[tenancy.OrgID]int  // and one of more channels of such an organization
+	largest  int                    // claim that worked, in channels
+	together map[tenancy.OrgID]bool // ran out of time with the claim of another one
 	channels map[tenancy.OrgID][]publishing.ChannelID
 	due      map[publishing.ChannelID]publishing.PostID
 }
@@ -47,7 +50,7 @@ func newAgencies(orgs, channels int) *agencies {
 func (a *agencies) publish(most int) (posts []publishing.PostID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.most, a.largest = most, 0
+	a.most, a.largest, a.together = most, 0, map[tenancy.OrgID]bool{}
 	for org, channels := range a.channels {
 		for _, c := range []publishing.ChannelID{channels[0], channels[len(channels)-1]} {
 			a.due[c] = id.New[publishing.PostTag]()
@@ -61,13 +64,13 @@ func (a *agencies) publish(most int) (posts []publishing.PostID) {
 func (a *agencies) Claim(
 	ctx context.Context, _ publishingservice.Lease, wants []publishingservice.Want, window int, _ publishingservice.Limits,
 ) (publishingservice.Round, []int64, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	round := publishingstore.NewRound()
-	if a.most > 0 && len(wants)*window > a.most {
+	if a.tooMuch(wants, window) {
 		<-ctx.Done()
 		return round, []int64{1}, ctx.Err()
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.largest = max(a.largest, len(wants)*window)
 	round.Now = time.Now()
 	for _, want := range wants {
@@ -88,6 +91,24 @@ func (a *agencies) Claim(
 	return round, nil, nil
 }
 
+func (a *agencies) tooMuch(wants []publishingservice.Want, window int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	isSlow := func(want publishingservice.Want) bool {
+		most, slow := a.slow[want.Org]
+		return slow && window > most
+	}
+	if !slices.ContainsFunc(wants, isSlow) {
+		return a.most > 0 && len(wants)*window > a.most
+	}
+	for _, want := range wants {
+		if len(wants) > 1 {
+			a.together[want.Org] = true
+		}
+	}
+	return true
+}
+
 func (a *agencies) Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
 	a.world.Granted(org, claimed, next, now)
 	if next != nil {
@@ -106,7 +127,7 @@ func TestClaim_LooksAtFewerChannelsWhenItRunsOutOfTime(t *testing.T) {
 		a := newAgencies(orgs, channels)
 		a.worker.Start(t.Context())
 		var want []publishing.PostID
-		for _, most := range []int{3 * publishingstore.ClaimWindow, 100, 0} {
+		for _, most := range []int{3 * publishingstore.ClaimWindow, 100, 0, 0, 0} {
 			want = append(want, a.publish(most)...)
 			time.Sleep(time.Hour)
 			synctest.Wait()
@@ -119,4 +140,73 @@ func TestClaim_LooksAtFewerChannelsWhenItRunsOutOfTime(t *testing.T) {
 		}
 		stop(t, a.worker, time.Minute)
 	})
+}
+
+func TestClaim_OneSlowOrganizationIsClaimedByItself(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]int{"in small windows": 16, "and never comes in time": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				a := newAgencies(8, 40)
+				slow := slices.Collect(maps.Keys(a.channels))[0]
+				a.slow = map[tenancy.OrgID]int{slow: most}
+				a.worker.Start(t.Context())
+				var want []publishing.PostID
+				for round := range 20 {
+					want = append(want, a.publish(0)...)
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					if round > 0 && len(a.together) > 0 {
+						t.Fatalf("%d organizations ran out of time together once it was known which of them is slow", len(a.together))
+					}
+					left := a.left()
+					if most > 0 && left[slow] > 0 || len(left) > 1 || len(left) == 1 && left[slow] == 0 {
+						t.Fatalf("after round %d posts are left of %d organizations, %d of the slow one", round, len(left), left[slow])
+					}
+				}
+				if got := a.seen(); most > 0 && !same(got.stored, want) {
+					t.Errorf("%d of %d posts are published", len(got.stored), len(want))
+				}
+				stop(t, a.worker, time.Minute)
+			})
+		})
+	}
+}
+
+// left is how many posts are due, by organization.
+func (a *agencies) left() map[tenancy.OrgID]int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	out := map[tenancy.OrgID]int{}
+	for org, channels := range a.channels {
+		for _, c := range channels {
+			if _, due := a.due[c]; due {
+				out[org]++
+			}
+		}
+	}
+	return out
+}
+
+// A post that falls due while the claims of its organization fail is found by the next scan, not by the next sweep.
+func TestClaim_FindsWhatFellDueWhileClaimsFailed(t *testing.T) {
+	t.Parallel()
+	org, channel := id.New[tenancy.OrgTag](), id.New[publishing.ChannelTag]()
+	s := scans{}
+	first := publishingservice.Round{Now: time.Now(), More: map[tenancy.OrgID]publishing.ChannelID{org: channel}}
+	if _, done := s.step(s.want(org, 1), first, 0); done {
+		t.Fatal("the offer is answered before all channels were looked at")
+	}
+	s.again(org)
+	if want := s.want(org, 1); want.After != channel {
+		t.Fatal("the scan begins anew after a claim that failed: it may never come to its end")
+	}
+	rest := publishingservice.Round{Now: time.Now()}
+	if _, done := s.step(s.want(org, 1), rest, 0); done {
+		t.Fatal("the offer is answered although posts may have fallen due on the channels that were looked at first")
+	}
+	if _, done := s.step(s.want(org, 1), rest, 0); !done {
+		t.Fatal("the offer is not answered when all channels were looked at")
+	}
 }

@@ -88,7 +88,7 @@ type Worker struct {
 	free   int
 	lost   []lostClaim
 
-	looking batch.Size // channels that a claim looks at
+	spans spans // of the claim loop
 
 	claiming, finishing, sweeping pulse
 
@@ -115,8 +115,8 @@ type lostClaim struct {
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(cfg.LookRest), scans: scans{},
-		looking: batch.Size{Most: width * publishingservice.ClaimWindow},
-		ready:   make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: make(chan struct{}), over: make(chan struct{}),
+		spans: spans{},
+		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: make(chan struct{}), over: make(chan struct{}),
 	}
 	w.claiming.name, w.claiming.limit = "claim", claimHangs
 	w.finishing.name, w.finishing.limit = "finish", finishHangs

@@ -45,7 +45,7 @@ const dropIndex = "drop index post_one_per_channel"
 // mutants is every known fault.
 func mutants() []mutant {
 	return []mutant{
-		{name: "reap-requeues", nodes: 1, strike: haltKill, point: halt.Committed, swaps: []swap{
+		{name: "reap-requeues", nodes: 1, strike: haltKill, point: halt.Answered, swaps: []swap{
 			{reapFile, "state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at", "state = case when p.deleted_at", 1},
 			{reapFile, "error = case when p.phase = 'committing' then null\n      when", "error = case when", 1},
 			{reapFile, "error_code = case when p.phase = 'committing' then null when", "error_code = case when", 1},
