@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"math/rand/v2"
+	"slices"
 	"time"
 
 	"crier/platform/batch"
@@ -134,26 +136,48 @@ func (s *Publisher) GiveBack(ctx context.Context, l Lease, lost []int64) error {
 
 const (
 	loadsAtOnce = 4096             // posts in one statement
-	loadTime    = 20 * time.Second // of one call of Load: the posts that it has loaded are claimed for longer
+	loadTime    = 4 * time.Second  // of one statement
+	loadsTime   = 20 * time.Second // of one call of Load: the posts that it has loaded are claimed for longer
+	loadMisses  = 4                // statements in a row that fail before the rest is left for the next call
+	loadAgain   = time.Minute      // until a post is tried again that alone could not be loaded in time
 )
 
 // Load reads what sending needs, by post. What was deleted or taken over meanwhile is left out; a post that cannot be
 // read has an outcome instead, and does not keep the others from being sent. An error means that the database is away
-// or slow: nothing is known of the posts that are in neither map. After such an error, statements are smaller.
+// or slow: nothing is known of the posts that are in neither map. After such an error, statements are smaller; posts
+// come in any order, so that none is always read with the same others.
 func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome, err error) {
-	ctx, cancel := context.WithTimeout(ctx, loadTime)
+	ctx, cancel := context.WithTimeout(ctx, loadsTime)
 	defer cancel()
 	works, unreadable = map[publishing.PostID]Work{}, map[publishing.PostID]Outcome{}
-	for len(claimed) > 0 && err == nil {
-		n := min(len(claimed), s.loading.Next())
-		err = s.load(ctx, claimed[:n], works, unreadable)
-		s.loading.Done(n, err == nil)
-		claimed = claimed[n:]
+	left, alone := slices.Clone(claimed), []Claimed(nil)
+	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
+	for misses := 0; len(left) > 0 && misses < loadMisses; misses++ {
+		n := min(len(left), s.loading.Next())
+		failed := s.load(ctx, left[:n], works, unreadable)
+		s.loading.Done(n, failed == nil)
+		switch {
+		case failed == nil:
+			misses = -1
+		case n == 1:
+			alone = append(alone, left[0])
+			fallthrough
+		default:
+			err = failed
+		}
+		left = left[n:]
+	}
+	for _, c := range alone {
+		if len(works) > 0 { // it is the post, not the database
+			unreadable[c.Post] = Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultRetry, After: loadAgain}
+		}
 	}
 	return works, unreadable, err
 }
 
 func (s *Publisher) load(ctx context.Context, claimed []Claimed, works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome) error {
+	ctx, cancel := context.WithTimeout(ctx, loadTime)
+	defer cancel()
 	_, err := batch.Isolate(claimed, func(some []Claimed) error {
 		posts := make([]publishing.PostID, len(some))
 		for i, c := range some {

@@ -188,6 +188,76 @@ func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
 	}
 }
 
+// neverInTime has every statement time out that loads this post.
+func (r *isolation) neverInTime(post publishing.PostID) {
+	r.Helper()
+	owner, err := pgx.Connect(r.Context(), r.address)
+	r.ok(err)
+	_, err = owner.Exec(r.Context(), `create function in_time(post uuid) returns boolean language plpgsql as $f$ begin
+			if post = '`+post.String()+`' then
+				raise exception 'canceling statement due to statement timeout' using errcode = '57014';
+			end if;
+			return true; end $f$;
+		create policy in_time on post as restrictive for select to crier_sender using (in_time(id))`)
+	r.ok(errors.Join(err, owner.Close(r.Context())))
+}
+
+func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
+	t.Parallel()
+	r := newIsolation(t)
+	broken, healthy := r.organization(), r.organization()
+	bad := broken.book(broken.connect(), time.Second)
+	for range 3 {
+		healthy.book(healthy.connect(), time.Second)
+	}
+	r.neverInTime(bad)
+	left := r.claim(broken.want(8), healthy.want(8)).Claimed
+	var last publishingservice.Outcome
+	for range 200 {
+		works, unreadable, err := r.publisher.Load(t.Context(), left)
+		if err == nil {
+			t.Fatal("a timeout is no error")
+		}
+		left = slices.DeleteFunc(left, func(c publishingservice.Claimed) bool { _, loaded := works[c.Post]; return loaded })
+		if out, ok := unreadable[bad]; ok {
+			last = out
+			break
+		}
+		if len(left) == 1 { // beside posts that can be loaded, it is the post's own fault
+			left = append(left, r.claim(healthy.want(8)).Claimed...)
+			healthy.book(healthy.connect(), time.Second)
+		}
+	}
+	if last.Result != publishingstore.ResultRetry || last.After != time.Minute {
+		t.Fatalf("the post that takes too long is tried again after %v as %q", last.After, last.Result)
+	}
+	for _, c := range left {
+		if c.Org == healthy.who.Org && c.Post != bad {
+			works, _, err := r.publisher.Load(t.Context(), []publishingservice.Claimed{c})
+			if len(works) != 1 {
+				t.Fatalf("%s is not loaded: %v", c.Post, err)
+			}
+		}
+	}
+}
+
+func TestLoad_EndsSoonWhenTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	r := newIsolation(t)
+	org := r.organization()
+	for range 20 {
+		org.book(org.connect(), time.Second)
+	}
+	claimed := r.claim(org.want(64)).Claimed
+	r.timeOut(0)
+	for range 20 {
+		works, unreadable, err := r.publisher.Load(t.Context(), claimed)
+		if len(works)+len(unreadable) > 0 || err == nil {
+			t.Fatalf("%d works and %d outcomes of a database that answers nothing in time: %v", len(works), len(unreadable), err)
+		}
+	}
+}
+
 func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
