@@ -125,6 +125,12 @@ func TestSweep_EndsWithoutTheDatabaseAndWithItsContext(t *testing.T) {
 	if changed, err := s.Run(ctx); changed != 2 || !errors.Is(err, context.Canceled) || len(n.rows) != 2 {
 		t.Errorf("%d, %v, %v are left", changed, err, n.rows)
 	}
+	ctx, cancel = context.WithCancel(t.Context())
+	s = n.sweep(2)
+	s.Do = func(context.Context, []int) (int, error) { cancel(); return 0, errBad }
+	if _, err := s.Run(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "could not be changed") {
+		t.Errorf("an item is blamed for the end of the context: %v", err)
+	}
 }
 
 func TestSweep_RestsForSecondsAtMost(t *testing.T) {

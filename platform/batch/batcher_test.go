@@ -249,7 +249,9 @@ func TestBatcher_MakesCallsSmallerThatRunOutOfTime(t *testing.T) {
 			t.Errorf("%d pieces of work begin, want one for each of the %d calls that worked", begun, worked)
 		}
 		c.most, c.sizes = 0, nil
-		add()
+		for range 8 {
+			add()
+		}
 		c.expect(t, "when they no longer do", want, nil)
 		if got := slices.Max(c.sizes); got != rules.Most {
 			t.Errorf("the largest call has %d items, want %d", got, rules.Most)
@@ -268,6 +270,28 @@ func TestBatcher_MakesTheNextCallSmallerWhenNothingMayBeRepeated(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		c.expect(t, "after calls of 8 and 4 items that ran out of time", []int{12, 13, 14, 15}, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+		b.Close()
+	})
+}
+
+func TestBatcher_RefusedItemsMakeNoCallSmaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		b := batch.New(c.rules())
+		want := []int{}
+		for round := range 3 {
+			b.Add(-1 - round)
+			for range 7 {
+				b.Add(len(want))
+				want = append(want, len(want))
+			}
+			time.Sleep(time.Second)
+		}
+		c.expect(t, "beside refused ones", want, nil)
+		if full := len(c.sizes) - len(slices.DeleteFunc(slices.Clone(c.sizes), func(n int) bool { return n == 8 })); full != 3 {
+			t.Errorf("%d of 3 calls had all items: %v", full, c.sizes)
+		}
 		b.Close()
 	})
 }

@@ -14,11 +14,38 @@ func TestSize_FollowsWhatCallsTake(t *testing.T) {
 		worked bool
 		want   int
 	}{
-		{100, true, 100}, {100, false, 50}, {7, false, 3}, {40, false, 3}, {3, false, 1}, {1, false, 1},
-		{1, true, 2}, {1, true, 2}, {2, true, 4}, {4, true, 8}, {90, true, 100},
+		{100, true, 100}, {1, true, 100}, // a small call says nothing
+		{100, false, 50}, {50, true, 100}, // once it rises again at once
+		{100, false, 50}, {7, false, 3}, {40, false, 3}, {3, false, 1}, {1, false, 1},
 	} {
 		if s.Done(step.items, step.worked); s.Next() != step.want {
 			t.Errorf("step %d: after a call of %d, worked %t, the size is %d, want %d", i, step.items, step.worked, s.Next(), step.want)
 		}
+	}
+	for range 15 {
+		if s.Done(1, true); s.Next() != 1 {
+			t.Fatal("the size rises too soon after many failures")
+		}
+	}
+	for _, want := range []int{2, 4, 8, 16, 32, 64, 100} {
+		if s.Done(s.Next(), true); s.Next() != want {
+			t.Fatalf("the size is %d, want %d", s.Next(), want)
+		}
+	}
+}
+
+func TestSize_SeldomTriesALimitThatLasts(t *testing.T) {
+	t.Parallel()
+	s := batch.Size{Most: 512}
+	failed := 0
+	for range 1000 {
+		n := s.Next()
+		if n > 100 {
+			failed++
+		}
+		s.Done(n, n <= 100)
+	}
+	if failed > 1000/16 {
+		t.Errorf("%d of 1000 calls were larger than what works", failed)
 	}
 }
