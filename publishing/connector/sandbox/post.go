@@ -43,12 +43,9 @@ func readHandle(raw json.RawMessage) (handle, error) {
 	return h, nil
 }
 
-// Prepare uploads one medium a call, then asks until all of them are processed. A text needs no preparation.
+// Prepare uploads one medium a call, then asks until all of them are processed.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	halt.Panic(halt.Preparing, item.Text)
-	if len(item.Media) == 0 {
-		return connector.Step{Ready: true, Handle: item.Handle}, nil
-	}
 	cl, _, err := c.open(s)
 	if err != nil {
 		return connector.Step{}, err
