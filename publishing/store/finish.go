@@ -172,7 +172,11 @@ union all
 select p.org_id, p.id, p.state, now(), false, true from o join post p on p.id = any (array[o.post])
 where o.post not in (select post from locked)
   and (p.claim_token = o.token and (p.state in ('PUBLISHING', 'UNKNOWN')) is true or o.sent and p.maybe_sent and (p.state in ('ERROR', 'DRAFT', 'QUEUE')) is true
-    and exists (select from publication x where x.id = o.pub and x.post_id = any (array[p.id]) and (x.number = p.republish) is true))`
+    and exists (select from publication x where x.id = o.pub and x.post_id = any (array[p.id]) and (x.number = p.republish) is true))
+union all
+-- Another transaction has just stored a success of this publication, which this statement does not see yet.
+select x.org_id, x.post_id, '', now(), false, true from o join publication x on x.id = o.pub and x.post_id = any (array[o.post])
+where o.sent and x.phase <> 'done' and o.pub not in (select id from pub)`
 
 // Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state,
 // had lost its claim; that a part is published is stored all the same. An error of one outcome stores none: see

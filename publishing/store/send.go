@@ -257,17 +257,20 @@ func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed 
 }
 
 // That a part is out is stored whoever tells it and whatever became of the claim. The next part may go only while the
-// claim is held, and not when the part is out under another release id already: Finish then stores the second one.
+// claim is held, and not when the part is out under another release id already, or may be because another transaction
+// has just stored one: Finish then stores the second one. The post is locked before its publication, as everywhere.
 const partDone = `-- publishing.PartDone
-with done as (
+with held as (
+  select from post where id = $1 and claim_token = $2 for no key update
+), done as (
   update publication set phase = 'done', maybe_sent = false, release_id = $4, release_url = $5, ref = $6, done_at = now()
-  where id = $3 and post_id = $1 and phase <> 'done' returning org_id, post_id, position
+  where id = $3 and post_id = $1 and phase <> 'done' and (select count(*) from held) >= 0 returning org_id, post_id, position
 ), timeline as (
   insert into post_event (org_id, post_id, event, node, reason) select org_id, post_id, 'sent', $8, 'part ' || position + 1 from done
 )
 update post set phase = 'preparing', call_ended = false, failing_since = null, maybe_sent = false, reaps = 0, claim_until = now() + $7 * interval '1 millisecond'
 where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is null
-  and not exists (select from publication x where x.id = $3 and x.post_id = $1 and x.phase = 'done' and x.release_id <> $4)`
+  and (exists (select from done) or exists (select from publication x where x.id = $3 and x.post_id = $1 and x.phase = 'done' and (x.release_id <> $4) is not true))`
 
 // PartDone stores a published part that has successors; false means that no further part may be
 // sent, and that the sender must finish the post with what it knows.

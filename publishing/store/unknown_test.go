@@ -128,29 +128,85 @@ func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 	second := r.claim(1)[0]
 	r.mark(second)
 	pub := r.publication(post)
-	watch := dbtest.Super(t)
-	ended := make(chan error, 1)
 	var back bool
-	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `update publication set phase = 'done', maybe_sent = false, release_id = 'late', done_at = now() where id = $1`, pub); err != nil {
+	r.besideSuccess(pub, "late", "CommitUnmark", func() (err error) {
+		back, err = r.store.Unmark(t.Context(), post, second.Token, pub, time.Minute, "test")
+		return err
+	})
+	if back || r.phase(post) != "committing" {
+		t.Errorf("the mark is taken back beside a success: %v; the post is %s", back, r.phase(post))
+	}
+}
+
+// besideSuccess begins a statement while another transaction has stored a success of a publication, which is committed
+// when the statement waits for it. As Finish does it for a claim that is over, it locks no post.
+func (r *rig) besideSuccess(pub publishing.PublicationID, release, statement string, do func() error) {
+	r.Helper()
+	watch, ended := dbtest.Super(r.T), make(chan error, 1)
+	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(r.Context(), `update publication set phase = 'done', maybe_sent = false, release_id = $2, done_at = now() where id = $1`, pub, release); err != nil {
 			return err
 		}
-		go func() {
-			var err error
-			back, err = r.store.Unmark(t.Context(), post, second.Token, pub, time.Minute, "test")
-			ended <- err
-		}()
+		go func() { ended <- do() }()
 		for waits := false; !waits && len(ended) == 0; time.Sleep(10 * time.Millisecond) {
-			err := watch.QueryRow(t.Context(), `select exists (select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query like '%CommitUnmark%')`,
-				r.db.Pool(pg.Clock).Config().ConnConfig.Database).Scan(&waits)
+			err := watch.QueryRow(r.Context(), `select exists (select from pg_stat_activity where datname = $1 and wait_event_type = 'Lock' and query like '%' || $2 || '%')`,
+				r.db.Pool(pg.Clock).Config().ConnConfig.Database, statement).Scan(&waits)
 			if err != nil {
 				return err
 			}
 		}
 		return nil
 	}))
-	if err := <-ended; err != nil || back || r.phase(post) != "committing" {
-		t.Errorf("the mark is taken back beside a success: %v, %v; the post is %s", back, err, r.phase(post))
+	r.ok(<-ended)
+}
+
+// Of two successes that are stored at the same time, the one that waits is stored as the second, in every order.
+func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
+	t.Parallel()
+	for name, late := range map[string]bool{"of the present claim": false, "of a claim that is over": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			post, c := r.unknown()
+			if !late {
+				c = r.claim(1)[0]
+				r.mark(c)
+			} else {
+				r.mark(r.claim(1)[0])
+			}
+			out := []publishingstore.Outcome{r.sent(c, publishingstore.ResultPublished, "two")}
+			var done []publishingstore.Finished
+			r.besideSuccess(out[0].Publication, "one", "Finish", func() (err error) {
+				done, err = r.store.Finish(t.Context(), out, time.Second, "test")
+				return err
+			})
+			if len(done) == 0 || !done[len(done)-1].Locked {
+				t.Fatalf("beside the first success: %+v, want that it is locked", done)
+			}
+			if f := r.store1(out[0]); !f.Second || f.Locked {
+				t.Errorf("after it: %+v, want a second success", f)
+			}
+			r.timeline(post, "published_twice")
+		})
+	}
+}
+
+func TestPartDone_BesideAnotherSuccessSendsNoFurtherPart(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	post := r.post(r.channel(), -time.Second, 0)
+	c := r.claim(1)[0]
+	works, err := r.store.Load(t.Context(), []publishing.PostID{post})
+	r.ok(err)
+	x, release := works[0].Parts[0], "two"
+	x.ReleaseID = &release
+	more := true
+	r.besideSuccess(x.ID, "one", "PartDone", func() (err error) {
+		more, err = r.store.PartDone(t.Context(), post, c.Token, x, time.Minute, "test")
+		return err
+	})
+	if more {
+		t.Error("the next part may go although this one is out under another release id")
 	}
 }
 
