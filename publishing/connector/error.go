@@ -77,14 +77,13 @@ func KindOf(err error, committing bool) Kind {
 // An address that the guard refuses is the operator's: a connected channel reached it once, so what changed is where its name leads or what
 // OUTBOUND_ALLOW opens; the post is not to blame. In a form it is one more refusal of what was typed.
 func FromSend(err error, committing bool) *Error {
-	if errors.Is(err, outbound.ErrBlocked) {
-		return &Error{Kind: KindOperator, Public: "This instance may not call the platform's address.", Err: err}
-	}
 	var sent *outbound.SendError
-	if committing && (!errors.As(err, &sent) || sent.Written) {
+	switch {
+	case committing && (!errors.As(err, &sent) && !errors.Is(err, outbound.ErrBlocked) || sent != nil && sent.Written):
 		return &Error{Kind: KindUnknown, Public: "The platform did not answer, so it may or may not have published this.", Err: err}
-	}
-	if errors.Is(err, context.Canceled) {
+	case errors.Is(err, outbound.ErrBlocked):
+		return &Error{Kind: KindOperator, Public: "This instance may not call the platform's address.", Err: err}
+	case errors.Is(err, context.Canceled):
 		return &Error{Kind: KindTransient, Public: "Crier was stopped while publishing.", Err: err}
 	}
 	return &Error{Kind: KindTransient, Public: "The platform could not be reached.", Err: err}

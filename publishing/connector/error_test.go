@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"crier/platform/outbound"
 )
 
 // TestFromStatus_ProvesOnlyWhatStatusMeans is the rule of FromStatus as a table. before is outside a commit.
@@ -83,6 +85,26 @@ func TestWrongAddress_IsAnswerOfNoSuchPlatform(t *testing.T) {
 	}
 	if WrongAddress(FromSend(http.ErrServerClosed, false)) || WrongAddress(nil) {
 		t.Error("without an answer nothing is known of the address")
+	}
+}
+
+func TestFromSend_BlockedOnceWrittenIsUnknown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		err        error
+		committing bool
+		want       Kind
+	}{
+		"blocked before anything was sent":       {outbound.ErrBlocked, true, KindOperator},
+		"blocked, and known that nothing was":    {&outbound.SendError{Err: outbound.ErrBlocked}, true, KindOperator},
+		"blocked at the second try of a call":    {&outbound.SendError{Written: true, Err: outbound.ErrBlocked}, true, KindUnknown},
+		"blocked in a call that may be repeated": {&outbound.SendError{Written: true, Err: outbound.ErrBlocked}, false, KindOperator},
+		"lost, nothing known":                    {http.ErrServerClosed, true, KindUnknown},
+		"lost before anything was sent":          {&outbound.SendError{Err: http.ErrServerClosed}, true, KindTransient},
+	} {
+		if got := FromSend(c.err, c.committing).Kind; got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 
