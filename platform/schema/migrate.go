@@ -44,7 +44,6 @@ type migrator struct {
 
 func migrate(ctx context.Context, cfg Config, beside *pgx.Conn, log *slog.Logger) (err error) {
 	m := &migrator{Config: cfg, log: log, connect: beside.Config(), beside: beside}
-	m.connect.RuntimeParams["lock_timeout"] = milliseconds(cfg.LockTimeout)
 	m.session = stdlib.OpenDB(*m.connect, stdlib.OptionAfterConnect(m.lock))
 	m.session.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, m.session.Close()) }()
@@ -53,16 +52,29 @@ func migrate(ctx context.Context, cfg Config, beside *pgx.Conn, log *slog.Logger
 	} else if err != nil {
 		return failed("The migration lock cannot be had.", err)
 	}
-	if _, err := version(ctx, beside, cfg.Files); err != nil {
-		return err
-	}
-	if err := ensureRoles(ctx, beside, cfg.RolePrefix); err != nil {
+	if err := m.step(ctx, firstStep, m.begin); err != nil {
 		return err
 	}
 	if err := m.up(ctx); err != nil || cfg.Files != fs.FS(embedded) {
 		return err
 	}
 	return m.step(ctx, jobsStep, m.applyJobs)
+}
+
+// firstStep names in messages what comes before the files.
+const firstStep = "of the roles and versions"
+
+// begin refuses a database of another baseline and makes the roles. It has a connection of its own, because watch needs
+// the one beside.
+func (m *migrator) begin(ctx context.Context, _ string) error {
+	conn, err := pgx.ConnectConfig(ctx, m.connect)
+	if err != nil {
+		return err
+	}
+	if _, err = version(ctx, conn, m.Files); err == nil {
+		err = ensureRoles(ctx, conn, m.RolePrefix)
+	}
+	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 }
 
 // lock takes the migration lock for the session. It asks again and again: a session that waits inside one statement
@@ -103,9 +115,13 @@ func (m *migrator) up(ctx context.Context) error {
 	if err != nil {
 		return failed("The migrations cannot be read.", err)
 	}
-	all, err := m.goose.Status(ctx)
+	var all []*goose.MigrationStatus
+	err = m.step(ctx, firstStep, func(ctx context.Context, _ string) (err error) {
+		all, err = m.goose.Status(ctx)
+		return err
+	})
 	if err != nil {
-		return failed("The migrations cannot be run.", err)
+		return err
 	}
 	for _, one := range all {
 		if one.State != goose.StatePending {
@@ -132,6 +148,9 @@ func (m *migrator) step(ctx context.Context, name string, apply func(context.Con
 		holders, err = m.watched(ctx, name, holders, apply)
 		if err == nil {
 			return nil
+		}
+		if fault.Is(err, fault.Conflict) {
+			return err
 		}
 		if !isLocked(err) {
 			return failed("The migration "+name+" failed; those before it are kept.", err)

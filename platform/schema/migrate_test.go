@@ -177,6 +177,25 @@ func TestMigrate_TriesTheBackgroundJobsAgain(t *testing.T) {
 	}
 }
 
+func TestMigrate_TriesAgainToReadTheVersions(t *testing.T) {
+	t.Parallel()
+	cfg := impatient(dbtest.Blank(t), map[string]string{"0001_a.sql": table})
+	migrate(t, cfg)
+	holder := session(t, cfg.URL)
+	do(t, holder, "begin; lock table goose_db_version")
+	if _, _, err := schema.Version(t.Context(), cfg); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("the version of a locked database is read, or not for that reason: %v", err)
+	}
+	lines, log := newJournal()
+	ended := make(chan error, 1)
+	go func() { ended <- schema.Migrate(t.Context(), cfg, log) }()
+	lines.until(t, "did not get its lock and is tried again", "of the roles and versions", "somebody")
+	do(t, holder, "rollback")
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestMigrate_SurvivesTheLossOfTheWatcher(t *testing.T) {
 	t.Parallel()
 	cfg := schema.Config{URL: dbtest.Blank(t), LockTimeout: 200 * time.Millisecond}

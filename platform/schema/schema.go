@@ -64,7 +64,8 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 }
 
 // Version returns the version that the database has (0 = none) and the one that this build wants. have > want is a
-// newer database, which old code can use. The error is Conflict for a database of another baseline.
+// newer database, which old code can use. The error is Conflict for a database of another baseline, and Unavailable
+// while another session has the table of the versions locked.
 func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
@@ -77,6 +78,10 @@ func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 		}
 	}
 	have, err = version(ctx, conn, cfg.Files)
+	if isLocked(err) {
+		err = fault.Wrap(fault.Unavailable, "schema.Version",
+			"The schema's version cannot be read, because another session has its table locked: try again when that has ended.", err)
+	}
 	return have, want, err
 }
 
@@ -132,7 +137,8 @@ func Hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// open fills in the defaults and connects, with no limit to how long a statement runs or the session is idle.
+// open fills in the defaults and connects. A statement waits at most LockTimeout for a lock; how long it runs and how
+// long the session is idle has no limit.
 func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	if cfg.RolePrefix == "" {
 		cfg.RolePrefix = productPrefix
@@ -157,6 +163,7 @@ func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	for _, limit := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"} {
 		cc.RuntimeParams[limit] = "0"
 	}
+	cc.RuntimeParams["lock_timeout"] = milliseconds(cfg.LockTimeout)
 	conn, err := pgx.ConnectConfig(ctx, cc)
 	if err != nil {
 		return cfg, nil, fault.Wrap(fault.Unavailable, "schema.Migrate", "The database cannot be reached.", err)
