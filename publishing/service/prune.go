@@ -72,7 +72,7 @@ func (p *Pruner) Prune(ctx context.Context, kind Prunable) (int, error) {
 
 const (
 	pruneSize = 100 // rows, or groups of posts, in one statement
-	pruneRest = 19  // so that pruning takes a twentieth of one connection's time
+	pruneRest = 19  // so that pruning takes a twentieth of one connection's time, or more of it where a batch takes long
 )
 
 // pruning deletes the rows of one kind that are older than keep.

@@ -115,7 +115,8 @@ const settled = `(p.deleted_at < now() - $3 * interval '1 millisecond') is true 
 // Posts go by whole groups: what an edit replaced may still be at its platform, and its release ids stay as long as
 // the post. A group of which any post is not settled is left out before anything of it is locked; what is settled
 // stays so. Of the others at most 2000 posts go: those first that an edit dropped, which no other post names, and then
-// all the rest of a group at once. The time is linear in the posts of the groups.
+// all the rest of a group at once. The time of the statement is linear in the posts of the groups, so a group of which
+// more than some 500,000 posts were dropped may never be deleted.
 const pruneDeleted = `-- publishing.PruneDeleted
 with asked as (
   select p.org_id, p.group_id from unnest($1::uuid[], $2::text[]) u(org, id)

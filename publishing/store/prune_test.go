@@ -168,6 +168,14 @@ func TestPrune_DeletedPosts(t *testing.T) {
 			r.deleted(p, old)
 			return p
 		}, 2},
+		"with two parts that edits replaced, one of which may be out": {func(r *rig) publishing.PostID {
+			p := r.published(r.channel())
+			r.dropped(p, 2)
+			r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where id = (
+				select id from post where delay_minutes > 0 and group_id = (select group_id from post where id = $1) limit 1)`, p)
+			r.deleted(p, old)
+			return p
+		}, 3},
 	}
 	r := newRig(t)
 	posts := map[string]publishing.PostID{}

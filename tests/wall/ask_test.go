@@ -414,7 +414,7 @@ func TestTheSenderSeesOnlyWhatIsClaimed(t *testing.T) {
 	db := dbtest.Open(t)
 	newEstate(t, db)
 	claimed := newEstate(t, db)
-	tables := []string{"post", "part", "attachment", "media", "channel"}
+	tables := []string{"post", "part", "attachment", "media", "channel", "channel_queue"}
 	for _, table := range append(tables, "publication") {
 		if n := count(t, db, pg.Sender, table); n != 0 {
 			t.Errorf("the sender sees %d rows of %s although nothing is claimed", n, table)
