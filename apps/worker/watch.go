@@ -41,7 +41,8 @@ func (p *pulse) idle() time.Duration { return max(0, clock.Boot()-time.Duration(
 
 func (p *pulse) hangs() bool { return p.age() > p.limit }
 
-// Limits of the loops' pieces of work, longer than the deadlines of all their statements.
+// Limits of the loops' pieces of work, longer than the deadlines of their statements. Many outcomes that the database
+// refuses one by one may take the finish loop longer; then others take over, and are held up as long.
 const (
 	claimHangs  = 30 * time.Second
 	finishHangs = 45 * time.Second

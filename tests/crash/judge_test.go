@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,6 +209,12 @@ func TestEveryMutantFitsTheTree(t *testing.T) {
 	for _, x := range mutants() {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
+			if x.point != "" && !slices.Contains(points(), x.point) {
+				t.Errorf("no process can stop at %q", x.point)
+			}
+			if (x.tells == nil) != x.harmless {
+				t.Error("a mutant is harmless, or names what tells it")
+			}
 			path, err := mutate(x, t.TempDir(), "../..")
 			if err != nil {
 				t.Fatal(err)
