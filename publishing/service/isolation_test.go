@@ -142,6 +142,20 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 	}
 }
 
+func TestClaim_LooksAtTheWindowThatIsAsked(t *testing.T) {
+	t.Parallel()
+	r := newIsolation(t)
+	org := r.organization()
+	for range 5 {
+		org.book(org.connect(), time.Second)
+	}
+	round, _, err := r.publisher.Claim(t.Context(), r.lease, []publishingservice.Want{org.want(8)}, 2, publishingstore.AllFree())
+	r.ok(err)
+	if _, more := round.More[org.who.Org]; len(round.Claimed) > 2 || !more {
+		t.Fatalf("a claim that looks at two channels takes %d posts and leaves more: %t", len(round.Claimed), more)
+	}
+}
+
 // timeOut ends every statement that loads posts of more than so many channels, as statement_timeout does.
 func (r *isolation) timeOut(most int) {
 	r.Helper()

@@ -145,6 +145,9 @@ func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, e
 		return out, err
 	}
 	idle, err := b.cost(ctx, n)
+	if err == nil {
+		err = b.allPublished(ctx)
+	}
 	out.used = after.since(before).less(idle.since(quiet), after.at.Sub(before.at), idle.at.Sub(quiet.at))
 	s := b.platform.end()
 	slices.Sort(s.late)
@@ -158,7 +161,7 @@ const unfinished = `select (select count(*) from post where state in ('PUBLISHIN
 
 // published waits until every post is, as Postgres says. It asks only when the platform has seen them all.
 func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
-	patience, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	patience, cancel := context.WithTimeout(ctx, 5*time.Minute+time.Duration(x.posts)*time.Millisecond)
 	defer cancel()
 	for {
 		if b.platform.count() >= x.posts {
@@ -176,6 +179,16 @@ func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
 	}
 }
 
+// allPublished returns an error when a post is anything but published. It reads the whole table, so it is asked last.
+func (b *base) allPublished(ctx context.Context) error {
+	var others int
+	err := b.super.QueryRow(ctx, `select count(*) from post where state <> 'PUBLISHED' and deleted_at is null`).Scan(&others)
+	if err == nil && others > 0 {
+		err = fmt.Errorf("%d posts are not published", others)
+	}
+	return err
+}
+
 // line is what every burst tells.
 func (x burst) line(name string, out result) m {
 	line := m{
@@ -189,33 +202,27 @@ func (x burst) line(name string, out result) m {
 
 // dueBurst is very many posts of very many organizations, without and with a platform that takes its time. Without it,
 // bursts and floors take turns, and each line compares the means so far: where others use the machine, too, one burst is
-// up to half as fast again as the next.
+// up to half as fast again as the next. The floor of a round is that of its best number of connections.
 func dueBurst(ctx context.Context, r *rig) error {
 	x := burst{posts: r.opts.posts, organizations: r.opts.organizations, channels: 2}
-	var ours float64 // sum over the rounds
-	floors := make([]float64, len(floorConnections))
-	rounds := max(1, r.opts.rounds)
-	tell := func(done int, out result) error {
-		best := slices.Max(floors)
+	var ours, floors []float64
+	tell := func(out result) error {
 		line := x.line("due_burst", out)
-		line["unit"], line["ours"], line["floor"], line["ratio"] = "posts/s", ours/float64(done), best/float64(done), ours/best
-		line["rounds"], line["floorConnections"], line["lastOurs"] = done, floorConnections[slices.Index(floors, best)], x.rate(out)
+		line["unit"], line["ours"], line["floor"], line["ratio"] = "posts/s", mean(ours), mean(floors), mean(ours)/mean(floors)
+		line["rounds"], line["eachOurs"], line["eachFloor"] = len(ours), ours, floors
 		return r.emit(line)
 	}
-	for round := range rounds {
-		loops, err := x.loops(ctx, r, max(1, x.posts/3), floorConnections...)
+	for range max(1, r.opts.rounds) {
+		floor, err := x.floor(ctx, r)
 		if err != nil {
 			return err
-		}
-		for i, l := range loops {
-			floors[i] += l.rate
 		}
 		out, err := x.run(ctx, r)
 		if err != nil {
 			return err
 		}
-		ours += x.rate(out)
-		if err := tell(round+1, out); err != nil {
+		ours, floors = append(ours, x.rate(out)), append(floors, floor)
+		if err := tell(out); err != nil {
 			return err
 		}
 	}
@@ -224,8 +231,15 @@ func dueBurst(ctx context.Context, r *rig) error {
 	if err != nil {
 		return err
 	}
-	ours = x.rate(out) * float64(rounds)
-	return tell(rounds, out)
+	ours = []float64{x.rate(out)}
+	return tell(out)
+}
+
+func mean(rates []float64) (m float64) {
+	for _, r := range rates {
+		m += r / float64(len(rates))
+	}
+	return m
 }
 
 // peerBurst is a burst of a size that other schedulers were measured with. Its floor is the loop's processor time a post, which has no platform to call.

@@ -20,8 +20,14 @@ const (
 		where id = $1 and claim_token = $2`
 )
 
-// floorConnections are the numbers of connections with which the loop is tried; the best one is the floor.
-var floorConnections = []int{8, 32, 128}
+// floor is how many posts a second the loop does with the best of three numbers of connections.
+func (x burst) floor(ctx context.Context, r *rig) (best float64, err error) {
+	all, err := x.loops(ctx, r, max(1, x.posts/3), 8, 32, 128)
+	for _, l := range all {
+		best = max(best, l.rate)
+	}
+	return best, err
+}
 
 // cheapest is the processor time of the loop and Postgres that such a loop takes for a post, which has no platform to call: the least of two numbers of connections.
 func (x burst) cheapest(ctx context.Context, r *rig) (least float64, connections int, err error) {

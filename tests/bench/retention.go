@@ -116,7 +116,7 @@ func (b *base) years(ctx context.Context) error {
 			return err
 		}
 		line := m{
-			"bench": "retention", "year": year, "postsAYear": posts, "keysAYear": posts, "eventsAYear": 2 * posts, "tables": tables,
+			"bench": "retention", "year": year, "postsAYear": posts, "keysAYear": posts, "eventsAYear": 3 * posts, "tables": tables,
 			"pruneSeconds": took.Seconds(),
 		}
 		if bound != nil {
