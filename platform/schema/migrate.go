@@ -241,7 +241,7 @@ func (m *migrator) watch(ctx context.Context, name, last string, done <-chan str
 		case <-look.C:
 		}
 		var holders string
-		read, cancel := context.WithTimeout(ctx, m.LockTimeout)
+		read, cancel := context.WithTimeout(ctx, max(m.LockTimeout, time.Second))
 		err := m.beside.QueryRow(read, holdersRead, applicationName).Scan(&holders)
 		cancel()
 		if err != nil {
