@@ -179,12 +179,12 @@ func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
 	}
 }
 
-// allPublished returns an error when a post is anything but published. It reads the whole table, so it is asked last.
+// allPublished returns an error when a post that was due is anything but published. It reads the whole table, so it is asked last.
 func (b *base) allPublished(ctx context.Context) error {
 	var others int
-	err := b.super.QueryRow(ctx, `select count(*) from post where state <> 'PUBLISHED' and deleted_at is null`).Scan(&others)
+	err := b.super.QueryRow(ctx, `select count(*) from post where state <> 'PUBLISHED' and due <= now() and deleted_at is null`).Scan(&others)
 	if err == nil && others > 0 {
-		err = fmt.Errorf("%d posts are not published", others)
+		err = fmt.Errorf("%d posts that were due are not published", others)
 	}
 	return err
 }
