@@ -21,9 +21,36 @@ type Fault struct {
 	Dial   bool            // refuse the next handshake instead, with status 503
 	Hold   <-chan struct{} // wait until this is closed or the client leaves, before anything else
 	Store  bool            // store the event before the rest goes wrong
+	Alien  bool            // first answer OK true for the id of another event
 	Cut    bool            // answer half an OK, then drop the connection
 	Drop   bool            // drop the connection without an OK
 	Refuse string          // answer OK false with these words
+}
+
+// Lie is how a relay forges the events that it gives for a REQ.
+type Lie string
+
+// The lies.
+const (
+	Honest       Lie = ""
+	BadSignature Lie = "bad signature" // a well-formed one, of nobody
+	OtherContent Lie = "other content" // under the id and the signature of the event
+)
+
+// forge returns the event as the lie has it.
+func (l Lie) forge(e Event) Event {
+	switch l {
+	case BadSignature:
+		last := len(e.Sig) - 1
+		digit := "0"
+		if e.Sig[last:] == digit {
+			digit = "1"
+		}
+		e.Sig = e.Sig[:last] + digit
+	case OtherContent:
+		e.Content += " (forged)"
+	}
+	return e
 }
 
 // Relay stores events in memory.
@@ -36,6 +63,7 @@ type Relay struct {
 	received int
 	fault    *Fault
 	deaf     bool
+	lie      Lie
 	members  bool
 }
 
@@ -87,6 +115,13 @@ func (r *Relay) Deafen(deaf bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deaf = deaf
+}
+
+// Lie makes the relay forge every event that it gives for a REQ, until it is Honest again.
+func (r *Relay) Lie(l Lie) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lie = l
 }
 
 // MembersOnly demands NIP-42 from every connection, or not.
@@ -234,6 +269,9 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 	if f.Store {
 		c.relay.store(e)
 	}
+	if f.Alien {
+		c.say(ctx, "OK", strings.Repeat("0", len(e.ID)), true, "")
+	}
 	switch {
 	case f.Cut:
 		_ = c.conn.Write(ctx, websocket.MessageText, []byte(`["OK","`+e.ID[:32]))
@@ -252,7 +290,7 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 
 func (c *client) request(ctx context.Context, name json.RawMessage, raw []json.RawMessage) bool {
 	c.relay.mu.Lock()
-	deaf := c.relay.deaf
+	deaf, lie := c.relay.deaf, c.relay.lie
 	c.relay.mu.Unlock()
 	if deaf {
 		return false
@@ -269,7 +307,7 @@ func (c *client) request(ctx context.Context, name json.RawMessage, raw []json.R
 		}
 	}
 	for _, e := range c.relay.find(filters) {
-		c.say(ctx, "EVENT", name, e)
+		c.say(ctx, "EVENT", name, lie.forge(e))
 	}
 	c.say(ctx, "EOSE", name)
 	return true

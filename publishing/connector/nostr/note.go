@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -61,17 +62,17 @@ func (w signer) note(item connector.Item) (event, error) {
 		}
 		tags = append(tags, imeta(m))
 	}
-	tags = append(tags, mark(item))
+	tags = append(append(tags, hashtags(item.Text)...), nonce(item))
 	e := event{CreatedAt: item.CreatedAt.Unix(), Kind: kindNote, Tags: tags, Content: content(item.Text, item.Media)}
 	return e.signed(w.key)
 }
 
-// mark keeps equal texts of one second apart: without it they would hash to one event and the second publication would vanish.
-// Its name has more than one letter, so relays do not index it; no NIP gives it a meaning ("nonce" would claim proof of work, "proxy" a copy
-// of something elsewhere, "client" and "alt" are shown to people); and the hash tells nothing about our identifiers.
-func mark(item connector.Item) []string {
+// nonce keeps equal texts of one second apart: without it they would hash to one event and the second publication would
+// vanish. It is the tag of NIP-13, whose number exists to change the id. Clients do not show it, its target of 0 claims no
+// proof of work, and the number is a hash that tells nothing about our identifiers.
+func nonce(item connector.Item) []string {
 	sum := sha256.Sum256([]byte("crier publication " + item.Publication.String()))
-	return []string{"publication", hex.EncodeToString(sum[:16])}
+	return []string{"nonce", strconv.FormatUint(binary.BigEndian.Uint64(sum[:8]), 10), "0"}
 }
 
 // thread is NIP-10: an answer to the first part is marked "root" only.

@@ -39,7 +39,7 @@ func TestMediaAreLinesAndTags(t *testing.T) {
 		{"imeta", "url https://crier.example/files/k/photo.png", "m image/png", "alt A \"cat\" & a dog", "dim 640x480", "size 1234"},
 		{"imeta", "url https://crier.example/files/k/film.mp4", "m video/mp4"},
 	}
-	if !reflect.DeepEqual(e.Tags[:2], want) || e.Tags[2][0] != "publication" || len(e.Tags) != 3 {
+	if !reflect.DeepEqual(e.Tags[:2], want) || e.Tags[2][0] != "nonce" || len(e.Tags) != 3 {
 		t.Errorf("tags %q", e.Tags)
 	}
 	if got := content("", []connector.Media{film}); got != film.URL {

@@ -1,0 +1,34 @@
+package bluesky
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// What is longer than Bluesky's limits stays plain text: a record with it would be refused.
+func TestFindFacets_Limits(t *testing.T) {
+	t.Parallel()
+	ten := "a\u20d0\u20d1\u20d2" // one character of 10 bytes
+	label := strings.Repeat("a", 63)
+	handle := strings.Join([]string{label, label, label, label[:61]}, ".")
+	for name, tc := range map[string]struct {
+		text string
+		want []seen
+	}{
+		"a tag of 640 bytes":                      {"#" + strings.Repeat(ten, 64), []seen{tag(strings.Repeat(ten, 64))}},
+		"a tag of 641 bytes stays plain":          {"#" + strings.Repeat(ten, 63) + "é\u20d0\u20d1\u20d2", nil},
+		"a handle of 253 characters":              {"@" + handle, []seen{mention(handle)}},
+		"a handle of 254 characters stays plain":  {"@" + handle + "a", nil},
+		"a handle of much more stays plain":       {"@" + strings.Repeat("a.", 500) + "test", nil},
+		"a label of 63 characters":                {"@" + label + ".test", []seen{mention(label + ".test")}},
+		"a label of 64 characters is no handle's": {"@a" + label + ".test", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := pieces(tc.text); !reflect.DeepEqual(got, tc.want) {
+				t.Errorf("facets of %q:\n got %q\nwant %q", tc.text, got, tc.want)
+			}
+		})
+	}
+}

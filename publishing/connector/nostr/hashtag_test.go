@@ -1,0 +1,90 @@
+package nostr
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"crier/tests/relay"
+)
+
+func TestHashtags(t *testing.T) {
+	t.Parallel()
+	many := make([]string, maxHashtags+1)
+	for i := range many {
+		many[i] = fmt.Sprintf("#tag%d", i)
+	}
+	for name, tc := range map[string]struct {
+		text string
+		want string // words with a space between them
+	}{
+		"are in lower case, also without ASCII": {"about #Go, #日本語 and #ÉTÉ", "go 日本語 été"},
+		"end before punctuation":                {"#one, #two. (#three) “#four”! #five-", "one two three four five"},
+		"are each named once":                   {"#go #GO #Go", "go"},
+		"may hold digits, hyphens, emoji":       {"#2026go #on-call #snake_case #🐈", "2026go on-call snake_case 🐈"},
+		"stand on every line":                   {"first\n#second\n#third", "second third"},
+		"may begin with a full-width sign":      {"＃東京", "東京"},
+		"are no numbers":                        {"we are #1 of #2026", ""},
+		"are no signs, headings or keycaps":     {"# a ## b #️⃣ #!", ""},
+		"are not inside of words and addresses": {"C#sharp a#b https://a.example/#top", ""},
+		"stop at the most":                      {strings.Join(many, " "), strings.ReplaceAll(strings.Join(many[:maxHashtags], " "), "#", "")},
+		"may have the longest word":             {"#" + strings.Repeat("é", maxHashtag), strings.Repeat("é", maxHashtag)},
+		"are no longer than that":               {"#" + strings.Repeat("é", maxHashtag+1), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var want [][]string
+			for _, word := range strings.Fields(tc.want) {
+				want = append(want, []string{"t", word})
+			}
+			if got := hashtags(tc.text); !reflect.DeepEqual(got, want) {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// Who asks a relay for a hashtag finds our note, and its text is as it was written.
+func TestCommit_HashtagIsTagged(t *testing.T) {
+	t.Parallel()
+	r := relay.Start(t)
+	s := session(t, r)
+	commit(t, s, prepared(t, s, item("Look: #Cats and #Dogs", photo("a cat"))))
+	got := notes(r)
+	if len(got) != 1 || !strings.HasPrefix(got[0].Content, "Look: #Cats and #Dogs\n") {
+		t.Fatalf("the relay holds %+v", got)
+	}
+	var tagged []string
+	for _, tag := range got[0].Tags {
+		if tag[0] == "t" {
+			tagged = append(tagged, tag[1])
+		}
+	}
+	if want := []string{"cats", "dogs"}; !slices.Equal(tagged, want) {
+		t.Errorf("tagged with %q, want %q", tagged, want)
+	}
+}
+
+// Whatever a note holds, each tag is one that a NIP defines, so that nothing of our own stands in public.
+func TestCommit_PublishesOnlyTagsOfNIPs(t *testing.T) {
+	t.Parallel()
+	r := relay.Start(t)
+	s := session(t, r)
+	root := commit(t, s, prepared(t, s, item("first #one", photo("a cat"))))
+	reply := item("second #two")
+	reply.Root, reply.Parent = &root, &root
+	commit(t, s, prepared(t, s, reply))
+	defined := map[string]string{"e": "NIP-10", "p": "NIP-10", "t": "NIP-24", "imeta": "NIP-92", "nonce": "NIP-13"}
+	for _, e := range notes(r) {
+		for _, tag := range e.Tags {
+			if defined[tag[0]] == "" {
+				t.Errorf("the public reads the tag %q", tag)
+			}
+		}
+		if e.Tag("nonce") == "" {
+			t.Errorf("nothing keeps %q apart from an equal text of the same second", e.Content)
+		}
+	}
+}

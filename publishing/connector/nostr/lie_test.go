@@ -1,0 +1,109 @@
+package nostr
+
+import (
+	"testing"
+
+	"github.com/btcsuite/btcd/btcutil/bech32"
+
+	"crier/publishing/connector"
+	"crier/tests/relay"
+)
+
+// A relay may send anything under our id: only the event that we have signed proves that it is there, and a relay that
+// forges events proves nothing.
+func TestReconcile_ForgedEventProvesNothing(t *testing.T) {
+	t.Parallel()
+	for _, lie := range []relay.Lie{relay.BadSignature, relay.OtherContent} {
+		t.Run(string(lie), func(t *testing.T) {
+			t.Parallel()
+			r := relay.Start(t)
+			s := session(t, r)
+			it := prepared(t, s, item("hello"))
+			commit(t, s, it)
+			r.Lie(lie)
+			wantOutcome(t, s, it, connector.CannotTell)
+			r.Lie(relay.Honest)
+			wantOutcome(t, s, it, connector.Published)
+		})
+	}
+}
+
+func TestReconcile_HonestRelayBesideALiarIsBelieved(t *testing.T) {
+	t.Parallel()
+	liar, honest := relay.Start(t), relay.Start(t)
+	s := session(t, liar, honest)
+	it := prepared(t, s, item("hello"))
+	commit(t, s, it)
+	liar.Lie(relay.OtherContent)
+	v := wantOutcome(t, s, it, connector.Published)
+	if at := about(v.Ref, ""); len(at.Relays) != 1 || at.Relays[0] != honest.URL() {
+		t.Errorf("the note is said to be on %q, want only %s", at.Relays, honest.URL())
+	}
+}
+
+func TestCommit_OKForAnotherEventIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fault relay.Fault
+		want  connector.Kind
+	}{
+		"the connection ends without ours": {relay.Fault{Alien: true, Drop: true}, connector.KindUnknown},
+		"ours is refused":                  {relay.Fault{Alien: true, Refuse: "blocked: not you"}, connector.KindContent},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := relay.Start(t)
+			s := session(t, r)
+			it := prepared(t, s, item("hello"))
+			r.Arm(tc.fault)
+			_, err := New().Commit(t.Context(), s, it)
+			wantKind(t, err, tc.want)
+		})
+	}
+	t.Run("ours is accepted after it", func(t *testing.T) {
+		t.Parallel()
+		r := relay.Start(t)
+		s := session(t, r)
+		r.Arm(relay.Fault{Alien: true})
+		commit(t, s, prepared(t, s, item("hello")))
+	})
+}
+
+func TestConnect_ForgedProfileIsNotShown(t *testing.T) {
+	t.Parallel()
+	for _, lie := range []relay.Lie{relay.BadSignature, relay.OtherContent} {
+		t.Run(string(lie), func(t *testing.T) {
+			t.Parallel()
+			r := relay.Start(t)
+			publishRaw(t, r, event{Kind: kindProfile, CreatedAt: 1, Tags: [][]string{}, Content: `{"name":"Ann of Nostr"}`})
+			r.Lie(lie)
+			bare := form(r)
+			bare["name"] = ""
+			done, err := New().Connect(t.Context(), envFor(t, r), bare)
+			if err != nil || done.Account.Name == "Ann of Nostr" {
+				t.Errorf("connected as %q, %v", done.Account.Name, err)
+			}
+		})
+	}
+}
+
+// BIP-173 wants the bits that fill up the last character to be zero: otherwise several texts would be one key, and a
+// mistyped key might be taken.
+func TestParseKey_RefusesPaddingThatIsNotZero(t *testing.T) {
+	t.Parallel()
+	prefix, groups, err := bech32.DecodeNoLimit(nsec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for bit := range 4 { // 32 bytes are 51 characters and one bit of the 52nd
+		padded := append([]byte{}, groups...)
+		padded[len(padded)-1] ^= 1 << bit
+		text, err := bech32.Encode(prefix, padded)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parseKey(text); err == nil {
+			t.Errorf("%s is taken as a key", text)
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package relay
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestLie_ForgesWhatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	r := Start(t)
+	k := dial(t, r)
+	e := made(t, 1, "content")
+	k.say("EVENT", e)
+	k.hears(`["OK"`)
+	for lie, want := range map[Lie]string{
+		Honest: "", BadSignature: "the signature is wrong", OtherContent: "the id is not the hash",
+	} {
+		forged := lie.forge(e)
+		if got := forged.Check(); got != want || forged.ID != e.ID {
+			t.Errorf("%q gives the event %s, of which %q is wrong, want %q", lie, forged.ID, got, want)
+		}
+		r.Lie(lie)
+		k.say("REQ", "q", map[string]any{})
+		k.hears(`["EVENT","q",{"id":"` + e.ID)
+		k.hears(`["EOSE"`)
+	}
+	if got := r.Events(); len(got) != 1 || got[0].Check() != "" {
+		t.Errorf("the relay itself holds %+v", got)
+	}
+}
+
+func TestFault_AlienAcceptsAnotherEventFirst(t *testing.T) {
+	t.Parallel()
+	r := Start(t)
+	k := dial(t, r)
+	e := made(t, 1, "content")
+	r.Arm(Fault{Alien: true, Refuse: "blocked: not you"})
+	k.say("EVENT", e)
+	k.hears(`["OK","` + strings.Repeat("0", 64) + `",true,`)
+	k.hears(`["OK","` + e.ID + `",false,"blocked`)
+}
