@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -140,14 +141,15 @@ func TestWebsocketTalks(t *testing.T) {
 
 func TestWebsocketFollowsNoRedirect(t *testing.T) {
 	t.Parallel()
-	hits := 0
+	var hits atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		hits++
-		http.Redirect(w, r, "/again", http.StatusFound)
+		if hits.Add(1) == 1 {
+			http.Redirect(w, r, "/again", http.StatusFound)
+		}
 	}))
 	t.Cleanup(srv.Close)
 	c := newClient(t, Deps{}, srv.Listener.Addr().String())
-	if _, err := c.DialWebsocket(t.Context(), srv.URL); err == nil || hits != 1 {
-		t.Fatalf("err %v after %d hits", err, hits)
+	if _, err := c.DialWebsocket(t.Context(), srv.URL); err == nil || hits.Load() != 1 {
+		t.Fatalf("err %v after %d hits", err, hits.Load())
 	}
 }
