@@ -1,0 +1,203 @@
+package service_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/outbound"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/connector/conformance"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+)
+
+// acting is a platform whose calls a test makes; nil for those of platform.
+type acting struct {
+	*platform
+	prepare func(ctx context.Context) (connector.Step, error)
+	commit  func(ctx context.Context, s *connector.Session) (connector.Ref, error)
+	refresh func() (connector.Refreshed, error)
+}
+
+func (a acting) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
+	if a.prepare == nil {
+		return a.platform.Prepare(ctx, s, item)
+	}
+	return a.prepare(ctx)
+}
+
+func (a acting) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
+	return a.commit(ctx, s)
+}
+
+func (a acting) Refresh(context.Context, *connector.Session) (connector.Refreshed, error) {
+	return a.refresh()
+}
+
+// register makes the connector the one of the rig.
+func (r *rig) register(c connector.Connector) {
+	r.Helper()
+	registry, err := connector.NewRegistry(c)
+	r.ok(err)
+	r.deps.Connectors = registry
+}
+
+// sendWith claims the organization's due post and sends it under the settings. It stores nothing of how that ends.
+func (m member) sendWith(cfg publishingservice.Config, yield func(context.Context, time.Duration) error) publishingservice.Outcome {
+	m.Helper()
+	publisher := publishingservice.NewPublisher(cfg, m.deps)
+	want := []publishingservice.Want{{Org: m.who.Org, Permits: 1}}
+	round, _, err := publisher.Claim(m.Context(), m.lease, want, publishingservice.ClaimWindow, publishingstore.AllFree())
+	m.ok(err)
+	if len(round.Claimed) != 1 {
+		m.Fatalf("claimed %+v", round)
+	}
+	works, _, err := publisher.Load(m.Context(), round.Claimed)
+	m.ok(err)
+	return publisher.Send(m.Context(), works[round.Claimed[0].Post], yield)
+}
+
+// A process may stand still between its mark and its call, as when the machine sleeps. By then the others may have
+// asked for the outcome and sent the post again, so the call must not begin after the deadline of a request.
+func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
+	t.Parallel()
+	var got atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got.Add(1) }))
+	t.Cleanup(server.Close)
+	r := newRig(t)
+	r.deps.HTTP = conformance.NewLine(t, server.Listener.Addr().String())
+	cfg := limits
+	cfg.RequestDeadline = 200 * time.Millisecond
+	var late bool
+	r.register(acting{platform: r.platform, commit: func(ctx context.Context, s *connector.Session) (connector.Ref, error) {
+		for from := clock.Boot(); late && clock.Boot() < from+cfg.RequestDeadline; {
+			time.Sleep(time.Millisecond) // it stands still for as long as a request may take
+		}
+		// A process that was stopped goes on before it notices that its contexts have ended.
+		req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, server.URL, strings.NewReader("{}"))
+		if err != nil {
+			return connector.Ref{}, err
+		}
+		resp, err := s.Env.HTTP.Commit(req)
+		if err != nil {
+			return connector.Ref{}, connector.FromSend(err, true)
+		}
+		return connector.Ref{ID: "release"}, resp.Body.Close()
+	}})
+	m := r.organization()
+	m.book(m.channel, time.Second)
+	late = true
+	if out := m.sendWith(cfg, nil); out.Result != publishingstore.ResultRetry {
+		t.Errorf("a send that stood still ends as %q: %s, want a retry, since nothing was sent", out.Result, out.Error)
+	}
+	if n := got.Load(); n != 0 {
+		t.Errorf("the platform got %d calls after their limit", n)
+	}
+}
+
+// The limit of a call begins before its mark is stored, from which the others count.
+func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	post := m.book(m.channel, time.Second)
+	prepared, locked := make(chan struct{}), make(chan struct{})
+	var began time.Duration
+	r.register(acting{
+		platform: r.platform,
+		prepare: func(context.Context) (connector.Step, error) {
+			close(prepared)
+			<-locked
+			return connector.Step{Ready: true}, nil
+		},
+		commit: func(ctx context.Context, _ *connector.Session) (connector.Ref, error) {
+			left, limited := outbound.Left(ctx)
+			if !limited || left > limits.RequestDeadline {
+				t.Errorf("%s are left for a call of at most %s", left, limits.RequestDeadline)
+			}
+			began = clock.Boot() + left - limits.RequestDeadline
+			return connector.Ref{ID: "release"}, nil
+		},
+	})
+	owner, err := pgx.Connect(t.Context(), r.address)
+	r.ok(err)
+	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
+	var unlocked time.Duration
+	failed := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		<-prepared
+		failed <- pgx.BeginFunc(ctx, r.db.Pool(pg.Clock), func(tx pgx.Tx) error {
+			_, err := tx.Exec(ctx, `select 1 from post where id = $1 for no key update`, post)
+			close(locked)
+			for tried := false; err == nil && !tried; {
+				err = owner.QueryRow(ctx, `select exists (select from pg_stat_activity
+					where datname = current_database() and query like '-- publishing.CommitMark%')`).Scan(&tried)
+			}
+			unlocked = clock.Boot()
+			return err
+		})
+	}()
+	out := m.sendWith(limits, nil)
+	r.ok(<-failed)
+	if out.Result != publishingstore.ResultPublished || began > unlocked {
+		t.Errorf("the send ends as %q; its limit begins %s after its mark could be stored", out.Result, began-unlocked)
+	}
+}
+
+// What the platform refused because of its access was surely not sent: when our own code fails before the repeat, the
+// post is no unknown outcome.
+func TestSend_FailureAfterARefusedAccessIsNotUnknown(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	m.book(m.channel, time.Second)
+	commits := 0
+	r.register(acting{
+		platform: r.platform,
+		prepare: func(context.Context) (connector.Step, error) {
+			return connector.Step{Ready: commits == 0, Wait: time.Second}, nil
+		},
+		commit: func(context.Context, *connector.Session) (connector.Ref, error) {
+			commits++
+			return connector.Ref{}, &connector.Error{Kind: connector.KindReauth, Public: "The access is over."}
+		},
+		refresh: func() (connector.Refreshed, error) {
+			return connector.Refreshed{Credential: []byte(`{"new":true}`)}, nil
+		},
+	})
+	out := m.sendWith(limits, func(context.Context, time.Duration) error { panic("a mistake of ours") })
+	if out.Result != publishingstore.ResultError || out.Code != publishing.CodeRejected || commits != 1 {
+		t.Errorf("after %d calls the post ends as %q, %s: %s; want an error, since nothing was sent", commits, out.Result, out.Code, out.Error)
+	}
+}
+
+// The back-offs of a post count together: one that fails for longer than BACKOFF_FOR is given up, however short the
+// next wait is.
+func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	post := m.book(m.channel, time.Second)
+	r.register(overloaded{r.platform})
+	if out := m.send(nil, nil); out.Result != publishingstore.ResultRetry {
+		t.Fatalf("the first try ends as %q: %s", out.Result, out.Error)
+	}
+	r.clock(`update post set not_before = null, failing_since = failing_since - $2 * interval '1 millisecond' where id = $1`,
+		post, limits.BackoffFor.Milliseconds())
+	out := m.send(nil, nil)
+	if out.Result != publishingstore.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
+		t.Errorf("after %s of failing a try ends as %q, %s: %s", limits.BackoffFor, out.Result, out.Code, out.Error)
+	}
+}

@@ -1,0 +1,39 @@
+package service_test
+
+import (
+	"testing"
+	"time"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+)
+
+// An absent post is sent again only when a call of it can have no effect any more: after the deadline of a request, and
+// SETTLE_TIME on top of it for what the platform has taken.
+func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
+	t.Parallel()
+	whole := cfg.RequestDeadline + cfg.SettleTime
+	for name, tc := range map[string]struct {
+		age  time.Duration
+		want publishingservice.Result
+	}{
+		"waits until the deadline":             {cfg.RequestDeadline, publishingstore.ResultLater},
+		"waits until the settle time":          {cfg.SettleTime, publishingstore.ResultLater},
+		"waits beyond the settle time":         {cfg.SettleTime + time.Millisecond, publishingstore.ResultLater},
+		"waits within the deadline beside it":  {whole - time.Millisecond, publishingstore.ResultLater},
+		"waits to the end of both":             {whole, publishingstore.ResultLater},
+		"is sent again right after both":       {whole + time.Nanosecond, publishingstore.ResultRetry},
+		"is sent again long after both, still": {cfg.UnknownFor - time.Millisecond, publishingstore.ResultRetry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, grade := range []publishing.Grade{"C", "D"} {
+				if got := publishingservice.Decide(connector.NotPublished, doubt(grade, tc.age, true, true, 3), cfg); got != tc.want {
+					t.Errorf("grade %s after %s: %s, want %s", grade, tc.age, got, tc.want)
+				}
+			}
+		})
+	}
+}
