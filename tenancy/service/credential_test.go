@@ -1,0 +1,233 @@
+package service_test
+
+import (
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/tenancy"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/dbtest"
+)
+
+// ownerOf connects to the database as its owner, and acts for the organization.
+func ownerOf(t *testing.T, address string, org tenancy.OrgID) *pgx.Conn {
+	t.Helper()
+	c, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	exec(t, c, "select set_config('app.org_id', $1, false)", org.String())
+	return c
+}
+
+func exec(t *testing.T, c *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	if _, err := c.Exec(t.Context(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expire makes a key end at a time.
+func expire(t *testing.T, owner *pgx.Conn, key tenancy.KeyID, at time.Time) {
+	t.Helper()
+	exec(t, owner, "set role crier_tenant")
+	tag, err := owner.Exec(t.Context(), "update api_key set expires_at = $2 where id = $1", key, at)
+	if err != nil || tag.RowsAffected() != 1 {
+		t.Fatalf("%d keys changed, %v", tag.RowsAffected(), err)
+	}
+	exec(t, owner, "reset role")
+}
+
+// A key is cached while it is used. That it ends is seen without another look-up.
+func TestAuthenticate_KeyEndsAtItsExpiry(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	begin := time.Now().Truncate(time.Microsecond)
+	var now atomic.Int64
+	a, err := tenancyservice.New(tenancyservice.Deps{
+		DB: dbtest.OpenURL(t, address), Revocations: &processes{healthy: true},
+		Clock: clock.Func(func() time.Time { return begin.Add(time.Duration(now.Load())) }),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	person := owner(t, a, "a@example.com")
+	db := ownerOf(t, address, person.Org)
+	full, key, err := a.CreateKey(t.Context(), person, "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const life = 20 * time.Second
+	expire(t, db, key.ID, begin.Add(life))
+	for _, at := range []struct {
+		age time.Duration
+		ok  bool
+	}{{0, true}, {life - time.Millisecond, true}, {life, false}, {life + time.Millisecond, false}, {time.Hour, false}} {
+		now.Store(int64(at.age))
+		p, err := a.Authenticate(t.Context(), full)
+		if at.ok && (err != nil || p.Org != person.Org) {
+			t.Errorf("a key that ends after %s is refused after %s: %v", life, at.age, err)
+		}
+		if !at.ok && !fault.Is(err, fault.Unauthenticated) {
+			t.Errorf("a key that ends after %s is answered with %v after %s, want Unauthenticated", life, err, at.age)
+		}
+	}
+}
+
+// A look-up may have read the key before it was revoked, and end after it. What it found must not be kept.
+func TestAuthenticate_RevokedKeyThatALookUpFoundDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	for name, revoke := range map[string]func(a, other *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error{
+		"revoked here": func(a, _ *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error {
+			return a.DeleteKey(t.Context(), p, key)
+		},
+		"revoked by another process, all forgotten": func(a, other *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error {
+			defer a.ForgetAll()
+			return other.DeleteKey(t.Context(), p, key)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			address := dbtest.URL(t)
+			a, err := tenancyservice.New(tenancyservice.Deps{
+				DB: dbtest.OpenURL(t, address), Clock: clock.System{}, Revocations: &processes{healthy: true},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			other := accounts(t, dbtest.OpenURL(t, address))
+			person := owner(t, other, "a@example.com")
+			full, key, err := other.CreateKey(t.Context(), person, "k")
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := ownerOf(t, address, person.Org)
+			// A look-up waits while it reads the key, for a lock that the test has.
+			exec(t, db, `create function pass() returns boolean language plpgsql volatile as $$
+				begin perform pg_advisory_xact_lock_shared(1); return true; end $$`)
+			exec(t, db, `create policy pass on api_key as restrictive for select to crier_gate using (pass())`)
+			exec(t, db, `select pg_advisory_lock(1)`)
+			found := make(chan error, 1)
+			go func() {
+				_, err := a.Authenticate(t.Context(), full)
+				found <- err
+			}()
+			for waits := false; !waits; time.Sleep(time.Millisecond) {
+				select {
+				case err := <-found:
+					t.Fatalf("the look-up did not wait: %v", err)
+				default:
+				}
+				if err := db.QueryRow(t.Context(), `select exists (select from pg_locks where locktype = 'advisory' and not granted
+					and database = (select oid from pg_database where datname = current_database()))`).Scan(&waits); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := revoke(a, other, person, key.ID); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, db, `select pg_advisory_unlock(1)`)
+			if err := <-found; err != nil {
+				t.Fatalf("the look-up that had read the key before: %v", err)
+			}
+			if _, err := a.Authenticate(t.Context(), full); !fault.Is(err, fault.Unauthenticated) {
+				t.Errorf("the next request with the key: %v, want Unauthenticated", err)
+			}
+		})
+	}
+}
+
+func TestDeleteKey_StopsWorkingHereAtOnce(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	at := time.Now() // no trust in a cached key runs out
+	a, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.Func(func() time.Time { return at })})
+	if err != nil {
+		t.Fatal(err)
+	}
+	person := owner(t, a, "a@example.com")
+	kept, _, err := a.CreateKey(t.Context(), person, "kept")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, key, err := a.CreateKey(t.Context(), person, "revoked")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []string{full, kept} {
+		if _, err := a.Authenticate(t.Context(), k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := a.DeleteKey(t.Context(), person, key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Authenticate(t.Context(), full); !fault.Is(err, fault.Unauthenticated) {
+		t.Errorf("the revoked key: %v, want Unauthenticated", err)
+	}
+	if _, err := a.Authenticate(t.Context(), kept); err != nil {
+		t.Errorf("another key of the organization: %v", err)
+	}
+}
+
+// Whoever has not confirmed the address may be somebody else than its owner.
+func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	a := accounts(t, dbtest.OpenURL(t, address))
+	person := owner(t, a, "a@example.com")
+	db := ownerOf(t, address, person.Org)
+	for _, confirmed := range []bool{false, true} {
+		exec(t, db, "update person set activated = $2 where id = $1", person.Person, confirmed)
+		token, err := a.Login(t.Context(), "a@example.com", password)
+		if confirmed && (err != nil || token == "") {
+			t.Errorf("a confirmed person is refused: %v", err)
+		}
+		var f *fault.Error
+		if !confirmed && (!errors.As(err, &f) || f.Kind != fault.Invalid || !strings.Contains(f.Message, "Confirm") || token != "") {
+			t.Errorf("a person who has not confirmed the address is answered with %q, %v", token, err)
+		}
+		// A wrong password is told nothing of it.
+		_, wrong := a.Login(t.Context(), "a@example.com", "wrong horse")
+		_, unknown := a.Login(t.Context(), "nobody@example.com", password)
+		if wrong == nil || unknown == nil || wrong.Error() != unknown.Error() {
+			t.Errorf("a wrong password: %v; nobody: %v", wrong, unknown)
+		}
+	}
+}
+
+func TestCreateOwner_PasswordHas8To128Characters(t *testing.T) {
+	t.Parallel()
+	a := accounts(t, dbtest.Open(t))
+	for name, c := range map[string]struct {
+		password string
+		ok       bool
+	}{
+		"none":                            {"", false},
+		"1 character":                     {"x", false},
+		"7 characters":                    {"1234567", false},
+		"7 characters of two bytes":       {strings.Repeat("é", 7), false},
+		"8 characters":                    {"12345678", true},
+		"128 characters":                  {strings.Repeat("x", 128), true},
+		"128 characters of three bytes":   {strings.Repeat("字", 128), true},
+		"129 characters":                  {strings.Repeat("x", 129), false},
+		"a text that nobody could retype": {strings.Repeat("x", 1<<20), false},
+	} {
+		email := strings.ReplaceAll(name, " ", "-") + "@example.com"
+		_, err := a.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "N", Password: c.password, Organization: "O"})
+		if c.ok && err != nil || !c.ok && !fault.Is(err, fault.Invalid) {
+			t.Errorf("a password of %s: %v, accepted should be %t", name, err, c.ok)
+		}
+		if token, err := a.Login(t.Context(), email, c.password); (err == nil) != c.ok || (token != "") != c.ok {
+			t.Errorf("a log-in with a password of %s: %v", name, err)
+		}
+	}
+}
