@@ -1,0 +1,94 @@
+package contract
+
+import (
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Files of other servers are never taken for ours, whatever their path: the text of a post would show one picture and
+// the post another.
+func TestFileOfAnotherServerIsNotOurs(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	c := o.channel(t, "A")
+	url := o.upload(t, "a.png", png(t)).want(t, http.StatusCreated).object(t)["url"].(string)
+	path := strings.TrimPrefix(url, base)
+	for name, address := range map[string]string{
+		"another host":      "http://evil.example" + path,
+		"another port":      base + ":8080" + path,
+		"another scheme":    strings.Replace(base, "http:", "https:", 1) + path,
+		"a host below ours": "http://files.crier.test" + path,
+		"no scheme":         "//evil.example" + path,
+		"a longer path":     base + "/more" + path,
+	} {
+		for _, field := range []string{"path", "url"} {
+			a := o.do(t, http.MethodPost, "/posts", later(c.id, part("x", m{field: address})))
+			if words := a.refusal(t, http.StatusBadRequest); !strings.Contains(words, "is not on this service") {
+				t.Errorf("%s as %s: %s", name, field, words)
+			}
+		}
+	}
+	for name, address := range map[string]string{"its own address": url, "its own path": path} {
+		if a := o.do(t, http.MethodPost, "/posts", later(c.id, part("x", m{"path": address}))); a.Status != http.StatusCreated {
+			t.Errorf("%s: %v", name, a)
+		}
+	}
+}
+
+// An upload that cannot be recorded leaves no bytes behind, which nobody could find or delete.
+func TestUploadThatCannotBeRecordedLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	r := start(t, map[string]string{"CRIER_HOME": home})
+	o := r.organization(t)
+	stored := func() (files []string) {
+		t.Helper()
+		err := filepath.WalkDir(filepath.Join(home, "files"), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	r.as(t, "none", "", `create function full_disk() returns trigger language plpgsql as $$
+		begin raise exception 'the disk is full' using errcode = '53100'; end $$;
+		create trigger full_disk before insert on media execute function full_disk()`)
+	r.meant.Store("the disk is full")
+	if a := o.upload(t, "a.png", png(t)); a.Status < 500 {
+		t.Fatalf("%v", a)
+	}
+	if left := stored(); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	r.as(t, "none", "", "drop trigger full_disk on media")
+	o.upload(t, "a.png", png(t)).want(t, http.StatusCreated)
+	if left := stored(); len(left) != 1 {
+		t.Errorf("of one upload there is %v", left)
+	}
+}
+
+// A text on a platform that de-duplicates by key needs no preparation; its access may end all the same.
+func TestAccessThatEndsAtATextIsRenewed(t *testing.T) {
+	t.Parallel()
+	r := start(t, map[string]string{"SETTLE_TIME": "1s"})
+	for _, grade := range []string{"A", "C", "E"} {
+		t.Run(grade, func(t *testing.T) {
+			t.Parallel()
+			o := r.organization(t)
+			c := o.channel(t, grade)
+			r.fault(t, c, "expire_token", posting(), nil)
+			full := o.reaches(t, o.create(t, now(c.id, part("renewed"))), "PUBLISHED")
+			if out := r.published(t, c); len(out) != 1 || out[0].Text != "renewed" || full["releaseId"] != out[0].ID {
+				t.Errorf("published %v, record %v", out, full)
+			}
+		})
+	}
+}
