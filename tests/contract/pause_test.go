@@ -1,10 +1,8 @@
 package contract
 
 import (
-	"fmt"
 	"net/http"
 	"testing"
-	"time"
 )
 
 // dashboard is the organization as its owner's browser sees it.
@@ -25,46 +23,6 @@ func TestPause(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"LATE_GAP": "1s"})
 
-	t.Run("held posts wait, and go on one by one", func(t *testing.T) {
-		t.Parallel()
-		o := r.organization(t)
-		c, free := o.channel(t, "A"), o.channel(t, "A")
-		ask := o.dashboard(t)
-		if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, 200).object(t); got["paused"] != true || got["held"] != 0.0 || got["inFlight"] != 0.0 || len(got["posts"].([]any)) != 0 {
-			t.Fatalf("%v", got)
-		}
-		var ids []string
-		for i := range 3 {
-			ids = append(ids, o.create(t, now(c.id, part(fmt.Sprint("held ", i)))))
-		}
-		o.reaches(t, o.create(t, now(free.id, part("not held"))), "PUBLISHED")
-		// As if they had been held for a while.
-		r.clock(t, `update post set due = due - interval '10 minutes' where channel_id = $1`, c.id)
-		for _, id := range ids {
-			if v := o.get(t, "/posts/"+id).object(t); v["state"] != "QUEUE" {
-				t.Fatalf("%v", v)
-			}
-		}
-		held := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, 200).object(t)
-		if posts := held["posts"].([]any); held["held"] != 3.0 || len(posts) != 3 || posts[0].(m)["id"] != ids[0] || posts[0].(m)["content"] != "held 0" || posts[0].(m)["integration"].(m)["id"] != c.id {
-			t.Fatalf("%v", held)
-		}
-		if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": false}).want(t, 200).object(t); got["paused"] != false || got["held"].(float64)+got["inFlight"].(float64) != 3 || got["missed"] != 0.0 {
-			t.Fatalf("%v", got) // the first may be on its way already
-		}
-		for _, id := range ids {
-			o.reaches(t, id, "PUBLISHED")
-		}
-		out := r.published(t, c)
-		if r.texts(t, c) != "held 0 | held 1 | held 2" {
-			t.Fatal(r.texts(t, c))
-		}
-		for i := 1; i < len(out); i++ {
-			if gap := out[i].At.Sub(out[i-1].At); gap < 900*time.Millisecond {
-				t.Errorf("a burst: the next came after %v", gap)
-			}
-		}
-	})
 	t.Run("the organization, a group and a channel", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)

@@ -163,7 +163,13 @@ func (o org) channel(t *testing.T, grade string) channel {
 // code is what the connect form of the sandbox sends.
 func code(t *testing.T, service, account, grade string) string {
 	t.Helper()
-	return base64.StdEncoding.EncodeToString(encode(t, m{"service": service, "name": account, "password": password, "grade": grade}))
+	return formCode(t, m{"service": service, "name": account, "password": password, "grade": grade})
+}
+
+// formCode is a connect form as the dashboard sends it.
+func formCode(t *testing.T, fields m) string {
+	t.Helper()
+	return base64.StdEncoding.EncodeToString(encode(t, fields))
 }
 
 type m = map[string]any
