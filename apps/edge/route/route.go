@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humafiber"
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/problem"
@@ -60,7 +59,7 @@ func New(version, billing string) *Table {
 	cfg.AllowAdditionalPropertiesByDefault = true
 	cfg.OnAddOperation = append(cfg.OnAddOperation, func(_ *huma.OpenAPI, op *huma.Operation) { describe(op) })
 	cfg.Components.Headers = headers()
-	t.api = humafiber.NewV2WithGroup(nil, collector{s: t.shared}, cfg)
+	t.api = huma.NewAPI(cfg, adapter{t.shared})
 	return t
 }
 
@@ -109,18 +108,6 @@ func headers() map[string]*huma.Param {
 		out[name] = &huma.Param{Description: doc, Schema: &huma.Schema{Type: huma.TypeInteger}}
 	}
 	return out
-}
-
-// collector is the router that huma sees.
-type collector struct {
-	fiber.Router
-	s *shared
-}
-
-// Add collects instead of serving.
-func (c collector) Add(method, path string, handlers ...fiber.Handler) fiber.Router {
-	c.s.add(method, path, append(slices.Clone(c.s.pending), handlers...), true)
-	return c
 }
 
 func (s *shared) add(method, path string, handlers []fiber.Handler, built bool) {
