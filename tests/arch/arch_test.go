@@ -14,8 +14,8 @@ func TestTheTreeObeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all.files) < 100 || len(all.texts) <= len(all.files) {
-		t.Fatalf("only %d Go files and %d texts were found: the rules looked at the wrong place", len(all.files), len(all.texts))
+	if len(all.files) < 100 {
+		t.Fatalf("only %d Go files were found: the rules looked at the wrong place", len(all.files))
 	}
 	faults, stale := judge(all, exceptions)
 	for name := range rules {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// source is one hand-made file; a file that is not Go is text.
+// source is one hand-made file; of one that is not Go, the tree has the name only.
 type source struct{ path, body string }
 
 func (s source) tree(t *testing.T) tree {
@@ -19,6 +19,9 @@ func (s source) tree(t *testing.T) tree {
 		first += "/"
 	}
 	made := tree{top: []string{first}}
+	if !strings.HasSuffix(s.path, ".go") {
+		return made
+	}
 	if err := made.add(s.path, s.body); err != nil {
 		t.Fatal(err)
 	}
@@ -57,37 +60,28 @@ func TestABreachIsFound(t *testing.T) {
 			importing("tenancy/user.go", "crier/publishing"),
 			importing("tenancy/user.go", "crier/tenancy/service"),
 			importing("tenancy/user.go", "net/http"),
-			importing("tenancy/service/user.go", "crier/billing"),
 			importing("publishing/post.go", "crier/platform/pg"),
 			importing("publishing/post.go", "os"),
-			importing("publishing/service/post.go", "crier/billing"),
-			importing("publishing/service/post.go", "crier/oidc"),
 			importing("publishing/service/post.go", "crier/actors/org"),
 			importing("publishing/connector/bluesky/post.go", "crier/platform/id"),
 			importing("publishing/connector/bluesky/post.go", "crier/platform/pg"),
 			importing("publishing/connector/bluesky/post.go", `publishingservice "crier/publishing/service"`),
 			importing("publishing/connector/bluesky/post.go", "crier/tenancy"),
-			importing("billing/plan.go", "crier/publishing"),
-			importing("oidc/issuer.go", "crier/billing"),
 			importing("actors/org/actor.go", "crier/apps/worker"),
 			importing("actors/order/order.go", "crier/publishing/connector"),
 			importing("actors/ratelimit/window.go", "crier/platform/pg"),
-			importing("actors/timer/timer.go", "os"),
 			importing("apps/edge/routes.go", "crier/actors/cluster"),
 			importing("apps/edge/publicv1/posts.go", "crier/apps/worker"),
 			importing("apps/worker/worker.go", "crier/apps/edge"),
 			importing("apps/sim/sandbox/serve.go", "crier/publishing"),
 			importing("apps/crier/main.go", "crier/platform/env"),
 			importing("apps/boot/app.go", "crier/tests/dbtest"),
-			importing("apps/dashboard/embed.go", "crier/platform/env"),
 			importing("analytics/view.go", "strings"),
 		},
 		"inner doors": {
 			importing("apps/boot/app.go", `publishingstore "crier/publishing/store"`),
 			importing("publishing/media/media.go", `publishingstore "crier/publishing/store"`),
 			importing("tenancy/signin/oidc.go", `tenancystore "crier/tenancy/store"`),
-			importing("billing/stripe/hook.go", `billingstore "crier/billing/store"`),
-			importing("oidc/token.go", `oidcstore "crier/oidc/store"`),
 			importing("actors/org/actor.go", "crier/actors/cluster/store"),
 			importing("apps/worker/worker.go", "crier/publishing/connector/all"),
 			importing("apps/boot/app.go", "crier/publishing/connector/conformance"),
@@ -101,10 +95,6 @@ func TestABreachIsFound(t *testing.T) {
 			importing("platform/pg/pool.go", "github.com/redis/go-redis/v9"),
 			importing("platform/redis/redis.go", "github.com/alicebob/miniredis/v2"),
 			importing("apps/boot/app.go", "github.com/sethvargo/go-envconfig"),
-			importing("oidc/provider.go", "github.com/zitadel/oidc/v3/pkg/client/rp"),
-			importing("tenancy/signin/google.go", "github.com/zitadel/oidc/v3/pkg/op"),
-			importing("billing/service/plan.go", "github.com/stripe/stripe-go/v83"),
-			importing("apps/edge/agent.go", "github.com/modelcontextprotocol/go-sdk/mcp"),
 			importing("publishing/service/hook.go", "github.com/riverqueue/river"),
 			importing("tests/e2e/rig.go", "github.com/ory/dockertest/v3"),
 			importing("platform/id/id.go", "example.com/nobody/knows/this"),
@@ -137,7 +127,6 @@ func TestABreachIsFound(t *testing.T) {
 		"package names":    {importing("platform/util/x.go"), {"platform/pg/x.go", "package postgres\n"}},
 		"package comments": {{"tenancy/user.go", "package tenancy\n"}, {"tenancy/user.go", "// Whatever.\npackage tenancy\n"}, {"apps/crier/main.go", "package main\n"}},
 		"top level":        {{"util/x.md", "x"}, {"notes.txt", "x"}},
-		"places":           {{"README.md", "see " + places[0][0] + places[0][1]}, {"ops/compose.yml", places[3][0] + places[3][1]}, calling("apps/boot/app.go", "", "_ = `"+places[1][0]+places[1][1]+"`")},
 		"no Go in ops":     {importing("ops/deploy/x.go")},
 	}
 	for name, sources := range breaches {
@@ -170,12 +159,11 @@ func TestTheAllowedPasses(t *testing.T) {
 	for _, s := range []source{
 		importing("apps/boot/app.go", "crier/apps/edge", "crier/actors/cluster", "crier/publishing/connector/all", `publishingservice "crier/publishing/service"`),
 		importing("apps/edge/publicv1/posts.go", "crier/apps/edge/request", "crier/publishing", "crier/publishing/connector", "crier/actors/org", "net/http", "github.com/gofiber/fiber/v2"),
-		importing("apps/worker/worker.go", "crier/actors/order", `publishingservice "crier/publishing/service"`, "github.com/asynkron/protoactor-go/cluster"),
+		importing("apps/worker/worker.go", "crier/actors/order", `publishingservice "crier/publishing/service"`, "golang.org/x/time/rate"),
 		importing("actors/order/order.go", "crier/tenancy", "time"),
 		importing("actors/cluster/member.go", "crier/actors/cluster/store", "os"),
 		importing("publishing/service/post.go", `publishingstore "crier/publishing/store"`, "crier/publishing/connector", "crier/tenancy", "net/http"),
 		importing("publishing/store/post.go", "github.com/jackc/pgx/v5", "crier/platform/pg"),
-		importing("oidc/opstorage/storage.go", `oidcstore "crier/oidc/store"`),
 		importing("platform/pg/pool.go", "crier/platform/pg/local", "crier/platform/fault", "github.com/jackc/pgx/v5/pgxpool"),
 		importing("platform/pg/local/local.go", "crier/platform/pg"),
 		importing("publishing/connector/x/post.go", "crier/publishing", "crier/platform/outbound", "net/http"),
@@ -248,8 +236,6 @@ func TestLoadReadsFilesOfEverySystemAndSkipsWhatIsNotOurs(t *testing.T) {
 		"a/node_modules/c.go":  "package c\n",
 		".git/config":          "x",
 		"crier":                "\x7fELF",
-		"a/picture.png":        "\x89PNG\x00",
-		"a/node_modules.md":    "x",
 		".github/workflow.yml": "x",
 	} {
 		full := filepath.Join(root, name)
@@ -263,14 +249,6 @@ func TestLoadReadsFilesOfEverySystemAndSkipsWhatIsNotOurs(t *testing.T) {
 	got, err := load(root)
 	if err != nil {
 		t.Fatal(err)
-	}
-	var texts []string
-	for _, x := range got.texts {
-		texts = append(texts, x.path)
-	}
-	slices.Sort(texts)
-	if want := []string{".github/workflow.yml", "a/a.go", "a/node_modules.md", "a/testdata/b.go"}; !slices.Equal(texts, want) {
-		t.Errorf("texts %v, want %v", texts, want)
 	}
 	if len(got.files) != 1 || got.files[0].path != "a/a.go" {
 		t.Errorf("files %v", got.files)

@@ -31,7 +31,6 @@ var rules = map[string]func(tree) []fault{
 	"package comments": commentRule,
 	"cycles":           cycleRule,
 	"top level":        topRule,
-	"places":           placeRule,
 	"no Go in ops":     eachFile(opsRule),
 }
 
@@ -238,17 +237,6 @@ func topRule(t tree) (out []fault) {
 	for _, name := range t.top {
 		if !slices.Contains(topLevel, name) && !strings.HasPrefix(name, ".") {
 			out = append(out, fault{".", name, name + ": the root has no such entry; see the layout in README.md"})
-		}
-	}
-	return out
-}
-
-func placeRule(t tree) (out []fault) {
-	for _, text := range t.texts {
-		for _, p := range places {
-			if before, _, found := strings.Cut(text.body, p[0]+p[1]); found {
-				out = append(out, fault{path.Dir(text.path), p[0] + p[1], fmt.Sprintf("%s:%d: names %s", text.path, strings.Count(before, "\n")+1, p[0]+p[1])})
-			}
 		}
 	}
 	return out

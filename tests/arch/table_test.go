@@ -13,24 +13,19 @@ var leaves = []string{"platform/fault", "platform/clock", "platform/id"}
 
 var arrows = []arrow{
 	{from: "apps/crier", to: []string{"apps/boot"}},
-	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "oidc", "platform"}},
-	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "billing", "oidc", "actors/org", "apps/dashboard", "platform"}},
-	{from: "apps/worker", to: []string{"apps/worker", "actors", "publishing", "tenancy", "billing", "oidc", "platform"}},
+	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "platform"}},
+	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}},
+	{from: "apps/worker", to: []string{"apps/worker", "actors", "publishing", "tenancy", "platform"}},
 	{from: "apps/sim", to: []string{"apps/sim", "platform"}},
-	{from: "apps/dashboard"},
 
 	{from: "actors/order", root: []string{"tenancy", "publishing", "platform/clock", "platform/id"}, pure: true},
 	{from: "actors/ratelimit", root: []string{"tenancy", "publishing", "platform/clock", "platform/id"}, pure: true},
-	{from: "actors/timer", root: []string{"tenancy", "publishing", "platform/clock", "platform/id"}, pure: true},
 	{from: "actors", to: []string{"actors", "publishing", "tenancy", "platform"}},
 
 	{from: "publishing/connector/all", to: []string{"publishing/connector"}},
 	{from: "publishing/connector", to: []string{"publishing/connector", "publishing/media/picture", "platform/fault", "platform/clock", "platform/outbound"}, root: []string{"publishing"}},
 	{from: "publishing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
 	{from: "publishing", to: []string{"publishing", "tenancy", "platform"}},
-	{from: "billing", self: true, to: leaves, root: []string{"tenancy"}, pure: true},
-	{from: "billing", to: []string{"billing", "tenancy", "platform"}},
-	{from: "oidc", to: []string{"oidc", "tenancy", "platform"}},
 	{from: "tenancy", self: true, to: leaves, pure: true},
 	{from: "tenancy", to: []string{"tenancy", "platform"}},
 
@@ -39,7 +34,7 @@ var arrows = []arrow{
 	{from: "platform/id"},
 	{from: "platform", to: leaves}, // and a package's own sub-folders, see arrowRule
 
-	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
+	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "platform", "tests"}},
 }
 
 // impure are the packages of the standard library that reach out of the process.
@@ -54,10 +49,8 @@ type door struct {
 // innerDoors are those of our own packages that not everybody may enter who may see their folder.
 var innerDoors = []door{
 	{path: "crier/actors/cluster/store", from: []string{"actors/cluster"}},
-	{path: "crier/oidc/store", from: []string{"oidc/opstorage"}},
 	{path: "crier/publishing/store", from: []string{"publishing/service"}},
 	{path: "crier/tenancy/store", from: []string{"tenancy/service"}},
-	{path: "crier/billing/store", from: []string{"billing/service"}},
 	{path: "crier/publishing/connector/all", from: []string{"apps/boot"}},
 	{path: "crier/publishing/connector/conformance", from: []string{}},
 	{path: "testing", from: []string{"tests", "publishing/connector/conformance"}},
@@ -69,9 +62,8 @@ var vendors = []door{
 	{path: "github.com/gofiber/", from: []string{"apps/edge"}},
 	{path: "github.com/danielgtaylor/huma/", from: []string{"apps/edge"}},
 	{path: "github.com/valyala/fasthttp", from: []string{"apps/edge"}},
-	{path: "github.com/modelcontextprotocol/go-sdk/", from: []string{"apps/edge/mcp"}},
 	{path: "github.com/alecthomas/kong", from: []string{"apps/boot"}},
-	{path: "github.com/asynkron/protoactor-go/", from: []string{"actors/org", "actors/cluster", "apps/worker", "apps/boot"}},
+	{path: "github.com/asynkron/protoactor-go/", from: []string{"actors/org", "actors/cluster"}},
 	{path: "google.golang.org/protobuf/", from: []string{"actors/org"}},
 	{path: "google.golang.org/grpc", from: []string{"actors/cluster"}},
 	{path: "github.com/jackc/pgx/", from: []string{"platform/pg", "platform/schema", "platform/jobs", "*/store", "actors/cluster/store"}},
@@ -86,15 +78,8 @@ var vendors = []door{
 	{path: "code.dny.dev/ssrf", from: []string{"platform/outbound"}},
 	{path: "github.com/coder/websocket", from: []string{"platform/outbound", "publishing/connector"}},
 	{path: "github.com/tink-crypto/tink-go/", from: []string{"platform/secret"}},
-	{path: "github.com/minio/minio-go/", from: []string{"platform/blob"}},
-	{path: "github.com/wneessen/go-mail", from: []string{"platform/mail"}},
 	{path: "github.com/prometheus/client_golang/", from: []string{"platform/telemetry", "apps/boot", "apps/edge", "apps/worker"}},
-	{path: "github.com/zitadel/oidc/v3/pkg/op", from: []string{"oidc"}},
-	{path: "github.com/zitadel/oidc/v3/pkg/client/rp", from: []string{"tenancy/signin"}},
-	{path: "github.com/zitadel/oidc/", from: []string{"oidc", "tenancy/signin"}},
-	{path: "github.com/stripe/stripe-go/", from: []string{"billing/stripe"}},
 	{path: "github.com/alexedwards/argon2id", from: []string{"tenancy/service"}},
-	{path: "github.com/pquerna/otp", from: []string{"tenancy"}},
 	{path: "github.com/gabriel-vasile/mimetype", from: []string{"publishing/media"}},
 	{path: "github.com/microcosm-cc/bluemonday", from: []string{"publishing"}},
 	{path: "github.com/rivo/uniseg", from: []string{"publishing/connector", "apps/sim/sandbox"}},
@@ -104,9 +89,9 @@ var vendors = []door{
 	{path: "golang.org/x/image/draw", from: []string{"publishing/media/picture"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},
-	{path: "golang.org/x/sync/", from: []string{"actors", "apps", "publishing", "tenancy", "billing", "oidc", "platform", "tests"}},
+	{path: "golang.org/x/sync/", from: []string{"platform", "tests"}},
 	{path: "golang.org/x/time/rate", from: []string{"apps/worker"}},
-	{path: "golang.org/x/sys/", from: []string{"platform/clock", "platform/pg/local", "actors/cluster", "tests/pds"}},
+	{path: "golang.org/x/sys/", from: []string{"platform/clock", "tests/pds"}},
 	{path: "go.uber.org/goleak", from: []string{}},
 	{path: "pgregory.net/rapid", from: []string{}},
 }
@@ -177,7 +162,7 @@ const maxLines = 400
 
 // topLevel is all that the root holds; entries that begin with a dot are configuration of tools.
 var topLevel = []string{
-	"actors/", "apps/", "billing/", "oidc/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
+	"actors/", "apps/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
 	"CONTRIBUTING.md", "LICENSE", "README.md", "SECURITY.md", "Taskfile.yml", "go.mod", "go.sum",
 }
 
@@ -185,11 +170,4 @@ var topLevel = []string{
 var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "models", "base", "manager", "misc", "shared", "lib"}
 
 // domains have a store and a service that are imported under their domain's name.
-var domains = []string{"publishing", "tenancy", "billing", "oidc"}
-
-// places are what no file may name: they exist on one machine, or tie the tree to one supplier. Written in two halves so that this file is clean.
-var places = [][2]string{
-	{"../sha", "red"}, {"/wo", "rk/"},
-	{"proxy.gol", "ang.org"}, {"sum.gol", "ang.org"}, {"registry.n", "pmjs.org"}, {"registry.y", "arnpkg.com"}, {"npm.p", "kg.github.com"},
-	{"deb.de", "bian.org"}, {"archive.u", "buntu.com"}, {"pypi", ".org"}, {"pytho", "nhosted.org"}, {"crat", "es.io"}, {"ruby", "gems.org"},
-}
+var domains = []string{"publishing", "tenancy"}

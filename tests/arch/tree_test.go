@@ -19,7 +19,6 @@ const module = "crier"
 type tree struct {
 	top   []string // entries of the root, folders ending in "/"
 	files []file   // Go, sorted by path
-	texts []text   // everything that is text, Go included
 }
 
 type file struct {
@@ -45,8 +44,6 @@ type use struct {
 	path, name string
 	line       int
 }
-
-type text struct{ path, body string }
 
 func (f file) dir() string { return path.Dir(f.path) }
 
@@ -81,7 +78,7 @@ func load(root string) (tree, error) {
 			}
 			return nil
 		}
-		if ignored(rel) || !e.Type().IsRegular() {
+		if !strings.HasSuffix(rel, ".go") || slices.Contains(strings.Split(rel, "/"), "testdata") || !e.Type().IsRegular() {
 			return nil
 		}
 		body, err := os.ReadFile(full)
@@ -101,13 +98,6 @@ func ignored(rel string) bool {
 }
 
 func (t *tree) add(rel, body string) error {
-	if strings.ContainsRune(body, 0) {
-		return nil
-	}
-	t.texts = append(t.texts, text{rel, body})
-	if !strings.HasSuffix(rel, ".go") || slices.Contains(strings.Split(rel, "/"), "testdata") {
-		return nil
-	}
 	f, err := parse(rel, body)
 	t.files = append(t.files, f)
 	return err
