@@ -41,6 +41,7 @@ func passesOn(t *testing.T, system *actor.ActorSystem, pid *actor.PID, resent *[
 }
 
 func TestActor_AfterItsIdleTimeMessagesGoToTheNextActivation(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		system, pid, retired, resent := lonely(t)
 		defer system.Shutdown()
@@ -54,6 +55,7 @@ func TestActor_AfterItsIdleTimeMessagesGoToTheNextActivation(t *testing.T) {
 }
 
 func TestActor_AfterItsShardMovedMessagesGoToTheNextOwner(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		system, pid, retired, resent := lonely(t)
 		defer system.Shutdown()

@@ -59,6 +59,7 @@ func stop(t *testing.T, c *org.Client) {
 }
 
 func TestAdmitCountsAWindow(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := start(t, org.Config{Limit: 3, InFlight: 1})
 		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
@@ -86,6 +87,7 @@ type stuck chan struct{}
 func (s stuck) Offer(tenancy.OrgID, int) { <-s }
 
 func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pool := make(stuck)
 		c := open(t, org.Config{Limit: 1000, InFlight: 1, Budget: time.Minute}, cluster.Config{}, pool)
@@ -119,6 +121,7 @@ func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
 }
 
 func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		c, err := org.New(org.Config{Limit: 2, InFlight: 1}, cluster.Config{}, clock.System{}, log, &desk{})
@@ -136,6 +139,7 @@ func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
 }
 
 func TestTheTimerOffersWhenSomethingIsDue(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
@@ -154,6 +158,7 @@ func TestTheTimerOffersWhenSomethingIsDue(t *testing.T) {
 }
 
 func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
@@ -184,6 +189,7 @@ func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
 }
 
 func TestDone_AsksForNothingWhenItIsWokenLater(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
@@ -202,6 +208,7 @@ func TestDone_AsksForNothingWhenItIsWokenLater(t *testing.T) {
 }
 
 func TestALockedHeadIsAskedForAgainSoonButNotAtOnce(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
@@ -221,6 +228,7 @@ func TestALockedHeadIsAskedForAgainSoonButNotAtOnce(t *testing.T) {
 }
 
 func TestTheDatabasesClockDecidesWhatIsDue(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
 		c.SetNow(time.Now().Add(20*time.Second), time.Now()) // the database is ahead
@@ -233,6 +241,7 @@ func TestTheDatabasesClockDecidesWhatIsDue(t *testing.T) {
 }
 
 func TestAnIdleActorSleepsAndWakesAgain(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 5, InFlight: 4})
 		mine := id.New[tenancy.OrgTag]()

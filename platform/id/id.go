@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is a UUID that knows what it names: Of[post] and Of[channel] do not mix. The zero ID means "none".
+// ID is a UUID that knows what it names: ID[Post] and ID[Channel] cannot be mixed up. The zero ID means "none".
 type ID[T any] struct{ u uuid.UUID }
 
 // New makes a fresh id that sorts after earlier ones.

@@ -31,6 +31,7 @@ func TestHealth_AFailedDegradedCheckLeavesTheServiceHealthy(t *testing.T) {
 }
 
 func TestHealth_AskingRunsNothing(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(2*time.Second, nil)
 		var runs atomic.Int64
@@ -53,6 +54,7 @@ func TestHealth_AskingRunsNothing(t *testing.T) {
 }
 
 func TestHealth_AResultThatIsTooOldHasFailed(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(2*time.Second, nil)
 		h.Add("fine", func(context.Context) error { return nil })
@@ -70,6 +72,7 @@ func TestHealth_AResultThatIsTooOldHasFailed(t *testing.T) {
 }
 
 func TestHealth_ACheckThatHangsHasOneRunAndHoldsNothingUp(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(2*time.Second, nil)
 		var runs atomic.Int64
@@ -92,6 +95,7 @@ func TestHealth_ACheckThatHangsHasOneRunAndHoldsNothingUp(t *testing.T) {
 }
 
 func TestAge_FailsWhenTheLastSignIsTooOld(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(time.Second, nil)
 		last := time.Now()
