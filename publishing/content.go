@@ -7,14 +7,15 @@ import (
 	"io"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"crier/tenancy"
 )
 
 // Storable tells whether text can be kept and sent as it is: valid UTF-8 without NUL.
-func Storable(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }
+func Storable(s string) bool { return tenancy.Storable(s) }
 
 // Blank tells whether nothing of a text can be seen: it is empty or made of white space, controls and characters that only shape others.
 func Blank(text string) bool {

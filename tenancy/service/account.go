@@ -4,7 +4,6 @@ package service
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
 
@@ -74,15 +73,12 @@ func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Princip
 
 func (n NewOwner) check(op string) error {
 	for _, text := range []struct{ name, value string }{{"e-mail address", n.Email}, {"name", n.Name}, {"organization's name", n.Organization}} {
-		if !storable(text.value) {
+		if !tenancy.Storable(text.value) {
 			return fault.New(fault.Invalid, op, "The "+text.name+" holds a character that cannot be stored, such as NUL (U+0000).")
 		}
 	}
 	return nil
 }
-
-// storable tells whether Postgres can hold the text: valid UTF-8 without NUL.
-func storable(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // CreateOrganization makes an organization owned by an existing person.
 func (a *Accounts) CreateOrganization(ctx context.Context, person tenancy.PersonID, name string) (tenancy.Principal, error) {
@@ -146,7 +142,7 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (string, e
 
 // find is somebody by address. One that cannot be stored is nobody's, and is not looked up.
 func (a *Accounts) find(ctx context.Context, email string) (p tenancy.Person, known bool, err error) {
-	if !storable(email) {
+	if !tenancy.Storable(email) {
 		return p, false, nil
 	}
 	p, err = a.store.PersonByEmail(ctx, email)

@@ -31,7 +31,7 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name stri
 	if err != nil {
 		return "", tenancy.APIKey{}, fault.Wrap(fault.Internal, op, "", err)
 	}
-	if !storable(name) {
+	if !tenancy.Storable(name) {
 		return "", tenancy.APIKey{}, fault.New(fault.Invalid, op, "The name holds a character that cannot be stored, such as NUL (U+0000).")
 	}
 	k := tenancy.APIKey{ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: name, Prefix: full[:len(tenancy.KeyPrefix)+4], CreatedBy: p.Person, CreatedAt: a.clock.Now()}
