@@ -17,6 +17,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
+	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/connector/bluesky"
 	"crier/publishing/connector/conformance"
@@ -139,6 +140,7 @@ func conform(t *testing.T, server *pds.Server) {
 			"a port that is taboo": form("http://127.0.0.1:1", account.Handle, account.Password),
 		},
 		Published: func(t *testing.T, a connector.Account) []conformance.Seen { return published(t, server, a) },
+		Grade:     publishing.GradeA, KeyOnly: true,
 	})
 }
 

@@ -78,6 +78,9 @@ func (s Suite) connect(t *testing.T) {
 		if a.ID == "" || a.Name == "" || !a.Grade.Valid() || !json.Valid(first.Credential) || len(a.Data) > 0 && !json.Valid(a.Data) {
 			t.Errorf("the account lacks an ID, a name or a grade, or its documents are not JSON: %+v", a)
 		}
+		if a.Grade != s.Grade {
+			t.Errorf("the account has the grade %s, the suite declares %s", a.Grade, s.Grade)
+		}
 		d := a.Destination
 		if d == "" || len(d) > maxDestination || d != strings.ToLower(d) || strings.ContainsAny(d, "/@ ") {
 			t.Errorf("the Destination is %q, want lower-case hosts of at most %d bytes in all", d, maxDestination)
@@ -94,9 +97,7 @@ func (s Suite) connect(t *testing.T) {
 		for _, fault := range []Fault{RefuseDial, ErrorBefore, RateLimit} {
 			r.line.breakCalls(fault, maxSteps)
 			_, err := r.c.Connect(t.Context(), r.s.Env, s.Fields(t))
-			if r.line.counted().struck == 0 {
-				t.Skip("this connector connects without any call")
-			}
+			r.mustCall(MethodConnect)
 			if connector.KindOf(err, false) != connector.KindTransient {
 				t.Errorf("%s: %v, want it to be transient", fault, err)
 			}
@@ -122,8 +123,8 @@ func (s Suite) refused(t *testing.T, fields map[string]string) {
 }
 
 func (s Suite) refresh(t *testing.T) {
-	if _, ok := s.New().(connector.Refresher); !ok {
-		t.Skip("the access of this connector does not expire")
+	if s.Lasting {
+		t.Skip("declared: the access of this connector does not expire")
 	}
 	t.Run("a new credential publishes", func(t *testing.T) {
 		r := s.connected(t)
@@ -144,9 +145,7 @@ func (s Suite) refresh(t *testing.T) {
 		r := s.connected(t)
 		r.line.breakCalls(DropAnswer, 1)
 		_, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s)
-		if r.line.counted().struck == 0 {
-			t.Skip("this connector refreshes without any call")
-		}
+		r.mustCall(MethodRefresh)
 		if err != nil {
 			r.judgeError("Refresh", err)
 			if kind := connector.KindOf(err, false); kind != connector.KindTransient {

@@ -148,16 +148,14 @@ func (s Suite) repeat(t *testing.T) {
 	t.Run("a lost twin is not taken for the one that was published", func(t *testing.T) {
 		r := s.home(t)
 		if r.grade() > "C" {
-			t.Skipf("grade %s reads back by text and time only, or not at all", r.grade())
+			t.Skipf("declared: grade %s reads back by text and time only, or not at all", r.grade())
 		}
 		first := r.prepared()
 		if _, err := r.commit(&first); err != nil {
 			t.Fatalf("Commit: %v", err)
 		}
 		second := r.prepare(twin(first))
-		if !r.faults.Arm(t, LoseRequest) {
-			t.Skip("this platform cannot lose a request")
-		}
+		r.arm(LoseRequest)
 		if _, err := r.commit(&second); connector.KindOf(err, true) != connector.KindUnknown {
 			t.Fatalf("Commit: %v, want unknown", err)
 		}
@@ -167,7 +165,7 @@ func (s Suite) repeat(t *testing.T) {
 	t.Run("the same publication sent again is one post where the platform knows repeats", func(t *testing.T) {
 		r := s.home(t)
 		if !r.grade().Deduplicates() {
-			t.Skipf("grade %s does not", r.grade())
+			t.Skipf("declared: grade %s does not know repeats", r.grade())
 		}
 		item := r.prepare(r.loaded())
 		first, err := r.commit(&item)
@@ -179,14 +177,14 @@ func (s Suite) repeat(t *testing.T) {
 	t.Run("a publication whose traces are lost is one post when it is sent again", func(t *testing.T) {
 		r := s.home(t)
 		if !r.grade().Deduplicates() {
-			t.Skipf("grade %s does not know repeats", r.grade())
+			t.Skipf("declared: grade %s does not know repeats", r.grade())
 		}
 		r.sendAnew(0)
 	})
 	t.Run("its CreatedAt does not make a second post where the key alone counts", func(t *testing.T) {
 		r := s.home(t)
-		if !r.c.Describe().KeyOnly || !r.grade().Deduplicates() {
-			t.Skip("CreatedAt is part of the identity, or nothing is")
+		if !s.KeyOnly || !r.grade().Deduplicates() {
+			t.Skip("declared: CreatedAt is part of the identity, or nothing is")
 		}
 		r.sendAnew(time.Hour)
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"crier/publishing"
 	"crier/publishing/connector"
 )
 
@@ -20,6 +21,20 @@ type Suite struct {
 	BadFields map[string]map[string]string
 	// Published is the judge's view: all that is really on the platform for this account, oldest first.
 	Published func(t *testing.T, account connector.Account) []Seen
+
+	// What follows declares the connector. The cases that run depend on it and on the descriptor alone, never on what the
+	// connector happens to do: a declaration that is missing or not needed fails.
+
+	// Grade is the grade of the account.
+	Grade publishing.Grade
+	// KeyOnly is as in the descriptor.
+	KeyOnly bool
+	// Lasting: the access does not expire, and the connector is no Refresher.
+	Lasting bool
+	// Offline are the methods that call no server.
+	Offline []Method
+	// Spared are the faults that no commit on this platform can suffer.
+	Spared []Fault
 
 	// The rest is optional.
 
@@ -68,13 +83,14 @@ func (f Fault) acts() bool { return f == DropAnswer || f == CutAnswer || f == Er
 
 // Faults breaks the next irreversible call.
 type Faults interface {
-	// Arm makes the next commit suffer the fault, once. False = this platform cannot fail in that way; the case is skipped.
+	// Arm makes the next commit suffer the fault, once. False = this platform cannot fail in that way, which Suite.Spared declares.
 	Arm(t *testing.T, fault Fault) bool
 }
 
 // Run runs every case.
 func Run(t *testing.T, s Suite) {
 	s.shared = &home{}
+	t.Run("declared", s.declared)
 	t.Run("describe", s.describe)
 	t.Run("connect", s.connect)
 	t.Run("refresh", s.refresh)

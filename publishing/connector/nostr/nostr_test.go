@@ -11,6 +11,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/platform/outbound"
+	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/connector/conformance"
 	"crier/tests/relay"
@@ -176,6 +177,11 @@ func TestConforms(t *testing.T) {
 		},
 		Rendered: func(it connector.Item) string { return content(it.Text, it.Media) },
 		Faults:   func(*testing.T) conformance.Faults { return armed{r} },
+		Grade:    publishing.GradeA,
+		Lasting:  true, // a key pair
+		Offline:  []conformance.Method{conformance.MethodPrepare},
+		// A relay has one answer to an event that it does not take, and no status.
+		Spared: []conformance.Fault{conformance.RateLimit, conformance.Expired, conformance.Replaced},
 	})
 }
 

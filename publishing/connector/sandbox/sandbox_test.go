@@ -105,8 +105,12 @@ func TestConforms(t *testing.T) {
 			t.Parallel()
 			w := open(t)
 			taken := w.connectedForm(t, w.form(grade))
+			var offline []conformance.Method
+			if !grade.Askable() {
+				offline = []conformance.Method{conformance.MethodReconcile}
+			}
 			conformance.Run(t, conformance.Suite{
-				New: w.connector, Allow: []string{w.host}, Published: w.published,
+				New: w.connector, Allow: []string{w.host}, Published: w.published, Grade: grade, KeyOnly: true, Offline: offline,
 				Fields: func(*testing.T) map[string]string { return w.form(grade) },
 				BadFields: map[string]map[string]string{
 					"no name":                {"service": w.url, "name": "", "password": "secret password", "grade": "A"},

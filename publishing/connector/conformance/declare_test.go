@@ -1,0 +1,20 @@
+package conformance
+
+import "testing"
+
+func TestUndeclared(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		offline, called bool
+		want            string
+	}{
+		{false, true, ""},
+		{true, false, ""},
+		{true, true, "calls a server, and the suite declares it Offline"},
+		{false, false, "calls no server, and the suite does not declare it Offline"},
+	} {
+		if got := undeclared(c.offline, c.called); got != c.want {
+			t.Errorf("declared offline %v, called %v: %q, want %q", c.offline, c.called, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package sandbox_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/publishing/connector/conformance"
+	"crier/publishing/connector/sandbox"
+)
+
+var broken = flag.String("sandbox.broken", "", "run the suite on a connector or a declaration that is wrong in this way")
+
+// lazy is a connector that has stopped to prepare anything.
+type lazy struct{ *sandbox.Connector }
+
+func (lazy) Prepare(context.Context, *connector.Session, connector.Item) (connector.Step, error) {
+	return connector.Step{Ready: true}, nil
+}
+
+// A case of the suite that does not apply is declared. What the connector happens to do decides nothing.
+func TestSuite_FailsWhereDeclarationAndConnectorDiffer(t *testing.T) {
+	t.Parallel()
+	if *broken != "" {
+		runBroken(t)
+		return
+	}
+	for way, want := range map[string]string{
+		"lazy":        "Prepare calls no server, and the suite does not declare it Offline",
+		"not offline": "Reconcile calls a server, and the suite declares it Offline",
+		"not spared":  "429 without a Retry-After can be made, and the suite declares the platform Spared",
+		"lasting":     "the suite says that its access lasts: true",
+		"key only":    "the descriptor says KeyOnly true, the suite false",
+		"grade":       "the account has the grade A, the suite declares C",
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			self, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			child := exec.CommandContext(t.Context(), self, "-test.run", "^"+strings.Split(t.Name(), "/")[0]+"$", "-sandbox.broken", way)
+			out, err := child.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), want) {
+				t.Errorf("the suite ended with %v and does not say %q:\n%s", err, want, out)
+			}
+		})
+	}
+}
+
+func runBroken(t *testing.T) {
+	w := open(t)
+	s := conformance.Suite{
+		New: w.connector, Allow: []string{w.host}, Published: w.published, Grade: publishing.GradeA, KeyOnly: true,
+		Fields: func(*testing.T) map[string]string { return w.form(publishing.GradeA) },
+	}
+	switch *broken {
+	case "lazy":
+		s.New = func() connector.Connector { return lazy{w.connector().(*sandbox.Connector)} }
+	case "not offline":
+		s.Offline = []conformance.Method{conformance.MethodReconcile}
+	case "not spared":
+		s.Spared = []conformance.Fault{conformance.RateLimitBare}
+	case "lasting":
+		s.Lasting = true
+	case "key only":
+		s.KeyOnly = false
+	case "grade":
+		s.Grade = publishing.GradeC
+	}
+	conformance.Run(t, s)
+}
