@@ -209,7 +209,11 @@ func postgres(t *testing.T, home string) (pids []int) {
 			continue
 		}
 		line, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
-		if err == nil && bytes.Contains(line, []byte("postgres\x00-D\x00"+home)) {
+		if err != nil || !bytes.Contains(line, []byte("postgres\x00-D\x00")) {
+			continue
+		}
+		// The server works in its data folder, under whatever name it was given that.
+		if in, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd")); err == nil && strings.HasPrefix(in, home+"/") {
 			pids = append(pids, pid)
 		}
 	}

@@ -31,13 +31,12 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 	if err := os.RemoveAll(p.data()); err != nil {
 		return fault.Wrap(fault.Unavailable, "local.Start", "What an interrupted start left in "+p.data()+" cannot be removed.", err)
 	}
-	args := []string{"-D", p.data(), "-U", superuser, "-A", "scram-sha-256", "--pwfile", p.join("super.password"), "-E", "UTF8", "--no-locale"}
+	args := []string{"-D", p.seen("data"), "-U", superuser, "-A", "scram-sha-256", "--pwfile", p.seen("super.password"), "-E", "UTF8", "--no-locale"}
 	if !durable {
 		args = append(args, "--no-sync")
 	}
-	cmd := p.command(ctx, bin.path("initdb"), args...)
-	cmd.ExtraFiles = []*os.File{processes} // the next start waits for it when we are killed
-	if out, err := cmd.CombinedOutput(); err != nil {
+	// The next start waits for it by the lock when we are killed.
+	if out, err := p.command(ctx, processes, bin.path("initdb"), args...).CombinedOutput(); err != nil {
 		return fault.Wrap(fault.Unavailable, "local.Start", "Postgres data cannot be made in "+p.data()+": "+lastLine(string(out)), err)
 	}
 	if err := p.write(marker, []byte("initdb finished\n")); err != nil {

@@ -1,7 +1,6 @@
 package local
 
 import (
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -61,24 +60,4 @@ func TestHydrateMakesTheListedLinks(t *testing.T) {
 			t.Fatal("a link outside was made")
 		}
 	})
-}
-
-func TestReachable(t *testing.T) {
-	t.Parallel()
-	stranger := &account{uid: 54321, gid: 54321}
-	log := slog.New(slog.DiscardHandler)
-	dir := filepath.Join(t.TempDir(), "closed", "in", "it")
-	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := reachable(dir, nil, log); err != nil || got != dir {
-		t.Errorf("as ourselves: %q, %v", got, err)
-	}
-	if got, err := reachable(dir, stranger, log); err != nil || got != dir {
-		t.Errorf("below the temporary folder: %q, %v", got, err)
-	}
-	info, err := os.Stat(filepath.Dir(dir))
-	if err != nil || !stranger.passes(info) || info.Mode().Perm()&0o044 != 0 {
-		t.Errorf("the folder is %v, %v: only passage should be open", info.Mode(), err)
-	}
 }

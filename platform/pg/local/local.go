@@ -82,6 +82,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err = s.open(ctx); err != nil || cfg.Detached {
 		_ = lock.Close() // closing gives the lock back and cannot lose anything
 		s.lock = nil
+		pl.close()
 	}
 	if err != nil {
 		return nil, err
@@ -96,6 +97,7 @@ func Stop(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	defer pl.close()
 	defer lock.Close()
 	ended, err := pl.end(ctx)
 	if err != nil {
@@ -114,6 +116,9 @@ func enter(ctx context.Context, cfg *Config) (place, *os.File, error) {
 		return place{}, nil, err
 	}
 	lock, err := pl.lock(ctx, "lock", cfg.Detached)
+	if err != nil {
+		pl.close()
+	}
 	return pl, lock, err
 }
 
@@ -185,12 +190,10 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 			return false, fault.Wrap(fault.Unavailable, "local.Start", "The file "+old+" of an earlier run cannot be removed.", err)
 		}
 	}
-	args := []string{s.bin.path("pg_ctl"), "start", "--silent", "--wait", "--timeout=86400", "--log=" + s.place.join("server.log"),
-		"--pgdata=" + s.place.data(), "--options=" + s.options()}
+	args := []string{s.bin.path("pg_ctl"), "start", "--silent", "--wait", "--timeout=86400", "--log=" + s.place.seen("server.log"),
+		"--pgdata=" + s.place.seen("data"), "--options=" + s.options()}
 	if s.cfg.Detached {
-		cmd := s.place.command(ctx, args[0], args[1:]...)
-		cmd.ExtraFiles = []*os.File{processes}
-		err = cmd.Run()
+		err = s.place.command(ctx, processes, args[0], args[1:]...).Run()
 	} else {
 		err = s.launchGuarded(ctx, processes, args)
 	}
@@ -206,9 +209,8 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 }
 
 func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
-	cmd := s.place.command(context.WithoutCancel(ctx), "/bin/sh", append([]string{"-c", guardScript, "guard"}, args...)...)
+	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", append([]string{"-c", guardScript, "guard"}, args...)...)
 	cmd.SysProcAttr.Setsid = true // Ctrl-C in the terminal is for us, and we stop Postgres after its last user
-	cmd.ExtraFiles = []*os.File{processes}
 	if _, err := cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -262,6 +264,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.lock != nil {
 		_ = s.lock.Close() // closing gives the lock back and cannot lose anything
 		s.lock = nil
+		s.place.close()
 	}
 	return nil
 }

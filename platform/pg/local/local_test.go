@@ -141,6 +141,30 @@ func TestServer(t *testing.T) {
 	want(t, again.SuperURL("postgres"), "select current_setting('fsync')", "off")
 }
 
+// Run by root, the server is another account's, which cannot enter the folder's parent.
+func TestStart_KeepsEverythingInAFolderBelowAClosedOne(t *testing.T) {
+	t.Parallel()
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(closed, "in", "it")
+	s := start(t, local.Config{Dir: dir})
+	makeTable(t, s.URL("crier"))
+	if s.Dir() != dir {
+		t.Errorf("the data is in %s, want it in %s", s.Dir(), dir)
+	}
+	if info, err := os.Stat(closed); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the parent has the mode %v (%v), want it unchanged", info.Mode(), err)
+	}
+	stop(t, s)
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	anew := start(t, local.Config{Dir: dir})
+	want(t, anew.URL("crier"), "select count(*)::text from pg_class where relname = 'kept'", "0")
+}
+
 func TestStopCutsSessions(t *testing.T) {
 	t.Parallel()
 	s := start(t, local.Config{Dir: t.TempDir()})

