@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,6 +94,45 @@ func TestEveryRouteOfTheInterfaceIsServedOrKnownToBeMissing(t *testing.T) {
 	for _, r := range all {
 		if !known[r] {
 			t.Errorf("%s is neither served nor listed as missing", r)
+		}
+	}
+}
+
+var readmeRoutes = regexp.MustCompile(`(?m)^- (\d+) of the (\d+) routes of the (public|application) API (.*?)(?: ` + "`crier routes.*" + `)?$`)
+
+// TestReadmeSaysWhatIsMissing compares README's figures and lists with the routes: for the public API it lists what is
+// missing, for the application API what works.
+func TestReadmeSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, missing := edge.Routes()
+	works := map[string]map[bool][]string{"public": {}, "application": {}}
+	for _, r := range interfaceRoutes(t) {
+		method, path, _ := strings.Cut(r, " ")
+		api := "application"
+		if rest, ok := strings.CutPrefix(path, "/public/v1"); ok {
+			api, path = "public", rest
+		}
+		built := !slices.ContainsFunc(missing, func(m edge.Route) bool { return m.String() == r })
+		works[api][built] = append(works[api][built], "`"+method+" "+path+"`")
+	}
+	said := readmeRoutes.FindAllStringSubmatch(string(readme), -1)
+	if len(said) != 2 {
+		t.Fatalf("README has %d lines of this kind, want 2: %q", len(said), said)
+	}
+	for _, line := range said {
+		there := works[line[3]]
+		if got, want := line[1]+" of "+line[2], fmt.Sprintf("%d of %d", len(there[false]), len(there[false])+len(there[true])); got != want {
+			t.Errorf("%s API: README says %s, want %s", line[3], got, want)
+		}
+		got, want := regexp.MustCompile("`[^`]*`").FindAllString(line[4], -1), there[line[3] == "application"]
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s API: README lists\n%s\nwant\n%s", line[3], strings.Join(got, ", "), strings.Join(want, ", "))
 		}
 	}
 }

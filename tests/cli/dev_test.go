@@ -43,7 +43,11 @@ func dev(t *testing.T, home, port string) *program {
 // TestDev lives through one newcomer's day on one data folder: the steps build on one another.
 func TestDev(t *testing.T) {
 	t.Parallel()
-	home, port := filepath.Join(t.TempDir(), "home"), freePort(t)
+	closed := filepath.Join(t.TempDir(), "closed") // as /root is
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	home, port := filepath.Join(closed, "home"), freePort(t)
 	p := dev(t, home, port)
 	n := devNotes(t, home)
 	if n.BaseURL != "http://localhost:"+port {
@@ -106,6 +110,21 @@ func TestDev(t *testing.T) {
 		}
 	})
 	t.Run("broken files are named, or healed", func(t *testing.T) { brokenFiles(t, home, n) })
+	t.Run("without its folder it begins anew", func(t *testing.T) {
+		if err := os.RemoveAll(home); err != nil {
+			t.Fatal(err)
+		}
+		p := dev(t, home, port)
+		anew := devNotes(t, home)
+		// The same address can be made once in a database.
+		if anew.Email != n.Email || anew.APIKey == n.APIKey || anew.OrganizationID == n.OrganizationID {
+			t.Errorf("%+v follows %+v", anew, n)
+		}
+		p.signal(syscall.SIGINT)
+		if code := p.wait(t); code != 0 {
+			t.Errorf("exit %d: %s", code, p.errors())
+		}
+	})
 }
 
 // brokenFiles spoils one file of a stopped home at a time.
