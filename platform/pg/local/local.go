@@ -37,7 +37,7 @@ const (
 
 // Config says where the data is kept and how careful the server is with it.
 type Config struct {
-	// Dir is made when it is absent and kept between runs; see Server.Dir.
+	// Dir is made when it is absent and kept between runs. It may lie below folders that only root may enter.
 	Dir string
 	// Log is slog.Default when it is nil.
 	Log *slog.Logger
@@ -355,8 +355,7 @@ func (s *Server) PID() int {
 	return pid
 }
 
-// Dir returns where the data really is: Config.Dir, or a folder under /var/lib when root runs us and Postgres' own user
-// cannot reach Config.Dir.
+// Dir returns the absolute path of Config.Dir, without symbolic links.
 func (s *Server) Dir() string { return s.place.root }
 
 // URL returns the address of a database for its owner, who is no superuser; "crier" exists from the start.

@@ -25,24 +25,24 @@ type account struct{ uid, gid uint32 }
 type place struct {
 	root string
 	as   *account
-	// door is the open folder, for an account that may not walk down to it; nil when Postgres runs as ourselves.
-	door *os.File
+	// handle is the open folder, for an account that cannot enter its parents; nil when Postgres runs as ourselves.
+	handle *os.File
 }
 
 func (p place) join(name string) string { return filepath.Join(p.root, name) }
 func (p place) data() string            { return p.join("data") }
 func (p place) pidName() string         { return p.join("data/postmaster.pid") }
 
-// doorFD is the descriptor under which the programs of Postgres inherit the door. The one before it is the lock.
-const doorFD = 4
+// handleFD is the descriptor under which the programs of Postgres inherit the handle. The one before it is the lock.
+const handleFD = 4
 
 // seen is a path as the account sees it. Under its own name, a folder of root's is often closed to it: /root is. A path
 // that begins at a descriptor asks for no permission above the folder.
 func (p place) seen(name string) string {
-	if p.door == nil {
+	if p.handle == nil {
 		return p.join(name)
 	}
-	return filepath.Join("/proc/self/fd", strconv.Itoa(doorFD), name)
+	return filepath.Join("/proc/self/fd", strconv.Itoa(handleFD), name)
 }
 
 // openPlace makes the folder and opens it; the caller closes it by close.
@@ -63,7 +63,7 @@ func openPlace(cfg Config) (place, error) {
 	}
 	p := place{root: root, as: as}
 	if err == nil && as != nil && runtime.GOOS == "linux" {
-		p.door, err = os.Open(root)
+		p.handle, err = os.Open(root)
 	}
 	if err != nil {
 		return place{}, fault.Wrap(fault.Unavailable, "local.Start", "The folder "+cfg.Dir+" cannot be used for Postgres data.", err)
@@ -73,8 +73,8 @@ func openPlace(cfg Config) (place, error) {
 
 // close gives back the open folder. No program of Postgres is started here afterwards.
 func (p place) close() {
-	if p.door != nil {
-		_ = p.door.Close() // nothing is written through it, and it may be closed
+	if p.handle != nil {
+		_ = p.handle.Close() // nothing is written through it, and it may be closed
 	}
 }
 
@@ -107,9 +107,9 @@ func (p place) command(ctx context.Context, processes *os.File, name string, arg
 	if p.as != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
 	}
-	if p.door != nil {
-		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.door.Fd()))) // it is entered by the account, before exec
-		cmd.ExtraFiles = append(cmd.ExtraFiles, p.door)
+	if p.handle != nil {
+		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.handle.Fd()))) // it is entered by the account, before exec
+		cmd.ExtraFiles = append(cmd.ExtraFiles, p.handle)
 	}
 	return cmd
 }
