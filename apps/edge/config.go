@@ -49,7 +49,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if _, err := proxies(c.TrustedProxies); err != nil {
-		bad("TRUSTED_PROXIES", "must be addresses or networks such as 10.0.0.0/8, separated by commas")
+		bad("TRUSTED_PROXIES", "must be addresses or networks such as 10.0.0.0/8, separated by commas, and not all addresses (/0)")
 	}
 	return errors.Join(faults...)
 }
@@ -96,6 +96,7 @@ func origin(s string) string {
 	return u.Scheme + "://" + host
 }
 
+// proxies reads addresses and networks. The whole of the Internet is refused: then every client could choose its address.
 func proxies(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -107,6 +108,12 @@ func proxies(list []string) ([]netip.Prefix, error) {
 				return nil, err
 			}
 			p = netip.PrefixFrom(ip, ip.BitLen())
+		}
+		if p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96) // as clients are compared with it
+		}
+		if p.Bits() == 0 {
+			return nil, errors.New("every address is trusted by " + s)
 		}
 		out = append(out, p.Masked())
 	}

@@ -50,10 +50,12 @@ type Server struct {
 	trusted  []netip.Prefix
 	draining atomic.Bool
 	metrics  *metrics
-	known    map[string]bool // patterns, for logs and metrics
-	document []byte
-	page     *page
-	sandbox  *sandbox
+	// forwarded limits the log of forwarding headers that are not believed.
+	forwarded rarely
+	known     map[string]bool // patterns, for logs and metrics
+	document  []byte
+	page      *page
+	sandbox   *sandbox
 
 	mu      sync.Mutex
 	ln      *listener
@@ -113,7 +115,7 @@ func (s *Server) build() {
 		ErrorHandler: s.refuse, EnableTrustedProxyCheck: true,
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
-	s.app.Use(s.observe, s.recovering(), s.secureHeaders, s.cors(), s.storable)
+	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.secureHeaders, s.cors(), s.storable)
 	s.table.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
@@ -171,7 +173,7 @@ func (s *Server) appAPI() *appapi.API {
 		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
-		Draining: s.draining.Load, ClientIP: s.clientIP, Clock: s.deps.Clock, Log: s.deps.Log,
+		Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
-	"net/netip"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -29,7 +28,7 @@ import (
 	"crier/publishing"
 )
 
-// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, secureHeaders, cors, storable;
+// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, warnForwarded, secureHeaders, cors, storable;
 // then what its route asks for: authentication (key or session) and admission before the body is read, and a deadline for the rest.
 
 const (
@@ -264,26 +263,4 @@ func (s *Server) admit(c *fiber.Ctx) error {
 		}
 	}
 	return c.Next()
-}
-
-// clientIP is the nearest address that is no trusted proxy; without TRUSTED_PROXIES it is whoever connected.
-func (s *Server) clientIP(c *fiber.Ctx) string {
-	ip, ok := netip.AddrFromSlice(c.Context().RemoteIP())
-	if !ok {
-		return ""
-	}
-	ip = ip.Unmap()
-	hops := strings.Split(c.Get(fiber.HeaderXForwardedFor), ",")
-	for i := len(hops) - 1; i >= 0 && s.trusts(ip); i-- {
-		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
-		if err != nil {
-			break
-		}
-		ip = hop.Unmap()
-	}
-	return ip.String()
-}
-
-func (s *Server) trusts(ip netip.Addr) bool {
-	return slices.ContainsFunc(s.trusted, func(p netip.Prefix) bool { return p.Contains(ip) })
 }

@@ -57,14 +57,15 @@ type Config struct {
 	Version  string
 }
 
-// Deps are the ports. ClientIP tells whose address a request comes from; Draining whether the server is about to stop.
+// Deps are the ports. Client returns under what the requests of one client are counted: its address, or its /64 network;
+// Draining whether the server is about to stop.
 type Deps struct {
 	Channels Channels
 	Queue    Queue
 	Accounts Accounts
 	Health   Health
 	Draining func() bool
-	ClientIP func(*fiber.Ctx) string
+	Client   func(*fiber.Ctx) string
 	Clock    clock.Clock
 	Log      *slog.Logger
 }

@@ -103,7 +103,7 @@ type QueueAnswer struct {
 }
 
 func (a *API) queue(c *fiber.Ctx) error {
-	if ip := net.ParseIP(a.deps.ClientIP(c)); ip == nil || !ip.IsLoopback() && !ip.IsPrivate() {
+	if ip := net.ParseIP(a.deps.Client(c)); ip == nil || !ip.IsLoopback() && !ip.IsPrivate() {
 		return fault.New(fault.Forbidden, "appapi.queue", "Only the operator may ask for this, from the service's own network.")
 	}
 	name := c.Params("name")

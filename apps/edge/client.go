@@ -1,0 +1,109 @@
+package edge
+
+import (
+	"bytes"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/platform/clock"
+)
+
+// unknown stands for a client whose address a trusted proxy did not say readably. All such clients share what is counted
+// for an address, and nothing trusts them.
+const unknown = "unknown"
+
+// clientName returns what requests of one client are counted and logged under: its IPv4 address, the /64 network of its
+// IPv6 address, since that is what one subscriber has, or unknown.
+func (s *Server) clientName(c *fiber.Ctx) string { return network(s.clientAddr(c)) }
+
+// network returns the IPv4 address or the /64 network of an IPv6 address as text, and unknown for the zero address.
+func network(ip netip.Addr) string {
+	switch ip = ip.Unmap(); {
+	case !ip.IsValid():
+		return unknown
+	case ip.Is4():
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip, 64).Masked().String()
+}
+
+// clientAddr returns the nearest address that is no trusted proxy; without TRUSTED_PROXIES that is whoever connected. It is
+// the zero address when a hop that has to be read before is empty or no address.
+func (s *Server) clientAddr(c *fiber.Ctx) netip.Addr {
+	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
+	ip, hops, more := peer(c), string(bytes.Join(lines, []byte(","))), len(lines) > 0
+	for more && s.trusts(ip) { // a proxy appends: to the last line, or a line of its own
+		i := strings.LastIndexByte(hops, ',')
+		ip, hops, more = hop(hops[i+1:]), hops[:max(0, i)], i >= 0
+	}
+	return ip
+}
+
+// hop returns the address of an entry of X-Forwarded-For, which may have a port or brackets. It returns the zero address,
+// which no network contains, when the entry is anything else.
+func hop(s string) netip.Addr {
+	s = strings.TrimSpace(s)
+	if at, err := netip.ParseAddrPort(s); err == nil {
+		return plain(at.Addr())
+	}
+	if inner, ok := strings.CutPrefix(s, "["); ok {
+		if s, ok = strings.CutSuffix(inner, "]"); !ok || !strings.Contains(s, ":") {
+			return netip.Addr{}
+		}
+	}
+	ip, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return plain(ip)
+}
+
+// peer returns the address that the connection comes from.
+func peer(c *fiber.Ctx) netip.Addr {
+	ip, _ := netip.AddrFromSlice(c.Context().RemoteIP()) // the zero address without one
+	return plain(ip)
+}
+
+// plain returns an address in the one form that networks are compared with: IPv4 as such, and without a zone.
+func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+
+// trusts returns whether an address is a trusted proxy's; the zero address is not.
+func (s *Server) trusts(ip netip.Addr) bool {
+	for _, p := range s.trusted {
+		if p.Contains(ip) {
+			return true
+		}
+	}
+	return false
+}
+
+// forwarding are the headers in which a proxy names its client. Only the first one is read, and only from a trusted proxy.
+var forwarding = [...]string{fiber.HeaderXForwardedFor, fiber.HeaderForwarded, "X-Real-Ip"}
+
+// warnForwarded logs, at most once a minute, that a proxy names clients although it is not trusted: then all its clients
+// share one address, and with it the limits of one client. The header changes nothing.
+func (s *Server) warnForwarded(c *fiber.Ctx) error {
+	for _, name := range forwarding {
+		if c.Request().Header.Peek(name) == nil {
+			continue
+		}
+		if ip := peer(c); !s.trusts(ip) && s.forwarded.allow(s.deps.Clock) {
+			s.deps.Log.WarnContext(c.UserContext(), "a forwarding header of an address that is not in TRUSTED_PROXIES is ignored; "+
+				"if that address is your proxy, add it, or all its clients count as one", "header", name, "peer", ip.String())
+		}
+		break
+	}
+	return c.Next()
+}
+
+// rarely lets one event a minute pass, the first at once. It is safe for concurrent use.
+type rarely struct{ last atomic.Int64 }
+
+func (r *rarely) allow(c clock.Clock) bool {
+	now, last := c.Now().UnixNano(), r.last.Load()
+	return (last == 0 || now-last >= int64(time.Minute)) && r.last.CompareAndSwap(last, now)
+}

@@ -1,0 +1,125 @@
+package edge_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/apps/edge"
+)
+
+const wrongLogin = `{"email":"ada@example.org","password":"wrong"}`
+
+var loggedClient = regexp.MustCompile(`a log-in failed.* client=(\S+) account=([0-9a-f]+)`)
+
+// clientOf returns the client that the service logs for a failed log-in with these headers.
+func (r *running) clientOf(t *testing.T, headers ...string) string {
+	t.Helper()
+	before := len(r.log.String())
+	a := r.call(t, "POST", "/auth/login", wrongLogin, append([]string{"Content-Type", "application/json"}, headers...)...)
+	found := loggedClient.FindStringSubmatch(r.log.String()[before:])
+	if a.status != 400 || found == nil {
+		t.Fatalf("%d %s, log: %s", a.status, a.body, r.log.String()[before:])
+	}
+	return found[1]
+}
+
+func TestClient_IsTheNearestAddressThatIsNoTrustedProxy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lines []string // of X-Forwarded-For
+		want  string
+	}{
+		"no line":                                  {nil, "127.0.0.1"},
+		"one address":                              {[]string{"203.0.113.9"}, "203.0.113.9"},
+		"an address that a client wrote":           {[]string{"10.9.9.9, 203.0.113.9"}, "203.0.113.9"},
+		"a line that a client wrote":               {[]string{"10.9.9.9", "203.0.113.9"}, "203.0.113.9"},
+		"two lines of a client":                    {[]string{"10.9.9.9", "10.0.0.1, 127.0.0.1", "203.0.113.9"}, "203.0.113.9"},
+		"a chain of proxies over two lines":        {[]string{"198.51.100.7, 203.0.113.9, 10.0.0.1", "10.0.0.1"}, "203.0.113.9"},
+		"only proxies":                             {[]string{"10.0.0.1"}, "10.0.0.1"},
+		"an address with a port":                   {[]string{"203.0.113.9:1234"}, "203.0.113.9"},
+		"white space":                              {[]string{" \t203.0.113.9 \t"}, "203.0.113.9"},
+		"the /64 of an IPv6 address":               {[]string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"},
+		"the /64 of a zoned address":               {[]string{"fe80::1%eth0"}, "fe80::/64"},
+		"IPv6 in brackets":                         {[]string{"[2001:db8:1:2::1]"}, "2001:db8:1:2::/64"},
+		"IPv6 with a port":                         {[]string{"[2001:db8:1:2::1]:443"}, "2001:db8:1:2::/64"},
+		"IPv4 in the form of IPv6":                 {[]string{"::ffff:203.0.113.9"}, "203.0.113.9"},
+		"a proxy in the form of IPv6 with a port":  {[]string{"203.0.113.9, [::ffff:10.0.0.1]:80"}, "203.0.113.9"},
+		"a hidden address":                         {[]string{"unknown"}, "unknown"},
+		"a name":                                   {[]string{"203.0.113.9, proxy.internal"}, "unknown"},
+		"an empty line":                            {[]string{""}, "unknown"},
+		"an empty hop":                             {[]string{"203.0.113.9,"}, "unknown"},
+		"an empty hop behind a proxy":              {[]string{"203.0.113.9, , 10.0.0.1"}, "unknown"},
+		"an empty last line":                       {[]string{"203.0.113.9", ""}, "unknown"},
+		"IPv4 in brackets":                         {[]string{"[203.0.113.9]"}, "unknown"},
+		"half a bracket":                           {[]string{"[2001:db8::1"}, "unknown"},
+		"nonsense that a client wrote, not looked": {[]string{"nonsense, 203.0.113.9"}, "203.0.113.9"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1, ::ffff:10.0.0.0/120"})
+			var headers []string
+			for _, line := range c.lines {
+				headers = append(headers, "X-Forwarded-For", line)
+			}
+			if got := s.clientOf(t, headers...); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestClient_IsWhoeverConnectedWithoutTrustedProxies(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	if got := s.clientOf(t, "X-Forwarded-For", "203.0.113.9", "Forwarded", "for=203.0.113.9", "X-Real-IP", "203.0.113.9"); got != "127.0.0.1" {
+		t.Errorf("got %q, want the address of the connection", got)
+	}
+}
+
+func TestFailedLogin_IsLoggedWithoutItsAddressOrPassword(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.clientOf(t)
+	want(t, s.call(t, "POST", "/auth/login", strings.Replace(wrongLogin, "ada", "ADA", 1), "Content-Type", "application/json"), 400)
+	found := loggedClient.FindAllStringSubmatch(s.log.String(), -1)
+	if len(found) != 2 || found[0][2] != found[1][2] {
+		t.Errorf("got %q, want two lines of one account", found)
+	}
+	for _, private := range []string{"ada@", "ADA@", "wrong\""} {
+		if strings.Contains(s.log.String(), private) {
+			t.Errorf("%s is in the log: %s", private, s.log)
+		}
+	}
+}
+
+func TestForwardingHeader_OfAnUntrustedPeerIsLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	const words = "is not in TRUSTED_PROXIES"
+	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
+		h := &hand{now: day}
+		s := start(t, nil, func(d *edge.Deps) { d.Clock = h })
+		logged := func() int { return strings.Count(s.log.String(), words) }
+		s.call(t, "GET", "/health", "")
+		if n := logged(); n != 0 {
+			t.Errorf("%d lines without %s", n, header)
+		}
+		for range 3 {
+			s.call(t, "GET", "/health", "", header, "203.0.113.9")
+		}
+		if n := logged(); n != 1 || !strings.Contains(s.log.String(), "level=WARN") {
+			t.Errorf("%s: %d lines after three requests, want one warning: %s", header, n, s.log)
+		}
+		h.forward(time.Minute)
+		s.call(t, "GET", "/health", "", header, "203.0.113.9")
+		if n := logged(); n != 2 {
+			t.Errorf("%s: %d lines a minute later, want 2", header, n)
+		}
+		trusted := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"})
+		trusted.call(t, "GET", "/health", "", header, "203.0.113.9")
+		if strings.Contains(trusted.log.String(), words) {
+			t.Errorf("%s of a trusted proxy is logged", header)
+		}
+	}
+}
