@@ -46,6 +46,7 @@ type App struct {
 
 	db        *pg.DB
 	probe     *pg.DB        // one connection, for the health check alone
+	figures   *pg.DB        // one connection, for /monitor/queue alone
 	redis     *redis.Client // nil without REDIS_URL
 	home      *cluster.Home
 	blobs     *blob.Disk
@@ -62,6 +63,7 @@ type App struct {
 	pruned    atomic.Int64 // rows that the jobs have deleted
 	member    *cluster.Member
 	edge      *edge.Server
+	queues    atomic.Pointer[edge.Server] // the same, once it can be asked for the queues
 	listener  net.Listener
 	private   *telemetry.Listener
 }
@@ -148,20 +150,6 @@ func (a *App) openHome(context.Context) (err error) {
 	return err
 }
 
-func (a *App) serveMetrics(ctx context.Context) (err error) {
-	if a.cfg.Telemetry.Listen != "" {
-		a.private, err = telemetry.Serve(ctx, a.cfg.Telemetry.Listen, a.registry, a.health, a.log)
-	}
-	return err
-}
-
-func (a *App) stopMetrics(ctx context.Context) error {
-	if a.private == nil {
-		return nil
-	}
-	return a.private.Stop(ctx)
-}
-
 func (a *App) openPostgres(ctx context.Context) (err error) {
 	if a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres); err != nil {
 		return err
@@ -176,15 +164,21 @@ func (a *App) openPostgres(ctx context.Context) (err error) {
 	if err == nil {
 		err = a.checkPostgres(ctx)
 	}
+	if err == nil {
+		err = a.openFigures(ctx)
+	}
 	if err != nil {
-		a.db.Close()
+		err = errors.Join(err, a.closePostgres(ctx))
 	}
 	return err
 }
 
 func (a *App) closePostgres(context.Context) error {
-	a.probe.Close()
-	a.db.Close()
+	for _, db := range []*pg.DB{a.figures, a.probe, a.db} {
+		if db != nil {
+			db.Close()
+		}
+	}
 	return nil
 }
 
@@ -259,10 +253,13 @@ func (a *App) openServices(ctx context.Context) error {
 	dispatch.Worker = a.worker
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
 	posts := publishingservice.NewPosts(a.cfg.Publishing, deps)
+	ofMonitors := deps
+	ofMonitors.DB = a.figures
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: posts, Queue: posts, Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Posts: posts, Queue: queue{posts, publishingservice.NewPosts(a.cfg.Publishing, ofMonitors)}, Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
 		Limiter: a.actors, Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
+	a.queues.Store(a.edge)
 	return err
 }
 

@@ -1,10 +1,63 @@
 package boot
 
 import (
+	"context"
+	"net/http"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/platform/telemetry"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
 )
+
+// serveMetrics listens on METRICS_LISTEN, if it is set.
+func (a *App) serveMetrics(ctx context.Context) (err error) {
+	if a.cfg.Telemetry.Listen != "" {
+		queues := telemetry.Route{Pattern: "GET /monitor/queue/{name}", Handler: http.HandlerFunc(a.serveQueue)}
+		a.private, err = telemetry.Serve(ctx, a.cfg.Telemetry.Listen, a.registry, a.health, a.log, queues)
+	}
+	return err
+}
+
+func (a *App) stopMetrics(ctx context.Context) error {
+	if a.private == nil {
+		return nil
+	}
+	return a.private.Stop(ctx)
+}
+
+// serveQueue answers for the queues once the services are there, also in a process without the role edge.
+func (a *App) serveQueue(w http.ResponseWriter, r *http.Request) {
+	server := a.queues.Load()
+	if server == nil {
+		http.Error(w, "The service is starting.", http.StatusServiceUnavailable)
+		return
+	}
+	server.ServeQueue(w, r)
+}
+
+// queue is what the edge asks about the queues. Figures of all organizations are read over a connection that nothing else
+// uses, so that asking for them, however often, takes none from the scheduler.
+type queue struct {
+	*publishingservice.Posts
+	figures *publishingservice.Posts
+}
+
+// Figures returns how a queue stands over all organizations; NotFound when there is none of that name.
+func (q queue) Figures(ctx context.Context, name string) (publishing.Figures, error) {
+	return q.figures.Figures(ctx, name)
+}
+
+// openFigures makes the pools that figures are read from. Only that of the role clock is used, and it has one connection.
+func (a *App) openFigures(ctx context.Context) (err error) {
+	cfg := a.cfg.Postgres
+	cfg.MaxConns = pg.FewestConns
+	a.figures, err = pg.Open(context.WithoutCancel(ctx), cfg)
+	return err
+}
 
 // observe registers what an operator sees of the actors and of the processes' share of the work.
 func (a *App) observe() error {

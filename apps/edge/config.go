@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"crier/platform/env"
+	"crier/platform/secret"
 )
 
 // Config is the edge's part of the environment.
@@ -25,7 +26,10 @@ type Config struct {
 	Timeout        time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
 	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
 	AppLimit       int           `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
+	MonitorToken   secret.Text   `env:"MONITOR_TOKEN" doc:"Value of the header X-Monitor-Token with which /monitor/queue answers on the public address; nobody's when not set. METRICS_LISTEN needs none."`
 }
+
+const minMonitorToken = 16
 
 // Validate finds every fault at once.
 func (c Config) Validate() error {
@@ -47,6 +51,9 @@ func (c Config) Validate() error {
 		if n <= 0 {
 			bad(name, "must be more than zero")
 		}
+	}
+	if n := len(c.MonitorToken); n > 0 && n < minMonitorToken {
+		bad("MONITOR_TOKEN", "must have at least 16 characters")
 	}
 	if _, err := proxies(c.TrustedProxies); err != nil {
 		bad("TRUSTED_PROXIES", "must be addresses or networks such as 10.0.0.0/8, separated by commas, and not all addresses (/0)")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,7 @@ type Server struct {
 	deps     Deps
 	app      *fiber.App
 	table    *route.Table
+	session  *appapi.API
 	trusted  []netip.Prefix
 	draining atomic.Bool
 	metrics  *metrics
@@ -165,12 +167,15 @@ func (s *Server) hold(ln *listener) bool {
 	return !s.stopped
 }
 
+// ServeQueue answers GET /monitor/queue/{name} of the private listener, which asks nobody for a token.
+func (s *Server) ServeQueue(w http.ResponseWriter, r *http.Request) { s.session.ServeQueue(w, r) }
+
 // Drain makes the health check fail while everything else goes on, so that a balancer looks elsewhere before Shutdown.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 func (s *Server) appAPI() *appapi.API {
 	return appapi.New(appapi.Config{
-		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version,
+		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
 		Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,

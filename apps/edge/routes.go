@@ -29,7 +29,8 @@ func (s *Server) routes() {
 	api.Mount(public, publicPrefix, false)
 	api.Mount(public, aliasPrefix, true)
 
-	s.appAPI().Mount(s.table, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout))
+	s.session = s.appAPI()
+	s.session.Mount(s.table, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout))
 	s.mountFiles(slow)
 	s.mountDocs(quick)
 	s.mountSandbox(quick)

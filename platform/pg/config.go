@@ -34,7 +34,7 @@ type Config struct {
 	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
 	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. A worker has up to 5 more for background jobs."`
+	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. A worker has up to 5 more for background jobs, the health check and /monitor/queue have one each."`
 }
 
 // Direct is the address past any pooler.
@@ -56,6 +56,9 @@ func (c Config) roleName(r Role) string {
 // minConns is the smallest default with room in every pool (see share); few enough for six processes on Postgres' usual hundred.
 const minConns = 16
 
+// FewestConns is the least MaxConns: one connection for each role.
+const FewestConns = int32(len(roles))
+
 var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
 // checked fills in the defaults and refuses what cannot work.
@@ -75,7 +78,7 @@ func (c Config) checked() (Config, error) {
 		return c, invalid(`POOLER must be empty or "transaction".`)
 	case c.Pooler == PoolerTransaction && c.DirectURL == "":
 		return c, invalid("POOLER=transaction needs DATABASE_DIRECT_URL: locks and LISTEN do not work through such a pooler.")
-	case int(c.MaxConns) < len(roles):
+	case c.MaxConns < FewestConns:
 		return c, invalid("DATABASE_MAX_CONNS must be at least 4: one connection for each role.")
 	}
 	return c, nil

@@ -3,6 +3,7 @@ package secret
 import (
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 )
 
@@ -12,6 +13,12 @@ const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 func HashToken(s string) []byte {
 	sum := sha256.Sum256([]byte(s))
 	return sum[:]
+}
+
+// Equal returns whether a sent value is the secret, in a time that says nothing about either. Nothing equals a secret that
+// is not set.
+func Equal(sent string, want Text) bool {
+	return want != "" && subtle.ConstantTimeCompare(HashToken(sent), HashToken(want.Reveal())) == 1
 }
 
 // Token makes prefix plus n random characters of 0-9 A-Z a-z, each worth 5.95 bits.

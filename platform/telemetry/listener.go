@@ -22,6 +22,12 @@ func NewRegistry() *prometheus.Registry {
 	return reg
 }
 
+// Route is what a listener answers besides; Pattern is one of http.ServeMux.
+type Route struct {
+	Pattern string
+	Handler http.Handler
+}
+
 // Listener serves /metrics, /health and /debug/pprof/ on an address of its own, never on the public one.
 type Listener struct {
 	ln     net.Listener
@@ -30,7 +36,7 @@ type Listener struct {
 }
 
 // Serve listens on addr (host:port, port 0 picks one) and serves until Stop.
-func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *Health, log *slog.Logger) (*Listener, error) {
+func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *Health, log *slog.Logger, more ...Route) (*Listener, error) {
 	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
@@ -43,6 +49,9 @@ func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *H
 	mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 	mux.Handle("GET /debug/pprof/cmdline", http.NotFoundHandler()) // arguments may hold secrets
+	for _, r := range more {
+		mux.Handle(r.Pattern, r.Handler)
+	}
 	l := &Listener{ln: ln, done: make(chan struct{}), server: &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second,

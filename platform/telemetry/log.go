@@ -14,7 +14,7 @@ import (
 type Config struct {
 	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json"`
 	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error"`
-	Listen    string     `env:"METRICS_LISTEN" doc:"private host:port of /metrics and /debug/pprof; unset: not served"`
+	Listen    string     `env:"METRICS_LISTEN" doc:"private host:port of /metrics, /health, /monitor/queue and /debug/pprof, all without a password; unset: not served"`
 }
 
 // Validate tells a format that does not exist.

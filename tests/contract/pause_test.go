@@ -3,6 +3,8 @@ package contract
 import (
 	"net/http"
 	"testing"
+
+	"crier/tests/call"
 )
 
 // dashboard is the organization as its owner's browser sees it.
@@ -63,27 +65,33 @@ func TestPause(t *testing.T) {
 	})
 	t.Run("the operator sees the queue", func(t *testing.T) {
 		t.Parallel()
-		r := start(t, map[string]string{"SWEEP": "1h"}) // nobody looks, so what becomes due stays
+		const token = "the operator's secret"
+		r := start(t, map[string]string{"SWEEP": "1h", "MONITOR_TOKEN": token}) // nobody looks, so what becomes due stays
 		o := r.organization(t)
 		c, held := o.channel(t, "A"), o.channel(t, "A")
 		o.create(t, later(c.id, part("next")))
 		kept := o.create(t, later(held.id, part("kept")))
 		o.dashboard(t)("PUT", "/integrations/"+held.id+"/pause", m{"paused": true}).want(t, 200)
-		look := o
-		look.prefix, look.key = "", ""
+		look := func(path string) answer {
+			a, err := call.Do(t.Context(), r.http, http.MethodGet, base+path, nil, "X-Monitor-Token", token)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return answer{a}
+		}
 		for _, name := range []string{"publish", "post", "sandbox"} {
-			got := look.get(t, "/monitor/queue/"+name).want(t, 200).object(t)
+			got := look("/monitor/queue/"+name).want(t, 200).object(t)
 			if got["status"] != "success" || got["message"] == "" || got["due"] != 0.0 || (got["next"] != nil) != (name != "sandbox") {
 				t.Fatalf("%v", got)
 			}
 		}
 		r.clock(t, `update post set due = now() where id = $1`, kept)
-		if got := look.get(t, "/monitor/queue/publish").want(t, 200).object(t); got["due"] != 0.0 || got["held"] != 1.0 {
+		if got := look("/monitor/queue/publish").want(t, 200).object(t); got["due"] != 0.0 || got["held"] != 1.0 {
 			t.Fatalf("%v", got)
 		}
-		if got := look.get(t, "/monitor/queue/nostr").want(t, 200).object(t); got["due"] != 0.0 {
+		if got := look("/monitor/queue/nostr").want(t, 200).object(t); got["due"] != 0.0 {
 			t.Fatalf("%v", got)
 		}
-		look.get(t, "/monitor/queue/nothing").refusal(t, 404)
+		look("/monitor/queue/nothing").refusal(t, 404)
 	})
 }

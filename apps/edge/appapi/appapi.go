@@ -11,6 +11,7 @@ import (
 
 	"crier/apps/edge/route"
 	"crier/platform/clock"
+	"crier/platform/secret"
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/tenancy"
@@ -55,6 +56,9 @@ type Config struct {
 	AppLimit int      // requests a minute of one session
 	Timeout  time.Duration
 	Version  string
+
+	// MonitorToken opens /monitor on the public listener; empty = nobody may.
+	MonitorToken secret.Text
 }
 
 // Deps are the ports. Client returns under what the requests of one client are counted: its address, or its /64 network;

@@ -2,17 +2,20 @@ package appapi
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 	"crier/platform/fault"
+	"crier/platform/secret"
 	"crier/publishing"
 )
 
@@ -30,8 +33,11 @@ func (a *API) mountQueue(t, user *route.Table) {
 		return a.pause(ctx, publishing.PauseOrganization, "", in.Body.Paused)
 	})
 
-	queue := operation("queue", http.MethodGet, "/monitor/queue/{name}", "Service", "Tell how a queue stands: publish, or a platform. Only for the operator: from this machine or a private network", 403, 404)
-	queue.Parameters = []*huma.Param{{Name: "name", In: "path", Required: true, Description: "publish for everything, or a platform's identifier.", Schema: &huma.Schema{Type: huma.TypeString}}}
+	queue := operation("queue", http.MethodGet, "/monitor/queue/{name}", "Service", "Tell how a queue stands: publish, or a platform. Only for the operator, who knows MONITOR_TOKEN; METRICS_LISTEN answers the same without a token", 403, 404)
+	queue.Parameters = []*huma.Param{
+		{Name: "name", In: "path", Required: true, Description: "publish for everything, or a platform's identifier.", Schema: &huma.Schema{Type: huma.TypeString}},
+		{Name: headerMonitor, In: "header", Required: true, Description: "The instance's MONITOR_TOKEN.", Schema: &huma.Schema{Type: huma.TypeString}},
+	}
 	queue = route.Answer[QueueAnswer](t, queue, http.StatusOK, "Nothing is overdue.")
 	queue = route.Answer[QueueAnswer](t, queue, http.StatusServiceUnavailable, "Posts wait that should be out.")
 	t.Raw(queue, a.queue)
@@ -102,25 +108,63 @@ type QueueAnswer struct {
 	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due; only for publish."`
 }
 
+// headerMonitor carries the operator's token on the public listener.
+const headerMonitor = "X-Monitor-Token"
+
+// queue answers on the public listener, whoever sends the operator's token.
 func (a *API) queue(c *fiber.Ctx) error {
-	if ip := net.ParseIP(a.deps.Client(c)); ip == nil || !ip.IsLoopback() && !ip.IsPrivate() {
-		return fault.New(fault.Forbidden, "appapi.queue", "Only the operator may ask for this, from the service's own network.")
+	if !secret.Equal(c.Get(headerMonitor), a.cfg.MonitorToken) {
+		return fault.New(fault.Forbidden, "appapi.queue", "Only the operator may ask for this: send "+headerMonitor+", or ask on METRICS_LISTEN.")
 	}
-	name := c.Params("name")
-	f, err := a.deps.Queue.Figures(c.UserContext(), name)
+	out, err := a.figures(c.UserContext(), c.Params("name"))
 	if err != nil {
 		return err
 	}
-	out := QueueAnswer{Status: "success", Due: f.Due, Overdue: f.Overdue, OldestSeconds: f.Oldest.Seconds(), Waiting: f.Waiting, Held: f.Held, Publishing: f.Publishing, Unknown: f.Unknown}
+	return c.Status(out.status()).JSON(out)
+}
+
+// ServeQueue answers the same on the private listener, where nobody needs a token.
+func (a *API) ServeQueue(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), a.cfg.Timeout)
+	defer cancel()
+	var body any
+	out, err := a.figures(ctx, r.PathValue("name"))
+	status := out.status()
+	if body = out; err != nil {
+		refusal := problem.Of(err, "")
+		body, status = refusal, refusal.StatusCode
+	}
+	w.Header().Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
+	w.WriteHeader(status)
+	if err := errors.Join(err, json.NewEncoder(w).Encode(body)); err != nil {
+		a.deps.Log.WarnContext(ctx, "the private listener could not tell how a queue stands", "error", err)
+	}
+}
+
+func (q QueueAnswer) status() int {
+	if q.Status == queueHealthy {
+		return http.StatusOK
+	}
+	return http.StatusServiceUnavailable
+}
+
+const queueHealthy, queueLate = "success", "error"
+
+// figures returns how a queue stands; NotFound when there is none of that name.
+func (a *API) figures(ctx context.Context, name string) (QueueAnswer, error) {
+	f, err := a.deps.Queue.Figures(ctx, name)
+	if err != nil {
+		return QueueAnswer{}, err
+	}
+	out := QueueAnswer{Status: queueHealthy, Due: f.Due, Overdue: f.Overdue, OldestSeconds: f.Oldest.Seconds(), Waiting: f.Waiting, Held: f.Held, Publishing: f.Publishing, Unknown: f.Unknown}
 	out.Message = fmt.Sprintf("Queue %s is healthy: %d due, %d waiting, %d publishing, %d unknown, %d held.", name, f.Due, f.Waiting, f.Publishing, f.Unknown, f.Held)
 	if f.Next != nil {
 		next := wire(*f.Next)
 		out.Next = &next
 	}
-	if f.Healthy() {
-		return c.JSON(out)
+	if !f.Healthy() {
+		out.Status = queueLate
+		out.Message = fmt.Sprintf("Queue %s has %d posts that should be out; the oldest waits for %s.", name, f.Overdue, f.Oldest.Round(time.Second))
 	}
-	out.Status = "error"
-	out.Message = fmt.Sprintf("Queue %s has %d posts that should be out; the oldest waits for %s.", name, f.Overdue, f.Oldest.Round(time.Second))
-	return c.Status(http.StatusServiceUnavailable).JSON(out)
+	return out, nil
 }
