@@ -257,7 +257,7 @@ func (a *App) openServices(ctx context.Context) error {
 	ofMonitors.DB = a.figures
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: posts, Queue: queue{posts, publishingservice.NewPosts(a.cfg.Publishing, ofMonitors)}, Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
-		Limiter: a.actors, Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
+		Limiter: a.actors, Attempts: a.attempts(), Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
 	a.queues.Store(a.edge)
 	return err

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"crier/apps/edge/appapi"
 	"crier/apps/worker"
 	"crier/platform/clock"
 	"crier/platform/redis"
@@ -35,6 +36,14 @@ func (a *App) bucket() worker.Bucket {
 		return nil
 	}
 	return a.redis
+}
+
+// attempts returns the log-ins that the processes count together, nil without Redis: the edge counts its own then.
+func (a *App) attempts() appapi.Attempts {
+	if a.redis == nil {
+		return nil
+	}
+	return a.redis.Attempts("log-in", appapi.AttemptMemory, appapi.MaxAttempts)
 }
 
 func (a *App) openAccounts(ctx context.Context) (err error) {

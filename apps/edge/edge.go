@@ -34,6 +34,7 @@ type Deps struct {
 	Media      Media
 	Accounts   Accounts
 	Limiter    Limiter
+	Attempts   appapi.Attempts // of all processes; nil when there is one
 	Health     appapi.Health
 	SandboxURL string // loopback address of the pretend platform, empty = none
 	Log        *slog.Logger
@@ -178,7 +179,7 @@ func (s *Server) appAPI() *appapi.API {
 		Origins: []string{origin(s.cfg.base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
-		Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,
+		Attempts: s.deps.Attempts, Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
 

@@ -90,6 +90,11 @@ func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
 	for name, call := range map[string]func(context.Context) error{
 		"ping":    c.Ping,
 		"publish": func(ctx context.Context) error { return c.Publish(ctx, "a", "m") },
+		"attempt": func(ctx context.Context) error {
+			_, _, err := c.Attempts("a", time.Hour, 1).Begin(ctx, "k", nil, 0)
+			return err
+		},
+		"forgive": func(ctx context.Context) error { return c.Attempts("a", time.Hour, 1).Forgive(ctx, "k") },
 		"take":    func(ctx context.Context) error { _, _, err := c.Take(ctx, "slow", 1, time.Hour, 1); return err },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

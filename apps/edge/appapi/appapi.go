@@ -64,6 +64,9 @@ type Config struct {
 // Deps are the ports. Client returns under what the requests of one client are counted: its address, or its /64 network;
 // Draining whether the server is about to stop.
 type Deps struct {
+	// Attempts are those of all processes; nil when there is one.
+	Attempts Attempts
+
 	Channels Channels
 	Queue    Queue
 	Accounts Accounts
@@ -79,8 +82,7 @@ type API struct {
 	cfg      Config
 	deps     Deps
 	sessions *throttle // requests of a session
-	accounts *throttle // failed logins of an account from one address
-	clients  *throttle // failed logins from one address
+	logins   *logins
 }
 
 // New makes the API.
@@ -88,8 +90,7 @@ func New(cfg Config, deps Deps) *API {
 	return &API{
 		cfg: cfg, deps: deps,
 		sessions: newThrottle(cfg.AppLimit, sessionWindow, deps.Clock),
-		accounts: newThrottle(loginsPerAccount, loginWindow, deps.Clock),
-		clients:  newThrottle(loginsPerClient, loginWindow, deps.Clock),
+		logins:   newLogins(deps.Attempts, deps.Clock, deps.Log),
 	}
 }
 

@@ -47,7 +47,7 @@ func (a *API) mountAuth(t, user *route.Table) {
 	user.Raw(logout, a.logout)
 }
 
-// login counts the try before it is made, so that parallel tries cannot pass the limit, and takes it back when it succeeds.
+// login signs a person in, unless the client or the account has to wait because log-ins have failed.
 func (a *API) login(c *fiber.Ctx) error {
 	var in LoginUserDto
 	if err := json.Unmarshal(c.BodyRaw(), &in); err != nil {
@@ -57,22 +57,18 @@ func (a *API) login(c *fiber.Ctx) error {
 	if err := in.validate(); err != nil {
 		return err
 	}
-	ip := a.deps.Client(c)
-	if _, ends, ok := a.clients.take(ip); !ok {
-		return a.slow("appapi.login", ends)
-	}
-	account := ip + " " + in.Email
-	if _, ends, ok := a.accounts.take(account); !ok {
-		a.clients.give(ip)
-		return a.slow("appapi.login", ends)
+	succeeded, wait := a.logins.begin(c.UserContext(), a.deps.Client(c), accountName(in.Email))
+	if wait > 0 {
+		err := &fault.Error{Kind: fault.RateLimited, Op: "appapi.login", Message: "Too many log-ins failed; wait before the next one.", RetryAfter: wait}
+		a.logFailure(c, "a log-in was refused", in.Email, err)
+		return err
 	}
 	token, err := a.deps.Accounts.Login(c.UserContext(), in.Email, in.Password)
 	if err != nil {
 		a.logFailure(c, "a log-in failed", in.Email, err)
 		return err
 	}
-	a.accounts.give(account)
-	a.clients.give(ip)
+	succeeded(c.UserContext())
 	a.keep(c, token)
 	c.Set(headerReload, "true")
 	return c.Status(http.StatusCreated).JSON(LoggedIn{true})

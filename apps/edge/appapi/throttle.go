@@ -7,13 +7,10 @@ import (
 	"crier/platform/clock"
 )
 
-// How often somebody may ask.
+// How often a session may ask.
 const (
-	sessionWindow    = time.Minute
-	loginWindow      = 15 * time.Minute
-	loginsPerAccount = 5
-	loginsPerClient  = 20
-	maxWatched       = 100_000 // keys of one throttle
+	sessionWindow = time.Minute
+	maxWatched    = 100_000 // keys of one throttle
 )
 
 // throttle counts per key in fixed windows, in memory. When it watches too many keys at once, those whose window is over go first, then any.
@@ -54,16 +51,6 @@ func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	w.count++
 	t.counts[key] = w
 	return t.limit - w.count, w.ends, true
-}
-
-// give takes one back, for what turned out well.
-func (t *throttle) give(key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if w, ok := t.counts[key]; ok && w.count > 0 {
-		w.count--
-		t.counts[key] = w
-	}
 }
 
 // forget makes room for at least one key.

@@ -22,7 +22,7 @@ func TestThrottleNeverWatchesMoreThanItsBound(t *testing.T) {
 	}
 }
 
-// TestThrottleAgreesWithACount compares random takes, gives and waits with the plain rule.
+// TestThrottleAgreesWithACount compares random takes and waits with the plain rule.
 func TestThrottleAgreesWithACount(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -32,9 +32,6 @@ func TestThrottleAgreesWithACount(t *testing.T) {
 			switch rapid.IntRange(0, 3).Draw(rt, "step") {
 			case 0:
 				now = now.Add(time.Duration(rapid.IntRange(1, 70).Draw(rt, "seconds")) * time.Second)
-			case 1:
-				th.give("k")
-				count = max(0, count-1)
 			default:
 				if !now.Before(begun.Add(time.Minute)) {
 					begun, count = now, 0

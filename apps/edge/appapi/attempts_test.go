@@ -1,0 +1,50 @@
+package appapi
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"crier/platform/clock"
+)
+
+func TestOwnAttempts_KeepTheirBoundAndForgetTheOldest(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	const most = 20
+	o := newOwnAttempts(clock.Func(func() time.Time { return now }), most)
+	begin := func(key string) time.Duration {
+		_, wait, err := o.Begin(t.Context(), key, []time.Duration{time.Minute}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return wait
+	}
+	for i := range 5 * most {
+		begin(fmt.Sprint(i))
+		if len(o.byKey) > most || o.order.Len() != len(o.byKey) {
+			t.Fatalf("%d keys in the map, %d in order, after %d", len(o.byKey), o.order.Len(), i+1)
+		}
+	}
+	if begin(fmt.Sprint(5*most-1)) == 0 || begin("0") != 0 {
+		t.Error("the newest key is forgotten, or the oldest is not")
+	}
+	now = now.Add(time.Minute + AttemptMemory)
+	if begin("another"); len(o.byKey) != 1 {
+		t.Errorf("%d keys when all but one are over, want 1", len(o.byKey))
+	}
+}
+
+func TestGrowing_DoublesUpToTheLongest(t *testing.T) {
+	t.Parallel()
+	want := []time.Duration{0, 0, 1, 2, 4, 5}
+	if got := growing(3, 1, 5); !slices.Equal(got, want) {
+		t.Errorf("got %d, want %d", got, want)
+	}
+	for n, delay := range map[int]time.Duration{1: 0, 3: 1, 6: 5, 99: 5} {
+		if got := nth(want, n); got != delay {
+			t.Errorf("after %d: %d, want %d", n, got, delay)
+		}
+	}
+}

@@ -1,0 +1,200 @@
+package edge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/apps/edge"
+)
+
+// door is a running edge that believes its client's addresses, with a clock that is set by hand.
+type door struct {
+	*running
+	*hand
+}
+
+func openDoor(t *testing.T, change ...func(*edge.Deps)) door {
+	t.Helper()
+	h := &hand{now: day}
+	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"}, append(change, func(d *edge.Deps) { d.Clock = h })...)
+	return door{s, h}
+}
+
+// try logs in from an address and fails the test unless the answer is as wanted: a status, or for a 429 the seconds to wait.
+func (d door) try(t *testing.T, from, email, password string, want int) {
+	t.Helper()
+	a := d.call(t, "POST", "/auth/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password), "Content-Type", "application/json", "X-Forwarded-For", from)
+	got := a.status
+	if a.status == 429 {
+		got = decode[struct{ RetryAfter int }](t, a).RetryAfter
+		if a.header.Get("Retry-After") != fmt.Sprint(got) {
+			t.Errorf("Retry-After is %q, the body says %d", a.header.Get("Retry-After"), got)
+		}
+	}
+	if got != want {
+		t.Fatalf("%s of %s from %s: got %d, want %d: %s", password, email, from, got, want, a.body)
+	}
+}
+
+const (
+	ada  = "ada@example.org" // her password is right
+	home = "203.0.113.9"
+)
+
+func TestLogin_DelayGrowsWithTheFailuresOfAnAddress(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	for range 30 {
+		d.try(t, home, ada, "right", 201)
+	}
+	for range 5 {
+		d.try(t, home, ada, "wrong", 400)
+	}
+	for _, wait := range []int{60, 120, 240, 480, 900, 900} {
+		d.try(t, home, " ADA@example.org", "right", wait)
+		d.forward(time.Duration(wait)*time.Second - time.Second)
+		d.try(t, home, ada, "right", 1) // a refused log-in does not begin the delay anew
+		d.forward(time.Second)
+		d.try(t, home, ada, "wrong", 400)
+	}
+	d.forward(15 * time.Minute)
+	d.try(t, home, ada, "right", 201)
+	d.try(t, home, ada, "right", 201)
+	d.forward(16*time.Minute + time.Hour)
+	for range 5 { // all is forgotten
+		d.try(t, home, ada, "wrong", 400)
+	}
+	d.try(t, home, ada, "wrong", 60)
+}
+
+func TestLogin_AddressesOfOneNetworkCountAsOne(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	for i := range 40 {
+		want := 400
+		if i >= 5 {
+			want = 60
+		}
+		d.try(t, fmt.Sprintf("2001:db8:1:2::%x", i), ada, "wrong", want)
+	}
+	d.try(t, "2001:db8:1:3::1", ada, "wrong", 400)
+}
+
+func TestLogin_LinesThatAClientWritesChangeNothing(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	refused := 0
+	for i := range 40 {
+		a := d.call(t, "POST", "/auth/login", wrongLogin, "Content-Type", "application/json",
+			"X-Forwarded-For", fmt.Sprintf("10.0.0.%d", i), "X-Forwarded-For", home)
+		if a.status == 429 {
+			refused++
+		}
+	}
+	if refused != 35 {
+		t.Errorf("%d of 40 were refused, want 35", refused)
+	}
+}
+
+func TestLogin_StrangersCannotLockAnAccount(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	stranger := 0
+	attack := func() {
+		t.Helper()
+		for range 30 {
+			stranger++
+			d.try(t, fmt.Sprintf("198.51.%d.%d", stranger/250, stranger%250), ada, "guess", 400)
+		}
+	}
+	d.try(t, "192.0.2.1", ada, "mistyped", 400) // hers, too
+	attack()
+	d.try(t, home, ada, "right", 201)
+	d.try(t, home, ada, "right", 201)
+	d.try(t, "198.51.0.1", ada, "guess", 400) // its first delay was short: few had failed then
+	d.try(t, "198.51.0.1", ada, "guess", 900)
+	d.try(t, "198.51.0.30", ada, "guess", 900)
+	d.try(t, "192.0.2.1", ada, "mistyped", 400)
+	d.try(t, "192.0.2.1", ada, "right", 900)
+	for range 3 {
+		d.forward(5 * time.Minute)
+		attack() // does not lengthen what others wait
+	}
+	d.try(t, "192.0.2.1", ada, "right", 201)
+	d.try(t, home, ada, "right", 201)
+}
+
+func TestLogin_OneAddressCannotTryManyAccounts(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	account := 0
+	try := func(want int) {
+		t.Helper()
+		account++
+		d.try(t, home, fmt.Sprintf("person%d@example.org", account), "guess", want)
+	}
+	for range 20 {
+		try(400)
+	}
+	for _, wait := range []int{1, 2, 4, 8, 16, 32, 60, 60} {
+		try(wait)
+		d.forward(time.Duration(wait) * time.Second)
+		try(400)
+	}
+	d.try(t, "203.0.113.10", ada, "right", 201)
+	d.forward(time.Minute)
+	d.try(t, home, ada, "right", 201)
+	d.try(t, home, ada, "right", 201) // a log-in that succeeds leaves no delay
+}
+
+func TestLogin_ParallelTriesDoNotPassTheLimit(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	var all sync.WaitGroup
+	statuses := make(chan int, 40)
+	for range 40 {
+		all.Go(func() {
+			statuses <- d.call(t, "POST", "/auth/login", wrongLogin, "Content-Type", "application/json", "X-Forwarded-For", home).status
+		})
+	}
+	all.Wait()
+	close(statuses)
+	tried := 0
+	for status := range statuses {
+		if status == 400 {
+			tried++
+		}
+	}
+	if tried != 5 {
+		t.Errorf("%d of 40 parallel log-ins were tried, want 5", tried)
+	}
+}
+
+// silent are shared attempts that cannot be reached.
+type silent struct{}
+
+func (silent) Begin(context.Context, string, []time.Duration, time.Duration) (int, time.Duration, error) {
+	return 0, 0, errors.New("nobody answers")
+}
+
+func (silent) Forgive(context.Context, string) error { return errors.New("nobody answers") }
+
+func TestLogin_IsCountedHereWhileTheSharedCountIsAway(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t, func(d *edge.Deps) { d.Attempts = silent{} })
+	for range 30 {
+		d.try(t, home, ada, "right", 201)
+	}
+	for range 5 {
+		d.try(t, home, ada, "wrong", 400)
+	}
+	d.try(t, home, ada, "right", 60)
+	if !strings.Contains(d.log.String(), "nobody answers") {
+		t.Error("the log does not say so")
+	}
+}
