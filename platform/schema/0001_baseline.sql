@@ -58,7 +58,7 @@ create table api_key (
   name       text not null check (length(name) between 1 and 64),
   -- The first characters of the key, so that people recognize it.
   prefix     text not null,
-  -- SHA-256 of the key, which is stored nowhere. KeyByHash finds whose it is.
+  -- SHA-256 of the key, which is stored nowhere. KeysByHash finds whose it is.
   hash       bytea not null constraint api_key_hash_key unique check (length(hash) = 32),
   created_by uuid references person (id) on delete set null,
   created_at timestamptz not null default now(),

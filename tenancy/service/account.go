@@ -39,7 +39,7 @@ func New(d Deps) (*Accounts, error) {
 		store: tenancystore.New(d.DB), clock: d.Clock, slots: make(chan struct{}, 4),
 		hash: &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
-	a.keys = newKeyCache(d.Clock, d.Revocations)
+	a.keys = newKeyCache(d.Clock, d.Revocations, a.store.KeysByHash)
 	decoy, err := argon2id.CreateHash("no such person", a.hash)
 	a.decoy = decoy
 	return a, err

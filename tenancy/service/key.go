@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"strings"
-	"sync"
-	"time"
 
-	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
 	"crier/platform/pg"
@@ -35,9 +32,11 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name stri
 		return "", tenancy.APIKey{}, fault.New(fault.Invalid, op, "The name holds a character that cannot be stored, such as NUL (U+0000).")
 	}
 	k := tenancy.APIKey{ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: name, Prefix: full[:len(tenancy.KeyPrefix)+4], CreatedBy: p.Person, CreatedAt: a.clock.Now()}
-	if err := a.store.CreateKey(ctx, k, secret.HashToken(full)); err != nil {
+	hash := secret.HashToken(full)
+	if err := a.store.CreateKey(ctx, k, hash); err != nil {
 		return "", tenancy.APIKey{}, pg.Fault(op, err)
 	}
+	a.keys.forget(hex.EncodeToString(hash)) // it may have been asked for before it existed
 	return full, k, nil
 }
 
@@ -68,89 +67,16 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 		return tenancy.Principal{}, denied
 	}
 	hash := secret.HashToken(authorization)
-	k, err := a.keys.find(hash, func() (tenancy.APIKey, error) { return a.store.KeyByHash(ctx, hash) })
-	if pg.IsNoRows(err) || err == nil && k.ExpiresAt != nil && !a.clock.Now().Before(*k.ExpiresAt) {
-		return tenancy.Principal{}, denied
-	}
+	k, found, err := a.keys.find(ctx, hash)
 	if err != nil {
 		f := fault.Wrap(fault.Unavailable, op, "The service cannot look up API keys right now.", err)
 		f.RetryAfter = pg.RetryAfter
 		return tenancy.Principal{}, f
 	}
+	if !found || k.ExpiresAt != nil && !a.clock.Now().Before(*k.ExpiresAt) {
+		return tenancy.Principal{}, denied
+	}
 	return tenancy.Principal{Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID}, nil
-}
-
-// How long a found key is used without another look-up: long only while the revocations of other processes arrive.
-const (
-	trustReceiving = time.Minute
-	trustAlone     = 5 * time.Second
-	maxCached      = 100_000
-)
-
-type cachedKey struct {
-	key   tenancy.APIKey
-	found time.Time
-}
-
-// keyCache saves the look-up of keys that were seen a moment ago. It never remembers a miss.
-type keyCache struct {
-	clock       clock.Clock
-	revocations Revocations // nil without other processes
-	mu          sync.Mutex
-	known       map[string]cachedKey
-	epoch       uint64 // grows with every revocation, so that a look-up under way cannot bring a dead key back
-}
-
-func newKeyCache(c clock.Clock, r Revocations) *keyCache {
-	return &keyCache{clock: c, revocations: r, known: map[string]cachedKey{}}
-}
-
-func (c *keyCache) find(hash []byte, look func() (tenancy.APIKey, error)) (tenancy.APIKey, error) {
-	name := hex.EncodeToString(hash)
-	now := c.clock.Now()
-	c.mu.Lock()
-	hit, ok := c.known[name]
-	epoch := c.epoch
-	c.mu.Unlock()
-	if ok && now.Sub(hit.found) < c.trust() {
-		return hit.key, nil
-	}
-	key, err := look()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		delete(c.known, name)
-		return key, err
-	}
-	if epoch == c.epoch {
-		if len(c.known) >= maxCached {
-			clear(c.known)
-		}
-		c.known[name] = cachedKey{key, now}
-	}
-	return key, nil
-}
-
-func (c *keyCache) trust() time.Duration {
-	if c.revocations != nil && c.revocations.Healthy() {
-		return trustReceiving
-	}
-	return trustAlone
-}
-
-func (c *keyCache) revoke(ctx context.Context, hash []byte) {
-	name := hex.EncodeToString(hash)
-	c.forget(name)
-	if c.revocations != nil {
-		c.revocations.Publish(ctx, name)
-	}
-}
-
-func (c *keyCache) forget(name string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.epoch++
-	delete(c.known, name)
 }
 
 // Forget drops a key that another process revoked, by the hexadecimal form of its hash.
@@ -158,10 +84,3 @@ func (a *Accounts) Forget(hash string) { a.keys.forget(hash) }
 
 // ForgetAll drops every cached key, after revocations of other processes may have been lost.
 func (a *Accounts) ForgetAll() { a.keys.forgetAll() }
-
-func (c *keyCache) forgetAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.epoch++
-	clear(c.known)
-}

@@ -97,15 +97,24 @@ func (s *Store) DeleteKey(ctx context.Context, org tenancy.OrgID, key tenancy.Ke
 	return hash, err
 }
 
-const keyByHash = `-- tenancy.KeyByHash
-select org_id, id, created_by, expires_at from api_key where hash = $1`
+const keysByHash = `-- tenancy.KeysByHash
+select hash, org_id, id, created_by, expires_at from api_key where hash = any ($1)`
 
-// KeyByHash finds whose key has this hash, or pgx.ErrNoRows.
-func (s *Store) KeyByHash(ctx context.Context, hash []byte) (k tenancy.APIKey, err error) {
+// KeysByHash returns the keys that have one of the hashes, by their hash.
+func (s *Store) KeysByHash(ctx context.Context, hashes [][]byte) (keys map[string]tenancy.APIKey, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
-		b.Queue(keyByHash, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&k.Org, &k.ID, &k.CreatedBy, &k.ExpiresAt) })
+		b.Queue(keysByHash, hashes).Query(func(rows pgx.Rows) error {
+			keys = map[string]tenancy.APIKey{}
+			var hash []byte
+			var k tenancy.APIKey
+			_, err := pgx.ForEachRow(rows, []any{&hash, &k.Org, &k.ID, &k.CreatedBy, &k.ExpiresAt}, func() error {
+				keys[string(hash)] = k
+				return nil
+			})
+			return err
+		})
 	})
-	return k, err
+	return keys, err
 }
 
 const sessionInsert = `-- tenancy.SessionInsert

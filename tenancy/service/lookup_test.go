@@ -1,0 +1,286 @@
+package service
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"crier/platform/clock"
+	"crier/tenancy"
+)
+
+// database answers look-ups, each when answer is sent to it, with the keys that it held when the look-up began.
+type database struct {
+	answer chan error
+	keys   atomic.Pointer[map[string]tenancy.APIKey]
+
+	mu    sync.Mutex
+	asked []int // how many keys each look-up was for
+}
+
+func newDatabase(keys ...string) *database {
+	d := &database{answer: make(chan error)}
+	d.hold(keys...)
+	return d
+}
+
+func (d *database) hold(hashes ...string) {
+	keys := map[string]tenancy.APIKey{}
+	for _, hash := range hashes {
+		keys[hash] = tenancy.APIKey{Name: hash}
+	}
+	d.keys.Store(&keys)
+}
+
+func (d *database) find(ctx context.Context, hashes [][]byte) (map[string]tenancy.APIKey, error) {
+	d.mu.Lock()
+	d.asked = append(d.asked, len(hashes))
+	d.mu.Unlock()
+	seen := map[string]tenancy.APIKey{}
+	for hash, key := range *d.keys.Load() {
+		if slices.ContainsFunc(hashes, func(h []byte) bool { return string(h) == hash }) {
+			seen[hash] = key
+		}
+	}
+	select {
+	case err := <-d.answer:
+		return seen, err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (d *database) sizes() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return fmt.Sprint(d.asked)
+}
+
+// ask looks a key up in a goroutine and returns the channel of its answer: "found", "none" or an error's text.
+func ask(find func(context.Context, []byte) (tenancy.APIKey, bool, error), hash string) <-chan string {
+	out := make(chan string, 1)
+	go func() {
+		key, found, err := find(context.Background(), []byte(hash))
+		switch {
+		case err != nil:
+			out <- err.Error()
+		case found && key.Name == hash:
+			out <- "found"
+		default:
+			out <- "none"
+		}
+	}()
+	return out
+}
+
+func TestLookUps_StrangersKeepOneStatementBusy(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d := newDatabase("good")
+		l := &lookUps{find: d.find}
+		first := ask(l.get, "first")
+		synctest.Wait()
+		var wrong []<-chan string
+		for i := range maxLookUps - 1 {
+			wrong = append(wrong, ask(l.get, fmt.Sprint("wrong ", i)))
+		}
+		synctest.Wait()
+		good := []<-chan string{ask(l.get, "good"), ask(l.get, "good")}
+		synctest.Wait()
+		late := ask(l.get, "late")
+		synctest.Wait()
+		d.answer <- nil
+		time.Sleep(missPause - 1) // nothing was found
+		if got := d.sizes(); got != "[1]" {
+			t.Errorf("statements for %s keys before the pause is over", got)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		d.answer <- nil
+		synctest.Wait() // a key was found, so that there is no pause
+		d.answer <- nil
+		if got := d.sizes(); got != fmt.Sprintf("[1 %d 1]", maxLookUps) {
+			t.Errorf("statements for %s keys", got)
+		}
+		for _, answer := range append(wrong, first, late) {
+			if got := <-answer; got != "none" {
+				t.Fatalf("a wrong key: %s", got)
+			}
+		}
+		for _, answer := range good {
+			if got := <-answer; got != "found" {
+				t.Errorf("the good key: %s", got)
+			}
+		}
+	})
+}
+
+func TestLookUps_EndWithTheirContextAndTellErrors(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d := newDatabase()
+		l := &lookUps{find: d.find}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, _, err := l.get(ctx, []byte("a")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v, want the context's error", err)
+		}
+		next := ask(l.get, "b")
+		time.Sleep(lookUpTime) // the statement that nobody answers is given up
+		synctest.Wait()
+		d.answer <- errors.New("the database is away")
+		if got := <-next; got != "the database is away" {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// cacheOf returns a key cache of the database with a clock that is set by hand.
+func cacheOf(d *database, now *time.Time) *keyCache {
+	return newKeyCache(clock.Func(func() time.Time { return *now }), nil, d.find)
+}
+
+func TestKeyCache_AWrongKeyIsLookedUpOnceInAShortTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d, now := newDatabase(), time.Now()
+		c := cacheOf(d, &now)
+		answered := func(hash string) string {
+			t.Helper()
+			answer := ask(c.find, hash)
+			synctest.Wait()
+			d.answer <- nil
+			return <-answer
+		}
+		cached := func(hash string) string {
+			t.Helper()
+			answer := ask(c.find, hash)
+			synctest.Wait()
+			select {
+			case got := <-answer:
+				return got
+			default:
+				t.Fatalf("%s is looked up again", hash)
+				return ""
+			}
+		}
+		if got := answered("a"); got != "none" {
+			t.Fatal(got)
+		}
+		d.hold("a") // as if another process had made exactly this key
+		now = now.Add(unknownFor - 1)
+		if got := cached("a"); got != "none" {
+			t.Errorf("within the short time: %s", got)
+		}
+		now = now.Add(1)
+		if got := answered("a"); got != "found" {
+			t.Errorf("after the short time: %s", got)
+		}
+		if got := answered("b"); got != "none" {
+			t.Fatal(got)
+		}
+		d.hold("a", "b")
+		c.forget(hex.EncodeToString([]byte("b"))) // as CreateKey of this process does
+		if got := answered("b"); got != "found" {
+			t.Errorf("a key that this process has made: %s", got)
+		}
+		if got := cached("b"); got != "found" {
+			t.Errorf("a found key: %s", got)
+		}
+	})
+}
+
+func TestKeyCache_ALookUpUnderWayBringsNoRevokedKeyBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d, now := newDatabase("a"), time.Now()
+		c := cacheOf(d, &now)
+		before := ask(c.find, "a")
+		synctest.Wait() // the statement has seen the key
+		d.hold()
+		c.revoke(t.Context(), []byte("a"))
+		after := ask(c.find, "a")
+		synctest.Wait()
+		d.answer <- nil
+		synctest.Wait()
+		d.answer <- nil
+		if got := <-before; got != "found" {
+			t.Errorf("a request from before the revocation: %s", got)
+		}
+		if got := <-after; got != "none" {
+			t.Errorf("a request from after the revocation: %s, want none", got)
+		}
+		later := ask(c.find, "a")
+		synctest.Wait()
+		if len(later) != 1 || <-later != "none" {
+			t.Error("the revoked key is in the cache")
+		}
+	})
+}
+
+func TestKeyCache_AMissUnderWayDoesNotHideACreatedKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d, now := newDatabase(), time.Now()
+		c := cacheOf(d, &now)
+		before := ask(c.find, "a")
+		synctest.Wait() // the statement has seen no key
+		d.hold("a")
+		c.forget(hex.EncodeToString([]byte("a")))
+		d.answer <- nil
+		if got := <-before; got != "none" {
+			t.Fatal(got)
+		}
+		after := ask(c.find, "a")
+		synctest.Wait()
+		d.answer <- nil
+		if got := <-after; got != "found" {
+			t.Errorf("after it was made: %s", got)
+		}
+	})
+}
+
+func TestAging_KeepsItsBoundAndItsTime(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	a := aging[int]{life: time.Minute, most: 100}
+	for i := range 1000 {
+		a.put(fmt.Sprint(i), i, now)
+		if n := len(a.young) + len(a.old); n > 100 {
+			t.Fatalf("%d values, want at most 100", n)
+		}
+	}
+	if _, ok := a.get("950"); !ok {
+		t.Error("one of the last fifty is gone")
+	}
+	if _, ok := a.get("0"); ok {
+		t.Error("the first one is still there")
+	}
+	now = now.Add(2 * time.Minute)
+	a.put("new", 0, now)
+	if n := len(a.young) + len(a.old); n != 1 {
+		t.Errorf("%d values after twice their time, want the new one", n)
+	}
+	now = now.Add(time.Minute)
+	a.put("newer", 0, now)
+	if _, ok := a.get("new"); !ok {
+		t.Error("a value is gone after its time")
+	}
+	a.drop("new")
+	a.clear()
+	if n := len(a.young) + len(a.old); n != 0 {
+		t.Errorf("%d values after clear", n)
+	}
+}
