@@ -81,6 +81,13 @@ func (s *Server) trusts(ip netip.Addr) bool {
 	return false
 }
 
+// connRules limit the connections of a client. A proxy has many clients, and this machine is the operator's.
+func (s *Server) connRules() connRules {
+	return connRules{most: s.cfg.ClientConns, log: s.deps.Log, free: func(ip netip.Addr) bool {
+		return ip.IsLoopback() || s.trusts(ip)
+	}}
+}
+
 // forwarding are the headers in which a proxy names its client. Only the first one is read, and only from a trusted proxy.
 var forwarding = [...]string{fiber.HeaderXForwardedFor, fiber.HeaderForwarded, "X-Real-Ip"}
 

@@ -133,7 +133,7 @@ func (s *Server) build() {
 
 // Listen serves until Shutdown; it returns nil then, also when Shutdown came first.
 func (s *Server) Listen(ln net.Listener) error {
-	own := listenOn(ln)
+	own := listenOn(ln, s.connRules())
 	if !s.hold(own) {
 		return own.Close()
 	}

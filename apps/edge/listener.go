@@ -2,7 +2,9 @@ package edge
 
 import (
 	"io"
+	"log/slog"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,28 +22,92 @@ const (
 type listener struct {
 	net.Listener
 	close func() error // once
+	rules connRules
+	full  rarely // limits the log of connections that are refused
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
+	clients map[string]int // open connections, of those that are limited
 	hurried bool
 }
 
-// Accept wraps what speaks TCP.
-func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	tcp, ok := c.(*net.TCPConn)
-	if err != nil || !ok {
-		return c, err
-	}
-	own := &conn{TCPConn: tcp, from: l}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open[own] = struct{}{}
-	return own, nil
+// connRules limit the open connections of one client, but not those of the addresses that free returns true for: of a
+// proxy, which has many clients, and of this machine.
+type connRules struct {
+	most int
+	free func(netip.Addr) bool
+	log  *slog.Logger
 }
 
-func listenOn(ln net.Listener) *listener {
-	return &listener{Listener: ln, close: sync.OnceValue(ln.Close), open: map[*conn]struct{}{}}
+func listenOn(ln net.Listener, rules connRules) *listener {
+	return &listener{
+		Listener: ln, close: sync.OnceValue(ln.Close), rules: rules, open: map[*conn]struct{}{}, clients: map[string]int{},
+	}
+}
+
+// Accept wraps what speaks TCP, and closes at once what is one too many of its client.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		tcp, ok := c.(*net.TCPConn)
+		if err != nil || !ok {
+			return c, err
+		}
+		own := &conn{TCPConn: tcp, from: l, client: l.client(tcp)}
+		if l.add(own) {
+			return own, nil
+		}
+		if l.full.allow(clock.System{}) {
+			l.rules.log.Warn("a client has too many connections; more are closed at once", "client", own.client, "limit", l.rules.most)
+		}
+		_ = tcp.Close() // whether it could still be told or not
+	}
+}
+
+// client returns what the connections of a client are counted under, "" when they are not limited.
+func (l *listener) client(tcp *net.TCPConn) string {
+	at, ok := tcp.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return unknown
+	}
+	ip := plain(at.AddrPort().Addr())
+	if l.rules.free(ip) {
+		return ""
+	}
+	return network(ip)
+}
+
+// add returns false when the client has as many connections as it may.
+func (l *listener) add(c *conn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.client != "" {
+		if l.clients[c.client] >= l.rules.most {
+			return false
+		}
+		l.clients[c.client]++
+	}
+	l.open[c] = struct{}{}
+	return true
+}
+
+// remove is called when the connection begins to close.
+func (l *listener) remove(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, c)
+}
+
+// leave is called when the connection is closed: until then it counts.
+func (l *listener) leave(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.client == "" {
+		return
+	}
+	if l.clients[c.client]--; l.clients[c.client] == 0 {
+		delete(l.clients, c.client)
+	}
 }
 
 // Close closes at the first call and answers the same to every other.
@@ -73,9 +139,42 @@ func (l *listener) limit(set func(time.Time) error, t time.Time, patience time.D
 type conn struct {
 	*net.TCPConn
 	from   *listener
+	client string // as of listener.client
+	pace   *pace  // of the body that is read, nil = the server's deadlines; used by the goroutine that reads
 	linger atomic.Bool
 	once   sync.Once
 	err    error
+}
+
+// Read keeps the deadline of the pace, if there is one.
+func (c *conn) Read(b []byte) (int, error) {
+	if c.pace == nil {
+		return c.TCPConn.Read(b)
+	}
+	if err := c.SetReadDeadline(c.pace.deadline()); err != nil {
+		return 0, err
+	}
+	n, err := c.TCPConn.Read(b)
+	c.pace.read += int64(n)
+	return n, err
+}
+
+// pace is how fast a body must arrive: with the least rate of bytes a second on the average since begun, apart from grace,
+// and whole before end.
+type pace struct {
+	begun, end time.Time
+	grace      time.Duration
+	rate       int64
+	read       int64 // bytes until now
+}
+
+// deadline returns until when the next byte must have arrived.
+func (p *pace) deadline() time.Time {
+	earned := min(time.Duration(p.read/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
+	if at := p.begun.Add(p.grace + earned); at.Before(p.end) {
+		return at
+	}
+	return p.end
 }
 
 // SetReadDeadline leaves no time when the listener is in a hurry.
@@ -94,9 +193,8 @@ func (c *conn) Linger() { c.linger.Store(true) }
 // Close closes at the first call and answers the same to every other.
 func (c *conn) Close() error {
 	c.once.Do(func() {
-		c.from.mu.Lock()
-		delete(c.from.open, c)
-		c.from.mu.Unlock()
+		c.from.remove(c)
+		defer c.from.leave(c)
 		if c.linger.Load() && c.CloseWrite() == nil && c.TCPConn.SetReadDeadline(clock.System{}.Now().Add(lingerTime)) == nil {
 			_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes) // its end, its silence or its insistence: all end here
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"os"
 	"regexp"
 	"runtime/debug"
 	"slices"
@@ -23,6 +24,7 @@ import (
 
 	"crier/apps/edge/problem"
 	"crier/apps/edge/request"
+	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/telemetry"
 	"crier/publishing"
@@ -89,23 +91,34 @@ func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	ctx.SetConnectionClose()
 }
 
-// patience gives large bodies the time they need on the wire, and everything else little.
+// patience gives an answer with a file the time that it needs on the wire. Bodies have little time: see upload.
 func (s *Server) patience(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	path, _, _ := bytes.Cut(h.RequestURI(), []byte("?"))
-	if bytes.HasSuffix(path, []byte("/upload")) {
-		return fasthttp.RequestConfig{ReadTimeout: s.cfg.UploadTimeout, WriteTimeout: s.cfg.UploadTimeout}
-	}
-	if bytes.HasPrefix(path, []byte("/files/")) {
+	if bytes.HasPrefix(h.RequestURI(), []byte("/files/")) {
 		return fasthttp.RequestConfig{WriteTimeout: s.cfg.UploadTimeout}
 	}
 	return fasthttp.RequestConfig{}
 }
 
+// upload gives the body of a route that takes large ones the time that it needs on the wire, as long as it arrives with the
+// least rate. It comes after the authentication: strangers, and other routes, have the time of a request.
+func (s *Server) upload(c *fiber.Ctx) error {
+	if own, ok := c.Context().Conn().(*conn); ok {
+		now := clock.System{}.Now()
+		own.pace = &pace{begun: now, end: now.Add(s.cfg.UploadTimeout), grace: s.cfg.Timeout, rate: s.cfg.UploadRate}
+		defer func() { own.pace = nil }()
+	}
+	return c.Next()
+}
+
 // refuse is where every fault becomes an answer.
 func (s *Server) refuse(c *fiber.Ctx, err error) error {
 	var routing *fiber.Error
+	info := request.From(c.Context())
 	if !errors.As(err, &routing) { // the router's words repeat the path
-		request.From(c.Context()).Err = err
+		info.Err = err
+	}
+	if errors.Is(info.Body.Err(), os.ErrDeadlineExceeded) { // whatever could not be done without the rest of it
+		err = fiber.ErrRequestTimeout
 	}
 	return problem.Of(err, s.cfg.frontend()+"/billing").Write(c)
 }

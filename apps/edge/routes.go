@@ -23,7 +23,7 @@ func (s *Server) routes() {
 	public := publicv1.Tables{
 		JSON:   s.table.With(s.key, s.admit, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout)),
 		Create: s.table.With(s.key, s.admit, s.body(s.cfg.PostLimit), s.deadline(s.cfg.Timeout)),
-		Stream: slow.With(s.key, s.admit),
+		Stream: slow.With(s.key, s.admit, s.upload),
 	}
 	api := s.publicAPI()
 	api.Mount(public, publicPrefix, false)

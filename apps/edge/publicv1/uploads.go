@@ -18,7 +18,7 @@ import (
 const opUpload = "publicv1.upload"
 
 func (m mount) upload() {
-	op := m.operation("upload", http.MethodPost, "/upload", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 413)
+	op := m.operation("upload", http.MethodPost, "/upload", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{"file": {Type: huma.TypeString, Format: "binary"}},

@@ -1,0 +1,139 @@
+package edge
+
+import (
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/tests/syncbuffer"
+)
+
+func TestPace_IsALeastRateAfterAGrace(t *testing.T) {
+	t.Parallel()
+	begun := time.Unix(1000, 0)
+	for name, c := range map[string]struct {
+		rate, read int64
+		want       time.Duration
+	}{
+		"nothing has come":         {100, 0, 30 * time.Second},
+		"less than a second":       {100, 99, 30 * time.Second},
+		"ten seconds' worth":       {100, 1000, 40 * time.Second},
+		"more than there is time":  {100, 1 << 40, time.Hour},
+		"more than can be counted": {1, 1<<63 - 1, time.Hour},
+	} {
+		p := pace{begun: begun, end: begun.Add(time.Hour), grace: 30 * time.Second, rate: c.rate, read: c.read}
+		if got := p.deadline().Sub(begun); got != c.want {
+			t.Errorf("%s: the next byte has until %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// limited is a listener on loopback with the rules that accepts until it is closed.
+func limited(t *testing.T, rules connRules) (address string, accepted chan net.Conn, log *syncbuffer.Buffer) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = &syncbuffer.Buffer{}
+	rules.log = slog.New(slog.NewTextHandler(log, nil))
+	l := listenOn(ln, rules)
+	accepted = make(chan net.Conn, 100)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			accepted <- c
+		}
+	}()
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		<-done
+	})
+	return ln.Addr().String(), accepted, log
+}
+
+// next returns the connection that is accepted next.
+func next(t *testing.T, accepted chan net.Conn) net.Conn {
+	t.Helper()
+	select {
+	case c := <-accepted:
+		return c
+	case <-time.After(20 * time.Second):
+		t.Fatal("the connection is not accepted")
+		return nil
+	}
+}
+
+// dialOne connects; closed returns whether the server closes the connection without a byte.
+func dialOne(t *testing.T, address string) (closed func() bool) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() }) // the server may have closed it
+	return func() bool {
+		if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		n, err := c.Read(make([]byte, 1))
+		return n == 0 && (err == io.EOF || err != nil && strings.Contains(err.Error(), "reset"))
+	}
+}
+
+func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
+	t.Parallel()
+	address, accepted, log := limited(t, connRules{most: 2, free: func(netip.Addr) bool { return false }})
+	dialOne(t, address)
+	first := next(t, accepted)
+	dialOne(t, address)
+	next(t, accepted)
+	for range 3 {
+		if closed := dialOne(t, address); !closed() {
+			t.Error("one too many stays open")
+		}
+	}
+	if n := strings.Count(log.String(), "too many connections"); n != 1 || !strings.Contains(log.String(), "client=127.0.0.1") {
+		t.Errorf("%d lines in the log, want one: %s", n, log)
+	}
+	for range 2 { // only the first close counts
+		if err := first.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dialOne(t, address)
+	next(t, accepted)
+	if closed := dialOne(t, address); !closed() || len(accepted) != 0 {
+		t.Error("one too many stays open after another was closed")
+	}
+}
+
+func TestListener_LimitsNoProxyAndNotThisMachine(t *testing.T) {
+	t.Parallel()
+	trusted, err := proxies([]string{"10.0.0.0/8"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{trusted: trusted, cfg: Config{ClientConns: 1}}
+	rules := s.connRules()
+	for address, free := range map[string]bool{"127.0.0.1": true, "::1": true, "10.1.2.3": true, "192.168.0.1": false, "203.0.113.9": false, "2001:db8::1": false} {
+		if got := rules.free(netip.MustParseAddr(address)); got != free {
+			t.Errorf("%s: unlimited %t, want %t", address, got, free)
+		}
+	}
+	if rules.most != 1 {
+		t.Errorf("a client may have %d connections, want 1", rules.most)
+	}
+	address, accepted, _ := limited(t, rules)
+	for range 3 {
+		dialOne(t, address)
+		next(t, accepted)
+	}
+}

@@ -1,0 +1,92 @@
+package edge_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+// ended fails the test if the server does not close the connection, and returns the status of its answer, 0 without one.
+func ended(t *testing.T, c net.Conn) (status int) {
+	t.Helper()
+	b, err := io.ReadAll(c)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the connection stays open; it answered %q", b)
+	}
+	if resp, err := http.ReadResponse(bufio.NewReader(strings.NewReader(string(b))), nil); err == nil {
+		_ = resp.Body.Close() // it is read from memory
+		return resp.StatusCode
+	}
+	return 0
+}
+
+// TestSlowBody_OfAStrangerHasTheTimeOfARequest sends one byte of what each request says it has.
+func TestSlowBody_OfAStrangerHasTheTimeOfARequest(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
+	const wrongKey = "Authorization: crier_x\r\n"
+	for name, message := range map[string]string{
+		"a path that ends like an upload":            post("/nope/upload", "", 100_000_000) + "x",
+		"the same with a key":                        post("/nope/upload", withKey, 100_000_000) + "x",
+		"an upload below another mount":              post("/x/public/v1/upload", withKey, 100_000_000) + "x",
+		"an upload without a key":                    post("/public/v1/upload", withForm, 100_000_000) + "x",
+		"an upload with a wrong key":                 post("/public/v1/upload", wrongKey+withForm, 100_000_000) + "x",
+		"an upload on the other mount without a key": post("/api/public/v1/upload", withForm, 100_000_000) + "x",
+		"a post with a key":                          post("/public/v1/posts", withKey, 1000) + "x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ended(t, s.dial(t, message))
+		})
+	}
+}
+
+func TestSlowBody_BelowTheLeastRateIsA408(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"REQUEST_TIMEOUT": "300ms", "UPLOAD_TIMEOUT": "1h", "UPLOAD_MIN_RATE": "1000000000"})
+	some := strings.Repeat("x", 64<<10)
+	for name, message := range map[string]string{
+		"an upload":                    post("/public/v1/upload", withKey+withForm, 1<<20) + formHead + some,
+		"an upload on the other mount": post("/api/public/v1/upload", withKey+withForm, 1<<20) + formHead + some,
+		"a JSON body":                  post("/public/v1/posts", withKey, 1<<20) + some,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if status := ended(t, s.dial(t, message)); status != http.StatusRequestTimeout {
+				t.Errorf("got %d, want 408", status)
+			}
+		})
+	}
+}
+
+// TestSlowUpload_AtTheLeastRateOutlastsTheTimeOfARequest knows that this time has passed when a stranger's upload, which was
+// begun later, is ended.
+func TestSlowUpload_AtTheLeastRateOutlastsTheTimeOfARequest(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"REQUEST_TIMEOUT": "500ms", "UPLOAD_MIN_RATE": "100"})
+	body := formHead + strings.Repeat("x", 64<<10) + "\r\n--b--\r\n"
+	upload := s.dial(t, post("/public/v1/upload", withKey+withForm, len(body))+body[:32<<10])
+	until(t, "the upload has begun", s.began.Load)
+	ended(t, s.dial(t, post("/public/v1/upload", withForm, 100_000)+"x"))
+	get := "GET /public/v1/is-connected HTTP/1.1\r\nHost: x\r\n" + withKey
+	slow := post("/public/v1/posts", withKey, 1<<20) + strings.Repeat("x", 16<<10)
+	if _, err := io.WriteString(upload, body[32<<10:]+get+"\r\n"+slow); err != nil {
+		t.Fatal(err)
+	}
+	answers := bufio.NewReader(upload)
+	for _, status := range []int{201, 200, 408} { // the time of the upload is that of no other request
+		resp, err := http.ReadResponse(answers, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		if err != nil || resp.StatusCode != status {
+			t.Errorf("got %d, %v, want %d", resp.StatusCode, err, status)
+		}
+	}
+}
