@@ -229,7 +229,7 @@ func (a *App) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.cfg.Publishing.BaseURL = a.cfg.Edge.BaseURL
+	a.cfg.Publishing.BaseURL = a.cfg.Edge.Base()
 	a.cfg.Worker.LookRest = a.cfg.Publishing.UnknownFor / 8 // so that it is asked several times before the time for asking is over
 	dispatch := &dispatcher{}
 	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {

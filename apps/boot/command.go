@@ -146,6 +146,9 @@ func (serveCommand) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
+	for _, words := range cfg.warnings() {
+		log.Warn(words)
+	}
 	collectLess(t.lookup)
 	app := New(cfg, log)
 	if err := app.Start(t.ctx); err != nil {

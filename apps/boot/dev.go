@@ -198,7 +198,7 @@ func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[str
 func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	path := filepath.Join(home, "dev.json")
 	if d, ok := a.remembered(ctx, path); ok {
-		d.BaseURL = a.cfg.Edge.BaseURL
+		d.BaseURL = a.cfg.Edge.Base()
 		return d, d.save(path)
 	}
 	password, err := secret.Token("", 16)
@@ -222,7 +222,7 @@ func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	if err != nil {
 		return demo{}, err
 	}
-	d := demo{BaseURL: a.cfg.Edge.BaseURL, APIKey: key, Email: email, Password: password, OrganizationID: owner.Org.String(), SandboxURL: sandboxURL, Channels: map[string]string{}}
+	d := demo{BaseURL: a.cfg.Edge.Base(), APIKey: key, Email: email, Password: password, OrganizationID: owner.Org.String(), SandboxURL: sandboxURL, Channels: map[string]string{}}
 	for _, grade := range []string{"A", "C", "E"} {
 		if d.Channels[grade], err = a.demoChannel(ctx, owner, sandboxURL, grade); err != nil {
 			return demo{}, err

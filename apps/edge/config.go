@@ -15,7 +15,7 @@ import (
 
 // Config is the edge's part of the environment.
 type Config struct {
-	BaseURL        string        `env:"BASE_URL, default=http://localhost:4000" doc:"Address under which people and clients reach the service."`
+	BaseURL        string        `env:"BASE_URL" doc:"Address under which people and clients reach the service; http://localhost:PORT when not set, which only a HOST on loopback allows."`
 	FrontendURL    string        `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
 	Host           string        `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
 	Port           int           `env:"PORT, default=4000" doc:"Port to listen on."`
@@ -37,7 +37,10 @@ const minMonitorToken = 16
 func (c Config) Validate() error {
 	var faults []error
 	bad := func(name, words string) { faults = append(faults, env.Fault{Name: name, Message: words}) }
-	if !address(c.BaseURL) {
+	switch {
+	case c.BaseURL == "" && !Loopback(c.Host):
+		bad("BASE_URL", "must be set when HOST is not on loopback: cookies and the addresses of files are made of it")
+	case c.BaseURL != "" && !address(c.BaseURL):
 		bad("BASE_URL", "must be an http or https address without query")
 	}
 	if c.FrontendURL != "" && !address(c.FrontendURL) {
@@ -66,25 +69,40 @@ func (c Config) Validate() error {
 // Address is where to listen, host:port.
 func (c Config) Address() string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
 
-// base is BaseURL without a slash at the end.
-func (c Config) base() string { return strings.TrimRight(c.BaseURL, "/") }
+// Base is where people and clients reach the service, without a slash at the end.
+func (c Config) Base() string {
+	if c.BaseURL == "" {
+		return "http://localhost:" + strconv.Itoa(c.Port)
+	}
+	return strings.TrimRight(c.BaseURL, "/")
+}
+
+// Warnings returns what works and is probably not meant.
+func (c Config) Warnings() []string {
+	if u, err := url.Parse(c.Base()); err == nil && u.Scheme == "http" && !Loopback(u.Hostname()) {
+		return []string{"BASE_URL is an http address: passwords and API keys travel in the clear, and nobody can log in with a browser, because it keeps the session's cookie for https. Use https."}
+	}
+	return nil
+}
+
+// Loopback returns whether only this machine reaches a host, by name or address.
+func Loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
 
 // frontend is where the dashboard is, without a slash at the end.
 func (c Config) frontend() string {
 	if c.FrontendURL == "" {
-		return c.base() + "/app"
+		return c.Base() + "/app"
 	}
 	return strings.TrimRight(c.FrontendURL, "/")
 }
 
 // secure tells whether cookies may insist on https: everywhere but on plain http at home.
 func (c Config) secure() bool {
-	u, err := url.Parse(c.BaseURL)
-	if err != nil || u.Scheme == "https" {
-		return true
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback())
+	u, err := url.Parse(c.Base())
+	return err != nil || u.Scheme == "https" || !Loopback(u.Hostname())
 }
 
 func address(s string) bool {

@@ -194,7 +194,7 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	c.Set(fiber.HeaderReferrerPolicy, "no-referrer")
 	c.Set(fiber.HeaderContentSecurityPolicy, "default-src 'none'; frame-ancestors 'none'")
 	c.Set(fiber.HeaderCacheControl, "no-store")
-	if strings.HasPrefix(s.cfg.BaseURL, "https://") {
+	if strings.HasPrefix(s.cfg.Base(), "https://") {
 		c.Set(fiber.HeaderStrictTransportSecurity, "max-age=31536000")
 	}
 	return c.Next()

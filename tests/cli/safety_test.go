@@ -1,0 +1,78 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// whole is a configuration that is complete, of a database that nobody answers for.
+func whole(t *testing.T, more ...string) []string {
+	t.Helper()
+	key := strings.TrimSpace(run(t, nil, "keygen").out)
+	return append(more, "DATABASE_URL=postgres://127.0.0.1:1/none", "ENCRYPTION_KEYS="+key, "CRIER_HOME="+t.TempDir(), "LOG_FORMAT=json")
+}
+
+func TestServe_RefusesUnsafeSettings(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		settings []string
+		fault    string // the variable that is named, "" for none
+	}{
+		"all interfaces without an address":      {[]string{"HOST=0.0.0.0"}, "BASE_URL"},
+		"all of IPv6 without an address":         {[]string{"HOST=::"}, "BASE_URL"},
+		"another machine's name":                 {[]string{"HOST=crier.example.com"}, "BASE_URL"},
+		"all interfaces with an address":         {[]string{"HOST=0.0.0.0", "BASE_URL=https://crier.example.com"}, ""},
+		"all interfaces of a container":          {[]string{"HOST=0.0.0.0", "BASE_URL=http://localhost:4000"}, ""},
+		"loopback without an address":            {[]string{"HOST=localhost"}, ""},
+		"loopback of IPv6 without an address":    {[]string{"HOST=::1"}, ""},
+		"every IPv4 address is a proxy":          {[]string{"TRUSTED_PROXIES=10.0.0.1,0.0.0.0/0"}, "TRUSTED_PROXIES"},
+		"every IPv6 address is a proxy":          {[]string{"TRUSTED_PROXIES=::/0"}, "TRUSTED_PROXIES"},
+		"every IPv4 address in the form of IPv6": {[]string{"TRUSTED_PROXIES=::ffff:0.0.0.0/96"}, "TRUSTED_PROXIES"},
+		"a network of proxies":                   {[]string{"TRUSTED_PROXIES=10.0.0.0/8, fd00::/8"}, ""},
+		"a token that can be guessed":            {[]string{"MONITOR_TOKEN=fifteen letters"}, "MONITOR_TOKEN"},
+		"a token":                                {[]string{"MONITOR_TOKEN=sixteen letters!"}, ""},
+		"no time for an upload":                  {[]string{"UPLOAD_MIN_RATE=0"}, "UPLOAD_MIN_RATE"},
+		"no connections":                         {[]string{"CLIENT_CONNECTIONS=-1"}, "CLIENT_CONNECTIONS"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, whole(t, c.settings...), "serve")
+			if c.fault == "" {
+				if r.code != 1 || strings.Contains(r.errors, "the configuration is not complete") {
+					t.Errorf("exit %d, %s; want only the database to be missing", r.code, r.errors)
+				}
+				return
+			}
+			_, faults, _ := strings.Cut(strings.TrimSpace(r.errors), "\n")
+			if r.code != 1 || !strings.HasPrefix(faults, c.fault+": ") || strings.Contains(faults, "\n") {
+				t.Errorf("exit %d, %s; want a fault of %s alone", r.code, r.errors, c.fault)
+			}
+		})
+	}
+}
+
+func TestServe_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
+	t.Parallel()
+	const http, metrics = "BASE_URL is an http address", "METRICS_LISTEN is not on loopback"
+	for setting, warning := range map[string]string{
+		"BASE_URL=http://crier.example.com":  http,
+		"BASE_URL=http://192.168.1.5:4000":   http,
+		"BASE_URL=https://crier.example.com": "",
+		"BASE_URL=http://localhost:4000":     "",
+		"BASE_URL=http://[::1]:4000":         "",
+		"METRICS_LISTEN=0.0.0.0:0":           metrics,
+		"METRICS_LISTEN=:0":                  metrics,
+		"METRICS_LISTEN=127.0.0.1:0":         "",
+		"METRICS_LISTEN=localhost:0":         "",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			r := run(t, whole(t, setting), "serve")
+			for _, words := range []string{http, metrics} {
+				if got := strings.Contains(r.errors, `"level":"WARN","msg":"`+words); got != (words == warning) {
+					t.Errorf("%q is logged: %t: %s", words, got, r.errors)
+				}
+			}
+		})
+	}
+}
