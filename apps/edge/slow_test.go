@@ -68,7 +68,7 @@ func TestSlowBody_BelowTheLeastRateIsA408(t *testing.T) {
 // begun later, is ended.
 func TestSlowUpload_AtTheLeastRateOutlastsTheTimeOfARequest(t *testing.T) {
 	t.Parallel()
-	s := start(t, map[string]string{"REQUEST_TIMEOUT": "500ms", "UPLOAD_MIN_RATE": "100"})
+	s := start(t, map[string]string{"REQUEST_TIMEOUT": "2s", "UPLOAD_MIN_RATE": "100"})
 	body := formHead + strings.Repeat("x", 64<<10) + "\r\n--b--\r\n"
 	upload := s.dial(t, post("/public/v1/upload", withKey+withForm, len(body))+body[:32<<10])
 	until(t, "the upload has begun", s.began.Load)
