@@ -200,7 +200,7 @@ func TestKeyCache_AWrongKeyIsLookedUpOnceInAShortTime(t *testing.T) {
 	})
 }
 
-func TestKeyCache_ALookUpUnderWayBringsNoRevokedKeyBack(t *testing.T) {
+func TestKeyCache_ARequestAfterARevocationGetsNoEarlierAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(missPause) // so that no goroutine is left
@@ -221,10 +221,31 @@ func TestKeyCache_ALookUpUnderWayBringsNoRevokedKeyBack(t *testing.T) {
 		if got := <-after; got != "none" {
 			t.Errorf("a request from after the revocation: %s, want none", got)
 		}
-		later := ask(c.find, "a")
+	})
+}
+
+func TestKeyCache_ARevokedKeyIsNotCachedByALookUpUnderWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d, now := newDatabase("a"), time.Now()
+		c := cacheOf(d, &now)
+		before := ask(c.find, "a")
+		synctest.Wait() // the statement has seen the key
+		d.hold()
+		c.revoke(t.Context(), []byte("a"))
+		d.answer <- nil
+		if got := <-before; got != "found" {
+			t.Fatal(got)
+		}
+		after := ask(c.find, "a")
 		synctest.Wait()
-		if len(later) != 1 || <-later != "none" {
-			t.Error("the revoked key is in the cache")
+		if len(after) != 0 {
+			t.Fatalf("the revoked key is not looked up again: %s", <-after)
+		}
+		d.answer <- nil
+		if got := <-after; got != "none" {
+			t.Errorf("after the revocation: %s, want none", got)
 		}
 	})
 }
