@@ -27,9 +27,12 @@ func (t CreateType) Valid() bool {
 // The sizes that one create may have.
 const (
 	MaxEntries        = 100
-	MaxParts          = 100
-	MaxContent        = 200_000 // bytes of one part
-	MaxAlt            = 2_000   // characters
+	MaxParts          = 100       // of one entry
+	MaxAllParts       = 500       // of all entries
+	MaxAllImages      = 2_000     // of all parts
+	MaxText           = 100_000   // characters of one part, as it is stored
+	MaxAllTexts       = 1_000_000 // bytes of all parts and alternative texts, as they are sent and as they are stored
+	MaxAlt            = 2_000     // characters
 	MaxAttachments    = 40
 	MaxDelay          = 60 * 24 * 30 // minutes
 	MaxSettings       = 100_000      // bytes
@@ -61,6 +64,7 @@ type CreateEntry struct {
 type CreateValue struct {
 	ID      string // existing part or post id, empty for a new one
 	Content string
+	Type    ContentType // of Content; empty = told from it, see ReadContent
 	Image   []CreateImage
 	Delay   int // minutes after the part before
 }
@@ -74,10 +78,8 @@ type CreateImage struct {
 
 // Validate finds every fault that needs no look-up.
 func (c CreatePosts) Validate() error {
-	var fields []fault.Field
-	add := func(name, format string, args ...any) {
-		fields = append(fields, fault.Field{Name: name, Message: fmt.Sprintf(format, args...)})
-	}
+	var faults fault.List
+	add := func(name, format string, args ...any) { faults.Add(name, fmt.Sprintf(format, args...)) }
 	if !c.Type.Valid() {
 		add("type", "must be one of: now, schedule, draft, update")
 	}
@@ -90,13 +92,25 @@ func (c CreatePosts) Validate() error {
 	if len(c.Entries) == 0 || len(c.Entries) > MaxEntries {
 		add("posts", "must hold 1 to %d entries", MaxEntries)
 	}
+	parts, images, texts := 0, 0, 0
 	for i, e := range c.Entries {
 		e.validate(fmt.Sprintf("posts.%d", i), add)
+		parts += len(e.Value)
+		for _, v := range e.Value {
+			images += len(v.Image)
+			texts += v.bytes()
+		}
 	}
-	if len(fields) > 0 {
-		return &fault.Error{Kind: fault.Invalid, Op: "publishing.CreatePosts", Message: "The post is not valid.", Fields: fields}
+	if parts > MaxAllParts {
+		add("posts", "must hold at most %d parts in all", MaxAllParts)
 	}
-	return nil
+	if images > MaxAllImages {
+		add("posts", "must hold at most %d images in all", MaxAllImages)
+	}
+	if texts > MaxAllTexts {
+		add("posts", "must hold at most %d bytes of text in all", MaxAllTexts)
+	}
+	return faults.Err("publishing.CreatePosts", "The post is not valid.")
 }
 
 func (e CreateEntry) validate(at string, add func(name, format string, args ...any)) {
@@ -117,8 +131,8 @@ func (e CreateEntry) validate(at string, add func(name, format string, args ...a
 }
 
 func (v CreateValue) validate(at string, index int, add func(name, format string, args ...any)) {
-	if len(v.Content) > MaxContent {
-		add(at+".content", "must be smaller than %d bytes", MaxContent)
+	if v.Type != "" && v.Type != ContentText && v.Type != ContentHTML {
+		add(at+".contentType", "must be one of: text, html")
 	}
 	if !Storable(v.Content) {
 		add(at+".content", "must be valid UTF-8 without NUL characters")
@@ -137,6 +151,15 @@ func (v CreateValue) validate(at string, index int, add func(name, format string
 			add(fmt.Sprintf("%s.image.%d.alt", at, j), "must be at most %d characters of valid text", MaxAlt)
 		}
 	}
+}
+
+// bytes is how long the texts of a part are.
+func (v CreateValue) bytes() int {
+	n := len(v.Content)
+	for _, m := range v.Image {
+		n += len(m.Alt)
+	}
+	return n
 }
 
 // Created is one entry's answer.

@@ -58,55 +58,115 @@ func storableJSON(raw json.RawMessage) bool {
 	}
 }
 
-// PlainText is content as a platform without markup gets it: blocks become lines, list items get a dash, a link whose text differs keeps its address.
-func PlainText(content string) string {
-	if !IsHTML(content) {
-		return content
+// ContentType is a form of content.
+type ContentType string
+
+// The forms. HTML is a subset: p h1 h2 h3 u strong a ul li br, and of attributes only the href of a link.
+const (
+	ContentText ContentType = "text"
+	ContentHTML ContentType = "html"
+)
+
+// Content is the text of a part: plain, as it was sent, or in the HTML subset, sanitised.
+type Content struct {
+	Text string
+	HTML bool
+}
+
+// ReadContent takes content as it is sent, in the form that is said; "" means HTML when it begins with a tag of the
+// subset, white space aside, or one of its tags is closed, and plain text otherwise. The time is linear.
+func ReadContent(sent string, said ContentType) Content {
+	if said == ContentText || said == "" && !isHTML(sent) {
+		return Content{Text: sent}
 	}
-	nodes, err := html.ParseFragment(strings.NewReader(content), &html.Node{Type: html.ElementNode, Data: "body", DataAtom: atom.Body})
-	if err != nil {
-		return content
+	return Content{Text: sanitize(sent), HTML: true}
+}
+
+// Type is the form.
+func (c Content) Type() ContentType {
+	if c.HTML {
+		return ContentHTML
+	}
+	return ContentText
+}
+
+// Plain is the text as a platform without markup gets it: blocks become lines, list items get a dash, a link whose text
+// differs keeps its address. The time is linear.
+func (c Content) Plain() string {
+	if !c.HTML {
+		return c.Text
 	}
 	var w plainWriter
-	for _, n := range nodes {
-		w.node(n)
+	for z := html.NewTokenizer(strings.NewReader(c.Text)); z.Next() != html.ErrorToken; {
+		w.token(z.Token())
 	}
-	return strings.TrimRight(strings.TrimLeft(w.String(), "\n"), "\n")
+	w.endLink()
+	return strings.Trim(w.String(), "\n")
 }
 
-type plainWriter struct{ strings.Builder }
-
-func (w *plainWriter) node(n *html.Node) {
-	if n.Type == html.TextNode {
-		w.WriteString(n.Data)
-		return
-	}
-	switch n.DataAtom {
-	case atom.Br:
-		w.WriteString("\n")
-	case atom.P, atom.H1, atom.H2, atom.H3, atom.Ul:
-		w.line()
-		w.children(n)
-		w.WriteString("\n")
-	case atom.Li:
-		w.line()
-		w.WriteString("- ")
-		w.children(n)
-		w.WriteString("\n")
-	case atom.A:
-		w.children(n)
-		if href := attr(n, "href"); href != "" && !strings.Contains(textOf(n), strings.TrimPrefix(href, "mailto:")) {
-			w.WriteString(" (" + href + ")")
+// Excerpt is the beginning of the plain text, at most 200 characters.
+func (c Content) Excerpt() string {
+	const most = 200
+	plain, n := c.Plain(), 0
+	for i := range plain {
+		if n++; n > most {
+			return plain[:i]
 		}
+	}
+	return plain
+}
+
+// Markup is the text as HTML that may be put into a page: of plain text, each line is a paragraph.
+func (c Content) Markup() string {
+	if c.HTML {
+		return c.Text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(c.Text) {
+		b.WriteString("<p>" + html.EscapeString(strings.TrimRight(line, "\r\n")) + "</p>")
+	}
+	return b.String()
+}
+
+type plainWriter struct {
+	strings.Builder
+	href  string // of the link that is open
+	begin int    // where its text begins
+}
+
+func (w *plainWriter) token(t html.Token) {
+	end := t.Type == html.EndTagToken
+	switch {
+	case t.Type == html.TextToken:
+		w.WriteString(t.Data)
+	case t.DataAtom == atom.Br:
+		w.WriteString("\n")
+	case t.DataAtom == atom.A:
+		w.endLink()
+		if !end {
+			w.href, w.begin = hrefOf(t), w.Len()
+		}
+	case !isBlock(t.DataAtom):
+	case end:
+		w.WriteString("\n")
 	default:
-		w.children(n)
+		w.line()
+		if t.DataAtom == atom.Li {
+			w.WriteString("- ")
+		}
 	}
 }
 
-func (w *plainWriter) children(n *html.Node) {
-	for c := n.FirstChild; c != nil; c = c.NextSibling {
-		w.node(c)
+func isBlock(a atom.Atom) bool {
+	return a == atom.P || a == atom.H1 || a == atom.H2 || a == atom.H3 || a == atom.Ul || a == atom.Li
+}
+
+// endLink adds the address of the link that is open unless its text shows it. Links do not contain others.
+func (w *plainWriter) endLink() {
+	if w.href != "" && !strings.Contains(w.String()[w.begin:], strings.TrimPrefix(w.href, "mailto:")) {
+		w.WriteString(" (" + w.href + ")")
 	}
+	w.href = ""
 }
 
 // line starts a new line unless one has just begun.
@@ -116,17 +176,11 @@ func (w *plainWriter) line() {
 	}
 }
 
-func attr(n *html.Node, key string) string {
-	for _, a := range n.Attr {
-		if a.Key == key {
+func hrefOf(t html.Token) string {
+	for _, a := range t.Attr {
+		if a.Key == "href" {
 			return a.Val
 		}
 	}
 	return ""
-}
-
-func textOf(n *html.Node) string {
-	var w plainWriter
-	w.children(n)
-	return w.String()
 }

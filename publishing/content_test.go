@@ -29,7 +29,7 @@ func TestPlainText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := publishing.PlainText(c.in); got != c.want {
+			if got := plain(c.in); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -62,17 +62,69 @@ func TestSanitize(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := publishing.Sanitize(c.in); got != c.want {
+			if got := clean(c.in); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestIsHTML_ReadsManyCommentsWithoutAnEndInLinearTime(t *testing.T) {
+// In quadratic time, each of these takes hours.
+func TestContent_IsReadInLinearTime(t *testing.T) {
 	t.Parallel()
-	if publishing.IsHTML(strings.Repeat("<!--<p>", 200_000)) { // quadratic time is hours
-		t.Error("mentioned tags make HTML")
+	for _, piece := range []string{
+		"<!--<p>", "<!doctype ", "<!doctype <p>", "<p \"'<p '\"", "<p>", "<ul><li>", "<a href=x>", "<a href='http://x/'>y", "</p>", "<strong><u>",
+		"&", "<br", "<script>", "<p><style>", "\x01<", "<p title='", "<p title=\"x\"><",
+	} {
+		for _, said := range []publishing.ContentType{"", publishing.ContentHTML} {
+			publishing.ReadContent(strings.Repeat(piece, publishing.MaxAllTexts/len(piece)), said).Plain()
+		}
+	}
+}
+
+func clean(sent string) string  { return publishing.ReadContent(sent, "").Text }
+func plain(sent string) string  { return publishing.ReadContent(sent, "").Plain() }
+func isHTML(sent string) bool   { return publishing.ReadContent(sent, "").HTML }
+func markup(sent string) string { return publishing.ReadContent(sent, "").Markup() }
+
+func TestReadContent_TakesTheFormThatIsSaid(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		sent string
+		said publishing.ContentType
+		want publishing.Content
+	}{
+		"HTML by its form":      {"<p>a</p>", "", publishing.Content{Text: "<p>a</p>", HTML: true}},
+		"text by its form":      {"a <p> b", "", publishing.Content{Text: "a <p> b"}},
+		"HTML that is text":     {"<p>a</p><script>x</script>", publishing.ContentText, publishing.Content{Text: "<p>a</p><script>x</script>"}},
+		"text that is HTML":     {"a & b<script>x</script>", publishing.ContentHTML, publishing.Content{Text: "<p>a &amp; b</p>", HTML: true}},
+		"HTML of another form":  {"<img src=x onerror=y>a", publishing.ContentHTML, publishing.Content{Text: "<p>a</p>", HTML: true}},
+		"nothing that is HTML":  {"", publishing.ContentHTML, publishing.Content{Text: "<p></p>", HTML: true}},
+		"no word about nothing": {"", "", publishing.Content{}},
+	} {
+		got := publishing.ReadContent(c.sent, c.said)
+		if got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+		if again := publishing.ReadContent(got.Text, ""); c.said != publishing.ContentText && again != got {
+			t.Errorf("%s: sent again it is %+v", name, again)
+		}
+	}
+}
+
+func TestContent_MarkupIsSafeInAPage(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		"a":                            "<p>a</p>",
+		"a\r\n\nb & c\n":               "<p>a</p><p></p><p>b &amp; c</p>",
+		"<img src=x onerror=alert(1)>": "<p>&lt;img src=x onerror=alert(1)&gt;</p>",
+		"a</p><script>":                "<p>a&lt;/p&gt;&lt;script&gt;</p>",
+		"<p>a &amp; b</p>":             "<p>a &amp; b</p>",
+		"":                             "",
+	} {
+		if got := markup(sent); got != want {
+			t.Errorf("%q: %q, want %q", sent, got, want)
+		}
 	}
 }
 
@@ -90,8 +142,8 @@ func TestPlainTextComesThroughUnchanged(t *testing.T) {
 		if opening.MatchString(text) {
 			t.Skip("begins with a tag")
 		}
-		if publishing.IsHTML(text) || publishing.Sanitize(text) != text || publishing.PlainText(text) != text {
-			t.Fatalf("%q became %q, then %q", text, publishing.Sanitize(text), publishing.PlainText(publishing.Sanitize(text)))
+		if isHTML(text) || clean(text) != text || plain(text) != text {
+			t.Fatalf("%q became %q, then %q", text, clean(text), plain(text))
 		}
 	})
 }
@@ -100,12 +152,12 @@ func TestTextWithinMarkupComesThroughUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := "x " + words(t) + " x"
-		clean := publishing.Sanitize("<p>" + text + "</p>")
-		if got := publishing.PlainText(clean); got != text {
+		c := publishing.ReadContent("<p>"+text+"</p>", "")
+		if got := c.Plain(); got != text {
 			t.Fatalf("%q became %q", text, got)
 		}
-		if again := publishing.Sanitize(clean); again != clean {
-			t.Fatalf("%q became %q the second time", clean, again)
+		if again := publishing.ReadContent(c.Text, ""); again != c {
+			t.Fatalf("%q became %q the second time", c.Text, again.Text)
 		}
 	})
 }
@@ -127,16 +179,16 @@ func FuzzContent(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		clean := publishing.Sanitize(s)
-		plain := publishing.PlainText(clean)
-		if !publishing.IsHTML(s) && (clean != s || plain != s) {
-			t.Fatalf("plain text %q became %q, %q", s, clean, plain)
+		c := publishing.ReadContent(s, "")
+		plain := c.Plain()
+		if !c.HTML && (c.Text != s || plain != s) {
+			t.Fatalf("plain text %q became %q, %q", s, c.Text, plain)
 		}
-		if publishing.IsHTML(s) && !publishing.IsHTML(clean) {
-			t.Fatalf("%q is HTML, %q no longer", s, clean)
+		if c.HTML && !publishing.ReadContent(c.Text, "").HTML {
+			t.Fatalf("%q is HTML, %q no longer", s, c.Text)
 		}
-		if publishing.IsHTML(s) && strings.Contains(strings.ToLower(clean), "<script") {
-			t.Fatalf("%q kept a script: %q", s, clean)
+		if as := publishing.ReadContent(s, publishing.ContentHTML); strings.Contains(strings.ToLower(as.Text), "<script") {
+			t.Fatalf("%q kept a script: %q", s, as.Text)
 		}
 		if utf8.ValidString(s) && !utf8.ValidString(plain) {
 			t.Fatalf("%q lost its encoding: %q", s, plain)

@@ -8,9 +8,9 @@ import (
 	"github.com/microcosm-cc/bluemonday"
 )
 
-// IsHTML returns whether content is the HTML subset rather than plain text: it begins with a tag of the subset, white
+// isHTML returns whether content is the HTML subset rather than plain text: it begins with a tag of the subset, white
 // space aside, or one of its tags is closed. A tag that is only mentioned makes no HTML.
-func IsHTML(content string) bool {
+func isHTML(content string) bool {
 	start := len(content) - len(strings.TrimLeftFunc(content, unicode.IsSpace))
 	opened := map[string]bool{}
 	for _, t := range tagsOf(content) {
@@ -25,12 +25,9 @@ func IsHTML(content string) bool {
 	return false
 }
 
-// Sanitize removes from HTML content the markup that the subset (p h1 h2 h3 u strong a ul li br) does not know, but
-// none of its text; scripts and styles are no text. Plain text passes unchanged. What was HTML stays HTML.
-func Sanitize(content string) string {
-	if !IsHTML(content) {
-		return content
-	}
+// sanitize removes from HTML content the markup that the subset does not know, but none of its text; scripts and styles
+// are no text. What it returns is HTML also for isHTML, so that a client may send it again without saying so.
+func sanitize(content string) string {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "h1", "h2", "h3", "u", "strong", "ul", "li", "br")
 	p.AllowAttrs("href").OnElements("a")
@@ -38,8 +35,8 @@ func Sanitize(content string) string {
 	p.RequireParseableURLs(true)
 	p.AllowElementsContent("frame", "frameset", "iframe", "noembed", "noframes", "noscript", "nostyle", "object", "title")
 	clean := p.Sanitize(escapeText(content))
-	if !IsHTML(clean) {
-		return "<p>" + clean + "</p>" // its entities must not become the text of a plain post
+	if !isHTML(clean) {
+		return "<p>" + clean + "</p>"
 	}
 	return clean
 }

@@ -72,7 +72,7 @@ type Coming struct {
 type Part struct {
 	ID         PartID
 	Position   int
-	Content    string // plain text, or the HTML subset of content.go
+	Content    Content
 	Media      []Attachment
 	Delay      time.Duration // after the part before it
 	ReleaseID  *string

@@ -20,8 +20,9 @@ const (
 	DefaultPageLimit = 20
 	MaxPageLimit     = 100
 	MaxRange         = 366 * 24 * time.Hour
-	MaxListed        = 10_000 // posts in one range answer
-	CountAhead       = 10_000 // posts after a page that are counted at most
+	MaxListed        = 10_000  // posts in one range answer
+	CountAhead       = 10_000  // posts after a page that are counted at most
+	MaxListedBytes   = 8 << 20 // texts and settings of the posts of one answer, as they are stored
 )
 
 // Thread is what the calendar shows as one item: a group's root with all its parts, whatever run they go out in.

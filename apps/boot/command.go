@@ -221,6 +221,12 @@ func (c routesCommand) Run(t *terminal) error {
 	for _, r := range routes {
 		fmt.Fprintln(t.out, r.Method, r.Path)
 	}
+	if c.Missing {
+		fmt.Fprintln(t.out, "\nBeyond the interface:")
+		for _, r := range edge.RoutesBeyond() {
+			fmt.Fprintln(t.out, r.Method, r.Path)
+		}
+	}
 	return nil
 }
 

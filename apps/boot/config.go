@@ -68,6 +68,9 @@ func (c Config) Validate() error {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
 		}
 	}
+	if c.Publishing.MaxStored < 0 {
+		faults = append(faults, env.Fault{Name: "ORG_STORAGE_LIMIT", Message: "must be a number of bytes, or 0 for no limit."})
+	}
 	for name, n := range map[string]int64{
 		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight), "MAX_IN_FLIGHT": int64(c.Worker.InFlight),
 		"MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,

@@ -106,9 +106,10 @@ func TestSessionsByCookieAndHeader(t *testing.T) {
 			t.Errorf("%v: %v", h, a.header)
 		}
 	}
-	for _, bad := range []string{"javascript:alert(1)", "//evil.test", "ftp://x/", "/%5Cevil", "relative"} {
+	for _, bad := range []string{"javascript:alert(1)", "//evil.test", "ftp://x/", "/%5Cevil", "relative", "https://evil.test/x", "http://crier.test.evil.test/", "http://user@crier.test/"} {
 		want(t, s.call(t, "GET", "/integrations/social/sandbox?redirectUrl="+bad, "", "auth", goodSession), 400, "redirectUrl")
 	}
+	want(t, s.call(t, "GET", "/integrations/social/sandbox?redirectUrl="+baseURL+"/x", "", "auth", goodSession), 200)
 }
 
 func TestOtherSitesCannotUseTheCookie(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -101,7 +102,7 @@ func OpenAPI() ([]byte, error) {
 // describe makes the table and all that is made of it.
 func (s *Server) describe() (err error) {
 	s.routes()
-	for _, r := range append(s.table.Built(), s.table.NotBuilt()...) {
+	for _, r := range slices.Concat(s.table.Built(), s.table.NotBuilt(), s.table.NotBuiltBeyond()) {
 		s.known[r.Path] = true
 	}
 	if s.document, err = s.table.Document(); err != nil {

@@ -83,7 +83,7 @@ func TestCreateRefusesWithFieldNames(t *testing.T) {
 		"an empty body":          {"", "body is required"},
 		"an array":               {"[]", "body must be a JSON object"},
 		"null":                   {"null", "body must be a JSON object"},
-		"two documents":          {"{} {}", "body must be one JSON object"},
+		"two documents":          {"{} {}", "body must be one value of valid JSON"},
 		"invalid text":           {"{\"type\":\"\xff\"}", "body must be UTF-8"},
 		"a number as content":    {`{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":5}]}]}`, "posts.0.value.0.content must be a string"},
 		"an object as type":      {`{"type":{},"date":"2026-01-01","posts":[]}`, "type must be a string"},

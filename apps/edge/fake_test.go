@@ -300,7 +300,7 @@ func aThread() publishing.Thread {
 			ID: id.New[publishing.PostTag](), Group: id.New[publishing.GroupTag](), Channel: channel.ID, State: publishing.StateError,
 			PublishDate: day, CreationMethod: publishing.MethodAPI, Settings: []byte(`{"__type":"sandbox"}`), Error: &why, ErrorCode: &code,
 			CreatedAt: day, UpdatedAt: day,
-			Parts: []publishing.Part{{ID: id.New[publishing.PartTag](), Content: "Hello", Media: []publishing.Attachment{{Media: picture.ID, Alt: "a cat"}}}},
+			Parts: []publishing.Part{{ID: id.New[publishing.PartTag](), Content: publishing.Content{Text: "Hello"}, Media: []publishing.Attachment{{Media: picture.ID, Alt: "a cat"}}}},
 		},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -196,5 +197,37 @@ func TestLogin_IsCountedHereWhileTheSharedCountIsAway(t *testing.T) {
 	d.try(t, home, ada, "right", 60)
 	if !strings.Contains(d.log.String(), "nobody answers") {
 		t.Error("the log does not say so")
+	}
+}
+
+func TestSignInEndsTheSessionBefore(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	in := `{"provider":"LOCAL","email":"ada@example.org","password":"right"}`
+	want(t, s.call(t, "POST", "/auth/login", in, "Content-Type", "application/json", "Cookie", "auth=an-old-one", "Origin", baseURL), 201)
+	if !slices.Contains(s.ids, "logout") {
+		t.Error("the session of the cookie lives on")
+	}
+}
+
+func TestAForeignOrganizationIsNotReplacedWhenSomethingChanges(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, c := range map[string]struct {
+		organization string
+		status       int
+	}{
+		"none": {"", 200}, "the person's": {strings.ToUpper(organization.String()), 200}, "another": {"nope", 403},
+	} {
+		a := s.call(t, "PUT", "/settings/pause", `{"paused":true}`, "Content-Type", "application/json", "auth", goodSession, "showorg", c.organization)
+		if a.status != c.status && !(c.status == 200 && a.status == 403 && strings.Contains(a.body, "administrator")) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
+		}
+		if c.status == 403 && !strings.Contains(a.body, "showorg") {
+			t.Errorf("%s: %s", name, a.body)
+		}
+		if a := s.call(t, "GET", "/integrations", "", "auth", goodSession, "showorg", c.organization); a.status >= 400 {
+			t.Errorf("%s, reading: %d", name, a.status)
+		}
 	}
 }

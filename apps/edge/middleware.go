@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"mime"
 	"net/http"
@@ -45,6 +46,10 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 		switch {
 		case misframed(&ctx.Request.Header):
 			refuse(ctx, errMisframed)
+		case !knownVersion(&ctx.Request.Header):
+			refuse(ctx, fiber.NewError(http.StatusHTTPVersionNotSupported))
+		case !slices.Contains([]string{"", "100-continue"}, strings.ToLower(string(ctx.Request.Header.Peek(fiber.HeaderExpect)))):
+			refuse(ctx, fiber.ErrExpectationFailed)
 		case !slices.Contains(fiber.DefaultMethods, string(ctx.Method())):
 			refuse(ctx, fiber.ErrMethodNotAllowed)
 		default:
@@ -59,6 +64,11 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 
 var errMisframed = fault.New(fault.Invalid, "edge.guardBodies",
 	"The request does not say clearly where its body ends: send one Content-Length, or Transfer-Encoding: chunked over HTTP/1.1, and no folded headers.")
+
+func knownVersion(h *fasthttp.RequestHeader) bool {
+	version := string(h.Protocol())
+	return version == "HTTP/1.1" || version == "HTTP/1.0"
+}
 
 // misframed tells whether whoever stands before us may see the body end elsewhere than we do: by more than one length or framing, a framing besides
 // a length, a framing that is not chunked or not of HTTP/1.1, or a header that goes on in the next line.
@@ -206,7 +216,7 @@ func (s *Server) cors() fiber.Handler {
 		AllowOrigins: origin(s.cfg.frontend()), AllowCredentials: true, MaxAge: 600,
 		AllowMethods:  "GET,HEAD,POST,PUT,DELETE",
 		AllowHeaders:  "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
-		ExposeHeaders: "reload,onboarding,activate,logout,X-RateLimit-Limit,X-RateLimit-Remaining,X-RateLimit-Reset,Retry-After,X-Request-Id",
+		ExposeHeaders: "reload,onboarding,activate,logout,X-RateLimit-Limit,X-RateLimit-Remaining,X-RateLimit-Reset,Retry-After,X-Request-Id,X-Total-Count,X-Has-More,Idempotent-Replayed,Idempotent-Mismatch",
 	})
 }
 
@@ -220,8 +230,12 @@ func (s *Server) storable(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// body reads a JSON body to its end before anything looks at the request.
-func (s *Server) body(limit int64) fiber.Handler {
+// ordinaryValues is how many values a JSON body may hold that is decoded at once: each costs more memory than its bytes.
+const ordinaryValues = 10_000
+
+// body reads a JSON body to its end before anything looks at the request. It may have limit bytes, and so many values; 0 =
+// its handler bounds them.
+func (s *Server) body(limit int64, values int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
 			return c.Next()
@@ -229,11 +243,36 @@ func (s *Server) body(limit int64) fiber.Handler {
 		if kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); c.Get(fiber.HeaderContentType) != "" && (err != nil || kind != fiber.MIMEApplicationJSON) {
 			return fault.New(fault.Invalid, "edge.body", "The body must be JSON: send it with Content-Type: application/json.")
 		}
-		if err := request.From(c.Context()).Body.Load(c.Context(), limit); err != nil {
+		if encoding := c.Get(fiber.HeaderContentEncoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
+			return fiber.ErrUnsupportedMediaType
+		}
+		data, err := request.From(c.Context()).Body.Load(c.Context(), limit)
+		if err != nil {
 			return err
+		}
+		if values > 0 && valuesOf(data) > values {
+			return &fault.Error{Kind: fault.Invalid, Op: "edge.body", Message: "The body is not valid.",
+				Fields: []fault.Field{{Name: "body", Message: fmt.Sprintf("must hold at most %d values", values)}}}
 		}
 		return c.Next()
 	}
+}
+
+// valuesOf counts the values of JSON, members and elements alike: one, and one for each that follows a comma or begins a
+// list or an object.
+func valuesOf(data []byte) int {
+	n, quoted := 1, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case c == '"':
+			quoted = !quoted
+		case quoted && c == '\\':
+			i++
+		case !quoted && (c == ',' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n
 }
 
 func (s *Server) deadline(d time.Duration) fiber.Handler {

@@ -20,17 +20,19 @@ func (s *Server) routes() {
 	quick := s.table.With(s.deadline(s.cfg.Timeout))
 	slow := s.table.With(s.deadline(s.cfg.UploadTimeout))
 
+	writes, known := s.limited(newAtOnce(writesAtOnce)), s.table.With(s.key, s.admit)
 	public := publicv1.Tables{
-		JSON:   s.table.With(s.key, s.admit, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout)),
-		Create: s.table.With(s.key, s.admit, s.body(s.cfg.PostLimit), s.deadline(s.cfg.Timeout)),
-		Stream: slow.With(s.key, s.admit, s.upload),
+		JSON:   known.With(s.body(s.cfg.BodyLimit, ordinaryValues), s.deadline(s.cfg.Timeout), changing(writes)),
+		Create: known.With(s.body(s.cfg.PostLimit, 0), s.deadline(s.cfg.Timeout), writes),
+		List:   known.With(s.deadline(s.cfg.Timeout), s.limited(newAtOnce(listsAtOnce))),
+		Stream: slow.With(s.key, s.admit, s.limited(newAtOnce(uploadsAtOnce)), s.upload),
 	}
 	api := s.publicAPI()
 	api.Mount(public, publicPrefix, false)
 	api.Mount(public, aliasPrefix, true)
 
 	s.session = s.appAPI()
-	s.session.Mount(s.table, s.body(s.cfg.BodyLimit), s.deadline(s.cfg.Timeout))
+	s.session.Mount(s.table, s.body(s.cfg.BodyLimit, ordinaryValues), s.deadline(s.cfg.Timeout))
 	s.mountFiles(slow)
 	s.mountDocs(quick)
 	s.mountSandbox(quick)

@@ -41,12 +41,14 @@ type Channel struct {
 }
 
 // Error is a failure on its way to a person. Message, Fields and Channels are safe to show; Err never leaves the process.
+// What gathers faults keeps at most MaxTold of each and counts the others.
 type Error struct {
 	Kind       Kind
 	Op         string // package.Function, for the log
 	Message    string
 	Fields     []Field
 	Channels   []Channel
+	More       int           // faults that are in neither list
 	RetryAfter time.Duration // only for RateLimited, Unavailable and Conflict; 0 = not told
 	Err        error
 }

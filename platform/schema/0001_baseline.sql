@@ -152,7 +152,10 @@ create table channel (
   deleted_at     timestamptz,
   constraint channel_pkey primary key (org_id, id),
   constraint channel_org_id_customer_id_fkey foreign key (org_id, customer_id) references customer (org_id, id),
-  constraint channel_check check (deleted_at is null or credential is null)
+  constraint channel_check check (deleted_at is null or credential is null),
+  -- What a platform's server says of itself; connector.cleanAccount cuts it. Everything that lists posts repeats it.
+  constraint channel_length check (octet_length(name) <= 512 and octet_length(profile) <= 512 and octet_length(picture) <= 2048
+    and octet_length(account_id) <= 1024 and octet_length(account::text) <= 16384)
 );
 -- ChannelUpsert: an account is connected once at a time, and connecting it again keeps its channel.
 create unique index channel_account on channel (org_id, connector, account_id) where deleted_at is null;
@@ -443,6 +446,8 @@ create table part (
   -- Counted through the whole group.
   position integer not null check (position >= 0),
   content  text not null default '',
+  -- Whether content is the HTML subset, sanitised. Else it is plain text.
+  html     boolean not null default false,
   constraint part_pkey primary key (id, org_id),
   constraint part_org_id_post_id_fkey foreign key (org_id, post_id) references post (org_id, id) on delete cascade,
   -- The parts of a post, by everything that reads or sends posts.

@@ -10,6 +10,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -224,7 +225,9 @@ func connectFault(op string, err error) error {
 	}
 	switch {
 	case e.After > 0 || e.Status == http.StatusTooManyRequests:
-		return &fault.Error{Kind: fault.Unavailable, Op: op, Message: e.Public, RetryAfter: e.After, Err: err}
+		return &fault.Error{Kind: fault.RateLimited, Op: op, Message: e.Public, RetryAfter: min(e.After, time.Hour), Err: err}
+	case errors.Is(err, outbound.ErrBlocked): // in the same words, so that nobody learns which names of the inside exist
+		return fault.Wrap(fault.Invalid, op, "The platform could not be reached. Check what you typed, or try again later.", err)
 	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown:
 		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
 	default:

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"crier/platform/fault"
 	"crier/platform/id"
@@ -26,7 +27,8 @@ type checked struct {
 
 type checkedPart struct {
 	id      string // existing part, as sent
-	content string
+	content publishing.Content
+	plain   string // the same as a platform without markup gets it
 	media   []attachedMedium
 	delay   time.Duration
 }
@@ -35,6 +37,8 @@ type attachedMedium struct {
 	publishing.Medium
 	alt string
 }
+
+var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)
 
 // quoted is what a client sent, for a sentence: on one line and not too long, as people read it.
 func quoted(sent string) string {
@@ -63,13 +67,27 @@ func (s *Posts) resolve(ctx context.Context, p tenancy.Principal, cmd publishing
 	}
 	var out []checked
 	var problems []fault.Channel
+	texts := 0
 	for i, e := range cmd.Entries {
+		if ctx.Err() != nil {
+			return nil, fault.Wrap(fault.TooLarge, "publishing.resolve", "To check these posts takes longer than a request may: send fewer at once.", ctx.Err())
+		}
 		entry, bad := s.entry(ctx, known, e, cmd.Type)
+		for _, part := range entry.parts {
+			texts += len(part.content.Text)
+		}
 		if len(bad) > 0 && i > 0 && bad[0].Provider == "" {
 			bad[0].Message = fmt.Sprintf("Entry %d: %s", i+1, bad[0].Message)
 		}
 		problems = append(problems, bad...)
 		out = append(out, entry)
+		if len(problems) > fault.MaxTold {
+			break // one more than is told, so that the answer says that there are others
+		}
+	}
+	if len(problems) == 0 && texts > publishing.MaxAllTexts {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: "publishing.resolve", Message: "The post is not valid.",
+			Fields: []fault.Field{{Name: "posts", Message: fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)}}}
 	}
 	if len(problems) > 0 {
 		return nil, contentFault(problems)
@@ -119,7 +137,7 @@ func (s *Posts) keyOf(raw string) (string, bool) {
 	if err != nil || baseErr != nil || raw == "" {
 		return "", false
 	}
-	if u.Host != "" && (u.Host != base.Host || u.Scheme != base.Scheme) {
+	if u.Host != "" && (!strings.EqualFold(u.Host, base.Host) || u.Scheme != base.Scheme) {
 		return "", false
 	}
 	path := strings.Split(strings.TrimPrefix(u.Path, strings.TrimRight(base.Path, "/")), "/")
@@ -137,11 +155,17 @@ func (s *Posts) entry(ctx context.Context, known catalogue, e publishing.CreateE
 	out := checked{channel: channel, settings: e.Settings, group: trimmed(e.Group)}
 	var problems []fault.Channel
 	for i, v := range e.Value {
-		part := checkedPart{id: trimmed(v.ID), content: publishing.Sanitize(v.Content), delay: time.Duration(v.Delay) * time.Minute}
+		part := checkedPart{id: trimmed(v.ID), content: publishing.ReadContent(v.Content, v.Type), delay: time.Duration(v.Delay) * time.Minute}
+		part.plain = part.content.Plain()
+		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
+			problems = append(problems, problemOf(channel, i, len(e.Value), tooLong))
+		}
 		for _, m := range v.Image {
 			medium, problem := s.medium(known, m)
 			if problem != "" {
-				problems = append(problems, problemOf(channel, i, len(e.Value), problem))
+				if len(problems) <= fault.MaxTold {
+					problems = append(problems, problemOf(channel, i, len(e.Value), problem))
+				}
 				continue
 			}
 			part.media = append(part.media, attachedMedium{medium, m.Alt})
@@ -156,7 +180,7 @@ func (s *Posts) entry(ctx context.Context, known catalogue, e publishing.CreateE
 
 func (s *Posts) entryRules(ctx context.Context, e checked, t publishing.CreateType) []fault.Channel {
 	if t == publishing.CreateDraft {
-		if first := e.parts[0]; publishing.Blank(publishing.PlainText(first.content)) && len(first.media) == 0 {
+		if first := e.parts[0]; publishing.Blank(first.plain) && len(first.media) == 0 {
 			return []fault.Channel{problemOf(e.channel, 0, 1, "The draft is empty: write a text or add an image or video.")}
 		}
 		return nil
@@ -192,7 +216,7 @@ func (s *Posts) check(ctx context.Context, e checked) []fault.Channel {
 	}
 	draft := connector.Draft{Account: account(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {
-		d := connector.DraftPart{Text: publishing.PlainText(part.content)}
+		d := connector.DraftPart{Text: part.plain}
 		for _, m := range part.media {
 			d.Media = append(d.Media, s.media(ctx, m.Medium, m.alt))
 		}

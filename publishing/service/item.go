@@ -14,7 +14,7 @@ import (
 func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.w.Parts[i]
 	item := connector.Item{
-		Publication: x.ID, Due: x.Due.UTC(), CreatedAt: r.createdAt(x), Text: publishing.PlainText(x.Content), Settings: r.w.Settings,
+		Publication: x.ID, Due: x.Due.UTC(), CreatedAt: r.createdAt(x), Text: x.Content.Plain(), Settings: r.w.Settings,
 		Handle: x.Handle, Committing: x.MarkedAt,
 	}
 	for _, m := range x.Media {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"math"
 
 	"crier/platform/blob"
 	"crier/platform/fault"
@@ -12,6 +13,7 @@ import (
 	"crier/platform/secret"
 	"crier/publishing"
 	publishingmedia "crier/publishing/media"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -29,7 +31,11 @@ const (
 // Upload stores a file. Bytes go to rest first and the row follows: a file without a row is never served.
 func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
 	const op = "publishing.Upload"
-	kind, body, err := publishingmedia.Sniff(filename, r, publishingmedia.Limits{Image: s.cfg.MaxImage, Video: s.cfg.MaxVideo})
+	left, err := s.storageLeft(ctx, p.Org)
+	if err != nil {
+		return publishing.Medium{}, err
+	}
+	kind, body, err := publishingmedia.Sniff(filename, r, publishingmedia.Limits{Image: min(left, s.cfg.MaxImage), Video: min(left, s.cfg.MaxVideo)})
 	if err != nil {
 		return publishing.Medium{}, uploadFault(op, err)
 	}
@@ -42,10 +48,34 @@ func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string
 	if m.Size, err = s.deps.Blobs.Create(ctx, m.BlobKey(), body); err != nil {
 		return publishing.Medium{}, uploadFault(op, err)
 	}
-	if err := s.store.SaveMedium(ctx, m); err != nil {
-		return publishing.Medium{}, errors.Join(internal(op, err), s.deps.Blobs.Delete(context.WithoutCancel(ctx), m.BlobKey()))
+	if err := s.store.SaveMedium(ctx, m, s.cfg.MaxStored); err != nil {
+		return publishing.Medium{}, errors.Join(saveFault(op, err), s.deps.Blobs.Delete(context.WithoutCancel(ctx), m.BlobKey()))
 	}
 	return m, nil
+}
+
+// storageLeft returns how many bytes the organization may still store, and TooLarge for none.
+func (s *Media) storageLeft(ctx context.Context, org tenancy.OrgID) (int64, error) {
+	const op = "publishing.Upload"
+	if s.cfg.MaxStored == 0 {
+		return math.MaxInt64, nil
+	}
+	stored, err := s.store.Stored(ctx, org)
+	if err == nil && stored >= s.cfg.MaxStored {
+		return 0, storageFull(op)
+	}
+	return s.cfg.MaxStored - stored, internal(op, err)
+}
+
+func saveFault(op string, err error) error {
+	if errors.Is(err, publishingstore.ErrStorageFull) {
+		return storageFull(op)
+	}
+	return internal(op, err)
+}
+
+func storageFull(op string) error {
+	return fault.New(fault.TooLarge, op, "The storage of your organization is full: delete files that you no longer need.")
 }
 
 // original keeps what the client called the file, as far as it can be stored.

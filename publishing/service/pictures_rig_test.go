@@ -231,7 +231,7 @@ func (m member) image() publishing.Medium {
 	medium.Size, medium.Width, medium.Height = int64(len(raw)), 80, 60
 	_, err := m.files.Create(m.Context(), medium.BlobKey(), bytes.NewReader(raw))
 	m.ok(err)
-	m.ok(m.store.SaveMedium(m.Context(), medium))
+	m.ok(m.store.SaveMedium(m.Context(), medium, 0))
 	return medium
 }
 

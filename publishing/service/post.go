@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -208,6 +209,9 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	} else {
 		roots, err = s.store.Roots(ctx, p.Org, q, customer, publishing.MaxListed+1)
 	}
+	if errors.Is(err, publishingstore.ErrTooMuch) {
+		return page, tooMuch(op)
+	}
 	if err != nil {
 		return page, internal(op, err)
 	}
@@ -215,7 +219,26 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 		return page, fault.New(fault.Invalid, op, "The range holds more than 10,000 posts; ask for a shorter one.")
 	}
 	page.Threads, err = s.threads(ctx, p.Org, roots)
+	if errors.Is(err, publishingstore.ErrTooMuch) || err == nil && bytesOf(page.Threads) > publishing.MaxListedBytes {
+		return publishing.ThreadPage{}, tooMuch(op)
+	}
 	return page, internal(op, err)
+}
+
+func tooMuch(op string) error {
+	return fault.New(fault.Invalid, op, "These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
+}
+
+// bytesOf is how much of an answer the texts and settings of threads take. Those of a template count for each of its
+// later occurrences.
+func bytesOf(threads []publishing.Thread) (n int) {
+	for _, t := range threads {
+		n += len(t.Root.Settings)
+		for _, p := range t.Root.Parts {
+			n += len(p.Content.Text)
+		}
+	}
+	return n
 }
 
 func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {

@@ -111,7 +111,7 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	}
 	entry := checked{channel: detail.Channel, settings: detail.Root.Settings}
 	for _, part := range detail.Root.Parts {
-		entry.parts = append(entry.parts, checkedPart{content: part.Content, media: s.attached(detail, part)})
+		entry.parts = append(entry.parts, checkedPart{content: part.Content, plain: part.Content.Plain(), media: s.attached(detail, part)})
 	}
 	if problems := s.check(ctx, entry); len(problems) > 0 {
 		return checked{}, contentFault(problems)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	r = newRigOn(t, dbtest.OpenURL(t, address))
 	owner, err := pgx.Connect(t.Context(), address)
 	r.ok(err)
-	t.Cleanup(func() { _ = owner.Close(t.Context()) })
+	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
 	_, err = owner.Exec(t.Context(), `
 		create function pass() returns boolean language plpgsql volatile as $$
 			begin perform pg_advisory_xact_lock_shared(1); return true; end $$;

@@ -24,7 +24,7 @@ func TestAClaimIsOfWhatAPostSaysNow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	medium := fixture.Medium(r.org, time.Now())
-	r.ok(r.store.SaveMedium(t.Context(), medium))
+	r.ok(r.store.SaveMedium(t.Context(), medium, 0))
 	posts := make([]publishing.PostID, 150)
 	for i := range posts {
 		posts[i] = r.post(r.channel(), -time.Second)

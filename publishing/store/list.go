@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -14,8 +15,13 @@ import (
 	"crier/tenancy"
 )
 
-const rootColumns = `p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, p.publish_date, p.after_post, p.delay_minutes * interval '1 minute', p.revision, p.settings, p.creation_method,
+const (
+	rootBefore = `p.org_id, p.id, p.group_id, p.channel_id, p.state, p.due, p.publish_date, p.after_post, p.delay_minutes * interval '1 minute', p.revision, `
+	rootAfter  = `, p.creation_method,
   p.release_id, p.release_url, p.error, p.error_code, p.maybe_sent, p.series_id, coalesce(p.occurrence, 0), coalesce(p.interval_days, 0), p.created_at, p.updated_at`
+	rootColumns     = rootBefore + `p.settings` + rootAfter
+	followerColumns = rootBefore + `'{}'::jsonb` + rootAfter // its settings are the root's
+)
 
 func scanPost(row pgx.CollectableRow) (p publishing.Post, err error) {
 	err = row.Scan(&p.Org, &p.ID, &p.Group, &p.Channel, &p.State, &p.Due, &p.PublishDate, &p.After, &p.Delay, &p.Revision, &p.Settings, &p.CreationMethod,
@@ -43,13 +49,14 @@ const rootByID = `-- publishing.RootByID
 select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_at is null
   and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
 
-// Roots lists the roots of a range, at most limit, with the later occurrences of repeated posts among them.
+// Roots lists the roots of a range, at most limit, with the later occurrences of repeated posts among them. It returns
+// ErrTooMuch for roots with very large settings.
 func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []comingSeries
 	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { // in this order, an occurrence that is stored meanwhile is found twice, not missed
 		b.Queue(seriesInRange, q.Start, q.End.UTC(), customer).Query(collectComing(&series))
-		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, scanPost))
+		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, within(newBudget(), scanPost, settingsBytes)))
 	})
 	if err != nil {
 		return rows, err
@@ -70,11 +77,11 @@ func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListP
 }
 
 // RootPage lists one page of all roots, and how many there are, counted up to publishing.CountAhead past the end of
-// the page.
+// the page. It returns ErrTooMuch for roots with very large settings.
 func (s *Store) RootPage(ctx context.Context, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID) (out []publishing.Post, total int, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		before := int64(page.Number) * int64(page.Limit)
-		b.Queue(rootsPage, customer, before, page.Limit).Query(into(&out, scanPost))
+		b.Queue(rootsPage, customer, before, page.Limit).Query(into(&out, within(newBudget(), scanPost, settingsBytes)))
 		b.Queue(rootsCount, customer, before+int64(page.Limit)+publishing.CountAhead).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
 	})
 	return out, total, err
@@ -87,10 +94,10 @@ func (s *Store) Root(ctx context.Context, org tenancy.OrgID, post publishing.Pos
 }
 
 const followersOf = `-- publishing.FollowersOf
-select ` + rootColumns + ` from post p where p.after_post is not null and p.deleted_at is null and p.group_id = any($1) order by p.id`
+select ` + followerColumns + ` from post p where p.after_post is not null and p.deleted_at is null and p.group_id = any($1) order by p.id`
 
 const partsOf = `-- publishing.PartsOf
-select p.group_id, a.id, a.position, a.content, p.id, p.delay_minutes * interval '1 minute', x.release_id, x.release_url
+select p.group_id, a.id, a.position, a.content, a.html, p.id, p.delay_minutes * interval '1 minute', x.release_id, x.release_url
 from post p join part a on a.org_id = p.org_id and a.post_id = p.id
 left join publication x on x.post_id = a.post_id and x.part_id = a.id and x.number = p.republish
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2)) order by a.position`
@@ -108,6 +115,29 @@ select at, event, node, by, reason from (
   select e.at, e.id, e.event, e.node, e.by, e.reason from post_event e where e.post_id in (select id from post where group_id = $1)
   order by e.at desc, e.id desc limit 1000) newest order by at, id`
 
+// ErrTooMuch ends a list whose posts hold more than publishing.MaxListedBytes.
+var ErrTooMuch = errors.New("the list holds too many bytes")
+
+// budget is how many bytes of what somebody has written an answer may still hold.
+type budget struct{ left int }
+
+func newBudget() *budget { return &budget{publishing.MaxListedBytes} }
+
+// within is scan until the rows hold more than the budget has. No row after that is read.
+func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowToFunc[T] {
+	return func(row pgx.CollectableRow) (T, error) {
+		x, err := scan(row)
+		if b.left -= bytes(x); err == nil && b.left < 0 {
+			err = ErrTooMuch
+		}
+		return x, err
+	}
+}
+
+func settingsBytes(p publishing.Post) int { return len(p.Settings) }
+
+func mediumBytes(m attached) int { return len(m.Name) + len(m.OriginalName) + len(m.Alt) + 256 }
+
 // Whole is everything that hangs on some groups.
 type Whole struct {
 	Followers map[publishing.GroupID][]publishing.Post
@@ -120,7 +150,8 @@ const channelsOf = `-- publishing.ChannelsOf
 select ` + channelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id where c.id = any($1)`
 
-// Whole reads what hangs on these roots, in one round trip. Parts of later occurrences come under their template's group.
+// Whole reads what hangs on these roots, in one round trip, and returns ErrTooMuch when that is very large. Parts of
+// later occurrences come under their template's group.
 func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) (w Whole, err error) {
 	groups, templates, channels := make([][16]byte, 0, len(roots)), map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	for _, r := range roots {
@@ -136,8 +167,9 @@ func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		w = Whole{map[publishing.GroupID][]publishing.Post{}, map[publishing.GroupID][]publishing.Part{}, map[publishing.MediaID]publishing.Medium{},
 			map[publishing.ChannelID]publishing.Channel{}}
+		most := newBudget()
 		b.Queue(channelsOf, keysOf(channels)).Query(each(scanChannel, func(c publishing.Channel) { w.Channels[c.ID] = c }))
-		readParts(b, groups, hidden, w.Media, func(group publishing.GroupID, _ publishing.PostID, p publishing.Part) {
+		readParts(b, most, groups, hidden, w.Media, func(group publishing.GroupID, _ publishing.PostID, p publishing.Part) {
 			w.Parts[group] = append(w.Parts[group], p)
 		})
 		b.Queue(followersOf, groups).Query(each(scanPost, func(p publishing.Post) {
@@ -150,11 +182,11 @@ func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing
 // readParts reads the parts of groups with their attachments, each after the one before it, and collects the media.
 // The parts of posts that are deleted are left out, except of the groups that are hidden.
 func readParts(
-	b *pgx.Batch, groups, hidden [][16]byte, all map[publishing.MediaID]publishing.Medium,
+	b *pgx.Batch, most *budget, groups, hidden [][16]byte, all map[publishing.MediaID]publishing.Medium,
 	do func(publishing.GroupID, publishing.PostID, publishing.Part),
 ) {
 	media, seen := map[publishing.PartID][]publishing.Attachment{}, map[publishing.PostID]bool{}
-	b.Queue(attachmentsOf, groups, hidden).Query(each(pgx.RowToStructByPos[attached], func(m attached) {
+	b.Queue(attachmentsOf, groups, hidden).Query(each(within(most, pgx.RowToStructByPos[attached], mediumBytes), func(m attached) {
 		all[m.ID] = m.Medium
 		media[m.Part] = append(media[m.Part], publishing.Attachment{Media: m.ID, Alt: m.Alt})
 	}))
@@ -163,7 +195,7 @@ func readParts(
 		var post publishing.PostID
 		var p publishing.Part
 		var delay time.Duration
-		fields := []any{&group, &p.ID, &p.Position, &p.Content, &post, &delay, &p.ReleaseID, &p.ReleaseURL}
+		fields := []any{&group, &p.ID, &p.Position, &p.Content.Text, &p.Content.HTML, &post, &delay, &p.ReleaseID, &p.ReleaseURL}
 		_, err := pgx.ForEachRow(rows, fields, func() error {
 			p.Media, p.Delay = media[p.ID], 0
 			if !seen[post] {
@@ -171,6 +203,9 @@ func readParts(
 			}
 			seen[post] = true
 			do(group, post, p)
+			if most.left -= len(p.Content.Text); most.left < 0 {
+				return ErrTooMuch
+			}
 			return nil
 		})
 		return err

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/pg"
 	"crier/publishing"
@@ -20,14 +22,37 @@ type attached struct {
 	publishing.Medium
 }
 
-const mediaInsert = `-- publishing.MediaInsert
-insert into media (org_id, id, key, name, ext, content_type, size, width, height, original_name, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+const mediaStored = `-- publishing.MediaStored
+select coalesce(sum(size), 0)::bigint from media where org_id = $1 and deleted_at is null`
 
-// SaveMedium stores what is known of a file whose bytes are at rest already.
-func (s *Store) SaveMedium(ctx context.Context, m publishing.Medium) error {
-	return s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.OriginalName, m.CreatedAt)
+// Stored is how many bytes the files of an organization have.
+func (s *Store) Stored(ctx context.Context, org tenancy.OrgID) (bytes int64, err error) {
+	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
 	})
+	return bytes, err
+}
+
+const mediaInsert = `-- publishing.MediaInsert
+insert into media (org_id, id, key, name, ext, content_type, size, width, height, original_name, created_at)
+select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11
+where $12::bigint = 0 or (select coalesce(sum(size), 0) from media where org_id = $1 and deleted_at is null) + $7::bigint <= $12`
+
+// ErrStorageFull means that a file would take its organization past its limit.
+var ErrStorageFull = errors.New("the storage of the organization is full")
+
+// SaveMedium stores what is known of a file whose bytes are at rest already. It returns ErrStorageFull when the files of
+// the organization would have more bytes than most (0 = no limit); one that is stored at the same time does not count.
+func (s *Store) SaveMedium(ctx context.Context, m publishing.Medium, most int64) error {
+	saved := false
+	err := s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.OriginalName, m.CreatedAt, most).
+			Exec(func(tag pgconn.CommandTag) error { saved = tag.RowsAffected() == 1; return nil })
+	})
+	if err == nil && !saved {
+		return ErrStorageFull
+	}
+	return err
 }
 
 const mediaByKey = `-- publishing.MediaByKey

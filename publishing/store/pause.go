@@ -71,8 +71,9 @@ select count(*) filter (where p.state = 'QUEUE' and p.due <= now()), count(*) fi
 from post p where p.channel_id in (` + reached + `) and p.deleted_at is null and (p.state = 'QUEUE' and p.due <= now() or p.state in ('PUBLISHING', 'UNKNOWN'))`
 
 const heldPosts = `-- publishing.HeldPosts
-select p.id, p.channel_id, p.due, c.name, coalesce((select a.content from part a where a.org_id = p.org_id and a.post_id = p.id order by a.position limit 1), '')
+select p.id, p.channel_id, p.due, c.name, coalesce(a.content, ''), coalesce(a.html, false)
 from post p join channel c on c.org_id = p.org_id and c.id = p.channel_id
+left join lateral (select a.content, a.html from part a where a.org_id = p.org_id and a.post_id = p.id order by a.position limit 1) a on true
 where p.channel_id in (` + reached + `) and p.state = 'QUEUE' and p.deleted_at is null order by p.due, p.seq limit $3`
 
 const subjectKnown = `-- publishing.SubjectKnown
@@ -117,10 +118,11 @@ func (t *Tx) Held(ctx context.Context, scope publishing.PauseScope, subject any)
 	b.Queue(heldCount, scope, subject).QueryRow(func(row pgx.Row) error { return row.Scan(&out.Held, &out.InFlight) })
 	out.Channels, out.Texts = map[publishing.ChannelID]string{}, map[publishing.PostID]string{}
 	p := publishing.Post{State: publishing.StateQueue}
-	var name, text string
+	var name string
+	var content publishing.Content
 	b.Queue(heldPosts, scope, subject, publishing.MaxHeldShown).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&p.ID, &p.Channel, &p.PublishDate, &name, &text}, func() error {
-			out.Posts, out.Channels[p.Channel], out.Texts[p.ID] = append(out.Posts, p), name, text
+		_, err := pgx.ForEachRow(rows, []any{&p.ID, &p.Channel, &p.PublishDate, &name, &content.Text, &content.HTML}, func() error {
+			out.Posts, out.Channels[p.Channel], out.Texts[p.ID] = append(out.Posts, p), name, content.Excerpt()
 			return nil
 		})
 		return err

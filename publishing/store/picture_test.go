@@ -12,7 +12,7 @@ import (
 func (r *rig) image() publishing.Medium {
 	r.Helper()
 	m := fixture.Medium(r.org, time.Now())
-	r.ok(r.store.SaveMedium(r.Context(), m))
+	r.ok(r.store.SaveMedium(r.Context(), m, 0))
 	return m
 }
 

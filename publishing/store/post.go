@@ -6,24 +6,38 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"crier/publishing"
 	"crier/tenancy"
 )
 
+// Rows are written by one statement for each table, in the order of the posts.
+
+// A follower that is written later has the round of its group.
 const postInsert = `-- publishing.PostInsert
 insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes, settings, creation_method, republish)
-values ($1, $2, $3, $4, $5, $6, case when $6 = 'WAITING' then null when $6 = 'DRAFT' then coalesce($7::timestamptz, now()) else greatest($7::timestamptz, now()) end, coalesce($8, now()), $9, $10, $11, $12,
-  coalesce((select r.republish from post r where r.org_id = $1 and r.id = $9), 1))`
+select $1, u.id, u.group_id, u.channel_id, $10, u.state,
+  case when u.state = 'WAITING' then null when u.state = 'DRAFT' then coalesce(u.due, now()) else greatest(u.due, now()) end,
+  coalesce(u.publish_date, now()), u.after_post, u.delay_minutes, u.settings::jsonb, u.creation_method,
+  coalesce((select max(r.republish) from post r where r.org_id = $1 and r.group_id = u.group_id and r.deleted_at is null), 1)
+from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::uuid[], $9::integer[], $11::text[], $12::text[])
+  with ordinality as u(id, group_id, channel_id, state, due, publish_date, after_post, delay_minutes, settings, creation_method, n)
+order by u.n`
 
 const partInsert = `-- publishing.PartInsert
-insert into part (org_id, id, post_id, position, content) values ($1, $2, $3, $4, $5)`
+insert into part (org_id, id, post_id, position, content, html)
+select $1, u.* from unnest($2::uuid[], $3::uuid[], $4::integer[], $5::text[], $6::boolean[]) u`
 
 const attachmentInsert = `-- publishing.AttachmentInsert
-insert into attachment (org_id, part_id, position, media_id, alt) values ($1, $2, $3, $4, $5)`
+insert into attachment (org_id, part_id, position, media_id, alt)
+select $1, u.* from unnest($2::uuid[], $3::integer[], $4::uuid[], $5::text[]) u`
 
 const eventInsert = `-- publishing.EventInsert
 insert into post_event (org_id, post_id, event, by, node) values ($1, $2, $3, $4, nullif($5, ''))`
+
+const eventsWritten = `-- publishing.EventsWritten
+insert into post_event (org_id, post_id, event, by, node) select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
 
 const eventMoved = `-- publishing.EventMoved
 insert into post_event (org_id, post_id, event, by, node, reason)
@@ -36,29 +50,60 @@ type NewPost struct {
 	By string // who wrote it, for the timeline
 }
 
-func (t *Tx) queuePost(b *pgx.Batch, p NewPost) {
-	queueHidden(b, p)
-	if p.After.IsZero() {
-		b.Queue(eventInsert, p.Org, p.ID, "written", p.By, t.node)
-	}
-}
-
-// queueHidden writes a post that nobody wrote.
-func queueHidden(b *pgx.Batch, p NewPost) {
-	var date *time.Time
-	if !p.PublishDate.IsZero() {
-		date = &p.PublishDate
-	}
-	b.Queue(postInsert, p.Org, p.ID, p.Group, p.Channel, tenancy.Shard(p.Org), p.State, p.Due, date, p.After, int(p.Delay.Minutes()), p.Settings, p.CreationMethod)
-	queueParts(b, p)
-}
-
-func queueParts(b *pgx.Batch, p NewPost) {
-	for _, part := range p.Parts {
-		b.Queue(partInsert, p.Org, part.ID, p.ID, part.Position, part.Content)
-		for i, m := range part.Media {
-			b.Queue(attachmentInsert, p.Org, part.ID, i, m.Media, m.Alt)
+// queuePosts writes posts with their parts, and who wrote the first of each group. Those of one group belong together.
+func (t *Tx) queuePosts(b *pgx.Batch, posts []NewPost) {
+	t.queueHidden(b, posts)
+	var roots [][16]byte
+	var by []string
+	for _, p := range posts {
+		if p.After.IsZero() {
+			roots, by = append(roots, p.ID.UUID()), append(by, p.By)
 		}
+	}
+	if len(roots) > 0 {
+		b.Queue(eventsWritten, t.org, roots, by, t.node)
+	}
+}
+
+// queueHidden writes posts that nobody wrote.
+func (t *Tx) queueHidden(b *pgx.Batch, posts []NewPost) {
+	n := len(posts)
+	ids, groups, channels, after := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n), make([]pgtype.UUID, n)
+	states, settings, methods := make([]string, n), make([]string, n), make([]string, n)
+	due, dates, delays := make([]*time.Time, n), make([]*time.Time, n), make([]int, n)
+	for i, p := range posts {
+		ids[i], groups[i], channels[i] = p.ID.UUID(), p.Group.UUID(), p.Channel.UUID()
+		after[i] = pgtype.UUID{Bytes: p.After.UUID(), Valid: !p.After.IsZero()}
+		states[i], settings[i], methods[i] = string(p.State), string(p.Settings), string(p.CreationMethod)
+		due[i], delays[i] = p.Due, int(p.Delay.Minutes())
+		if !p.PublishDate.IsZero() {
+			dates[i] = &p.PublishDate
+		}
+	}
+	b.Queue(postInsert, t.org, ids, groups, channels, states, due, dates, after, delays, tenancy.Shard(t.org), settings, methods)
+	t.queueParts(b, posts)
+}
+
+func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
+	var parts, of, attached, media [][16]byte
+	var positions, places []int
+	var contents, alts []string
+	var html []bool
+	for _, p := range posts {
+		for _, part := range p.Parts {
+			parts, of, positions = append(parts, part.ID.UUID()), append(of, p.ID.UUID()), append(positions, part.Position)
+			contents, html = append(contents, part.Content.Text), append(html, part.Content.HTML)
+			for i, m := range part.Media {
+				attached, places = append(attached, part.ID.UUID()), append(places, i)
+				media, alts = append(media, m.Media.UUID()), append(alts, m.Alt)
+			}
+		}
+	}
+	if len(parts) > 0 {
+		b.Queue(partInsert, t.org, parts, of, positions, contents, html)
+	}
+	if len(attached) > 0 {
+		b.Queue(attachmentInsert, t.org, attached, places, media, alts)
 	}
 }
 
@@ -88,9 +133,7 @@ func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error
 // Insert writes posts with their parts in one round trip.
 func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
 	b := &pgx.Batch{}
-	for _, p := range posts {
-		t.queuePost(b, p)
-	}
+	t.queuePosts(b, posts)
 	return t.tx.SendBatch(ctx, b).Close()
 }
 
@@ -250,11 +293,11 @@ func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standi
 		date = &root.PublishDate
 	}
 	b.Queue(postRewrite, root.ID, root.State, root.Due, date, root.Settings, root.CreationMethod)
-	queueParts(b, root)
+	t.queueParts(b, posts[:1])
 	b.Queue(eventInsert, t.org, root.ID, "edited", root.By, t.node)
 	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), date, t.node)
-	for _, p := range posts[1:] {
-		t.queuePost(b, p)
+	if len(posts) > 1 {
+		t.queuePosts(b, posts[1:])
 	}
 	return t.tx.SendBatch(ctx, b).Close()
 }

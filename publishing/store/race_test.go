@@ -43,7 +43,7 @@ func (r *rig) edit(post publishing.PostID, text string) error {
 	return r.rewrite(post, func(channel publishing.ChannelID) []publishing.Post {
 		posts := fixture.Post(r.org, channel, time.Now(), 0)
 		for i := range posts[0].Parts {
-			posts[0].Parts[i].Content = text
+			posts[0].Parts[i].Content = publishing.Content{Text: text}
 		}
 		return posts
 	})
@@ -67,7 +67,7 @@ func TestAnEditNeverMeetsASend(t *testing.T) {
 					t.Error(err)
 				}
 				if ok {
-					sent = w.Parts[0].Content
+					sent = w.Parts[0].Content.Text
 				}
 			}
 		})

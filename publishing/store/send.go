@@ -30,7 +30,7 @@ type Publication struct {
 	ReleaseID *string
 	URL       *string
 	Ref       json.RawMessage
-	Content   string
+	Content   publishing.Content
 	Media     []SentMedium
 }
 
@@ -68,7 +68,7 @@ select p.org_id, p.id, p.group_id, p.claim_token, p.attempt,
   case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
   c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination,
   x.id, x.post_id, x.part_id, coalesce(x.position, 0), coalesce(x.created_at, now()), coalesce(x.claimed_at, x.created_at, now()), x.marked_at, coalesce(x.sent_to, ''), coalesce(x.phase, ''),
-  x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''),
+  x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), coalesce(a.html, false),
   exists (select from attachment t where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) as attached
 from unnest($1::uuid[]) want(id) join post p on p.id = any (array[want.id]) join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true
 join channel_queue q on q.channel_id = any (array[p.channel_id]) and (q.org_id = p.org_id) is true
@@ -153,7 +153,7 @@ func scanWork(row pgx.CollectableRow) (out workRow, err error) {
 	w, c, x := &out.Work, &out.Channel, &out.publication
 	err = row.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &w.Failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
 		&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination,
-		&x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content, &out.attached)
+		&x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content.Text, &x.Content.HTML, &out.attached)
 	if committing != nil {
 		w.Committing = *committing
 	}

@@ -58,9 +58,7 @@ func (t *Tx) Repeat(
 		times = &r.Count
 	}
 	b := &pgx.Batch{}
-	for _, p := range template {
-		queueHidden(b, p)
-	}
+	t.queueHidden(b, template)
 	b.Queue(templateHide, group)
 	b.Queue(seriesChange, root, group, anchor, timezone, r.Days, r.Until, times)
 	b.Queue(seriesBegin, root, group, anchor, timezone, r.Days, r.Until, times)

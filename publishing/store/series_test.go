@@ -126,7 +126,7 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 	whole, err := r.store.Whole(t.Context(), r.org, []publishing.Post{next})
 	r.ok(err)
 	parts := whole.Parts[next.Group]
-	if len(parts) != 3 || parts[0].Content != "part 0" || parts[2].Content != "part 2" || parts[2].Delay != time.Hour || len(whole.Followers[next.Group]) != 1 || whole.Followers[next.Group][0].State != publishing.StateWaiting {
+	if len(parts) != 3 || parts[0].Content.Text != "part 0" || parts[2].Content.Text != "part 2" || parts[2].Delay != time.Hour || len(whole.Followers[next.Group]) != 1 || whole.Followers[next.Group][0].State != publishing.StateWaiting {
 		t.Fatalf("%+v", whole)
 	}
 	if parts[0].ID != id.FromUUID[publishing.PartTag](second.UUID()) {

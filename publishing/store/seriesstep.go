@@ -231,7 +231,7 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 	b := &pgx.Batch{}
 	b.Queue(templatePosts, group).Query(into(&posts, scanPost))
 	self, media := [][16]byte{group.UUID()}, map[publishing.MediaID]publishing.Medium{}
-	readParts(b, self, self, media, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
+	readParts(b, newBudget(), self, self, media, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
 		parts[post] = append(parts[post], p)
 	})
 	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
@@ -283,7 +283,7 @@ func (t *Tx) writeOccurrence(ctx context.Context, s lockedSeries, number int, at
 		}
 		b.Queue(occurrenceInsert, t.org, copied.ID, copied.Group, p.Channel, tenancy.Shard(t.org), state, due, at,
 			copied.After, int(p.Delay.Minutes()), p.Settings, p.CreationMethod, series, nth, days)
-		queueParts(b, NewPost{Post: copied})
+		t.queueParts(b, []NewPost{{Post: copied}})
 	}
 	b.Queue(occurrenceWritten, t.org, occurrenceOf(s.ID, number), t.node, fmt.Sprintf("repeated every %d days", s.Days))
 	return t.tx.SendBatch(ctx, b).Close()

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -23,7 +24,7 @@ func ownerOf(t *testing.T, address string, org tenancy.OrgID) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(t.Context()) })
+	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 	exec(t, c, "select set_config('app.org_id', $1, false)", org.String())
 	return c
 }

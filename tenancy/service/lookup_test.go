@@ -102,7 +102,7 @@ func TestLookUps_StrangersKeepOneStatementBusy(t *testing.T) {
 		if got := d.sizes(); got != "[1]" {
 			t.Errorf("statements for %s keys before the pause is over", got)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		d.answer <- nil
 		synctest.Wait() // a key was found, so that there is no pause

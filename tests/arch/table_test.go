@@ -84,6 +84,7 @@ var vendors = []door{
 	{path: "github.com/microcosm-cc/bluemonday", from: []string{"publishing"}},
 	{path: "github.com/rivo/uniseg", from: []string{"publishing/connector", "apps/sim/sandbox"}},
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},
+	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/publicv1"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
 	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "*/store", "actors/cluster"}},
 	{path: "golang.org/x/image/draw", from: []string{"publishing/media/picture"}},

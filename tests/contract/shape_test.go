@@ -49,7 +49,7 @@ func entryShape(t *testing.T, e m) {
 	t.Helper()
 	keys(t, e["integration"].(m), "id", "name")
 	for _, p := range e["value"].([]any) {
-		keys(t, p.(m), "id", "content", "image", "delay")
+		keys(t, p.(m), "id", "content", "contentType", "image", "delay")
 		for _, i := range p.(m)["image"].([]any) {
 			keys(t, i.(m), "id", "url", "path", "type?", "alt?", "thumbnail?")
 		}

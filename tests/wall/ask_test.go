@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
 	"reflect"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ type estate struct {
 func (e estate) copied() publishing.Post {
 	p := e.post
 	p.ID, p.Group = id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
-	p.Parts = []publishing.Part{{ID: id.FromUUID[publishing.PartTag](p.ID.UUID()), Content: "secret words"}}
+	p.Parts = []publishing.Part{{ID: id.FromUUID[publishing.PartTag](p.ID.UUID()), Content: publishing.Content{Text: "secret words"}}}
 	return p
 }
 
@@ -77,13 +78,14 @@ func newEstate(t *testing.T, db *pg.DB) estate {
 	var err error
 	e.channel, _, err = things.Connect(t.Context(), publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A"}, []byte("sealed"))
 	must(t, err)
-	e.medium = publishing.Medium{ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png", ContentType: "image/png", Size: 1, CreatedAt: now}
-	must(t, things.SaveMedium(t.Context(), e.medium))
+	size := 1 + rand.Int64N(1<<40) // of its own, so that it tells whose it is
+	e.medium = publishing.Medium{ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png", ContentType: "image/png", Size: size, CreatedAt: now}
+	must(t, things.SaveMedium(t.Context(), e.medium, 0))
 	_, err = things.WantPictures(t.Context(), e.org, []publishingstore.PictureKey{e.picture()})
 	must(t, err)
 	post := id.New[publishing.PostTag]()
 	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID, State: publishing.StateQueue, Due: &now, PublishDate: now, Settings: []byte(`{}`), CreationMethod: "API",
-		Parts: []publishing.Part{{ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: "secret words", Media: []publishing.Attachment{{Media: e.medium.ID}}}}}
+		Parts: []publishing.Part{{ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: publishing.Content{Text: "secret words"}, Media: []publishing.Attachment{{Media: e.medium.ID}}}}}
 	e.standing = publishingstore.Standing{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
 	template := e.copied()
 	template.State = publishing.StateDraft
@@ -165,6 +167,10 @@ func questions(db *pg.DB) map[string]question {
 		"Store.Remembered": func(t *testing.T, m, th estate) bool {
 			_, found, err := s.Remembered(t.Context(), m.org, th.org.String(), nil)
 			return err == nil && !found
+		},
+		"Store.Stored": func(t *testing.T, m, th estate) bool {
+			bytes, err := s.Stored(t.Context(), m.org)
+			return err == nil && bytes != th.medium.Size
 		},
 		"Store.Roots": func(t *testing.T, m, th estate) bool {
 			out, err := s.Roots(t.Context(), m.org, publishing.ListPosts{Start: now.Add(-time.Hour), End: now.Add(time.Hour)}, publishing.CustomerID{}, 10)

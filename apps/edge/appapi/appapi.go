@@ -107,6 +107,12 @@ func (a *API) Mount(all *route.Table, body ...fiber.Handler) {
 	for _, r := range missingUser() {
 		user.Missing(r.Method, r.Path)
 	}
+	for _, r := range addedOpen() {
+		t.Added(r.Method, r.Path)
+	}
+	for _, r := range addedUser() {
+		user.Added(r.Method, r.Path)
+	}
 }
 
 func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {

@@ -69,6 +69,11 @@ func (a *API) login(c *fiber.Ctx) error {
 		return err
 	}
 	succeeded(c.UserContext())
+	if old := c.Cookies(cookieAuth); old != "" { // a session of this browser that somebody else may know
+		if err := a.deps.Accounts.Logout(c.UserContext(), old); err != nil {
+			return err
+		}
+	}
 	a.keep(c, token)
 	c.Set(headerReload, "true")
 	return c.Status(http.StatusCreated).JSON(LoggedIn{true})

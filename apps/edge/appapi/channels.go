@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -64,6 +65,9 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 	for _, d := range all {
 		p := Platform{Name: d.Name, Identifier: d.ID, ToolTip: d.ToolTip, Editor: d.Editor}
 		for _, f := range d.Fields {
+			if strings.Contains(f.DefaultValue, "://") {
+				f.DefaultValue = "" // strangers read this list, and an address may be of the inside
+			}
 			p.CustomFields = append(p.CustomFields, PlatformField(f))
 		}
 		out.Social = append(out.Social, p)
@@ -87,9 +91,9 @@ type Address struct {
 type addressOutput struct{ Body Address }
 
 func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error) {
-	if !returnable(in.RedirectURL) {
+	if !a.returnable(in.RedirectURL) {
 		return nil, &fault.Error{Kind: fault.Invalid, Op: "appapi.begin", Message: "The query is not valid.",
-			Fields: []fault.Field{{Name: "redirectUrl", Message: "must be an http or https address, or a path of this service"}}}
+			Fields: []fault.Field{{Name: "redirectUrl", Message: "must be an address of the dashboard or of this service, or a path of it"}}}
 	}
 	cmd := publishing.BeginConnect{
 		Connector: in.Integration, Refresh: in.Refresh, ReturnURL: in.RedirectURL, Onboarding: in.Onboarding == "true",
@@ -101,8 +105,8 @@ func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error)
 	return &addressOutput{Address{url}}, nil
 }
 
-// returnable keeps script addresses away from the dashboard, which follows this address later.
-func returnable(s string) bool {
+// returnable keeps foreign and script addresses away from the dashboard, which follows this address later.
+func (a *API) returnable(s string) bool {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
@@ -112,7 +116,7 @@ func returnable(s string) bool {
 	case u.Scheme == "" && u.Host == "":
 		return strings.HasPrefix(s, "/") && !strings.HasPrefix(s, "//")
 	default:
-		return (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+		return u.User == nil && slices.Contains(a.cfg.Origins, u.Scheme+"://"+strings.ToLower(u.Host))
 	}
 }
 

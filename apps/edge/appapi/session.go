@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -50,6 +51,9 @@ func (a *API) session(c *fiber.Ctx) error {
 	if err := a.count(c, token); err != nil {
 		return err
 	}
+	if organization != "" && !safe(c) && !strings.EqualFold(organization, p.Org.String()) {
+		return fault.New(fault.Forbidden, "appapi.session", "You are not a member of the organization that showorg names.")
+	}
 	return c.Next()
 }
 
@@ -78,9 +82,14 @@ func (a *API) slow(op string, until time.Time) error {
 	return &fault.Error{Kind: fault.RateLimited, Op: op, Message: "Too many requests; wait before the next one.", RetryAfter: until.Sub(a.deps.Clock.Now())}
 }
 
+// safe returns whether a request changes nothing.
+func safe(c *fiber.Ctx) bool {
+	return c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodOptions
+}
+
 // guard refuses unsafe requests that a browser sends for another site. Requests that carry no cookie and come from no browser pass.
 func (a *API) guard(c *fiber.Ctx, cookies bool) error {
-	if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodOptions {
+	if safe(c) {
 		return nil
 	}
 	origin, site := c.Get(fiber.HeaderOrigin), c.Get("Sec-Fetch-Site")

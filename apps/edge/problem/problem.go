@@ -26,7 +26,8 @@ type Fault struct {
 	RetryAfter int            `json:"retryAfter,omitempty" doc:"Seconds to wait, as in the header Retry-After."`
 	Provider   string         `json:"provider,omitempty" doc:"Platform of the first channel at fault."`
 	Name       string         `json:"name,omitempty" doc:"Name of the first channel at fault."`
-	Errors     []ChannelFault `json:"errors,omitempty" doc:"One entry per channel at fault."`
+	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels at fault, at most 50 entries."`
+	More       int            `json:"more,omitempty" doc:"How many faults there are besides those of message or errors."`
 	URL        string         `json:"url,omitempty" doc:"Where the plan can be changed; only with 402."`
 
 	headers http.Header
@@ -135,17 +136,22 @@ func (b *Fault) detail(f *fault.Error) {
 		}
 		b.list(list)
 	}
-	for _, c := range f.Channels {
+	told := f.Channels[:min(len(f.Channels), fault.MaxTold)]
+	for _, c := range told {
 		b.Errors = append(b.Errors, ChannelFault(c))
 	}
+	b.More += f.More + len(f.Channels) - len(told)
 	if len(b.Errors) > 0 {
 		first := b.Errors[0]
 		b.Provider, b.Name, b.Msg, b.Message = first.Provider, first.Name, first.Message, Text{One: first.Message}
 	}
 }
 
+// list tells the first rules, and how many more are broken.
 func (b *Fault) list(rules []string) {
-	b.Message = Text{Many: rules}
+	told := rules[:min(len(rules), fault.MaxTold)]
+	b.More = len(rules) - len(told)
+	b.Message = Text{Many: told}
 	b.Msg = rules[0]
 	b.Word = http.StatusText(b.StatusCode)
 }
@@ -162,11 +168,14 @@ var routing = map[int]string{
 	http.StatusRequestTimeout:               "The request took too long to arrive.",
 	http.StatusRequestedRangeNotSatisfiable: "The file has no such range.",
 	http.StatusRequestHeaderFieldsTooLarge:  "The request headers are too large.",
+	http.StatusUnsupportedMediaType:         "Send the body without Content-Encoding.",
+	http.StatusExpectationFailed:            "The only expectation that is met is 100-continue.",
+	http.StatusHTTPVersionNotSupported:      "The service speaks HTTP/1.1 and HTTP/1.0.",
 }
 
 // ofFiber says what the router has to say without repeating the path.
 func ofFiber(e *fiber.Error) *Fault {
-	if e.Code >= 500 || e.Code < 400 {
+	if e.Code >= 500 && routing[e.Code] == "" || e.Code < 400 {
 		return plain(http.StatusInternalServerError, internal)
 	}
 	return plain(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
@@ -179,12 +188,15 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 			c.Set(name, v)
 		}
 	}
+	if b.StatusCode == http.StatusUnauthorized {
+		c.Set(fiber.HeaderWWWAuthenticate, `ApiKey realm="crier"`)
+	}
 	return c.Status(b.StatusCode).JSON(b)
 }
 
 // Level is how loud the log is about a status.
 func Level(status int) slog.Level {
-	if status >= 500 && status != http.StatusNotImplemented {
+	if status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported {
 		return slog.LevelError
 	}
 	return slog.LevelInfo

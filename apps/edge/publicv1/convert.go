@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"crier/platform/fault"
 	"crier/publishing"
@@ -13,49 +16,47 @@ import (
 const opCreate = "publicv1.create"
 
 // decodeCreate reads a body of POST /posts. Rules are publishing's: only what has the wrong type is found here, told together with the rules.
+// A list past its limit is read no further, and then breaks a rule.
 func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	n, err := parse(body, opCreate)
 	if err != nil {
 		return publishing.CreatePosts{}, err
 	}
+	o := n.object()
 	cmd := publishing.CreatePosts{
-		Type: publishing.CreateType(n.get("type").text()), Republish: n.get("republish").flag(),
-		Repeat: repeat(n), Method: method(n.get("creationMethod")),
+		Type: publishing.CreateType(o.get("type").text()), Republish: o.get("republish").flag(),
+		Repeat: repeat(o), Method: method(o.get("creationMethod")),
 	}
-	if s, ok := n.get("date").value.(string); ok {
-		cmd.Date, _ = ParseDate(s)
+	if s := o.get("date").value; s.Type == gjson.String {
+		cmd.Date, _ = ParseDate(s.String())
 	}
-	tags(n.get("tags"))
-	for _, e := range n.get("posts").list() {
+	tags := tags(o.get("tags"))
+	for _, e := range o.get("posts").list(publishing.MaxEntries) {
 		cmd.Entries = append(cmd.Entries, entry(e))
 	}
-	cmd.RequestHash = hash("POST", "/posts", n.raw())
-	return cmd, together(*n.all, cmd)
+	if err := together(n.faults, cmd); err != nil {
+		return cmd, err
+	}
+	cmd.RequestHash, err = hash("POST", "/posts", cmd, tags)
+	return cmd, err
 }
 
 // together adds publishing's own faults when types were wrong; without those, publishing tells its faults itself.
-func together(fields []fault.Field, cmd publishing.CreatePosts) error {
-	if len(fields) == 0 {
+func together(faults *fault.List, cmd publishing.CreatePosts) error {
+	const words = "The post is not valid."
+	if faults.Err(opCreate, words) == nil {
 		return nil
-	}
-	known := map[string]bool{}
-	for _, f := range fields {
-		known[f.Name] = true
 	}
 	var rules *fault.Error
 	if errors.As(cmd.Validate(), &rules) {
-		for _, f := range rules.Fields {
-			if !known[f.Name] {
-				fields = append(fields, f)
-			}
-		}
+		faults.Merge(rules)
 	}
-	return &fault.Error{Kind: fault.Invalid, Op: opCreate, Message: "The post is not valid.", Fields: fields}
+	return faults.Err(opCreate, words)
 }
 
-func repeat(n node) publishing.Repeat {
-	r := publishing.Repeat{Days: n.get("inter").number(), Count: n.get("interCount").number()}
-	until := n.get("interUntil")
+func repeat(o object) publishing.Repeat {
+	r := publishing.Repeat{Days: o.get("inter").number(), Count: o.get("interCount").number()}
+	until := o.get("interUntil")
 	if s := until.text(); s != "" {
 		at, ok := ParseDate(s)
 		if !ok {
@@ -67,29 +68,41 @@ func repeat(n node) publishing.Repeat {
 }
 
 func method(n node) publishing.CreationMethod {
-	s, _ := n.value.(string)
-	return publishing.MethodFromClient(s)
+	if n.value.Type != gjson.String {
+		return publishing.MethodFromClient("")
+	}
+	return publishing.MethodFromClient(n.value.String())
 }
 
-// tags checks the shape only: unknown labels are skipped, and there are no tags to know yet.
-func tags(n node) {
-	for _, t := range n.list() {
-		if _, ok := t.value.(string); !ok && t.object() {
-			t.get("value").text()
-			t.get("label").text()
-		}
+const maxTags = 100
+
+// tags are the words of the tags. Unknown labels are skipped, and there are no tags to know yet.
+func tags(n node) (words []string) {
+	list := n.list(maxTags)
+	if len(list) > maxTags {
+		n.fault("must hold at most " + strconv.Itoa(maxTags) + " tags")
+		return nil
 	}
+	for _, t := range list {
+		if t.value.Type == gjson.String {
+			words = append(words, t.text())
+			continue
+		}
+		o := t.object()
+		words = append(words, o.get("value").text(), o.get("label").text())
+	}
+	return words
 }
 
 func entry(n node) publishing.CreateEntry {
-	if n.value == nil {
+	if n.null() {
 		n.fault("must be an object")
 	}
-	n.object()
-	channel := n.get("integration")
-	channel.object()
-	out := publishing.CreateEntry{Integration: channel.get("id").text(), Group: n.get("group").text(), Settings: settings(n.get("settings"))}
-	for _, v := range n.get("value").list() {
+	o := n.object()
+	out := publishing.CreateEntry{
+		Integration: o.get("integration").object().get("id").text(), Group: o.get("group").text(), Settings: settings(o.get("settings")),
+	}
+	for _, v := range o.get("value").list(publishing.MaxParts) {
 		out.Value = append(out.Value, value(v))
 	}
 	return out
@@ -97,30 +110,35 @@ func entry(n node) publishing.CreateEntry {
 
 // settings takes an object, or the same as a string of JSON.
 func settings(n node) json.RawMessage {
-	if s, ok := n.value.(string); ok {
-		if s == "" {
-			return nil
-		}
-		inner, err := parse([]byte(s), opCreate)
-		if err != nil {
+	switch {
+	case n.null():
+		return nil
+	case n.value.Type != gjson.String:
+		if !n.value.IsObject() {
 			n.fault("must be an object")
 			return nil
 		}
-		return inner.raw()
-	}
-	if !n.object() {
+		return n.raw(publishing.MaxSettings)
+	case n.value.String() == "":
 		return nil
 	}
-	return n.raw()
+	inner, err := parse([]byte(n.value.String()), opCreate)
+	if err != nil {
+		n.fault("must be an object")
+		return nil
+	}
+	return inner.raw(publishing.MaxSettings)
 }
 
 func value(n node) publishing.CreateValue {
-	if n.value == nil {
+	if n.null() {
 		n.fault("must be an object")
 	}
-	n.object()
-	out := publishing.CreateValue{ID: n.get("id").text(), Content: n.get("content").text(), Delay: n.get("delay").number()}
-	for _, m := range n.get("image").list() {
+	o := n.object()
+	out := publishing.CreateValue{
+		ID: o.get("id").text(), Content: o.get("content").text(), Type: publishing.ContentType(o.get("contentType").text()), Delay: o.get("delay").number(),
+	}
+	for _, m := range o.get("image").list(publishing.MaxAttachments) {
 		out.Image = append(out.Image, image(m))
 	}
 	return out
@@ -128,7 +146,8 @@ func value(n node) publishing.CreateValue {
 
 // image takes an object with id, path or url, or one string that is an id or an address.
 func image(n node) publishing.CreateImage {
-	if _, ok := n.value.(string); ok {
+	switch {
+	case n.value.Type == gjson.String:
 		s := n.text()
 		if s == "" {
 			n.fault("must name an uploaded file")
@@ -137,15 +156,13 @@ func image(n node) publishing.CreateImage {
 			return publishing.CreateImage{URL: s}
 		}
 		return publishing.CreateImage{ID: s}
-	}
-	if n.value == nil || !n.object() {
-		if n.value == nil {
-			n.fault("must be an object or a string")
-		}
+	case !n.value.IsObject():
+		n.fault("must be an object or a string")
 		return publishing.CreateImage{}
 	}
-	out := publishing.CreateImage{ID: n.get("id").text(), URL: n.get("path").text(), Alt: n.get("alt").text()}
-	if url := n.get("url").text(); out.URL == "" {
+	o := n.object()
+	out := publishing.CreateImage{ID: o.get("id").text(), URL: o.get("path").text(), Alt: o.get("alt").text()}
+	if url := o.get("url").text(); out.URL == "" {
 		out.URL = url
 	}
 	if out.ID == "" && out.URL == "" {
@@ -154,12 +171,15 @@ func image(n node) publishing.CreateImage {
 	return out
 }
 
-// hash tells a repeat from another request: canonical is JSON with its members in order, path is without the mount's prefix.
-func hash(method, path string, canonical []byte) []byte {
+// hash tells a repeat from another request by what both mean: the order of members, white space, members that nobody
+// reads and the mount's prefix make no difference.
+func hash(method, path string, meaning ...any) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte(method + "\n" + path + "\n"))
-	h.Write(canonical)
-	return h.Sum(nil)
+	if err := json.NewEncoder(h).Encode(meaning); err != nil {
+		return nil, fault.Wrap(fault.Internal, opCreate, "", err)
+	}
+	return h.Sum(nil), nil
 }
 
 func checkKey(key string) error {

@@ -5,18 +5,25 @@ import (
 	"time"
 )
 
-// ParseDate reads ISO 8601 in the forms that clients send: with an offset, without one (then it is UTC), or the date alone (midnight UTC).
-// The plus of an offset may be a space, which is what an unescaped plus in a query becomes.
+// ParseDate reads ISO 8601 in the forms that clients send: extended or basic, with an offset, without one (then it is
+// UTC), or the date alone (midnight UTC), in letters of either case.
+// In UTC the year must be 1 to 9999. The plus of an offset may be a space, which is what an unescaped plus in a query becomes.
 func ParseDate(s string) (time.Time, bool) {
 	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
 		s = s[:i] + "+" + s[i+1:]
 	}
+	s = strings.ToUpper(s)
 	for _, layout := range []string{
 		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
 		"2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04", time.DateOnly,
+		"2006-01-02T15:04:05.999999999Z07", "2006-01-02T15:04Z07", "20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102",
 	} {
 		if t, err := time.Parse(layout, s); err == nil {
-			return t.UTC(), true
+			t = t.UTC()
+			if t.Year() < 1 || t.Year() > 9999 {
+				break
+			}
+			return t, true
 		}
 	}
 	return time.Time{}, false

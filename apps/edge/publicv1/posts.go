@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -99,11 +100,20 @@ func (o *optional) within(name string, least, most, otherwise int) (int, []fault
 
 type listInput struct {
 	Start    string   `query:"startDate" doc:"ISO 8601; without an offset it is UTC. Needs endDate."`
-	End      string   `query:"endDate" doc:"ISO 8601; without an offset it is UTC. Needs startDate."`
+	End      string   `query:"endDate" doc:"ISO 8601; without an offset it is UTC, and a date alone is its midnight, so that the posts of that day are not in the range. At most 366 days after startDate; the range may hold at most 10,000 posts and 8 MB of text. Needs startDate."`
 	Page     optional `query:"page" doc:"Zero-indexed page (default 0), only without dates."`
 	Limit    optional `query:"limit" doc:"1 to 100 posts a page (default 20), only without dates."`
 	Customer string   `query:"customer" doc:"Only the channels of this channel group."`
 	Group    string   `query:"group" doc:"The same as customer."`
+	Format   string   `query:"format" enum:"html,text" doc:"Answer every content as sanitised HTML, plain text as paragraphs, or every one as plain text. Absent: as it was sent."`
+}
+
+// checkFormat returns the fault of a format that does not exist.
+func checkFormat(format string) []fault.Field {
+	if format == "" || format == string(publishing.ContentHTML) || format == string(publishing.ContentText) {
+		return nil
+	}
+	return []fault.Field{{Name: "format", Message: "must be one of: html, text"}}
 }
 
 // query chooses the mode: dates when any is given, else pages.
@@ -121,6 +131,7 @@ func (in *listInput) query() (publishing.ListPosts, error) {
 	default:
 		fields = []fault.Field{{Name: "startDate", Message: "is required"}, {Name: "endDate", Message: "is required"}}
 	}
+	fields = append(fields, checkFormat(in.Format)...)
 	if len(fields) > 0 {
 		return q, &fault.Error{Kind: fault.Invalid, Op: "publicv1.list", Message: "The query is not valid.", Fields: fields}
 	}
@@ -133,7 +144,7 @@ func (in *listInput) dates(q *publishing.ListPosts) (fields []fault.Field) {
 		switch {
 		case s == "":
 			fields = append(fields, fault.Field{Name: name, Message: "is required"})
-		case !ok || t.Year() < 1 || t.Year() > 9999:
+		case !ok:
 			fields = append(fields, fault.Field{Name: name, Message: "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"})
 		}
 		return t
@@ -179,10 +190,10 @@ func (m mount) list() {
 	op := m.operation("list-posts", http.MethodGet, "/posts", "List the posts of a date range, with every occurrence of repeated posts, or a page of all stored posts", 400)
 	op.SkipValidateParams = true // query does, in better words
 	if !m.enveloped {
-		route.JSON(m.t.JSON, op, m.listed)
+		route.JSON(m.t.List, op, m.listed)
 		return
 	}
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *listInput) (*envelopedOutput, error) {
+	route.JSON(m.t.List, op, func(ctx context.Context, in *listInput) (*envelopedOutput, error) {
 		out, err := m.listed(ctx, in)
 		if err != nil {
 			return nil, err
@@ -202,7 +213,7 @@ func (m mount) listed(ctx context.Context, in *listInput) (*listOutput, error) {
 	}
 	out := &listOutput{Body: make([]Item, 0, len(page.Threads))}
 	for _, t := range page.Threads {
-		out.Body = append(out.Body, m.item(t))
+		out.Body = append(out.Body, m.item(t, in.Format))
 	}
 	if q.Page != nil {
 		out.Total, out.HasMore = strconv.Itoa(page.Total), strconv.FormatBool(page.HasMore)
@@ -214,16 +225,21 @@ type idInput struct {
 	ID string `path:"id" doc:"Post id."`
 }
 
+type getInput struct {
+	ID     string `path:"id" doc:"Post id."`
+	Format string `query:"format" enum:"html,text" doc:"As in the list of posts."`
+}
+
 type detailOutput struct{ Body Detail }
 
 func (m mount) get() {
-	op := m.operation("get-post", http.MethodGet, "/posts/{id}", "Read one post with its channel, media and timeline", 404)
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *idInput) (*detailOutput, error) {
+	op := m.operation("get-post", http.MethodGet, "/posts/{id}", "Read one post with its channel, media and timeline", 400, 404)
+	route.JSON(m.t.JSON, op, func(ctx context.Context, in *getInput) (*detailOutput, error) {
 		d, err := m.deps.Posts.Get(ctx, request.Principal(ctx), in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return &detailOutput{m.detail(d)}, nil
+		return &detailOutput{m.detail(d, in.Format)}, nil
 	})
 }
 
@@ -240,7 +256,7 @@ func (m mount) remove() {
 		if err := m.deps.Posts.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
 			return nil, err
 		}
-		return &namedOutput{Named{in.ID}}, nil
+		return &namedOutput{Named{strings.ToLower(in.ID)}}, nil // as every answer writes ids
 	})
 }
 
@@ -254,7 +270,7 @@ func (m mount) removeGroup() {
 		if err := m.deps.Posts.DeleteGroup(ctx, request.Principal(ctx), in.Group); err != nil {
 			return nil, err
 		}
-		return &namedOutput{Named{in.Group}}, nil
+		return &namedOutput{Named{strings.ToLower(in.Group)}}, nil
 	})
 }
 
@@ -285,6 +301,6 @@ func (m mount) changeStatus() {
 		if err != nil {
 			return nil, err
 		}
-		return &statusOutput{StatusAnswer{in.ID, state.Wire()}}, nil
+		return &statusOutput{StatusAnswer{strings.ToLower(in.ID), state.Wire()}}, nil
 	})
 }

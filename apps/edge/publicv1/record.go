@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"crier/publishing"
 )
 
@@ -67,6 +69,7 @@ type Image struct {
 type Value struct {
 	ID      string  `json:"id"`
 	Content string  `json:"content"`
+	Type    string  `json:"contentType" enum:"text,html" doc:"Of content: plain text as it was sent, which a page must escape, or sanitised HTML."`
 	Image   []Image `json:"image"`
 	Delay   int     `json:"delay" doc:"Minutes after the part before."`
 }
@@ -93,21 +96,37 @@ type tagName struct {
 	Color string `json:"color"`
 }
 
+// Settings is the JSON object that a post was sent with, each number with all its digits.
+type Settings json.RawMessage
+
+// MarshalJSON returns the object.
+func (s Settings) MarshalJSON() ([]byte, error) {
+	if len(s) == 0 {
+		return []byte("{}"), nil
+	}
+	return s, nil
+}
+
+// Schema is an object's.
+func (Settings) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+}
+
 type core struct {
-	ID             string         `json:"id"`
-	Status         string         `json:"status" enum:"draft,scheduled,published,failed"`
-	Date           string         `json:"date" format:"date-time"`
-	State          string         `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
-	PublishDate    string         `json:"publishDate" format:"date-time" doc:"The same as date."`
-	Content        string         `json:"content" doc:"Text of the first part."`
-	Group          string         `json:"group"`
-	ReleaseURL     *string        `json:"releaseURL" nullable:"true"`
-	ReleaseID      *string        `json:"releaseId" nullable:"true"`
-	IntervalInDays *int           `json:"intervalInDays" nullable:"true"`
-	CreationMethod string         `json:"creationMethod"`
-	Settings       map[string]any `json:"settings"`
-	Tags           []tag          `json:"tags"`
-	ActualDate     string         `json:"actualDate,omitempty" format:"date-time" doc:"Only on a later occurrence of a repeated post: when the next one, which alone is stored, goes out."`
+	ID             string   `json:"id"`
+	Status         string   `json:"status" enum:"draft,scheduled,published,failed"`
+	Date           string   `json:"date" format:"date-time"`
+	State          string   `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
+	PublishDate    string   `json:"publishDate" format:"date-time" doc:"The same as date."`
+	Content        string   `json:"content" doc:"Content of the first part, whose contentType says what it is."`
+	Group          string   `json:"group"`
+	ReleaseURL     *string  `json:"releaseURL" nullable:"true"`
+	ReleaseID      *string  `json:"releaseId" nullable:"true"`
+	IntervalInDays *int     `json:"intervalInDays" nullable:"true"`
+	CreationMethod string   `json:"creationMethod"`
+	Settings       Settings `json:"settings"`
+	Tags           []tag    `json:"tags"`
+	ActualDate     string   `json:"actualDate,omitempty" format:"date-time" doc:"Only on a later occurrence of a repeated post: when the next one, which alone is stored, goes out."`
 }
 
 type shortChannel struct {
@@ -184,10 +203,23 @@ func (a *API) image(at publishing.Attachment, media map[publishing.MediaID]publi
 	return out
 }
 
-func (a *API) values(t publishing.Thread) []Value {
+// written is content in the form that a reader asked for with ?format.
+func written(c publishing.Content, format string) (string, string) {
+	switch publishing.ContentType(format) {
+	case publishing.ContentHTML:
+		return c.Markup(), string(publishing.ContentHTML)
+	case publishing.ContentText:
+		return c.Plain(), string(publishing.ContentText)
+	default:
+		return c.Text, string(c.Type())
+	}
+}
+
+func (a *API) values(t publishing.Thread, format string) []Value {
 	out := make([]Value, 0, len(t.Root.Parts))
 	for _, p := range t.Root.Parts {
-		v := Value{ID: p.ID.String(), Content: p.Content, Image: []Image{}, Delay: int(p.Delay / time.Minute)}
+		v := Value{ID: p.ID.String(), Image: []Image{}, Delay: int(p.Delay / time.Minute)}
+		v.Content, v.Type = written(p.Content, format)
 		for _, at := range p.Media {
 			v.Image = append(v.Image, a.image(at, t.Media))
 		}
@@ -196,19 +228,19 @@ func (a *API) values(t publishing.Thread) []Value {
 	return out
 }
 
-func (a *API) entry(t publishing.Thread) Entry {
-	return Entry{ID: t.Root.ID.String(), Integration: channelName{t.Channel.ID.String(), t.Channel.Name}, Value: a.values(t)}
+func (a *API) entry(t publishing.Thread, format string) Entry {
+	return Entry{ID: t.Root.ID.String(), Integration: channelName{t.Channel.ID.String(), t.Channel.Name}, Value: a.values(t, format)}
 }
 
-func coreOf(t publishing.Thread) core {
+func coreOf(t publishing.Thread, format string) core {
 	out := core{
 		ID: t.Root.ID.String(), Status: t.Told().State.Status(), State: t.Told().State.Wire(),
 		Date: wire(t.Root.PublishDate), PublishDate: wire(t.Root.PublishDate), Group: t.Root.Group.String(),
 		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
-		Settings: map[string]any{}, Tags: []tag{},
+		Settings: Settings(t.Root.Settings), Tags: []tag{},
 	}
 	if len(t.Root.Parts) > 0 {
-		out.Content = t.Root.Parts[0].Content
+		out.Content, _ = written(t.Root.Parts[0].Content, format)
 	}
 	if t.Root.Interval > 0 {
 		out.IntervalInDays = &t.Root.Interval
@@ -216,30 +248,26 @@ func coreOf(t publishing.Thread) core {
 	if t.Root.Coming != nil {
 		out.ActualDate = wire(t.Root.Coming.Next)
 	}
-	var settings map[string]any
-	if json.Unmarshal(t.Root.Settings, &settings) == nil && settings != nil {
-		out.Settings = settings
-	}
 	return out
 }
 
-func (a *API) item(t publishing.Thread) Item {
+func (a *API) item(t publishing.Thread, format string) Item {
 	told := t.Told()
 	return Item{
-		core: coreOf(t), Posts: []Entry{a.entry(t)}, Error: told.Error, ErrorCode: told.ErrorCode,
+		core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: told.Error, ErrorCode: told.ErrorCode,
 		Integration: shortChannel{t.Channel.ID.String(), t.Channel.Connector, t.Channel.Name, t.Channel.Picture},
 	}
 }
 
-func (a *API) detail(d publishing.PostDetail) Detail {
+func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	channel := ChannelRecord(d.Channel)
 	out := Detail{
-		core: coreOf(d.Thread), Integration: channel, Channels: []Channel{channel},
+		core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
 		Media: []Image{}, Timeline: []Happening{}, Approval: approval{"NONE"},
 	}
 	r, told := d.Root, d.Told()
 	out.Posts = []FullEntry{{
-		Entry: a.entry(d.Thread), State: told.State.Wire(), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
+		Entry: a.entry(d.Thread, format), State: told.State.Wire(), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
 		Error: told.Error, ErrorCode: told.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || told.OutcomeUnknown,
 		CreatedAt: wire(r.CreatedAt), UpdatedAt: wire(r.UpdatedAt),
 	}}

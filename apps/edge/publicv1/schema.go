@@ -34,7 +34,8 @@ type CreateEntry struct {
 // CreateValue is one part.
 type CreateValue struct {
 	ID      string        `json:"id,omitempty" doc:"Existing part to change; empty is absent."`
-	Content string        `json:"content,omitempty" doc:"Plain text, or HTML of p, h1 to h3, u, strong, a, ul, li and br."`
+	Content string        `json:"content,omitempty" doc:"Plain text, or HTML of p, h1 to h3, u, strong, a, ul, li and br; other markup is removed. At most 100,000 characters, and 1,000,000 bytes of all texts."`
+	Type    string        `json:"contentType,omitempty" enum:"text,html" doc:"Which of the two content is. Absent: html when it begins with such a tag or one of its tags is closed, else text."`
 	Image   []CreateImage `json:"image,omitempty"`
 	Delay   int           `json:"delay,omitempty" minimum:"0" doc:"Minutes after the part before; not for the first part."`
 }

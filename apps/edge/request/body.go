@@ -77,17 +77,16 @@ func (b *Body) next(p []byte) (int, error) {
 }
 
 // Load reads the whole body, at most limit bytes, and puts it back for handlers that want it in one piece.
-func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) error {
+func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) (data []byte, err error) {
 	if err := b.Limit(limit); err != nil {
-		return err
+		return nil, err
 	}
-	data, err := io.ReadAll(b)
-	if err != nil {
-		return err
+	if data, err = io.ReadAll(b); err != nil {
+		return nil, err
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors begin a file with a byte order mark
 	ctx.Request.SetBodyStream(bytes.NewReader(data), len(data))
-	return nil
+	return data, nil
 }
 
 // Finish is called when the answer is ready: what is left of the body is read away, and the connection closes when that is too much, too slow or has failed,

@@ -23,7 +23,7 @@ func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
 	a.s.add(op.Method, op.Path, append(slices.Clone(a.s.pending), func(c *fiber.Ctx) error {
 		handle(operationContext{op, c, requestContext(c)})
 		return nil
-	}), true)
+	}), built)
 }
 
 // ServeHTTP answers 501: a table is served by Fiber, after Mount.

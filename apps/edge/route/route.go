@@ -33,8 +33,17 @@ func (r Route) String() string { return r.Method + " " + r.Path }
 type entry struct {
 	Route
 	handlers []fiber.Handler
-	built    bool
+	state    state
 }
+
+// state is how far a route is.
+type state int
+
+const (
+	built   state = iota
+	missing       // of the interface
+	added         // of what the interface does not list, missing too
+)
 
 // Table collects routes before any is served, so that their order never depends on who registered first.
 type Table struct {
@@ -110,8 +119,8 @@ func headers() map[string]*huma.Param {
 	return out
 }
 
-func (s *shared) add(method, path string, handlers []fiber.Handler, built bool) {
-	s.entries = append(s.entries, entry{Route{method, braces(path)}, handlers, built})
+func (s *shared) add(method, path string, handlers []fiber.Handler, state state) {
+	s.entries = append(s.entries, entry{Route{method, braces(path)}, handlers, state})
 }
 
 // With is the same table with handlers that run before those of the routes added through it.
@@ -142,15 +151,20 @@ func (t *Table) Raw(op huma.Operation, handlers ...fiber.Handler) {
 		op = Answer[problem.Fault](t, op, status, http.StatusText(status))
 	}
 	t.api.OpenAPI().AddOperation(&op)
-	t.add(op.Method, op.Path, append(slices.Clone(t.before), handlers...), true)
+	t.add(op.Method, op.Path, append(slices.Clone(t.before), handlers...), built)
 }
 
 // Missing adds a route of the interface that is not built: it answers 501 after its authentication.
-func (t *Table) Missing(method, path string) {
+func (t *Table) Missing(method, path string) { t.refuse(method, path, missing) }
+
+// Added is Missing for a route that the interface does not list.
+func (t *Table) Added(method, path string) { t.refuse(method, path, added) }
+
+func (t *Table) refuse(method, path string, state state) {
 	words := method + " " + path + " is not built yet."
 	t.add(method, path, append(slices.Clone(t.before), func(*fiber.Ctx) error {
 		return fault.New(fault.NotBuilt, "route.Missing", words)
-	}), false)
+	}), state)
 }
 
 // Mount serves the table: literal segments win over parameters wherever both match, and every GET answers HEAD too.
@@ -187,15 +201,18 @@ func rank(segment string) int {
 }
 
 // Built lists the routes that work, in order.
-func (t *Table) Built() []Route { return t.list(true) }
+func (t *Table) Built() []Route { return t.list(built) }
 
-// NotBuilt lists the routes that answer 501.
-func (t *Table) NotBuilt() []Route { return t.list(false) }
+// NotBuilt lists the routes of the interface that answer 501.
+func (t *Table) NotBuilt() []Route { return t.list(missing) }
 
-func (t *Table) list(built bool) []Route {
+// NotBuiltBeyond lists the other routes that answer 501.
+func (t *Table) NotBuiltBeyond() []Route { return t.list(added) }
+
+func (t *Table) list(state state) []Route {
 	var out []Route
 	for _, e := range t.entries {
-		if e.built == built {
+		if e.state == state {
 			out = append(out, e.Route)
 		}
 	}

@@ -1,0 +1,145 @@
+package edge_test
+
+import (
+	"encoding/json"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"crier/platform/fault"
+	"crier/publishing"
+)
+
+// list is a JSON array of the same element, of about so many bytes.
+func list(element string, bytes int) string {
+	n := max(1, bytes/(len(element)+1))
+	return "[" + strings.Repeat(element+",", n-1) + element + "]"
+}
+
+// Not parallel: it measures what the whole process allocates.
+func TestCreateRefusesLongListsWithoutReadingThem(t *testing.T) {
+	const most = 10<<20 - 200 // the body of a create
+	s := start(t, nil)
+	for name, body := range map[string]string{
+		"entries":           `{"type":"draft","date":"2030-01-01","posts":` + list("1", most) + `}`,
+		"entries of a type": `{"type":"draft","date":"2030-01-01","posts":` + list(`{"integration":{"id":"c"}}`, most) + `}`,
+		"values":            `{"type":"draft","date":"2030-01-01","posts":[{"integration":{"id":"c"},"value":` + list("1", most) + `}]}`,
+		"images":            `{"type":"draft","date":"2030-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":` + list(`{}`, most) + `}]}]}`,
+		"tags":              `{"type":"draft","date":"2030-01-01","tags":` + list("1", most) + `,"posts":[]}`,
+		"what nobody reads": `{"other":` + list("1", most) + `,"posts":[]}`,
+		"members":           `{` + strings.TrimSuffix(strings.Repeat(`"a":1,`, most/6), ",") + `,"type":1}`,
+		"other members":     strings.TrimSuffix(members(most), ",") + `}`,
+		"faults":            `{"type":"draft","date":"2030-01-01","posts":` + strings.TrimSuffix("["+strings.Repeat(`{"value":`+list("1", 200)+`},`, 100), ",") + `]}`,
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		a := s.api(t, "POST", "/public/v1/posts", body)
+		runtime.ReadMemStats(&after)
+		if a.status != 400 || len(a.body) > 64<<10 {
+			t.Errorf("%s: %d with %d bytes", name, a.status, len(a.body))
+		}
+		allocated := after.TotalAlloc - before.TotalAlloc
+		if allocated > 5*uint64(len(body))+4<<20 {
+			t.Errorf("%s: %d bytes were allocated for %d", name, allocated, len(body))
+		}
+		t.Logf("%s: %.1f bytes allocated for each that was sent", name, float64(allocated)/float64(len(body)))
+	}
+}
+
+// members is an object of very many members, without its end.
+func members(bytes int) string {
+	var b strings.Builder
+	b.WriteString("{")
+	for i := 0; b.Len() < bytes; i++ {
+		b.WriteString(`"` + strings.Repeat("m", 1+i%7) + time.Duration(i).String() + `":1,`)
+	}
+	return b.String()
+}
+
+func TestFaultsAreCountedPastTheFirstFifty(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	a := s.api(t, "POST", "/public/v1/posts", `{"type":"draft","date":"2030-01-01","posts":`+list("1", 150)+`}`)
+	got := decode[struct {
+		Message []string
+		More    int
+	}](t, a)
+	if len(got.Message) != fault.MaxTold || got.More == 0 {
+		t.Errorf("%d faults and %d more: %s", len(got.Message), got.More, a.body)
+	}
+	var channels []fault.Channel
+	for range 60 {
+		channels = append(channels, fault.Channel{Integration: "c", Message: "It is wrong."})
+	}
+	s.err = &fault.Error{Kind: fault.Invalid, Channels: channels}
+	told := decode[struct {
+		Errors []json.RawMessage
+		More   int
+	}](t, s.api(t, "POST", "/public/v1/posts", goodPost))
+	if len(told.Errors) != fault.MaxTold || told.More != 10 {
+		t.Errorf("%d channels at fault and %d more", len(told.Errors), told.More)
+	}
+}
+
+func TestOneOrganizationWritesFourTimesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.release = make(chan struct{})
+	var all sync.WaitGroup
+	answers := make(chan answer, 5)
+	for range 5 {
+		all.Go(func() { answers <- s.api(t, "POST", "/public/v1/posts", goodPost) })
+	}
+	first := <-answers // the one that waited for too long, before any of the others may go on
+	if first.status != 429 || first.header.Get("Retry-After") != "1" {
+		t.Errorf("the fifth is answered with %d, Retry-After %q", first.status, first.header.Get("Retry-After"))
+	}
+	close(s.release)
+	all.Wait()
+	for range 4 {
+		if a := <-answers; a.status != 201 {
+			t.Errorf("%d: %s", a.status, a.body)
+		}
+	}
+	if a := s.api(t, "POST", "/public/v1/posts", goodPost); a.status != 201 {
+		t.Errorf("afterwards: %d", a.status)
+	}
+}
+
+func TestRecordsSayWhatTheirContentIs(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, c := range map[string]struct {
+		stored      publishing.Content
+		query, want string
+	}{
+		"text":         {publishing.Content{Text: "<b> & \\"}, "", `"content":"<b> & \\","contentType":"text"`},
+		"HTML":         {publishing.Content{Text: "<p>a</p>", HTML: true}, "", `"content":"<p>a</p>","contentType":"html"`},
+		"text as HTML": {publishing.Content{Text: "<img onerror=x>\nb"}, "?format=html", `"content":"<p>&lt;img onerror=x&gt;</p><p>b</p>","contentType":"html"`},
+		"HTML as text": {publishing.Content{Text: "<p>a</p><p>b &amp; c</p>", HTML: true}, "?format=text", `"content":"a\nb & c","contentType":"text"`},
+	} {
+		s.thread.Root.Parts[0].Content = c.stored
+		for _, path := range []string{"/public/v1/posts/" + s.thread.Root.ID.String() + c.query, "/public/v1/posts" + c.query + map[bool]string{true: "?", false: "&"}[c.query == ""] + "page=0"} {
+			body := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(s.api(t, "GET", path, "").body)
+			if !strings.Contains(body, c.want) {
+				t.Errorf("%s: %s\nhas no %s", name, body, c.want)
+			}
+		}
+	}
+	want(t, s.api(t, "GET", "/public/v1/posts?page=0&format=xml", ""), 400, "format must be one of")
+	want(t, s.api(t, "GET", "/public/v1/posts/x?format=xml", ""), 400, "format must be one of")
+}
+
+func TestSettingsKeepTheirDigits(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	const settings = `{"channel":1234567890123456789,"ratio":1.10}`
+	s.thread.Root.Settings = []byte(settings)
+	want(t, s.api(t, "GET", "/public/v1/posts/"+s.thread.Root.ID.String(), ""), 200, settings)
+	s.api(t, "POST", "/public/v1/posts", `{"type":"draft","date":"2030-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":"x"}],"settings":`+settings+`}]}`)
+	if got := string(s.creates[0].Entries[0].Settings); got != settings {
+		t.Errorf("stored %s", got)
+	}
+}
