@@ -1,0 +1,137 @@
+package bounds
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/apps/boot"
+	"crier/apps/edge"
+	"crier/platform/env"
+	"crier/platform/secret"
+	tenancyservice "crier/tenancy/service"
+	"crier/tests/call"
+	"crier/tests/dbtest"
+	"crier/tests/sandboxtest"
+)
+
+const (
+	base     = "http://crier.test" // no such host: the client dials the service
+	deadline = 3 * time.Second     // of a request
+	password = "correct horse battery"
+)
+
+// rig is a running service with one organization that has an API key, and one session.
+type rig struct {
+	address  string
+	database string
+	key      string
+	session  string
+	http     *http.Client
+}
+
+func start(t *testing.T) *rig {
+	t.Helper()
+	sealing, err := secret.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &rig{database: dbtest.URL(t)}
+	values := map[string]string{
+		"DATABASE_URL": r.database, "SANDBOX_URL": sandboxtest.Start(t), "ENCRYPTION_KEYS": sealing, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
+		"API_LIMIT": "1000000", "APP_LIMIT": "1000000", "REQUEST_TIMEOUT": deadline.String(), "UPLOAD_TIMEOUT": "20s", "DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s",
+	}
+	var cfg boot.Config
+	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg); err != nil {
+		t.Fatal(err)
+	}
+	app := boot.New(cfg, slog.New(slog.DiscardHandler))
+	if err := app.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := app.Close(); err != nil {
+			t.Errorf("the service does not stop cleanly: %v", err)
+		}
+	})
+	r.address = app.Addr()
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, r.address)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	owner, err := app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: "owner@crier.test", Name: "Owner", Password: password, Organization: "First"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.key, _, err = app.Accounts.CreateKey(t.Context(), owner, "tests"); err != nil {
+		t.Fatal(err)
+	}
+	if r.session, err = app.Accounts.Login(t.Context(), "owner@crier.test", password); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// routes is the whole table.
+func routes() []edge.Route {
+	built, missing := edge.Routes()
+	return slices.Concat(built, missing, edge.RoutesBeyond())
+}
+
+var parameter = regexp.MustCompile(`\{\w+\}|\*`)
+
+// filled puts a value in place of the parameters of a path.
+func filled(path string) string { return parameter.ReplaceAllString(path, "x1") }
+
+// do makes one request with every credential that there is.
+func (r *rig) do(t *testing.T, route edge.Route, body string, headers ...string) call.Answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	headers = append([]string{"Authorization", r.key, "auth", r.session, "Content-Type", "application/json"}, headers...)
+	a, err := call.Do(ctx, r.http, route.Method, base+filled(route.Path), body, headers...)
+	if err != nil {
+		t.Fatalf("%s: %v", route, err)
+	}
+	return a
+}
+
+// rows counts what the tables of organizations hold.
+func (r *rig) rows(t *testing.T) (n int) {
+	t.Helper()
+	own, err := pgx.ParseConfig(r.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	super := dbtest.Super(t).Config().Copy()
+	super.Database = own.Database
+	conn, err := pgx.ConnectConfig(t.Context(), super)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range []string{"post", "part", "attachment", "post_event", "media", "channel", "idempotency", "series", "connect_state"} {
+		var one int
+		err = errors.Join(err, conn.QueryRow(t.Context(), "select count(*) from "+table).Scan(&one))
+		n += one
+	}
+	if err := errors.Join(err, conn.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// list is a JSON array of the same element, of about so many bytes.
+func list(element string, bytes int) string {
+	n := max(1, bytes/(len(element)+1))
+	return "[" + strings.Repeat(element+",", n-1) + element + "]"
+}
