@@ -85,7 +85,7 @@ func tags(n node) (words []string) {
 	}
 	for _, t := range list {
 		if t.value.Type == gjson.String {
-			words = append(words, t.text())
+			words = append(words, t.value.String())
 			continue
 		}
 		o := t.object()
