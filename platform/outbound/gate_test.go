@@ -3,6 +3,7 @@ package outbound
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,13 +13,13 @@ import (
 	"crier/platform/clock"
 )
 
-// counting is a server that tells how many bytes a connection brings at first, and closes it then.
+// counting is a server that tells how many bytes a connection brought until it ended.
 func counting(t *testing.T) (addr string, brought <-chan int64) {
 	t.Helper()
 	out := make(chan int64, 1)
 	addr, _ = rawServer(t, func(c net.Conn) {
-		n, _ := c.Read(make([]byte, 1<<10)) // a reset ends it as well
-		out <- int64(n)
+		n, _ := io.Copy(io.Discard, c) // a reset ends it as well
+		out <- n
 	})
 	return addr, out
 }
