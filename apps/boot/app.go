@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -150,6 +149,9 @@ func (a *App) openHome(context.Context) (err error) {
 	return err
 }
 
+// nodeName names this process in timelines, which tenants read: the begin of its data folder's id, and not the name of the machine.
+func (a *App) nodeName() string { return a.home.ID.String()[:8] }
+
 func (a *App) openPostgres(ctx context.Context) (err error) {
 	if a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres); err != nil {
 		return err
@@ -225,17 +227,13 @@ func (a *App) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	node, err := os.Hostname()
-	if err != nil {
-		return err
-	}
 	a.cfg.Publishing.BaseURL = a.cfg.Edge.Base()
 	a.cfg.Worker.LookRest = a.cfg.Publishing.UnknownFor / 8 // so that it is asked several times before the time for asking is over
 	dispatch := &dispatcher{}
 	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {
 		return err
 	}
-	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: node}
+	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: a.nodeName()}
 	a.pictures = publishingservice.NewPictures(a.cfg.Publishing, deps, func() []int16 { return a.member.Lease().Shards })
 	deps.Pictures = a.pictures
 	a.publisher = publishingservice.NewPublisher(a.cfg.Publishing, deps)

@@ -154,7 +154,7 @@ func (serveCommand) Run(t *terminal) error {
 	if err := app.Start(t.ctx); err != nil {
 		return err
 	}
-	log.Info("crier is ready", "address", app.Addr(), "metrics", app.PrivateAddr(), "version", app.cfg.Version)
+	log.Info("crier is ready", "address", app.Addr(), "metrics", app.PrivateAddr(), "node", app.nodeName(), "version", app.cfg.Version)
 	return errors.Join(app.Wait(t.ctx), app.Close())
 }
 

@@ -194,6 +194,10 @@ func TestCORSIsForTheDashboardOnly(t *testing.T) {
 	if !strings.Contains(a.header.Get("Access-Control-Expose-Headers"), "reload") {
 		t.Errorf("%v", a.header)
 	}
+	a = s.call(t, "GET", "/openapi.json", "", "Origin", "https://app.test")
+	if a.header.Get("Access-Control-Allow-Origin") != "*" || a.header.Get("Access-Control-Allow-Credentials") != "" {
+		t.Errorf("%v", a.header)
+	}
 	a = s.call(t, "GET", "/health", "", "Origin", "https://evil.test")
 	if a.header.Get("Access-Control-Allow-Origin") != "" {
 		t.Errorf("%v", a.header)
@@ -270,6 +274,12 @@ func TestSandboxPageIsReachedAndNothingElse(t *testing.T) {
 	}
 	if a := s.call(t, "POST", "/sandbox/", "{}"); a.status != 405 {
 		t.Errorf("POST: %d", a.status)
+	}
+	// A page elsewhere whose name leads to this machine.
+	for _, host := range []string{"evil.test", "evil.test:4000", "localhost.evil.test"} {
+		if out := s.raw(t, "GET /sandbox/ HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(out, "HTTP/1.1 403 ") {
+			t.Errorf("Host %q: %s", host, out)
+		}
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -91,6 +91,12 @@ func Loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
+// own returns whether a host, without port, is the one of BASE_URL.
+func (c Config) own(host string) bool {
+	u, err := url.Parse(c.Base())
+	return err == nil && strings.EqualFold(u.Hostname(), host)
+}
+
 // frontend is where the dashboard is, without a slash at the end.
 func (c Config) frontend() string {
 	if c.FrontendURL == "" {

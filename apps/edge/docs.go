@@ -175,8 +175,10 @@ func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
 	}
 }
 
+const documentPath = "/openapi.json"
+
 func (s *Server) mountDocs(t *route.Table) {
-	doc := huma.Operation{OperationID: "openapi", Method: http.MethodGet, Path: "/openapi.json", Summary: "This document", Tags: []string{"Service"}}
+	doc := huma.Operation{OperationID: "openapi", Method: http.MethodGet, Path: documentPath, Summary: "This document", Tags: []string{"Service"}}
 	doc = route.Content(doc, http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject})
 	t.Raw(doc, func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)

@@ -137,6 +137,8 @@ func TestAmbiguousFramingIsRefused(t *testing.T) {
 		"a folded length":   "Content-Length:\r\n 5\r\n",
 		"a folded framing":  "X: a\r\n Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
 		"a lone line feed":  "Content-Length: 5\nTransfer-Encoding: chunked\r\n",
+		"one in a value":    "X: a\nTransfer-Encoding: chunked\r\n",
+		"one at the end":    "X: a\nContent-Length: 5\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -63,7 +63,7 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 }
 
 var errMisframed = fault.New(fault.Invalid, "edge.guardBodies",
-	"The request does not say clearly where its body ends: send one Content-Length, or Transfer-Encoding: chunked over HTTP/1.1, and no folded headers.")
+	"The request does not say clearly where its body ends: send one Content-Length, or Transfer-Encoding: chunked over HTTP/1.1, no folded headers, and CRLF at the end of each line.")
 
 func knownVersion(h *fasthttp.RequestHeader) bool {
 	version := string(h.Protocol())
@@ -71,13 +71,13 @@ func knownVersion(h *fasthttp.RequestHeader) bool {
 }
 
 // misframed tells whether whoever stands before us may see the body end elsewhere than we do: by more than one length or framing, a framing besides
-// a length, a framing that is not chunked or not of HTTP/1.1, or a header that goes on in the next line.
+// a length, a framing that is not chunked or not of HTTP/1.1, a header that goes on in the next line, or a line that ends without CR.
 func misframed(h *fasthttp.RequestHeader) bool {
 	lengths, framings := 0, 0
 	for line := range bytes.Lines(h.RawHeaders()) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
 		switch {
-		case line[0] == ' ' || line[0] == '\t':
+		case line[0] == ' ' || line[0] == '\t' || !bytes.HasSuffix(line, []byte("\r\n")):
 			return true
 		case bytes.EqualFold(name, []byte(fiber.HeaderContentLength)):
 			lengths++
@@ -210,9 +210,10 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// cors lets the dashboard's own origin in, and nobody else's.
+// cors lets the dashboard's own origin in, and nobody else's. The document is for all origins and says so itself, without credentials.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
+		Next:         func(c *fiber.Ctx) bool { return c.Path() == documentPath },
 		AllowOrigins: origin(s.cfg.frontend()), AllowCredentials: true, MaxAge: 600,
 		AllowMethods:  "GET,HEAD,POST,PUT,DELETE",
 		AllowHeaders:  "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
