@@ -36,8 +36,10 @@ const (
 	MaxAttachments    = 40
 	MaxDelay          = 60 * 24 * 30 // minutes
 	MaxSettings       = 100_000      // bytes
+	MaxAllSettings    = 1_000_000    // bytes of all posts: those of an entry count once more for each part with a delay
 	MaxSettingsDepth  = 100
 	MaxIdempotencyKey = 255
+	maxID             = 255 // bytes of a channel id as it is sent
 )
 
 // CreatePosts asks for one post per entry. Ids stay as the client sent them: an id that names nothing is that entry's fault.
@@ -92,11 +94,15 @@ func (c CreatePosts) Validate() error {
 	if len(c.Entries) == 0 || len(c.Entries) > MaxEntries {
 		add("posts", "must hold 1 to %d entries", MaxEntries)
 	}
-	parts, images, texts := 0, 0, 0
+	parts, images, texts, settings := 0, 0, 0, 0
 	for i, e := range c.Entries {
 		e.validate(fmt.Sprintf("posts.%d", i), add)
 		parts += len(e.Value)
+		settings += len(e.Settings)
 		for _, v := range e.Value {
+			if v.Delay > 0 {
+				settings += len(e.Settings)
+			}
 			images += len(v.Image)
 			texts += v.bytes()
 		}
@@ -106,6 +112,9 @@ func (c CreatePosts) Validate() error {
 	}
 	if images > MaxAllImages {
 		add("posts", "must hold at most %d images in all", MaxAllImages)
+	}
+	if settings > MaxAllSettings {
+		add("posts", "must hold at most %d bytes of settings in all, those of an entry counted once more for each of its parts with a delay", MaxAllSettings)
 	}
 	if texts > MaxAllTexts {
 		add("posts", "must hold at most %d bytes of text in all", MaxAllTexts)
@@ -117,13 +126,16 @@ func (e CreateEntry) validate(at string, add func(name, format string, args ...a
 	if e.Integration == "" {
 		add(at+".integration.id", "is required")
 	}
+	if len(e.Integration) > maxID {
+		add(at+".integration.id", "must be at most %d bytes", maxID)
+	}
 	if len(e.Value) == 0 || len(e.Value) > MaxParts {
 		add(at+".value", "must hold 1 to %d parts", MaxParts)
 	}
 	if len(e.Settings) > MaxSettings {
 		add(at+".settings", "must be smaller than %d bytes", MaxSettings)
 	} else if !storableJSON(e.Settings) {
-		add(at+".settings", "must hold no NUL characters, no numbers beyond 1e308 and at most %d levels", MaxSettingsDepth)
+		add(at+".settings", "must hold no NUL characters, only numbers of at most %d characters with exponents from -%d to %d, and at most %d levels", maxDigits, maxExponent, maxExponent, MaxSettingsDepth)
 	}
 	for i, v := range e.Value {
 		v.validate(fmt.Sprintf("%s.value.%d", at, i), i, add)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -29,7 +30,8 @@ func Blank(text string) bool {
 
 const brailleBlank = '\u2800' // a pattern of no dots
 
-// storableJSON tells whether a database takes a JSON document as it is: its text is storable, its numbers fit a float and it is not too deep.
+// storableJSON returns whether a database takes a JSON document as it is: its text is storable, its numbers are ordinary
+// and it is not too deep.
 func storableJSON(raw json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -48,7 +50,7 @@ func storableJSON(raw json.RawMessage) bool {
 				return false
 			}
 		case json.Number:
-			if _, err := v.Float64(); err != nil {
+			if !ordinary(v.String()) {
 				return false
 			}
 		}
@@ -56,6 +58,25 @@ func storableJSON(raw json.RawMessage) bool {
 			return false
 		}
 	}
+}
+
+// The bounds of a number. Postgres writes numbers out: 1e-16383 takes 7 bytes here and 16,385 there.
+const (
+	maxDigits   = 64 // characters
+	maxExponent = 30
+)
+
+// ordinary returns whether a number of JSON is short, also when it is written without an exponent.
+func ordinary(number string) bool {
+	if len(number) > maxDigits {
+		return false
+	}
+	i := strings.IndexAny(number, "eE")
+	if i < 0 {
+		return true
+	}
+	exponent, err := strconv.Atoi(number[i+1:])
+	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
 }
 
 // ContentType is a form of content.

@@ -25,8 +25,8 @@ const (
 	maxNumber      = 64      // digits, sign and exponent of a number in it
 )
 
-// Clean returns words of another party as one line that any store can hold: valid UTF-8 without U+0000 and other
-// control characters, of at most limit bytes. White space of any kind and length becomes one space, none at the ends;
+// Clean returns words of another party as one line that any store can hold: valid UTF-8 without U+0000, other
+// control characters and what is Hidden, of at most limit bytes. White space of any kind and length becomes one space, none at the ends;
 // what is not valid is left out; a cut never splits a character.
 func Clean(words string, limit int) string {
 	var b strings.Builder
@@ -36,7 +36,7 @@ func Clean(words string, limit int) string {
 		case unicode.IsSpace(r):
 			space = b.Len() > 0
 			continue
-		case unicode.IsControl(r), r == utf8.RuneError && !strings.HasPrefix(words[i:], "\uFFFD"):
+		case unicode.IsControl(r), Hidden(r), r == utf8.RuneError && !strings.HasPrefix(words[i:], "\uFFFD"):
 			continue
 		}
 		size := utf8.RuneLen(r)
@@ -53,6 +53,12 @@ func Clean(words string, limit int) string {
 		b.WriteRune(r)
 	}
 	return b.String()
+}
+
+// Hidden returns whether a character is not seen and changes how others are: it turns the direction of writing, or has no
+// width. Those that join letters and emoji are not meant.
+func Hidden(r rune) bool {
+	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }
 
 // cleanURL returns an http or https address, or "" when it is none or cannot be kept as it is: a cut address leads

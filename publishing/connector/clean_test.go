@@ -22,6 +22,8 @@ func TestClean_KeepsOnlyWhatEveryStoreHolds(t *testing.T) {
 		"U+0000 is left out":              {"a\x00b\x00", 100, "ab"},
 		"control characters are too":      {"a\x1b[31mb\x7f\u0080\u009fc", 100, "a[31mbc"},
 		"white space becomes one space":   {" \t a\r\n\u0085\u2028b \n", 100, "a b"},
+		"directions are left out":         {"a\u202Eb\u2066c\u200Fd", 100, "abcd"},
+		"and what has no width":           {"a\u200Bb\uFEFFc\u2060", 100, "abc"},
 		"invalid UTF-8 is left out":       {"a\xff\xc3b\xed\xa0\x80", 100, "ab"},
 		"the replacement character stays": {"a\uFFFDb", 100, "a\uFFFDb"},
 		"a cut does not split":            {"aéé", 4, "aé"},

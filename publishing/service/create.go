@@ -44,7 +44,7 @@ var tooLong = fmt.Sprintf("The text is longer than %d characters, markup include
 func quoted(sent string) string {
 	const longest = 100
 	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || connector.Hidden(r) {
 			return ' '
 		}
 		return r
@@ -69,10 +69,10 @@ func (s *Posts) resolve(ctx context.Context, p tenancy.Principal, cmd publishing
 	var problems []fault.Channel
 	texts := 0
 	for i, e := range cmd.Entries {
+		entry, bad := s.entry(ctx, known, e, cmd.Type)
 		if ctx.Err() != nil {
 			return nil, fault.Wrap(fault.TooLarge, "publishing.resolve", "To check these posts takes longer than a request may: send fewer at once.", ctx.Err())
 		}
-		entry, bad := s.entry(ctx, known, e, cmd.Type)
 		for _, part := range entry.parts {
 			texts += len(part.content.Text)
 		}

@@ -46,7 +46,11 @@ func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string
 	m := publishing.Medium{ID: id.New[publishing.MediaTag](), Org: p.Org, Key: key, Name: publishingmedia.Name(filename), Ext: kind.Ext, ContentType: kind.ContentType,
 		Width: kind.Width, Height: kind.Height, OriginalName: original(filename), CreatedAt: s.deps.Clock.Now()}
 	if m.Size, err = s.deps.Blobs.Create(ctx, m.BlobKey(), body); err != nil {
-		return publishing.Medium{}, uploadFault(op, err)
+		err = uploadFault(op, err)
+		if fault.Is(err, fault.TooLarge) && left < s.most(m) {
+			err = storageFull(op)
+		}
+		return publishing.Medium{}, err
 	}
 	if err := s.store.SaveMedium(ctx, m, s.cfg.MaxStored); err != nil {
 		return publishing.Medium{}, errors.Join(saveFault(op, err), s.deps.Blobs.Delete(context.WithoutCancel(ctx), m.BlobKey()))
@@ -67,6 +71,14 @@ func (s *Media) storageLeft(ctx context.Context, org tenancy.OrgID) (int64, erro
 	return s.cfg.MaxStored - stored, internal(op, err)
 }
 
+// most is how many bytes a medium of this kind may have.
+func (s *Media) most(m publishing.Medium) int64 {
+	if m.Video() {
+		return s.cfg.MaxVideo
+	}
+	return s.cfg.MaxImage
+}
+
 func saveFault(op string, err error) error {
 	if errors.Is(err, publishingstore.ErrStorageFull) {
 		return storageFull(op)
@@ -75,7 +87,7 @@ func saveFault(op string, err error) error {
 }
 
 func storageFull(op string) error {
-	return fault.New(fault.TooLarge, op, "The storage of your organization is full: delete files that you no longer need.")
+	return fault.New(fault.TooLarge, op, "The storage of your organization is full. Ask whoever runs this instance for more.")
 }
 
 // original keeps what the client called the file, as far as it can be stored.

@@ -62,10 +62,12 @@ type Work struct {
 	MaybeSent  bool // a call of the current part may have reached the platform before this claim
 }
 
-// A row for each publication of a post, or one with none. "attached" says whether the part has media.
+// A row for each publication of a post, or one with none. The first has the settings; "attached" says whether the part
+// has media.
 const work = `-- publishing.Work
 select p.org_id, p.id, p.group_id, p.claim_token, p.attempt,
-  case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due, p.settings, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
+  case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due,
+  case when row_number() over (partition by want.id order by x.position, x.number) = 1 then p.settings end, p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
   c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed, c.deleted_at is not null, c.credential, q.destination,
   x.id, x.post_id, x.part_id, coalesce(x.position, 0), coalesce(x.created_at, now()), coalesce(x.claimed_at, x.created_at, now()), x.marked_at, coalesce(x.sent_to, ''), coalesce(x.phase, ''),
   x.handle, x.release_id, x.release_url, x.ref, coalesce(a.content, ''), coalesce(a.html, false),

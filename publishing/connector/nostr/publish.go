@@ -111,12 +111,8 @@ type failure struct {
 }
 
 func unreached(relay string, err error) failure {
-	e := connector.FromSend(err, false)
-	words := "cannot be reached"
-	if e.Kind == connector.KindOperator {
-		words = "is at an address that is not allowed"
-	}
-	return failure{host(relay), e.Kind, words, err}
+	// Of an address that is not allowed in the same words, so that nobody learns which names of the inside exist.
+	return failure{host(relay), connector.FromSend(err, false).Kind, "cannot be reached", err}
 }
 
 // refusal reads the machine-readable prefix of a refused event.
