@@ -20,9 +20,12 @@ const (
 	DefaultPageLimit = 20
 	MaxPageLimit     = 100
 	MaxRange         = 366 * 24 * time.Hour
-	MaxListed        = 10_000  // posts in one range answer
-	CountAhead       = 10_000  // posts after a page that are counted at most
-	MaxListedBytes   = 8 << 20 // texts and settings of the posts of one answer, as they are stored
+	MaxListed        = 10_000 // posts in one range answer
+	CountAhead       = 10_000 // posts after a page that are counted at most
+	// MaxListedBytes is how much the posts of one answer may hold: texts and settings as they are stored, and ListedPart
+	// for each part, image and later post of a thread. Settings have as much again of their own.
+	MaxListedBytes = 8 << 20
+	ListedPart     = 128 // bytes
 )
 
 // Thread is what the calendar shows as one item: a group's root with all its parts, whatever run they go out in.

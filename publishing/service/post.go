@@ -209,38 +209,20 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	} else {
 		roots, err = s.store.Roots(ctx, p.Org, q, customer, publishing.MaxListed+1)
 	}
-	if errors.Is(err, publishingstore.ErrTooMuch) {
-		return page, tooMuch(op)
-	}
-	if err != nil {
-		return page, internal(op, err)
-	}
-	if len(roots) > publishing.MaxListed {
+	if err == nil && len(roots) > publishing.MaxListed {
 		return page, fault.New(fault.Invalid, op, "The range holds more than 10,000 posts; ask for a shorter one.")
 	}
-	page.Threads, err = s.threads(ctx, p.Org, roots)
-	if errors.Is(err, publishingstore.ErrTooMuch) || err == nil && bytesOf(page.Threads) > publishing.MaxListedBytes {
-		return publishing.ThreadPage{}, tooMuch(op)
+	if err == nil {
+		page.Threads, err = s.threads(ctx, p.Org, roots)
+	}
+	if errors.Is(err, publishingstore.ErrTooMuch) {
+		return publishing.ThreadPage{}, fault.New(fault.Invalid, op, "These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
 	}
 	return page, internal(op, err)
 }
 
-func tooMuch(op string) error {
-	return fault.New(fault.Invalid, op, "These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
-}
-
-// bytesOf is how much of an answer the texts and settings of threads take. Those of a template count for each of its
-// later occurrences.
-func bytesOf(threads []publishing.Thread) (n int) {
-	for _, t := range threads {
-		n += len(t.Root.Settings)
-		for _, p := range t.Root.Parts {
-			n += len(p.Content.Text)
-		}
-	}
-	return n
-}
-
+// threads reads what hangs on roots. It returns ErrTooMuch when that is more than publishing.MaxListedBytes, the parts of
+// a later occurrence counted for each.
 func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {
 	if len(roots) == 0 {
 		return nil, nil
@@ -250,10 +232,17 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 		return nil, err
 	}
 	out := make([]publishing.Thread, len(roots))
+	left := publishing.MaxListedBytes
 	for i, r := range roots {
 		r.Parts = whole.Parts[r.Group]
 		if r.Coming != nil {
-			r.Parts = coming(r, whole.Parts[r.Coming.Template])
+			r.Settings, r.Parts = whole.Settings[r.Coming.Template], coming(r, whole.Parts[r.Coming.Template])
+			for _, part := range r.Parts {
+				left -= publishing.ListedPart * (1 + len(part.Media))
+			}
+			if left < 0 {
+				return nil, publishingstore.ErrTooMuch
+			}
 		}
 		if r.ReleaseID == nil && r.State == publishing.StateError && len(r.Parts) > 0 {
 			r.ReleaseID, r.ReleaseURL = r.Parts[0].ReleaseID, r.Parts[0].ReleaseURL // the thread broke off; what is out stays to be found

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -50,16 +51,19 @@ select ` + rootColumns + ` from post p where p.after_post is null and p.deleted_
   and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
 
 // Roots lists the roots of a range, at most limit, with the later occurrences of repeated posts among them. It returns
-// ErrTooMuch for roots with very large settings.
+// ErrTooMuch for roots whose settings are larger than publishing.MaxListedBytes, and for limit series or more.
 func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListPosts, customer publishing.CustomerID, limit int) ([]publishing.Post, error) {
 	var rows []publishing.Post
 	var series []comingSeries
-	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { // in this order, an occurrence that is stored meanwhile is found twice, not missed
-		b.Queue(seriesInRange, q.Start, q.End.UTC(), customer).Query(collectComing(&series))
-		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, within(newBudget(), scanPost, settingsBytes)))
+	err := s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) { // in this order, an occurrence that is stored meanwhile is found twice, not missed
+		b.Queue(seriesInRange, q.Start, q.End.UTC(), customer, limit).Query(collectComing(&series))
+		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, within(most, scanPost, settingsBytes)))
 	})
 	if err != nil {
 		return rows, err
+	}
+	if len(series) == limit {
+		return rows, ErrTooMuch
 	}
 	stored := make(map[publishing.PostID]bool, len(rows))
 	for _, p := range rows {
@@ -77,11 +81,11 @@ func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListP
 }
 
 // RootPage lists one page of all roots, and how many there are, counted up to publishing.CountAhead past the end of
-// the page. It returns ErrTooMuch for roots with very large settings.
+// the page. It returns ErrTooMuch for roots whose settings are larger than publishing.MaxListedBytes.
 func (s *Store) RootPage(ctx context.Context, org tenancy.OrgID, page publishing.Page, customer publishing.CustomerID) (out []publishing.Post, total int, err error) {
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+	err = s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) {
 		before := int64(page.Number) * int64(page.Limit)
-		b.Queue(rootsPage, customer, before, page.Limit).Query(into(&out, within(newBudget(), scanPost, settingsBytes)))
+		b.Queue(rootsPage, customer, before, page.Limit).Query(into(&out, within(most, scanPost, settingsBytes)))
 		b.Queue(rootsCount, customer, before+int64(page.Limit)+publishing.CountAhead).QueryRow(func(row pgx.Row) error { return row.Scan(&total) })
 	})
 	return out, total, err
@@ -118,29 +122,60 @@ select at, event, node, by, reason from (
 // ErrTooMuch ends a list whose posts hold more than publishing.MaxListedBytes.
 var ErrTooMuch = errors.New("the list holds too many bytes")
 
-// budget is how many bytes of what somebody has written an answer may still hold.
-type budget struct{ left int }
+// budget is how many bytes of what somebody has written the statements of a read may still answer.
+type budget struct {
+	left int
+	stop context.CancelFunc // cancels the read
+}
 
-func newBudget() *budget { return &budget{publishing.MaxListedBytes} }
+// take returns ErrTooMuch when the budget is spent, and cancels the read: Postgres would send the rest as well.
+func (b *budget) take(bytes int) error {
+	if b.left -= bytes; b.left < 0 {
+		b.stop()
+		return ErrTooMuch
+	}
+	return nil
+}
 
-// within is scan until the rows hold more than the budget has. No row after that is read.
+// within is scan as long as the budget has what bytes returns for a row.
 func within[T any](b *budget, scan pgx.RowToFunc[T], bytes func(T) int) pgx.RowToFunc[T] {
 	return func(row pgx.CollectableRow) (T, error) {
 		x, err := scan(row)
-		if b.left -= bytes(x); err == nil && b.left < 0 {
-			err = ErrTooMuch
+		if err == nil {
+			err = b.take(bytes(x))
 		}
 		return x, err
 	}
 }
 
+// readWithin is Read of a batch that takes what it reads from a budget of publishing.MaxListedBytes. It returns
+// ErrTooMuch when that is not enough.
+func (s *Store) readWithin(ctx context.Context, org tenancy.OrgID, queue func(*pgx.Batch, *budget)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var most *budget
+	err := s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
+		most = &budget{publishing.MaxListedBytes, stop}
+		queue(b, most)
+	})
+	if most != nil && most.left < 0 {
+		return ErrTooMuch
+	}
+	return err
+}
+
 func settingsBytes(p publishing.Post) int { return len(p.Settings) }
 
-func mediumBytes(m attached) int { return len(m.Name) + len(m.OriginalName) + len(m.Alt) + 256 }
+func followerBytes(publishing.Post) int { return publishing.ListedPart }
+
+func mediumBytes(m attached) int {
+	return len(m.Name) + len(m.OriginalName) + len(m.Alt) + publishing.ListedPart
+}
 
 // Whole is everything that hangs on some groups.
 type Whole struct {
 	Followers map[publishing.GroupID][]publishing.Post
+	Settings  map[publishing.GroupID]json.RawMessage   // of templates
 	Parts     map[publishing.GroupID][]publishing.Part // with attachments; the first part of a follower carries its delay
 	Media     map[publishing.MediaID]publishing.Medium
 	Channels  map[publishing.ChannelID]publishing.Channel
@@ -150,8 +185,16 @@ const channelsOf = `-- publishing.ChannelsOf
 select ` + channelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id where c.id = any($1)`
 
-// Whole reads what hangs on these roots, in one round trip, and returns ErrTooMuch when that is very large. Parts of
-// later occurrences come under their template's group.
+const settingsOf = `-- publishing.SettingsOf
+select p.group_id, p.settings from post p where p.group_id = any($1) and p.after_post is null`
+
+type settingsRow struct {
+	Group    publishing.GroupID
+	Settings json.RawMessage
+}
+
+// Whole reads what hangs on these roots, in one round trip, and returns ErrTooMuch when that is more than
+// publishing.MaxListedBytes. Parts and settings of later occurrences come under their template's group.
 func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) (w Whole, err error) {
 	groups, templates, channels := make([][16]byte, 0, len(roots)), map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	for _, r := range roots {
@@ -164,15 +207,18 @@ func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing
 	}
 	hidden := keysOf(templates)
 	groups = append(groups, hidden...)
-	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		w = Whole{map[publishing.GroupID][]publishing.Post{}, map[publishing.GroupID][]publishing.Part{}, map[publishing.MediaID]publishing.Medium{},
-			map[publishing.ChannelID]publishing.Channel{}}
-		most := newBudget()
+	err = s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) {
+		w = Whole{map[publishing.GroupID][]publishing.Post{}, map[publishing.GroupID]json.RawMessage{}, map[publishing.GroupID][]publishing.Part{},
+			map[publishing.MediaID]publishing.Medium{}, map[publishing.ChannelID]publishing.Channel{}}
+		if len(hidden) > 0 {
+			row := within(most, pgx.RowToStructByPos[settingsRow], func(r settingsRow) int { return len(r.Settings) })
+			b.Queue(settingsOf, hidden).Query(each(row, func(r settingsRow) { w.Settings[r.Group] = r.Settings }))
+		}
 		b.Queue(channelsOf, keysOf(channels)).Query(each(scanChannel, func(c publishing.Channel) { w.Channels[c.ID] = c }))
 		readParts(b, most, groups, hidden, w.Media, func(group publishing.GroupID, _ publishing.PostID, p publishing.Part) {
 			w.Parts[group] = append(w.Parts[group], p)
 		})
-		b.Queue(followersOf, groups).Query(each(scanPost, func(p publishing.Post) {
+		b.Queue(followersOf, groups).Query(each(within(most, scanPost, followerBytes), func(p publishing.Post) {
 			w.Followers[p.Group] = append(w.Followers[p.Group], p)
 		}))
 	})
@@ -203,10 +249,7 @@ func readParts(
 			}
 			seen[post] = true
 			do(group, post, p)
-			if most.left -= len(p.Content.Text); most.left < 0 {
-				return ErrTooMuch
-			}
-			return nil
+			return most.take(len(p.Content.Text) + publishing.ListedPart)
 		})
 		return err
 	})

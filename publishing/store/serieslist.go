@@ -16,7 +16,7 @@ import (
 // Series that go on, with the numbers that have a row. What waits for a draft is not shown.
 const seriesComing = `select s.org_id, s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at,
   s.times, s.number, s.created_at,
-  t.settings, t.creation_method, p.publish_date, now(),
+  t.creation_method, p.publish_date, now(),
   array(
     select x.occurrence from post x
     where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base))
@@ -30,7 +30,7 @@ where s.stopped_at is null`
 // The anchor is a wall-clock time, which is less than two days away from its instant.
 const seriesInRange = `-- publishing.SeriesInRange
 ` + seriesComing + ` and s.anchor <= $2::timestamp + interval '2 days' and (s.until_at is null or s.until_at >= $1)
-  and ($3::uuid is null or c.customer_id = $3)`
+  and ($3::uuid is null or c.customer_id = $3) limit $4`
 
 const seriesNamed = `-- publishing.SeriesNamed
 ` + seriesComing + ` and s.id between $1 and $2`
@@ -67,7 +67,7 @@ func collectComing(into *[]comingSeries) func(pgx.Rows) error {
 
 func scanComing(row pgx.CollectableRow) (s comingSeries, err error) {
 	err = row.Scan(&s.post.Org, &s.post.Series, &s.template, &s.post.Channel, &s.Anchor, &s.timezone, &s.Days,
-		&s.Base, &s.Until, &s.times, &s.number, &s.post.CreatedAt, &s.post.Settings, &s.post.CreationMethod, &s.current, &s.now, &s.stored)
+		&s.Base, &s.Until, &s.times, &s.number, &s.post.CreatedAt, &s.post.CreationMethod, &s.current, &s.now, &s.stored)
 	if s.times != nil {
 		s.Count = *s.times
 	}

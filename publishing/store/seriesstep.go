@@ -231,7 +231,7 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 	b := &pgx.Batch{}
 	b.Queue(templatePosts, group).Query(into(&posts, scanPost))
 	self, media := [][16]byte{group.UUID()}, map[publishing.MediaID]publishing.Medium{}
-	readParts(b, newBudget(), self, self, media, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
+	readParts(b, &budget{publishing.MaxListedBytes, func() {}}, self, self, media, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
 		parts[post] = append(parts[post], p)
 	})
 	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {

@@ -1,7 +1,9 @@
 package publicv1
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -17,8 +19,7 @@ import (
 )
 
 type createInput struct {
-	Key     string `header:"Idempotency-Key" doc:"At most 255 visible ASCII characters. The same key answers the first result again and makes nothing new."`
-	RawBody []byte `contentType:"application/json"`
+	Key string `header:"Idempotency-Key" doc:"At most 255 visible ASCII characters. The same key answers the first result again and makes nothing new."`
 }
 
 // Created is one entry's answer.
@@ -38,12 +39,11 @@ func (m mount) create() {
 	op.DefaultStatus = http.StatusCreated
 	schema := route.Schema[CreateRequest](m.t.Create)
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
-	op.SkipValidateBody = true
 	route.JSON(m.t.Create, op, func(ctx context.Context, in *createInput) (*createOutput, error) {
 		if err := checkKey(in.Key); err != nil {
 			return nil, err
 		}
-		cmd, err := decodeCreate(in.RawBody)
+		cmd, err := decodeCreate(request.From(ctx).Body.Loaded())
 		if err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (m mount) create() {
 		}
 		return created(res), nil
 	})
-	op.RequestBody.Content["application/json"] = &huma.MediaType{Schema: schema} // huma has described a RawBody as bytes
+	op.RequestBody.Content["application/json"] = &huma.MediaType{Schema: schema} // after huma has looked, which would read and decode the body itself
 }
 
 func created(res publishing.CreateResult) *createOutput {
@@ -100,9 +100,9 @@ func (o *optional) within(name string, least, most, otherwise int) (int, []fault
 
 type listInput struct {
 	Start    string   `query:"startDate" doc:"ISO 8601; without an offset it is UTC. Needs endDate."`
-	End      string   `query:"endDate" doc:"ISO 8601; without an offset it is UTC, and a date alone is its midnight, so that the posts of that day are not in the range. At most 366 days after startDate; the range may hold at most 10,000 posts and 8 MB of text. Needs startDate."`
+	End      string   `query:"endDate" doc:"ISO 8601; without an offset it is UTC, and a date alone is its midnight, so that the posts of that day are not in the range. At most 366 days after startDate; the range may hold at most 10,000 posts, 8 MB of text and settings, and 24 MB of answer. Needs startDate."`
 	Page     optional `query:"page" doc:"Zero-indexed page (default 0), only without dates."`
-	Limit    optional `query:"limit" doc:"1 to 100 posts a page (default 20), only without dates."`
+	Limit    optional `query:"limit" doc:"1 to 100 posts a page (default 20), only without dates. A page may hold as many bytes as a range."`
 	Customer string   `query:"customer" doc:"Only the channels of this channel group."`
 	Group    string   `query:"group" doc:"The same as customer."`
 	Format   string   `query:"format" enum:"html,text" doc:"Answer every content as sanitised HTML, plain text as paragraphs, or every one as plain text. Absent: as it was sent."`
@@ -172,7 +172,8 @@ func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
 type listOutput struct {
 	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode. At most 10,000 posts after this page are counted, so a larger number grows from page to page."`
 	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
-	Body    []Item
+	Type    string `header:"Content-Type" hidden:"true"`
+	Body    []byte // JSON, see items
 }
 
 // Enveloped is the list on the alias mount.
@@ -180,26 +181,15 @@ type Enveloped struct {
 	Posts []Item `json:"posts"`
 }
 
-type envelopedOutput struct {
-	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode. At most 10,000 posts after this page are counted, so a larger number grows from page to page."`
-	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
-	Body    Enveloped
-}
-
 func (m mount) list() {
 	op := m.operation("list-posts", http.MethodGet, "/posts", "List the posts of a date range, with every occurrence of repeated posts, or a page of all stored posts", 400)
 	op.SkipValidateParams = true // query does, in better words
-	if !m.enveloped {
-		route.JSON(m.t.List, op, m.listed)
-		return
+	if m.enveloped {
+		op = route.Answer[Enveloped](m.t.List, op, http.StatusOK, http.StatusText(http.StatusOK))
+	} else {
+		op = route.Answer[[]Item](m.t.List, op, http.StatusOK, http.StatusText(http.StatusOK))
 	}
-	route.JSON(m.t.List, op, func(ctx context.Context, in *listInput) (*envelopedOutput, error) {
-		out, err := m.listed(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		return &envelopedOutput{out.Total, out.HasMore, Enveloped{out.Body}}, nil
-	})
+	route.JSON(m.t.List, op, m.listed)
 }
 
 func (m mount) listed(ctx context.Context, in *listInput) (*listOutput, error) {
@@ -211,14 +201,41 @@ func (m mount) listed(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &listOutput{Body: make([]Item, 0, len(page.Threads))}
-	for _, t := range page.Threads {
-		out.Body = append(out.Body, m.item(t, in.Format))
-	}
+	out := &listOutput{Type: "application/json"}
 	if q.Page != nil {
 		out.Total, out.HasMore = strconv.Itoa(page.Total), strconv.FormatBool(page.HasMore)
 	}
-	return out, nil
+	out.Body, err = m.items(page.Threads, in.Format)
+	return out, err
+}
+
+// maxListAnswer is the size of a list in bytes of JSON. 10,000 ordinary posts have less.
+const maxListAnswer = 24 << 20
+
+// items returns the list as JSON, in the envelope of the mount, and Invalid when it is too large. It is written item by
+// item: markup, escapes and later occurrences can make an answer many times larger than what is stored.
+func (m mount) items(threads []publishing.Thread, format string) ([]byte, error) {
+	var b bytes.Buffer
+	before, after := "[", "]"
+	if m.enveloped {
+		before, after = `{"posts":[`, "]}"
+	}
+	b.WriteString(before)
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	for i, t := range threads {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		if err := e.Encode(m.item(t, format)); err != nil {
+			return nil, fault.Wrap(fault.Internal, "publicv1.items", "", err)
+		}
+		if b.Len() > maxListAnswer {
+			return nil, fault.New(fault.Invalid, "publicv1.items", "The list would be larger than 24 MB; ask for a shorter range, or for fewer posts a page.")
+		}
+	}
+	b.WriteString(after)
+	return b.Bytes(), nil
 }
 
 type idInput struct {
