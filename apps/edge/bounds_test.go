@@ -2,6 +2,8 @@ package edge_test
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -63,6 +65,43 @@ func TestOneOrganizationWritesFourTimesAtOnce(t *testing.T) {
 	}
 	if a := s.api(t, "POST", "/public/v1/posts", goodPost); a.status != 201 {
 		t.Errorf("afterwards: %d", a.status)
+	}
+}
+
+// An answer counts until it is on the wire: a client that does not read has no more of them in memory than it may have lists
+// at once.
+func TestListsCountUntilTheyAreSent(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.thread.Root.Parts[0].Content.Text = strings.Repeat("x", 11<<20) // twice in an answer, and more than the buffers of a connection
+	request := "GET /public/v1/posts?page=0 HTTP/1.1\r\nHost: x\r\nAuthorization: " + goodKey + "\r\n\r\n"
+	var stalled []net.Conn
+	for range 2 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		first := make([]byte, 1)
+		if _, err = io.WriteString(c, request); err == nil {
+			_, err = io.ReadFull(c, first)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stalled = append(stalled, c)
+	}
+	if a := s.api(t, "GET", "/public/v1/posts?page=0", ""); a.status != 429 || a.header.Get("Retry-After") != "1" {
+		t.Errorf("a third list beside two that nobody reads: %d", a.status)
+	}
+	for _, c := range stalled {
+		_ = c.Close()
+	}
+	if a := s.api(t, "GET", "/public/v1/posts?page=0", ""); a.status != 200 {
+		t.Errorf("after they have ended: %d", a.status)
+	}
+	if a := s.api(t, "HEAD", "/public/v1/posts?page=0", ""); a.status != 200 {
+		t.Errorf("HEAD: %d", a.status)
 	}
 }
 

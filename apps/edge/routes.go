@@ -20,12 +20,12 @@ func (s *Server) routes() {
 	quick := s.table.With(s.deadline(s.cfg.Timeout))
 	slow := s.table.With(s.deadline(s.cfg.UploadTimeout))
 
-	writes, known := s.limited(newAtOnce(writesAtOnce)), s.table.With(s.key, s.admit)
+	writes, known := s.limited(writesAtOnce), s.table.With(s.key, s.admit)
 	public := publicv1.Tables{
-		JSON:   known.With(s.body(s.cfg.BodyLimit, ordinaryValues), s.deadline(s.cfg.Timeout), changing(writes)),
-		Create: known.With(s.body(s.cfg.PostLimit, 0), s.deadline(s.cfg.Timeout), writes),
-		List:   known.With(s.deadline(s.cfg.Timeout), s.limited(newAtOnce(listsAtOnce))),
-		Stream: slow.With(s.key, s.admit, s.limited(newAtOnce(uploadsAtOnce)), s.upload),
+		JSON:   known.With(s.body(s.cfg.BodyLimit, ordinaryValues), s.deadline(s.cfg.Timeout), byMethod(s.limitedAnswers(readsAtOnce), writes)),
+		Create: known.With(s.limitedBodies(s.cfg.PostLimit), s.body(s.cfg.PostLimit, 0), s.deadline(s.cfg.Timeout), writes),
+		List:   known.With(s.deadline(s.cfg.Timeout), s.limitedAnswers(listsAtOnce)),
+		Stream: slow.With(s.key, s.admit, s.limited(uploadsAtOnce), s.upload),
 	}
 	api := s.publicAPI()
 	api.Mount(public, publicPrefix, false)

@@ -3,6 +3,7 @@ package publicv1
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
@@ -44,7 +45,7 @@ func (m mount) disconnect() {
 		if err := m.deps.Channels.Disconnect(ctx, request.Principal(ctx), in.ID); err != nil {
 			return nil, err
 		}
-		return &namedOutput{Named{in.ID}}, nil
+		return &namedOutput{Named{strings.ToLower(in.ID)}}, nil // as every answer writes ids
 	})
 }
 

@@ -22,17 +22,18 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	if err != nil {
 		return publishing.CreatePosts{}, err
 	}
-	o := n.object()
+	o := n.object("type", "date", "republish", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts")
 	cmd := publishing.CreatePosts{
-		Type: publishing.CreateType(o.get("type").text()), Republish: o.get("republish").flag(),
+		Type: publishing.CreateType(o.get("type").name()), Republish: o.get("republish").flag(),
 		Repeat: repeat(o), Method: method(o.get("creationMethod")),
 	}
 	if s := o.get("date").value; s.Type == gjson.String {
 		cmd.Date, _ = ParseDate(s.String())
 	}
 	tags := tags(o.get("tags"))
+	var read counts
 	for _, e := range o.get("posts").list(publishing.MaxEntries) {
-		cmd.Entries = append(cmd.Entries, entry(e))
+		cmd.Entries = append(cmd.Entries, read.entry(e))
 	}
 	if err := together(n.faults, cmd); err != nil {
 		return cmd, err
@@ -88,22 +89,26 @@ func tags(n node) (words []string) {
 			words = append(words, t.value.String())
 			continue
 		}
-		o := t.object()
+		o := t.object("value", "label")
 		words = append(words, o.get("value").text(), o.get("label").text())
 	}
 	return words
 }
 
-func entry(n node) publishing.CreateEntry {
+// counts are how many parts and images of a body were read. One more than a create may have is read, and no other.
+type counts struct{ parts, images int }
+
+func (c *counts) entry(n node) publishing.CreateEntry {
 	if n.null() {
 		n.fault("must be an object")
 	}
-	o := n.object()
+	o := n.object("integration", "group", "settings", "value")
 	out := publishing.CreateEntry{
-		Integration: o.get("integration").object().get("id").text(), Group: o.get("group").text(), Settings: settings(o.get("settings")),
+		Integration: o.get("integration").object("id").get("id").name(), Group: o.get("group").name(), Settings: settings(o.get("settings")),
 	}
-	for _, v := range o.get("value").list(publishing.MaxParts) {
-		out.Value = append(out.Value, value(v))
+	for _, v := range o.get("value").list(min(publishing.MaxParts, publishing.MaxAllParts-c.parts)) {
+		c.parts++
+		out.Value = append(out.Value, c.value(v))
 	}
 	return out
 }
@@ -130,15 +135,16 @@ func settings(n node) json.RawMessage {
 	return inner.raw(publishing.MaxSettings)
 }
 
-func value(n node) publishing.CreateValue {
+func (c *counts) value(n node) publishing.CreateValue {
 	if n.null() {
 		n.fault("must be an object")
 	}
-	o := n.object()
+	o := n.object("id", "content", "contentType", "delay", "image")
 	out := publishing.CreateValue{
-		ID: o.get("id").text(), Content: o.get("content").text(), Type: publishing.ContentType(o.get("contentType").text()), Delay: o.get("delay").number(),
+		ID: o.get("id").name(), Content: o.get("content").text(), Type: publishing.ContentType(o.get("contentType").name()), Delay: o.get("delay").number(),
 	}
-	for _, m := range o.get("image").list(publishing.MaxAttachments) {
+	for _, m := range o.get("image").list(min(publishing.MaxAttachments, publishing.MaxAllImages-c.images)) {
+		c.images++
 		out.Image = append(out.Image, image(m))
 	}
 	return out
@@ -148,7 +154,7 @@ func value(n node) publishing.CreateValue {
 func image(n node) publishing.CreateImage {
 	switch {
 	case n.value.Type == gjson.String:
-		s := n.text()
+		s := n.name()
 		if s == "" {
 			n.fault("must name an uploaded file")
 		}
@@ -160,9 +166,9 @@ func image(n node) publishing.CreateImage {
 		n.fault("must be an object or a string")
 		return publishing.CreateImage{}
 	}
-	o := n.object()
-	out := publishing.CreateImage{ID: o.get("id").text(), URL: o.get("path").text(), Alt: o.get("alt").text()}
-	if url := o.get("url").text(); out.URL == "" {
+	o := n.object("id", "path", "url", "alt")
+	out := publishing.CreateImage{ID: o.get("id").name(), URL: o.get("path").name(), Alt: o.get("alt").text()}
+	if url := o.get("url").name(); out.URL == "" {
 		out.URL = url
 	}
 	if out.ID == "" && out.URL == "" {

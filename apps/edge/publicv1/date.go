@@ -5,10 +5,15 @@ import (
 	"time"
 )
 
+const maxDate = 64 // bytes
+
 // ParseDate reads ISO 8601 in the forms that clients send: extended or basic, with an offset, without one (then it is
 // UTC), or the date alone (midnight UTC), in letters of either case.
 // In UTC the year must be 1 to 9999. The plus of an offset may be a space, which is what an unescaped plus in a query becomes.
 func ParseDate(s string) (time.Time, bool) {
+	if len(s) > maxDate {
+		return time.Time{}, false // each layout that does not fit costs two copies
+	}
 	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
 		s = s[:i] + "+" + s[i+1:]
 	}

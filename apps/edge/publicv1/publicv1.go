@@ -109,7 +109,7 @@ func (m mount) operation(id, method, path, summary string, errors ...int) huma.O
 // added lists the routes beyond the interface that wait to be built.
 func added() []route.Route {
 	return []route.Route{
-		{Method: "GET", Path: "/analytics/post/:postId"}, {Method: "PUT", Path: "/posts/:id/settings"}, {Method: "GET", Path: "/notifications"},
+		{Method: "GET", Path: "/analytics/post/:postId"}, {Method: "PUT", Path: "/posts/:id/settings"}, {Method: "GET", Path: "/find-slot"}, {Method: "GET", Path: "/notifications"},
 		{Method: "GET", Path: "/webhooks"}, {Method: "POST", Path: "/webhooks"}, {Method: "PUT", Path: "/webhooks/:id"}, {Method: "DELETE", Path: "/webhooks/:id"},
 		{Method: "GET", Path: "/webhooks/:id/deliveries"}, {Method: "POST", Path: "/webhooks/:id/test"}, {Method: "POST", Path: "/webhooks/:id/rotate-secret"},
 		{Method: "POST", Path: "/webhooks/:id/deliveries/:deliveryId/replay"},

@@ -3,6 +3,7 @@ package publicv1
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 
@@ -25,6 +26,9 @@ type node struct {
 func parse(body []byte, op string) (node, error) {
 	bad := func(words string) error {
 		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The body is not valid.", Fields: []fault.Field{{Name: "body", Message: words}}}
+	}
+	if len(body) == 0 {
+		return node{}, bad("is required")
 	}
 	if !utf8.Valid(body) {
 		return node{}, bad("must be UTF-8")
@@ -51,39 +55,40 @@ func (n node) child(name string, v gjson.Result) node {
 // null is true of absent members, too.
 func (n node) null() bool { return n.value.Type == gjson.Null }
 
-// maxMembers is how many members an object may have.
-const maxMembers = 1000
-
-// object is the members of a node.
+// object is some members of a node.
 type object struct {
 	node
-	members map[string]gjson.Result
+	names  []string
+	values []gjson.Result // of the names
 }
 
-// object reads the members; of equal names the last one counts. It finds fault with what is no object and not null, and
-// then there are none.
-func (n node) object() object {
-	o := object{n, nil}
+// object reads the members with these names, in one pass; of equal names the last one counts. It adds a fault for what is
+// no object and not null, and then there are none.
+func (n node) object(names ...string) object {
+	o := object{n, names, make([]gjson.Result, len(names))}
 	switch {
 	case n.null():
 	case !n.value.IsObject():
 		n.fault("must be an object")
 	default:
-		o.members = map[string]gjson.Result{}
 		n.value.ForEach(func(name, value gjson.Result) bool {
-			o.members[name.String()] = value
-			return len(o.members) <= maxMembers
+			if i := slices.Index(names, name.String()); i >= 0 {
+				o.values[i] = value
+			}
+			return true
 		})
-	}
-	if len(o.members) > maxMembers {
-		n.fault("must have at most " + strconv.Itoa(maxMembers) + " members")
-		o.members = nil
 	}
 	return o
 }
 
-// get finds a member; absent members, and those of anything that is no object, are null.
-func (o object) get(name string) node { return o.child(name, o.members[name]) }
+// get returns a member that was read; absent members, and those of anything that is no object, are null.
+func (o object) get(name string) node {
+	var value gjson.Result
+	if i := slices.Index(o.names, name); i >= 0 {
+		value = o.values[i]
+	}
+	return o.child(name, value)
+}
 
 // text is "" for null.
 func (n node) text() string {
@@ -97,6 +102,19 @@ func (n node) text() string {
 	s := n.value.String()
 	if !publishing.Storable(s) {
 		n.fault("must not hold the character NUL")
+	}
+	return s
+}
+
+// maxName is how many bytes an id or an address may have.
+const maxName = 2048
+
+// name is text of an id or an address.
+func (n node) name() string {
+	s := n.text()
+	if len(s) > maxName {
+		n.fault("must be at most " + strconv.Itoa(maxName) + " bytes")
+		return ""
 	}
 	return s
 }
@@ -153,7 +171,7 @@ func (n node) list(most int) (out []node) {
 	return out
 }
 
-// raw is the value as JSON, its members in order. A value of more than most bytes stays as it was sent.
+// raw is the value as JSON, its members sorted by name. A value of more than most bytes stays as it was sent.
 func (n node) raw(most int) json.RawMessage {
 	sent := json.RawMessage(n.value.Raw)
 	if len(sent) > most {
@@ -162,13 +180,16 @@ func (n node) raw(most int) json.RawMessage {
 	d := json.NewDecoder(bytes.NewReader(sent))
 	d.UseNumber()
 	var v any
+	var b bytes.Buffer
 	err := d.Decode(&v)
 	if err == nil {
-		sent, err = json.Marshal(v)
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false) // an escape is six bytes for one, which count
+		err = e.Encode(v)
 	}
 	if err != nil {
 		n.fault("must be valid JSON")
 		return nil
 	}
-	return sent
+	return bytes.TrimSpace(b.Bytes())
 }

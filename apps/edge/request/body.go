@@ -26,6 +26,7 @@ type Body struct {
 	read   int
 	limit  int64
 	err    error
+	loaded []byte
 }
 
 func newBody(ctx *fasthttp.RequestCtx) *Body {
@@ -81,12 +82,34 @@ func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) (data []byte, err err
 	if err := b.Limit(limit); err != nil {
 		return nil, err
 	}
-	if data, err = io.ReadAll(b); err != nil {
+	if data, err = b.all(); err != nil {
 		return nil, err
 	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors begin a file with a byte order mark
+	b.loaded = data
 	ctx.Request.SetBodyStream(bytes.NewReader(data), len(data))
 	return data, nil
+}
+
+// Loaded returns what Load has read, nil before. It belongs to the request and must not be changed.
+func (b *Body) Loaded() []byte { return b.loaded }
+
+// believed is how many bytes of a body must have arrived before memory is allocated for as many as its header says.
+const believed = 256 << 10
+
+// all reads to the end. A body of known length is copied once at most.
+func (b *Body) all() ([]byte, error) {
+	var data bytes.Buffer
+	data.Grow(min(max(b.length, 0), believed) + bytes.MinRead)
+	if _, err := io.CopyN(&data, b, believed); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return data.Bytes(), err
+	}
+	data.Grow(max(b.length-believed, 0) + bytes.MinRead)
+	_, err := data.ReadFrom(b)
+	return data.Bytes(), err
 }
 
 // Finish is called when the answer is ready: what is left of the body is read away, and the connection closes when that is too much, too slow or has failed,
