@@ -143,6 +143,7 @@ func (c Content) Markup() string {
 		return c.Text
 	}
 	var b strings.Builder
+	b.Grow(len(c.Text) + len("<p></p>")*(1+strings.Count(c.Text, "\n")))
 	for line := range strings.Lines(c.Text) {
 		b.WriteString("<p>" + html.EscapeString(strings.TrimRight(line, "\r\n")) + "</p>")
 	}

@@ -3,6 +3,7 @@ package edge
 import (
 	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"time"
@@ -118,30 +119,36 @@ func (s *Server) limitedAnswers(most int64) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		answer := &heldAnswer{leave: sync.OnceFunc(leave)}
+		leave = sync.OnceFunc(leave)
+		sent := false
 		defer func() {
-			if answer.Reader == nil {
-				answer.leave()
+			if !sent {
+				leave()
 			}
 		}()
 		if err := c.Next(); err != nil {
 			return err
 		}
-		body := c.Response().SwapBody(nil)
-		answer.Reader = bytes.NewReader(body)
-		c.Response().SetBodyStream(answer, len(body))
+		resp := c.Response()
+		body, size := resp.BodyStream(), resp.Header.ContentLength()
+		if body == nil {
+			own := resp.SwapBody(nil)
+			body, size = bytes.NewReader(own), len(own)
+		}
+		resp.SetBodyStream(heldAnswer{body, leave}, size)
+		sent = true
 		return nil
 	}
 }
 
 // heldAnswer is the body of an answer, which fasthttp closes when it was written or cannot be.
 type heldAnswer struct {
-	*bytes.Reader
+	io.Reader
 	leave func()
 }
 
 // Close gives the place back.
-func (h *heldAnswer) Close() error {
+func (h heldAnswer) Close() error {
 	h.leave()
 	return nil
 }

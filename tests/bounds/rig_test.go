@@ -18,6 +18,7 @@ import (
 	"crier/apps/edge"
 	"crier/platform/env"
 	"crier/platform/secret"
+	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/call"
 	"crier/tests/dbtest"
@@ -37,6 +38,9 @@ type rig struct {
 	key      string
 	session  string
 	http     *http.Client
+	app      *boot.App
+	owner    tenancy.Principal
+	sandbox  string
 }
 
 func start(t *testing.T) *rig {
@@ -45,9 +49,9 @@ func start(t *testing.T) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{database: dbtest.URL(t)}
+	r := &rig{database: dbtest.URL(t), sandbox: sandboxtest.Start(t)}
 	values := map[string]string{
-		"DATABASE_URL": r.database, "SANDBOX_URL": sandboxtest.Start(t), "ENCRYPTION_KEYS": sealing, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
+		"DATABASE_URL": r.database, "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": sealing, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
 		"API_LIMIT": "1000000", "APP_LIMIT": "1000000", "REQUEST_TIMEOUT": deadline.String(), "UPLOAD_TIMEOUT": "20s", "DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s",
 	}
 	var cfg boot.Config
@@ -63,17 +67,17 @@ func start(t *testing.T) *rig {
 			t.Errorf("the service does not stop cleanly: %v", err)
 		}
 	})
-	r.address = app.Addr()
+	r.app, r.address = app, app.Addr()
 	transport := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, r.address)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	owner, err := app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: "owner@crier.test", Name: "Owner", Password: password, Organization: "First"})
+	r.owner, err = app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: "owner@crier.test", Name: "Owner", Password: password, Organization: "First"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.key, _, err = app.Accounts.CreateKey(t.Context(), owner, "tests"); err != nil {
+	if r.key, _, err = app.Accounts.CreateKey(t.Context(), r.owner, "tests"); err != nil {
 		t.Fatal(err)
 	}
 	if r.session, err = app.Accounts.Login(t.Context(), "owner@crier.test", password); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"net"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -172,8 +173,7 @@ func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
 type listOutput struct {
 	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode. At most 10,000 posts after this page are counted, so a larger number grows from page to page."`
 	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
-	Type    string `header:"Content-Type" hidden:"true"`
-	Body    []byte // JSON, see items
+	Body    func(huma.Context)
 }
 
 // Enveloped is the list on the alias mount.
@@ -201,41 +201,49 @@ func (m mount) listed(ctx context.Context, in *listInput) (*listOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &listOutput{Type: "application/json"}
+	items, err := m.items(page.Threads, in.Format)
+	if err != nil {
+		return nil, err
+	}
+	out := &listOutput{Body: route.Body("application/json", items)}
 	if q.Page != nil {
 		out.Total, out.HasMore = strconv.Itoa(page.Total), strconv.FormatBool(page.HasMore)
 	}
-	out.Body, err = m.items(page.Threads, in.Format)
-	return out, err
+	return out, nil
 }
 
-// maxListAnswer is the size of a list in bytes of JSON. 10,000 ordinary posts have less.
-const maxListAnswer = 24 << 20
+const (
+	maxListAnswer = 24 << 20  // bytes of JSON; 10,000 ordinary posts have less
+	pieceOfList   = 256 << 10 // bytes
+)
 
 // items returns the list as JSON, in the envelope of the mount, and Invalid when it is too large. It is written item by
-// item: markup, escapes and later occurrences can make an answer many times larger than what is stored.
-func (m mount) items(threads []publishing.Thread, format string) ([]byte, error) {
-	var b bytes.Buffer
+// item: markup, escapes and later occurrences can make an answer many times larger than what is stored. It is returned in
+// pieces, because a buffer that grows is copied, and needs three times the memory.
+func (m mount) items(threads []publishing.Thread, format string) (net.Buffers, error) {
 	before, after := "[", "]"
 	if m.enveloped {
 		before, after = `{"posts":[`, "]}"
 	}
-	b.WriteString(before)
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
+	pieces, size, b := net.Buffers{[]byte(before)}, 0, &bytes.Buffer{}
 	for i, t := range threads {
 		if i > 0 {
 			b.WriteByte(',')
 		}
+		e := json.NewEncoder(b)
+		e.SetEscapeHTML(false)
 		if err := e.Encode(m.item(t, format)); err != nil {
 			return nil, fault.Wrap(fault.Internal, "publicv1.items", "", err)
 		}
-		if b.Len() > maxListAnswer {
+		if size+b.Len() > maxListAnswer {
 			return nil, fault.New(fault.Invalid, "publicv1.items", "The list would be larger than 24 MB; ask for a shorter range, or for fewer posts a page.")
+		}
+		if b.Len() > pieceOfList {
+			pieces, size, b = append(pieces, b.Bytes()), size+b.Len(), &bytes.Buffer{}
 		}
 	}
 	b.WriteString(after)
-	return b.Bytes(), nil
+	return append(pieces, b.Bytes()), nil
 }
 
 type idInput struct {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -95,3 +96,19 @@ func (o operationContext) Status() int                     { return o.c.Response
 func (o operationContext) SetHeader(name, value string)    { o.c.Set(name, value) }
 func (o operationContext) AppendHeader(name, value string) { o.c.Response().Header.Add(name, value) }
 func (o operationContext) BodyWriter() io.Writer           { return o.c.Context() }
+
+// Body returns the body of an answer that is encoded already: 200, of a content type. The pieces are not copied and must
+// not be changed any more.
+func Body(contentType string, pieces net.Buffers) func(huma.Context) {
+	return func(ctx huma.Context) {
+		ctx.SetStatus(http.StatusOK)
+		ctx.SetHeader("Content-Type", contentType)
+		size := 0
+		for _, p := range pieces {
+			size += len(p)
+		}
+		if o, ok := ctx.(operationContext); ok {
+			o.c.Response().SetBodyStream(&pieces, size)
+		}
+	}
+}
