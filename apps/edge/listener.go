@@ -1,6 +1,7 @@
 package edge
 
 import (
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -16,14 +17,20 @@ const (
 	shutdownPatience = 2 * time.Second // for requests and answers on the wire when the server stops
 	lingerTime       = 2 * time.Second // to read away what a client goes on sending after its answer
 	lingerBytes      = 64 << 20
+
+	// The pauses after an error of accept: twice as long each time, as in net/http.
+	leastAcceptPause = 5 * time.Millisecond
+	mostAcceptPause  = time.Second
 )
 
 // listener knows its connections; two may close it.
 type listener struct {
 	net.Listener
-	close func() error // once
-	rules connRules
-	full  rarely // limits the log of connections that are refused
+	close  func() error  // once
+	closed chan struct{} // closed by close
+	rules  connRules
+	full   rarely // limits the log of connections that are refused
+	failed rarely // limits the log of errors of accept
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
@@ -40,15 +47,17 @@ type connRules struct {
 }
 
 func listenOn(ln net.Listener, rules connRules) *listener {
+	closed := make(chan struct{})
 	return &listener{
-		Listener: ln, close: sync.OnceValue(ln.Close), rules: rules, open: map[*conn]struct{}{}, clients: map[string]int{},
+		Listener: ln, closed: closed, rules: rules, open: map[*conn]struct{}{}, clients: map[string]int{},
+		close: sync.OnceValue(func() error { close(closed); return ln.Close() }),
 	}
 }
 
 // Accept wraps what speaks TCP, and closes at once what is one too many of its client.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
-		c, err := l.Listener.Accept()
+		c, err := l.accept()
 		tcp, ok := c.(*net.TCPConn)
 		if err != nil || !ok {
 			return c, err
@@ -61,6 +70,26 @@ func (l *listener) Accept() (net.Conn, error) {
 			l.rules.log.Warn("a client has too many connections; more are closed at once", "client", own.client, "limit", l.rules.most)
 		}
 		_ = tcp.Close() // whether it could still be told or not
+	}
+}
+
+// accept returns the next connection. The network's errors, such as a shortage of file descriptors, end when others close
+// theirs, so that it waits and tries again until the listener is closed: the server would end at an error, and the process with it.
+func (l *listener) accept() (net.Conn, error) {
+	for pause := leastAcceptPause; ; pause = min(2*pause, mostAcceptPause) {
+		c, err := l.Listener.Accept()
+		var network net.Error
+		if err == nil || errors.Is(err, net.ErrClosed) || !errors.As(err, &network) {
+			return c, err
+		}
+		if l.failed.allow(clock.System{}) {
+			l.rules.log.Error("connections cannot be accepted; trying again", "error", err)
+		}
+		select {
+		case <-l.closed:
+			return nil, net.ErrClosed
+		case <-time.After(pause):
+		}
 	}
 }
 

@@ -1,0 +1,86 @@
+package edge
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"crier/tests/syncbuffer"
+)
+
+// short is a listener that fails some times before each connection, as one does without file descriptors.
+type short struct {
+	net.Listener
+	err   error
+	times atomic.Int64
+}
+
+func (s *short) Accept() (net.Conn, error) {
+	if s.times.Add(-1) >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", s.err)}
+	}
+	return s.Listener.Accept()
+}
+
+// shortOn listens on loopback; the first accepts end with err.
+func shortOn(t *testing.T, err error, times int64) (*listener, *syncbuffer.Buffer) {
+	t.Helper()
+	ln, e := net.Listen("tcp", "127.0.0.1:0")
+	if e != nil {
+		t.Fatal(e)
+	}
+	failing := &short{Listener: ln, err: err}
+	failing.times.Store(times)
+	log := &syncbuffer.Buffer{}
+	l := listenOn(failing, connRules{most: 1, free: func(netip.Addr) bool { return false }, log: slog.New(slog.NewTextHandler(log, nil))})
+	t.Cleanup(func() { _ = l.Close() }) // some tests close it before
+	return l, log
+}
+
+func TestAccept_OutlastsAShortage(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ECONNABORTED} {
+		t.Run(err.Error(), func(t *testing.T) {
+			t.Parallel()
+			l, log := shortOn(t, err, 4)
+			dialOne(t, l.Addr().String())
+			c, got := l.Accept()
+			if got != nil {
+				t.Fatalf("the listener ended: %v", got)
+			}
+			if e := c.Close(); e != nil {
+				t.Error(e)
+			}
+			if n := strings.Count(log.String(), "cannot be accepted"); n != 1 || !strings.Contains(log.String(), err.Error()) {
+				t.Errorf("%d lines in the log, want one with the cause: %s", n, log)
+			}
+		})
+	}
+}
+
+func TestAccept_EndsWithTheListener(t *testing.T) {
+	t.Parallel()
+	for name, times := range map[string]int64{"waiting for a connection": 0, "waiting in a shortage": 1 << 60} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, _ := shortOn(t, syscall.EMFILE, times)
+			ended := make(chan error, 1)
+			go func() {
+				_, err := l.Accept()
+				ended <- err
+			}()
+			if err := l.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; !errors.Is(err, net.ErrClosed) {
+				t.Errorf("got %v, want net.ErrClosed", err)
+			}
+		})
+	}
+}
