@@ -4,7 +4,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -38,7 +37,7 @@ func shortOn(t *testing.T, err error, times int64) (*listener, *syncbuffer.Buffe
 	failing := &short{Listener: ln, err: err}
 	failing.times.Store(times)
 	log := &syncbuffer.Buffer{}
-	l := listenOn(failing, connRules{most: 1, free: func(netip.Addr) bool { return false }, log: slog.New(slog.NewTextHandler(log, nil))})
+	l := listenOn(failing, connRules{all: 1, most: 1, free: nobody, log: slog.New(slog.NewTextHandler(log, nil))})
 	t.Cleanup(func() { _ = l.Close() }) // some tests close it before
 	return l, log
 }

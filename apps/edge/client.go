@@ -17,7 +17,8 @@ import (
 const unknown = "unknown"
 
 // clientName returns what requests of one client are counted and logged under: its IPv4 address, the /64 network of its
-// IPv6 address, since that is what one subscriber has, or unknown.
+// IPv6 address, or unknown. A subscriber has at least a /64, and many have a /56 or a /48: whoever counts by this name must
+// bear that one client has many.
 func (s *Server) clientName(c *fiber.Ctx) string { return network(s.clientAddr(c)) }
 
 // network returns the IPv4 address or the /64 network of an IPv6 address as text, and unknown for the zero address.
@@ -81,9 +82,9 @@ func (s *Server) trusts(ip netip.Addr) bool {
 	return false
 }
 
-// connRules limit the connections of a client. A proxy has many clients, and this machine is the operator's.
+// connRules limit the connections. A proxy has many clients, and this machine is the operator's.
 func (s *Server) connRules() connRules {
-	return connRules{most: s.cfg.ClientConns, log: s.deps.Log, free: func(ip netip.Addr) bool {
+	return connRules{all: s.cfg.MaxConns, most: s.cfg.ClientConns, log: s.deps.Log, free: func(ip netip.Addr) bool {
 		return ip.IsLoopback() || s.trusts(ip)
 	}}
 }

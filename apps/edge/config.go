@@ -26,7 +26,8 @@ type Config struct {
 	Timeout        time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
 	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
 	UploadRate     int64         `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload must have on the average, after REQUEST_TIMEOUT to begin with."`
-	ClientConns    int           `env:"CLIENT_CONNECTIONS, default=256" doc:"Open connections of one address, or one /64 network of IPv6; more are closed at once. TRUSTED_PROXIES and loopback have no limit."`
+	MaxConns       int           `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients, TRUSTED_PROXIES and loopback too; more are closed at once."`
+	ClientConns    int           `env:"CLIENT_CONNECTIONS, default=256" doc:"Open connections of one address, or one /64 network of IPv6, and four times as many of one /48; more are closed at once. TRUSTED_PROXIES and loopback have no such limit, and with 0 nobody has."`
 	AppLimit       int           `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
 	MonitorToken   secret.Text   `env:"MONITOR_TOKEN" doc:"Value of the header X-Monitor-Token with which /monitor/queue answers on the public address; nobody's when not set. METRICS_LISTEN needs none."`
 }
@@ -51,11 +52,14 @@ func (c Config) Validate() error {
 	}
 	for name, n := range map[string]int64{
 		"BODY_LIMIT": c.BodyLimit, "POST_BODY_LIMIT": c.PostLimit, "UPLOAD_BODY_LIMIT": c.UploadLimit,
-		"REQUEST_TIMEOUT": int64(c.Timeout), "UPLOAD_TIMEOUT": int64(c.UploadTimeout), "UPLOAD_MIN_RATE": c.UploadRate, "CLIENT_CONNECTIONS": int64(c.ClientConns), "APP_LIMIT": int64(c.AppLimit),
+		"REQUEST_TIMEOUT": int64(c.Timeout), "UPLOAD_TIMEOUT": int64(c.UploadTimeout), "UPLOAD_MIN_RATE": c.UploadRate, "MAX_CONNECTIONS": int64(c.MaxConns), "APP_LIMIT": int64(c.AppLimit),
 	} {
 		if n <= 0 {
 			bad(name, "must be more than zero")
 		}
+	}
+	if c.ClientConns < 0 {
+		bad("CLIENT_CONNECTIONS", "must be a number, or 0 for no limit of a client")
 	}
 	if n := len(c.MonitorToken); n > 0 && n < minMonitorToken {
 		bad("MONITOR_TOKEN", "must have at least 16 characters")

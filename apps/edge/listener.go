@@ -29,32 +29,44 @@ type listener struct {
 	close  func() error  // once
 	closed chan struct{} // closed by close
 	rules  connRules
-	full   rarely // limits the log of connections that are refused
+	full   rarely // limits the log of connections beyond all
+	busy   rarely // limits the log of connections beyond a client's
 	failed rarely // limits the log of errors of accept
 
 	mu      sync.Mutex
 	open    map[*conn]struct{}
-	clients map[string]int // open connections, of those that are limited
+	counts  map[string]int // open connections by the name of their quota
 	hurried bool
 }
 
-// connRules limit the open connections of one client, but not those of the addresses that free returns true for: of a
-// proxy, which has many clients, and of this machine.
+// connRules limit the open connections: all of them, and those of one client. The addresses that free returns true for,
+// which are a proxy's, who has many clients, and this machine's, count among all connections only.
 type connRules struct {
-	most int
+	all  int
+	most int // of an IPv4 address or a /64 network of IPv6; 0 = no limit of a client
 	free func(netip.Addr) bool
 	log  *slog.Logger
+}
+
+// siteFactor is how many times the connections of a /64 network its /48 may have: many subscribers have a /56 or a /48, and
+// with it hundreds of /64 networks and more.
+const siteFactor = 4
+
+// quota is a name under which connections are counted, and how many it may have.
+type quota struct {
+	name string
+	most int
 }
 
 func listenOn(ln net.Listener, rules connRules) *listener {
 	closed := make(chan struct{})
 	return &listener{
-		Listener: ln, closed: closed, rules: rules, open: map[*conn]struct{}{}, clients: map[string]int{},
+		Listener: ln, closed: closed, rules: rules, open: map[*conn]struct{}{}, counts: map[string]int{},
 		close: sync.OnceValue(func() error { close(closed); return ln.Close() }),
 	}
 }
 
-// Accept wraps what speaks TCP, and closes at once what is one too many of its client.
+// Accept wraps what speaks TCP, and closes at once what is one too many.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.accept()
@@ -62,14 +74,22 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil || !ok {
 			return c, err
 		}
-		own := &conn{TCPConn: tcp, from: l, client: l.client(tcp)}
-		if l.add(own) {
+		own := &conn{TCPConn: tcp, from: l, quotas: l.quotas(tcp.RemoteAddr())}
+		over, ok := l.add(own)
+		if ok {
 			return own, nil
 		}
-		if l.full.allow(clock.System{}) {
-			l.rules.log.Warn("a client has too many connections; more are closed at once", "client", own.client, "limit", l.rules.most)
-		}
+		l.refused(over)
 		_ = tcp.Close() // whether it could still be told or not
+	}
+}
+
+func (l *listener) refused(over quota) {
+	switch {
+	case over.name == everyone && l.full.allow(clock.System{}):
+		l.rules.log.Error("too many connections; more are closed at once", "setting", "MAX_CONNECTIONS", "limit", over.most)
+	case over.name != everyone && l.busy.allow(clock.System{}):
+		l.rules.log.Warn("a client has too many connections; more are closed at once", "client", over.name, "limit", over.most)
 	}
 }
 
@@ -93,31 +113,40 @@ func (l *listener) accept() (net.Conn, error) {
 	}
 }
 
-// client returns what the connections of a client are counted under, "" when they are not limited.
-func (l *listener) client(tcp *net.TCPConn) string {
-	at, ok := tcp.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return unknown
+// everyone is the name under which all connections are counted.
+const everyone = "everyone"
+
+// quotas returns what a connection from an address is counted under.
+func (l *listener) quotas(from net.Addr) []quota {
+	out := []quota{{everyone, l.rules.all}}
+	var ip netip.Addr // of no network, and unknown
+	if at, ok := from.(*net.TCPAddr); ok {
+		ip = plain(at.AddrPort().Addr())
 	}
-	ip := plain(at.AddrPort().Addr())
-	if l.rules.free(ip) {
-		return ""
+	if l.rules.most == 0 || l.rules.free(ip) {
+		return out
 	}
-	return network(ip)
+	out = append(out, quota{network(ip), l.rules.most})
+	if ip.Is6() {
+		out = append(out, quota{netip.PrefixFrom(ip, 48).Masked().String(), siteFactor * l.rules.most})
+	}
+	return out
 }
 
-// add returns false when the client has as many connections as it may.
-func (l *listener) add(c *conn) bool {
+// add returns the quota that has no place left for the connection, or true.
+func (l *listener) add(c *conn) (over quota, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.client != "" {
-		if l.clients[c.client] >= l.rules.most {
-			return false
+	for _, q := range c.quotas {
+		if l.counts[q.name] >= q.most {
+			return q, false
 		}
-		l.clients[c.client]++
+	}
+	for _, q := range c.quotas {
+		l.counts[q.name]++
 	}
 	l.open[c] = struct{}{}
-	return true
+	return quota{}, true
 }
 
 // remove is called when the connection begins to close.
@@ -131,11 +160,10 @@ func (l *listener) remove(c *conn) {
 func (l *listener) leave(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c.client == "" {
-		return
-	}
-	if l.clients[c.client]--; l.clients[c.client] == 0 {
-		delete(l.clients, c.client)
+	for _, q := range c.quotas {
+		if l.counts[q.name]--; l.counts[q.name] == 0 {
+			delete(l.counts, q.name)
+		}
 	}
 }
 
@@ -168,8 +196,8 @@ func (l *listener) limit(set func(time.Time) error, t time.Time, patience time.D
 type conn struct {
 	*net.TCPConn
 	from   *listener
-	client string // as of listener.client
-	pace   *pace  // of the body that is read, nil = the server's deadlines; used by the goroutine that reads
+	quotas []quota // that it counts in
+	pace   *pace   // of the body that is read, nil = the server's deadlines; used by the goroutine that reads
 	linger atomic.Bool
 	once   sync.Once
 	err    error

@@ -88,9 +88,13 @@ func dialOne(t *testing.T, address string) (closed func() bool) {
 	}
 }
 
+func nobody(netip.Addr) bool { return false }
+
+func everybody(netip.Addr) bool { return true }
+
 func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
 	t.Parallel()
-	address, accepted, log := limited(t, connRules{most: 2, free: func(netip.Addr) bool { return false }})
+	address, accepted, log := limited(t, connRules{all: 100, most: 2, free: nobody})
 	dialOne(t, address)
 	first := next(t, accepted)
 	dialOne(t, address)
@@ -121,19 +125,80 @@ func TestListener_LimitsNoProxyAndNotThisMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{trusted: trusted, cfg: Config{ClientConns: 1}}
+	s := &Server{trusted: trusted, cfg: Config{MaxConns: 100, ClientConns: 1}}
 	rules := s.connRules()
 	for address, free := range map[string]bool{"127.0.0.1": true, "::1": true, "10.1.2.3": true, "192.168.0.1": false, "203.0.113.9": false, "2001:db8::1": false} {
 		if got := rules.free(netip.MustParseAddr(address)); got != free {
 			t.Errorf("%s: unlimited %t, want %t", address, got, free)
 		}
 	}
-	if rules.most != 1 {
-		t.Errorf("a client may have %d connections, want 1", rules.most)
+	if rules.most != 1 || rules.all != 100 {
+		t.Errorf("a client may have %d connections and all %d, want 1 and 100", rules.most, rules.all)
 	}
 	address, accepted, _ := limited(t, rules)
 	for range 3 {
 		dialOne(t, address)
 		next(t, accepted)
+	}
+}
+
+func TestListener_ClosesOneConnectionTooManyOfAll(t *testing.T) {
+	t.Parallel()
+	address, accepted, log := limited(t, connRules{all: 2, most: 100, free: everybody})
+	dialOne(t, address)
+	first := next(t, accepted)
+	dialOne(t, address)
+	next(t, accepted)
+	for range 3 {
+		if closed := dialOne(t, address); !closed() {
+			t.Error("one too many stays open")
+		}
+	}
+	if n := strings.Count(log.String(), "too many connections"); n != 1 || !strings.Contains(log.String(), "MAX_CONNECTIONS") {
+		t.Errorf("%d lines in the log, want one with the name of the setting: %s", n, log)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dialOne(t, address)
+	next(t, accepted)
+}
+
+func TestListener_CountsTheNetworksOfAClient(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		most int
+		from []string
+		open int // of one connection from each
+	}{
+		"one address":                      {2, []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, 2},
+		"neighbours":                       {1, []string{"203.0.113.8", "203.0.113.9", "203.0.113.8"}, 2},
+		"addresses of one /64":             {2, []string{"2001:db8::1", "2001:db8::2", "2001:db8::3"}, 2},
+		"networks of one /48":              {1, []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:0:4::1", "2001:db8:0:5::1"}, 4},
+		"networks of two":                  {1, []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:1:4::1", "2001:db8:1:5::1"}, 5},
+		"IPv4 in the form of IPv6 is IPv4": {1, []string{"::ffff:1.1.1.1", "::ffff:1.1.1.2", "::ffff:1.1.1.3", "::ffff:1.1.1.4", "::ffff:1.1.1.5", "1.1.1.1"}, 5},
+		"no limit of a client":             {0, []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := listenOn(nil, connRules{all: 100, most: c.most, free: nobody})
+			var open []*conn
+			for _, from := range c.from {
+				own := &conn{quotas: l.quotas(&net.TCPAddr{IP: net.ParseIP(from)})}
+				if _, ok := l.add(own); ok {
+					open = append(open, own)
+				}
+			}
+			if len(open) != c.open {
+				t.Errorf("%d connections are open, want %d", len(open), c.open)
+			}
+			for _, own := range open {
+				l.remove(own)
+				l.leave(own)
+			}
+			if len(l.counts) != 0 || len(l.open) != 0 {
+				t.Errorf("after all have left %v is counted", l.counts)
+			}
+		})
 	}
 }

@@ -32,7 +32,9 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 		"a token that can be guessed":            {[]string{"MONITOR_TOKEN=fifteen letters"}, "MONITOR_TOKEN"},
 		"a token":                                {[]string{"MONITOR_TOKEN=sixteen letters!"}, ""},
 		"no time for an upload":                  {[]string{"UPLOAD_MIN_RATE=0"}, "UPLOAD_MIN_RATE"},
-		"no connections":                         {[]string{"CLIENT_CONNECTIONS=-1"}, "CLIENT_CONNECTIONS"},
+		"no connections":                         {[]string{"MAX_CONNECTIONS=0"}, "MAX_CONNECTIONS"},
+		"less than no connections of a client":   {[]string{"CLIENT_CONNECTIONS=-1"}, "CLIENT_CONNECTIONS"},
+		"no limit of a client":                   {[]string{"CLIENT_CONNECTIONS=0"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
