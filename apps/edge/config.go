@@ -25,7 +25,7 @@ type Config struct {
 	UploadLimit    int64         `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Bytes of a whole upload request."`
 	Timeout        time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
 	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
-	UploadRate     int64         `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload must have on the average, after REQUEST_TIMEOUT to begin with."`
+	UploadRate     int64         `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload or download must have on the average, after REQUEST_TIMEOUT to begin with."`
 	MaxConns       int           `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients, TRUSTED_PROXIES and loopback too; more are closed at once."`
 	ClientConns    int           `env:"CLIENT_CONNECTIONS, default=256" doc:"Open connections of one address, or one /64 network of IPv6, and four times as many of one /48; more are closed at once. TRUSTED_PROXIES and loopback have no such limit, and with 0 nobody has."`
 	AppLimit       int           `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`

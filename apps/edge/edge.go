@@ -123,7 +123,6 @@ func (s *Server) build() {
 	s.table.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
-	server.HeaderReceived = s.patience
 	malformed := server.ErrorHandler
 	server.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
 		malformed(ctx, err)

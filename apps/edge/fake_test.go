@@ -59,6 +59,7 @@ type world struct {
 	sick      atomic.Bool
 	panics    atomic.Bool
 	file      []byte
+	closed    atomic.Bool // a file that was opened
 	admitted  atomic.Int64
 }
 
@@ -222,15 +223,18 @@ func (m media) Upload(_ context.Context, _ tenancy.Principal, filename string, r
 	return med, m.err
 }
 
-type file struct{ *bytes.Reader }
+type file struct {
+	*bytes.Reader
+	closed *atomic.Bool
+}
 
-func (file) Close() error { return nil }
+func (f file) Close() error { f.closed.Store(true); return nil }
 
 func (m media) Open(_ context.Context, key, name string) (publishing.Medium, blob.File, error) {
 	if key != picture.Key || name != "cat.png" {
 		return publishing.Medium{}, nil, fault.New(fault.NotFound, "fake", "There is no such file.")
 	}
-	return picture, file{bytes.NewReader(m.file)}, nil
+	return picture, file{bytes.NewReader(m.file), &m.closed}, nil
 }
 
 type accounts struct{ *world }

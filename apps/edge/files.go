@@ -12,6 +12,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"crier/apps/edge/route"
+	"crier/platform/clock"
 	"crier/platform/fault"
 )
 
@@ -55,8 +56,22 @@ func (s *Server) file(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderCacheControl, "no-store")
 		return errors.Join(err, closing(f))
 	}
-	c.Context().SetBodyStream(section{io.NewSectionReader(f, start, length), f}, int(length))
+	c.Context().SetBodyStream(s.download(c, io.NewSectionReader(f, start, length), f), int(length))
 	return nil
+}
+
+// download is an answer that has the time that it needs on the wire, as long as it is read with the least rate. Other
+// answers have the time of a request.
+func (s *Server) download(c *fiber.Ctx, part io.Reader, f io.Closer) section {
+	own, ok := c.Context().Conn().(*conn)
+	if !ok {
+		return section{part, f.Close}
+	}
+	own.out = s.pace()
+	return section{part, func() error { // called when all but the last bytes are on the wire
+		own.out = nil
+		return errors.Join(own.SetWriteDeadline(clock.System{}.Now().Add(s.cfg.Timeout)), f.Close())
+	}}
 }
 
 func closing(f io.Closer) error {
@@ -68,8 +83,11 @@ func closing(f io.Closer) error {
 
 type section struct {
 	io.Reader
-	io.Closer
+	close func() error
 }
+
+// Close is called by the server.
+func (s section) Close() error { return s.close() }
 
 // window finds the part that was asked for, and says so; several ranges at once, or ranges of another file, mean the whole.
 func (s *Server) window(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {

@@ -192,42 +192,75 @@ func (l *listener) limit(set func(time.Time) error, t time.Time, patience time.D
 	return set(t)
 }
 
+// extend sets a later deadline for what is under way; the one that hurry has set stays.
+func (l *listener) extend(set func(time.Time) error, t time.Time) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.hurried {
+		return nil
+	}
+	return set(t)
+}
+
 // conn is a connection that can be closed so that the client still reads its answer: a plain close while it is sending would be a reset.
 type conn struct {
 	*net.TCPConn
 	from   *listener
 	quotas []quota // that it counts in
-	pace   *pace   // of the body that is read, nil = the server's deadlines; used by the goroutine that reads
-	linger atomic.Bool
-	once   sync.Once
-	err    error
+	// in is the pace of the body that is read and out that of the answer that is written; nil = the server's deadlines. Only
+	// the goroutine of the connection uses them.
+	in, out *pace
+	linger  atomic.Bool
+	once    sync.Once
+	err     error
 }
 
 // Read keeps the deadline of the pace, if there is one.
 func (c *conn) Read(b []byte) (int, error) {
-	if c.pace == nil {
+	if c.in == nil {
 		return c.TCPConn.Read(b)
 	}
-	if err := c.SetReadDeadline(c.pace.deadline()); err != nil {
+	if err := c.SetReadDeadline(c.in.deadline()); err != nil {
 		return 0, err
 	}
 	n, err := c.TCPConn.Read(b)
-	c.pace.read += int64(n)
+	c.in.moved += int64(n)
 	return n, err
 }
 
-// pace is how fast a body must arrive: with the least rate of bytes a second on the average since begun, apart from grace,
-// and whole before end.
+// Write keeps the deadline of the pace, if there is one.
+func (c *conn) Write(b []byte) (int, error) {
+	if c.out == nil {
+		return c.TCPConn.Write(b)
+	}
+	if err := c.from.extend(c.TCPConn.SetWriteDeadline, c.out.deadline()); err != nil {
+		return 0, err
+	}
+	n, err := c.TCPConn.Write(b)
+	c.out.moved += int64(n)
+	return n, err
+}
+
+// ReadFrom writes in pieces when there is a pace, each with a deadline of its own.
+func (c *conn) ReadFrom(r io.Reader) (int64, error) {
+	if c.out == nil {
+		return c.TCPConn.ReadFrom(r)
+	}
+	return io.Copy(struct{ io.Writer }{c}, r)
+}
+
+// pace is how fast a body or an answer must move: with the least rate of bytes a second on the average since begun, apart
+// from grace, and whole before end.
 type pace struct {
 	begun, end time.Time
 	grace      time.Duration
 	rate       int64
-	read       int64 // bytes until now
+	moved      int64 // bytes until now
 }
 
-// deadline returns until when the next byte must have arrived.
+// deadline returns until when the next bytes must have moved.
 func (p *pace) deadline() time.Time {
-	earned := min(time.Duration(p.read/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
+	earned := min(time.Duration(p.moved/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
 	if at := p.begun.Add(p.grace + earned); at.Before(p.end) {
 		return at
 	}

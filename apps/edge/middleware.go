@@ -101,21 +101,18 @@ func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	ctx.SetConnectionClose()
 }
 
-// patience gives an answer with a file the time that it needs on the wire. Bodies have little time: see upload.
-func (s *Server) patience(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	if bytes.HasPrefix(h.RequestURI(), []byte("/files/")) {
-		return fasthttp.RequestConfig{WriteTimeout: s.cfg.UploadTimeout}
-	}
-	return fasthttp.RequestConfig{}
+// pace returns the pace of a body or an answer that begins now and that the time of a request may not suffice for.
+func (s *Server) pace() *pace {
+	now := clock.System{}.Now()
+	return &pace{begun: now, end: now.Add(s.cfg.UploadTimeout), grace: s.cfg.Timeout, rate: s.cfg.UploadRate}
 }
 
 // upload gives the body of a route that takes large ones the time that it needs on the wire, as long as it arrives with the
 // least rate. It comes after the authentication: strangers, and other routes, have the time of a request.
 func (s *Server) upload(c *fiber.Ctx) error {
 	if own, ok := c.Context().Conn().(*conn); ok {
-		now := clock.System{}.Now()
-		own.pace = &pace{begun: now, end: now.Add(s.cfg.UploadTimeout), grace: s.cfg.Timeout, rate: s.cfg.UploadRate}
-		defer func() { own.pace = nil }()
+		own.in = s.pace()
+		defer func() { own.in = nil }()
 	}
 	return c.Next()
 }

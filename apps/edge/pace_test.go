@@ -16,16 +16,16 @@ func TestPace_IsALeastRateAfterAGrace(t *testing.T) {
 	t.Parallel()
 	begun := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
-		rate, read int64
-		want       time.Duration
+		rate, moved int64
+		want        time.Duration
 	}{
-		"nothing has come":         {100, 0, 30 * time.Second},
+		"nothing has moved":        {100, 0, 30 * time.Second},
 		"less than a second":       {100, 99, 30 * time.Second},
 		"ten seconds' worth":       {100, 1000, 40 * time.Second},
 		"more than there is time":  {100, 1 << 40, time.Hour},
 		"more than can be counted": {1, 1<<63 - 1, time.Hour},
 	} {
-		p := pace{begun: begun, end: begun.Add(time.Hour), grace: 30 * time.Second, rate: c.rate, read: c.read}
+		p := pace{begun: begun, end: begun.Add(time.Hour), grace: 30 * time.Second, rate: c.rate, moved: c.moved}
 		if got := p.deadline().Sub(begun); got != c.want {
 			t.Errorf("%s: the next byte has until %s, want %s", name, got, c.want)
 		}

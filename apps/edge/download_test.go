@@ -1,0 +1,80 @@
+package edge_test
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// more than the buffers of a connection on loopback hold.
+const largeFile = 32 << 20
+
+func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
+
+// soon fails the test if something does not happen.
+func soon(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+func TestDownload_ThatIsNotReadEnds(t *testing.T) {
+	t.Parallel()
+	for name, settings := range map[string]map[string]string{
+		"below the least rate":   {"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h", "UPLOAD_MIN_RATE": "1000000000"},
+		"after the longest time": {"REQUEST_TIMEOUT": "1m", "UPLOAD_TIMEOUT": "200ms", "UPLOAD_MIN_RATE": "1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, settings)
+			s.file = make([]byte, largeFile)
+			c := s.dial(t, get(picture.Path()))
+			soon(t, "the server gives the answer up", s.closed.Load)
+			if n, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) || n >= largeFile {
+				t.Errorf("%d bytes came, then %v; want a part and the end", n, err)
+			}
+		})
+	}
+}
+
+// TestDownload_AtTheLeastRateOutlastsTheTimeOfARequest knows that this time has passed when a request that was begun later
+// is ended.
+func TestDownload_AtTheLeastRateOutlastsTheTimeOfARequest(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"REQUEST_TIMEOUT": "500ms", "UPLOAD_MIN_RATE": "100"})
+	s.file = make([]byte, largeFile)
+	c := s.dial(t, get(picture.Path())+"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+	ended(t, s.dial(t, "GET /hea"))
+	for range 2 { // twice that time
+		ended(t, s.dial(t, "GET /hea"))
+	}
+	resp, _, rest := answered(t, c)
+	if resp.StatusCode != http.StatusOK || resp.ContentLength != largeFile {
+		t.Errorf("got %d with %d bytes", resp.StatusCode, resp.ContentLength)
+	}
+	if !strings.HasPrefix(rest, "HTTP/1.1 200 ") {
+		t.Errorf("the next request on the connection is answered with %q", rest)
+	}
+}
+
+// TestAnswer_WithoutAFileHasTheTimeOfARequest sends requests below /files/ and reads no answer.
+func TestAnswer_WithoutAFileHasTheTimeOfARequest(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
+	c := s.dial(t, "")
+	many := strings.Repeat(get("/files/x/y.png"), 1000)
+	var err error
+	for err == nil {
+		_, err = io.WriteString(c, many)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the connection stays open")
+	}
+}
