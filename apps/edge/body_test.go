@@ -111,11 +111,35 @@ func TestPipelinedRequestsAllRun(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	one := "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: " + goodKey + "\r\n"
-	out := s.raw(t, one+fmt.Sprintf("Content-Length: %d\r\n\r\n", len(goodPost))+goodPost+
-		one+"Transfer-Encoding: chunked\r\n\r\n"+chunked(goodPost)+
-		strings.Replace(hidden, "smuggled", "piped", 1))
-	if strings.Count(out, "HTTP/1.1 201") != 2 || strings.Count(out, "HTTP/1.1 200") != 1 || len(s.creates) != 2 || len(s.ids) != 1 {
+	withLength := one + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(goodPost)) + goodPost
+	out := s.raw(t, withLength+withLength+strings.Replace(hidden, "smuggled", "piped", 1)+one+"Transfer-Encoding: chunked\r\n\r\n"+chunked(goodPost))
+	if strings.Count(out, "HTTP/1.1 201") != 3 || strings.Count(out, "HTTP/1.1 200") != 1 || len(s.creates) != 3 || len(s.ids) != 1 {
 		t.Errorf("%d creates, %v: %q", len(s.creates), s.ids, out)
+	}
+}
+
+// A proxy may see the end of a trailer elsewhere than we do: in its eyes what follows can still be the trailer.
+func TestNothingFollowsABodyInChunks(t *testing.T) {
+	t.Parallel()
+	health := "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+	for name, c := range map[string]struct {
+		head, body string
+		status     string
+	}{
+		"a trailer that ends without CR":   {"POST /nowhere HTTP/1.1\r\n", "0\r\nX: a\n\n", "404"},
+		"a trailer":                        {"POST /nowhere HTTP/1.1\r\n", "0\r\nX: a\r\n\r\n", "404"},
+		"no trailer":                       {"POST /nowhere HTTP/1.1\r\n", "0\r\n\r\n", "404"},
+		"a trailer of a body that is read": {"POST /public/v1/posts HTTP/1.1\r\n" + withKey, strings.TrimSuffix(chunked(goodPost), "\r\n") + "X: a\n\n", "201"},
+		"a trailer of a GET":               {"GET /health HTTP/1.1\r\n", "0\r\nX: a\n\n", "200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			out := s.raw(t, strings.Replace(c.head, "HTTP/1.1\r\n", "HTTP/1.1\r\nHost: x\r\n", 1)+"Transfer-Encoding: chunked\r\n\r\n"+c.body+health)
+			if !strings.HasPrefix(out, "HTTP/1.1 "+c.status+" ") || strings.Count(out, "HTTP/1.1 ") != 1 || !strings.Contains(out, "\r\nConnection: close\r\n") {
+				t.Errorf("want one answer with %s and Connection: close, got %q", c.status, out)
+			}
+		})
 	}
 }
 

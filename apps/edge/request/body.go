@@ -113,10 +113,11 @@ func (b *Body) all() ([]byte, error) {
 }
 
 // Finish is called when the answer is ready: what is left of the body is read away, and the connection closes when that is too much, too slow or has failed,
-// so that nothing inside a body is ever taken for a request.
+// so that nothing inside a body is ever taken for a request. It always closes behind chunks, because a proxy may see the end of their trailer elsewhere.
 func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
+	chunked := b.stream != nil && b.length < 0
 	lost := b.err == nil && ctx.RequestBodyStream() != b.stream
-	if lost || ctx.Response.ConnectionClose() || b.err == nil && b.length-b.read > drainLimit {
+	if chunked || lost || ctx.Response.ConnectionClose() || b.err == nil && b.length-b.read > drainLimit {
 		HangUp(ctx)
 		return
 	}
