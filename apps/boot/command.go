@@ -146,9 +146,7 @@ func (serveCommand) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	for _, words := range cfg.warnings() {
-		log.Warn(words)
-	}
+	cfg.warn(log)
 	collectLess(t.lookup)
 	app := New(cfg, log)
 	if err := app.Start(t.ctx); err != nil {

@@ -3,6 +3,7 @@ package boot
 
 import (
 	"errors"
+	"log/slog"
 	"net"
 	"net/url"
 	"time"
@@ -82,11 +83,13 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// warnings returns what works and is probably not meant.
-func (c Config) warnings() []string {
-	out := c.Edge.Warnings()
+// warn logs what works and is probably not meant.
+func (c Config) warn(log *slog.Logger) {
+	words := c.Edge.Warnings()
 	if host, _, err := net.SplitHostPort(c.Telemetry.Listen); err == nil && !edge.Loopback(host) {
-		out = append(out, "METRICS_LISTEN is not on loopback: whoever reaches it sees metrics, the queues of all organizations and the memory of the process (/debug/pprof) without a password. Let only your monitoring reach it.")
+		words = append(words, "METRICS_LISTEN is not on loopback: whoever reaches it sees metrics, the queues of all organizations and the memory of the process (/debug/pprof) without a password. Let only your monitoring reach it.")
 	}
-	return out
+	for _, w := range words {
+		log.Warn(w)
+	}
 }

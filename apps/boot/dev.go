@@ -75,6 +75,7 @@ func (devCommand) Run(t *terminal) (err error) {
 	if err != nil {
 		return err
 	}
+	cfg.warn(log)
 	if err := schema.Migrate(ctx, schema.Config{URL: cfg.Postgres.Direct(), RolePrefix: cfg.Postgres.RolePrefix}, log); err != nil {
 		return err
 	}

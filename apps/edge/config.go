@@ -2,6 +2,7 @@ package edge
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
@@ -65,7 +66,7 @@ func (c Config) Validate() error {
 		bad("MONITOR_TOKEN", "must have at least 16 characters")
 	}
 	if _, err := proxies(c.TrustedProxies); err != nil {
-		bad("TRUSTED_PROXIES", "must be addresses or networks such as 10.0.0.0/8, separated by commas, and not all addresses (/0)")
+		bad("TRUSTED_PROXIES", err.Error())
 	}
 	return errors.Join(faults...)
 }
@@ -133,7 +134,7 @@ func origin(s string) string {
 	return u.Scheme + "://" + host
 }
 
-// proxies reads addresses and networks. The whole of the Internet is refused: then every client could choose its address.
+// proxies parses addresses and networks; its errors say what the setting must be.
 func proxies(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
@@ -142,17 +143,26 @@ func proxies(list []string) ([]netip.Prefix, error) {
 		if err != nil {
 			ip, err := netip.ParseAddr(s)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("must be addresses or networks such as 10.0.0.0/8, separated by commas: %q is neither", s)
 			}
 			p = netip.PrefixFrom(ip, ip.BitLen())
 		}
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96) // as clients are compared with it
 		}
-		if p.Bits() == 0 {
-			return nil, errors.New("every address is trusted by " + s)
+		if p = p.Masked(); tooWide(p) {
+			return nil, fmt.Errorf("must name networks of proxies only: in %q clients could choose their address; "+
+				"the widest are /8 of IPv4, /16 of IPv6, and fc00::/7, which is private", s)
 		}
-		out = append(out, p.Masked())
+		out = append(out, p)
 	}
 	return out, nil
+}
+
+// tooWide returns whether a masked network has more addresses than proxies can need.
+func tooWide(p netip.Prefix) bool {
+	if p.Addr().Is4() {
+		return p.Bits() < 8
+	}
+	return p.Bits() < 7 || p.Bits() < 16 && !p.Addr().IsPrivate()
 }

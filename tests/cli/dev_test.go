@@ -110,11 +110,14 @@ func TestDev(t *testing.T) {
 		}
 	})
 	t.Run("broken files are named, or healed", func(t *testing.T) { brokenFiles(t, home, n) })
-	t.Run("without its folder it begins anew", func(t *testing.T) {
+	t.Run("without its folder it begins anew, and warns of its settings", func(t *testing.T) {
 		if err := os.RemoveAll(home); err != nil {
 			t.Fatal(err)
 		}
-		p := dev(t, home, port)
+		p := begin(t, "Ctrl-C stops everything.", []string{"CRIER_HOME=" + home, "PORT=" + port, "BASE_URL=http://crier.test"}, "dev")
+		if !strings.Contains(p.errors(), "BASE_URL is an http address") {
+			t.Errorf("no warning: %q", p.errors())
+		}
 		anew := devNotes(t, home)
 		// The same address can be made once in a database.
 		if anew.Email != n.Email || anew.APIKey == n.APIKey || anew.OrganizationID == n.OrganizationID {
