@@ -66,13 +66,15 @@ func (s *Server) sandboxPage(c *fiber.Ctx) error {
 }
 
 // proxy hands on one path that was chosen here; nothing of the request goes along but its query and range. A foreign name in
-// Host is refused: with it a page elsewhere, whose name leads to this machine, could read the sandbox (DNS rebinding).
+// Host is refused: with it a page elsewhere, whose name leads to this machine, could read the sandbox (DNS rebinding). Nobody
+// can make an address lead elsewhere.
 func (s *Server) proxy(c *fiber.Ctx, path string) error {
 	if s.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
 		return fiber.ErrNotFound
 	}
-	if host := (&url.URL{Host: string(c.Request().Host())}).Hostname(); !Loopback(host) && !s.cfg.own(host) {
-		return fault.New(fault.Forbidden, "edge.proxy", "The sandbox answers at the address of this instance only.")
+	host := (&url.URL{Host: string(c.Request().Host())}).Hostname()
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !s.cfg.own(host) {
+		return fault.New(fault.Forbidden, "edge.proxy", "The sandbox does not answer at this name: set BASE_URL to the address under which you reach it, or use an IP address.")
 	}
 	req, resp := fasthttp.AcquireRequest(), c.Response()
 	defer fasthttp.ReleaseRequest(req)
