@@ -210,7 +210,7 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 // cors lets the dashboard's own origin in, and nobody else's. The document is for all origins and says so itself, without credentials.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
-		Next:         func(c *fiber.Ctx) bool { return c.Path() == documentPath },
+		Next:         func(c *fiber.Ctx) bool { return strings.TrimRight(c.Path(), "/") == documentPath }, // the router ignores a slash at the end
 		AllowOrigins: origin(s.cfg.frontend()), AllowCredentials: true, MaxAge: 600,
 		AllowMethods:  "GET,HEAD,POST,PUT,DELETE",
 		AllowHeaders:  "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
