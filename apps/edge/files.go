@@ -3,7 +3,9 @@ package edge
 import (
 	"errors"
 	"io"
+	"math"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -89,6 +91,8 @@ type section struct {
 // Close is called by the server.
 func (s section) Close() error { return s.close() }
 
+var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)
+
 // window finds the part that was asked for, and says so; several ranges at once, or ranges of another file, mean the whole.
 func (s *Server) window(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
 	asked := c.Get(fiber.HeaderRange)
@@ -98,6 +102,8 @@ func (s *Server) window(c *fiber.Ctx, tag string, size int64) (start, length int
 	if asked == "" || strings.Contains(asked, ",") || !strings.HasPrefix(asked, "bytes=") {
 		return 0, size, nil
 	}
+	// A number beyond int64 is beyond the end of every file, and is clamped as such.
+	asked = hugeNumber.ReplaceAllString(asked, strconv.Itoa(math.MaxInt64))
 	from, to, err := fasthttp.ParseByteRange([]byte(asked), int(size))
 	if err != nil || size == 0 {
 		return 0, 0, fiber.ErrRequestedRangeNotSatisfiable
