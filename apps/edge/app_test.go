@@ -183,6 +183,25 @@ func TestConnectingAChannel(t *testing.T) {
 	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json"), 400, "begin again")
 }
 
+func TestMainURL_IsASecondOrigin(t *testing.T) {
+	t.Parallel()
+	for origin, allowed := range map[string]bool{"https://app.test": true, "https://main.test": true, "http://main.test": false, "https://main.test.evil.test": false} {
+		s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui", "MAIN_URL": "https://Main.test:443/"})
+		preflight := s.call(t, "OPTIONS", "/user/logout", "", "Origin", origin, "Access-Control-Request-Method", "POST")
+		if got := preflight.header.Get("Access-Control-Allow-Origin"); (got == origin) != allowed || !allowed && got != "" {
+			t.Errorf("%s: Access-Control-Allow-Origin is %q", origin, got)
+		}
+		connect := s.call(t, "GET", "/integrations/social/sandbox?redirectUrl="+origin+"/x", "", "auth", goodSession)
+		if logout := s.call(t, "POST", "/user/logout", "", "Cookie", "auth="+goodSession, "Origin", origin); (logout.status == 201) != allowed || (connect.status == 200) != allowed {
+			t.Errorf("%s: a log-out answers %d, a connect that leads there %d", origin, logout.status, connect.status)
+		}
+	}
+	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})
+	if got := s.call(t, "GET", "/health", "", "Origin", "https://main.test").header.Get("Access-Control-Allow-Origin"); got != "" {
+		t.Errorf("without MAIN_URL: %q", got)
+	}
+}
+
 func TestCORSIsForTheDashboardOnly(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})

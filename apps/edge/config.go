@@ -18,6 +18,7 @@ import (
 type Config struct {
 	BaseURL        string        `env:"BASE_URL" doc:"Address under which people and clients reach the service; http://localhost:PORT when not set, which only a HOST on loopback allows."`
 	FrontendURL    string        `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
+	MainURL        string        `env:"MAIN_URL" doc:"A second address whose pages browsers let use the service with a session, beside FRONTEND_URL; none when not set."`
 	Host           string        `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
 	Port           int           `env:"PORT, default=4000" doc:"Port to listen on."`
 	TrustedProxies []string      `env:"TRUSTED_PROXIES" doc:"Addresses or networks whose X-Forwarded-For is believed; nobody's when not set."`
@@ -45,8 +46,10 @@ func (c Config) Validate() error {
 	case c.BaseURL != "" && !address(c.BaseURL):
 		bad("BASE_URL", "must be an http or https address without query")
 	}
-	if c.FrontendURL != "" && !address(c.FrontendURL) {
-		bad("FRONTEND_URL", "must be an http or https address without query")
+	for name, u := range map[string]string{"FRONTEND_URL": c.FrontendURL, "MAIN_URL": c.MainURL} {
+		if u != "" && !address(u) {
+			bad(name, "must be an http or https address without query")
+		}
 	}
 	if c.Port < 0 || c.Port > 65535 {
 		bad("PORT", "must be 0 to 65535")
@@ -108,6 +111,15 @@ func (c Config) frontend() string {
 		return c.Base() + "/app"
 	}
 	return strings.TrimRight(c.FrontendURL, "/")
+}
+
+// dashboards returns the origins whose pages may use the service with a session, beside its own.
+func (c Config) dashboards() []string {
+	out := []string{origin(c.frontend())}
+	if c.MainURL != "" {
+		out = append(out, origin(c.MainURL))
+	}
+	return out
 }
 
 // secure tells whether cookies may insist on https: everywhere but on plain http at home.

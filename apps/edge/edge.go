@@ -176,7 +176,7 @@ func (s *Server) Drain() { s.draining.Store(true) }
 
 func (s *Server) appAPI() *appapi.API {
 	return appapi.New(appapi.Config{
-		Origins: []string{origin(s.cfg.Base()), origin(s.cfg.frontend())}, Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
+		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
 		Attempts: s.deps.Attempts, Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,

@@ -207,11 +207,11 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// cors lets the dashboard's own origin in, and nobody else's. The document is for all origins and says so itself, without credentials.
+// cors lets the dashboard's own origins in, and nobody else's. The document is for all origins and says so itself, without credentials.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
 		Next:         func(c *fiber.Ctx) bool { return strings.TrimRight(c.Path(), "/") == documentPath }, // the router ignores a slash at the end
-		AllowOrigins: origin(s.cfg.frontend()), AllowCredentials: true, MaxAge: 600,
+		AllowOrigins: strings.Join(s.cfg.dashboards(), ","), AllowCredentials: true, MaxAge: 600,
 		AllowMethods:  "GET,HEAD,POST,PUT,DELETE",
 		AllowHeaders:  "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
 		ExposeHeaders: "reload,onboarding,activate,logout,X-RateLimit-Limit,X-RateLimit-Remaining,X-RateLimit-Reset,Retry-After,X-Request-Id,X-Total-Count,X-Has-More,Idempotent-Replayed,Idempotent-Mismatch",

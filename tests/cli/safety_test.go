@@ -38,6 +38,7 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 		"a network of proxies":                   {[]string{"TRUSTED_PROXIES=10.0.0.0/8, fd00::/8"}, ""},
 		"a token that can be guessed":            {[]string{"MONITOR_TOKEN=fifteen letters"}, "MONITOR_TOKEN"},
 		"a token":                                {[]string{"MONITOR_TOKEN=sixteen letters!"}, ""},
+		"no address of the main page":            {[]string{"MAIN_URL=crier.example.com"}, "MAIN_URL"},
 		"no time for an upload":                  {[]string{"UPLOAD_MIN_RATE=0"}, "UPLOAD_MIN_RATE"},
 		"no connections":                         {[]string{"MAX_CONNECTIONS=0"}, "MAX_CONNECTIONS"},
 		"less than no connections of a client":   {[]string{"CLIENT_CONNECTIONS=-1"}, "CLIENT_CONNECTIONS"},
