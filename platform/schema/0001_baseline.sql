@@ -172,6 +172,8 @@ create table connect_state (
   person_id  uuid,
   onboarding boolean not null default false,
   return_url text not null default '',
+  -- How often credentials were tried with it, which needs no session: ConnectStateTry ends it.
+  tries      int not null default 0,
   -- What is over is deleted when another connect begins.
   expires_at timestamptz not null,
   constraint connect_state_pkey primary key (org_id, hash)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -25,7 +26,10 @@ type Channels struct{ core }
 // NewChannels makes the service.
 func NewChannels(cfg Config, deps Deps) *Channels { return &Channels{newCore(cfg, deps)} }
 
-const stateLife = time.Hour
+const (
+	stateLife = time.Hour
+	mostTries = 10 // of a connect, each of which calls the platform
+)
 
 // Catalogue is every connector of this instance, by identifier.
 func (s *Channels) Catalogue() []connector.Descriptor {
@@ -65,7 +69,7 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 	return internal(op, err)
 }
 
-// Begin starts a connect and answers its state, good for an hour and for one use.
+// Begin starts a connect and answers its state, good for an hour, ten tries and one use.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	if _, ok := s.deps.Connectors.Get(cmd.Connector); !ok {
@@ -89,19 +93,13 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	return state, internal(op, s.store.SaveState(ctx, secret.HashToken(state), st))
 }
 
-// Finish checks what came back and stores the channel. The state is used up only when the platform accepted the credentials.
+// Finish checks what came back and stores the channel. The state is used up when the platform accepted the credentials, and
+// by ten tries: it needs no session, and must not serve to guess passwords or to make this instance call others.
 func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
 	if !ok {
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "There is no platform "+quoted(cmd.Connector)+" on this instance.")
-	}
-	st, err := s.store.State(ctx, secret.HashToken(cmd.State), cmd.Connector)
-	if pg.IsNoRows(err) {
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt is unknown or older than an hour; start again.")
-	}
-	if err != nil {
-		return publishing.ChannelConnected{}, internal(op, err)
 	}
 	fields, err := formFields(c.Describe(), cmd.Code)
 	if err != nil {
@@ -110,6 +108,14 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	zone, err := tenancy.ParseZone(cmd.Timezone)
 	if err != nil {
 		return publishing.ChannelConnected{}, err
+	}
+	st, err := s.store.TryState(ctx, secret.HashToken(cmd.State), cmd.Connector, mostTries)
+	if pg.IsNoRows(err) {
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
+			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.", mostTries))
+	}
+	if err != nil {
+		return publishing.ChannelConnected{}, internal(op, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestDeadline)
 	defer cancel()
@@ -127,7 +133,7 @@ func (s *Channels) connected(
 	const op = "publishing.FinishConnect"
 	switch err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); {
 	case pg.IsNoRows(err):
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt was used already; start again.")
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt was used already; begin again.")
 	case err != nil:
 		return publishing.ChannelConnected{}, internal(op, err)
 	}

@@ -207,19 +207,21 @@ func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) err
 const stateOwner = `-- publishing.ConnectStateOwner
 select org_id from connect_state where hash = $1 and expires_at > now()`
 
-const stateRead = `-- publishing.ConnectStateRead
-select connector, channel_id, person_id, onboarding, return_url, expires_at from connect_state where hash = $1 and connector = $2 and expires_at > now()`
+const stateTry = `-- publishing.ConnectStateTry
+update connect_state set tries = tries + 1 where hash = $1 and connector = $2 and expires_at > now() and tries < $3
+returning connector, channel_id, person_id, onboarding, return_url, expires_at`
 
-// State finds a living connect state, or pgx.ErrNoRows.
-func (s *Store) State(ctx context.Context, hash []byte, connector string) (st ConnectState, err error) {
+// TryState counts a try of a living connect state and returns the state. It returns pgx.ErrNoRows when there is none, or it
+// was tried most times already.
+func (s *Store) TryState(ctx context.Context, hash []byte, connector string, most int) (st ConnectState, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(stateOwner, hash).QueryRow(func(row pgx.Row) error { return row.Scan(&st.Org) })
 	})
 	if err != nil {
 		return st, err
 	}
-	err = s.db.Read(ctx, st.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(stateRead, hash, connector).QueryRow(func(row pgx.Row) error {
+	err = s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
+		b.Queue(stateTry, hash, connector, most).QueryRow(func(row pgx.Row) error {
 			return row.Scan(&st.Connector, &st.Channel, &st.Person, &st.Onboarding, &st.ReturnURL, &st.ExpiresAt)
 		})
 	})
