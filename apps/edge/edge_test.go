@@ -236,7 +236,7 @@ func TestSmallRoutes(t *testing.T) {
 	want(t, s.api(t, "DELETE", "/public/v1/posts/p1", ""), 200, `{"id":"p1"}`)
 	want(t, s.api(t, "DELETE", "/public/v1/posts/group/g1", ""), 200, `{"id":"g1"}`)
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"schedule","more":1}`), 200, `{"id":"p1","state":"QUEUE"}`)
-	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"published"}`), 400, `"status must be one of draft, schedule"`, `"message":["`)
+	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":"published"}`), 400, `"status must be one of: draft, schedule"`, `"message":["`)
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{"status":null}`), 400, "status must be a string")
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{}`), 400, "status is required")
 	want(t, s.api(t, "PUT", "/public/v1/posts/p1/status", `{`), 400)

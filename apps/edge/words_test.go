@@ -21,7 +21,7 @@ func TestSentencesOfBodiesAreReadable(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for body, words := range map[string]string{
-		`{"status":"published"}`: "status must be one of draft, schedule", `{"status":5}`: "status must be a string", `{"status":"draft","republish":1}`: "republish must be true or false",
+		`{"status":"published"}`: "status must be one of: draft, schedule", `{"status":5}`: "status must be a string", `{"status":"draft","republish":1}`: "republish must be true or false",
 		`{`: "body must be valid JSON", `[]`: "body must be an object", "\xef\xbb\xbf": "body is required", "\xef\xbb\xbf{}": "status is required",
 	} {
 		want(t, s.api(t, "PUT", "/public/v1/posts/p/status", body), 400, `"msg":"`+words+`"`)

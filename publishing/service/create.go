@@ -192,7 +192,7 @@ func (s *Posts) medium(known catalogue, m publishing.CreateImage) (publishing.Me
 	if m.URL != "" {
 		key, ours := s.keyOf(m.URL)
 		if !ours {
-			return publishing.Medium{}, "The file " + quoted(m.URL) + " is not on this service: upload it first with /upload-from-url."
+			return publishing.Medium{}, "The file " + quoted(m.URL) + " is not on this service: upload it first with POST /upload."
 		}
 		if medium, ok := known.byKey[key]; ok {
 			return medium, ""

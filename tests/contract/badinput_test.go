@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 func TestBadInputIsRefusedAndStoresNothing(t *testing.T) {
@@ -113,6 +115,17 @@ func TestOddButHarmlessInputIsTaken(t *testing.T) {
 	}
 }
 
+func TestChangeStatus_UnknownPostComesBeforeUnknownWord(t *testing.T) {
+	t.Parallel()
+	r := start(t, nil)
+	o := r.organization(t)
+	id := o.create(t, later(o.channel(t, "A").id, part("x")))
+	for _, post := range []string{"nope", uuid.NewString()} {
+		o.do(t, http.MethodPut, "/posts/"+post+"/status", m{"status": "zz"}).refusal(t, 404)
+	}
+	o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "zz"}).refusal(t, 400)
+}
+
 func TestTextThatCannotBeStoredIsRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
@@ -137,6 +150,7 @@ func TestTextThatCannotBeStoredIsRefused(t *testing.T) {
 		o.get(t, "/posts/"+bad).refusal(t, 404)
 		o.do(t, http.MethodDelete, "/posts/group/"+bad, nil).refusal(t, 404)
 		o.do(t, http.MethodPut, "/posts/"+bad+"/status", m{"status": "draft"}).refusal(t, 404)
+		o.do(t, http.MethodPut, "/posts/"+bad+"/status", m{"status": "zz"}).refusal(t, 404)
 		person.do(t, http.MethodGet, "/files/"+bad+"/a.png", nil).refusal(t, 404)
 	}
 	state := person.do(t, http.MethodGet, "/integrations/social/sandbox", nil, "auth", session).want(t, 200).object(t)["url"].(string)

@@ -27,7 +27,7 @@ func TestFileOfAnotherServerIsNotOurs(t *testing.T) {
 	} {
 		for _, field := range []string{"path", "url"} {
 			a := o.do(t, http.MethodPost, "/posts", later(c.id, part("x", m{field: address})))
-			if words := a.refusal(t, http.StatusBadRequest); !strings.Contains(words, "is not on this service") {
+			if words := a.refusal(t, http.StatusBadRequest); !strings.Contains(words, "is not on this service: upload it first with POST /upload.") {
 				t.Errorf("%s as %s: %s", name, field, words)
 			}
 		}

@@ -301,8 +301,14 @@ func (m mount) removeGroup() {
 
 // StatusRequest takes a post to its draft or back to the queue.
 type StatusRequest struct {
-	Status    string `json:"status" enum:"draft,schedule"`
+	Status    string `json:"status"`
 	Republish bool   `json:"republish,omitempty" doc:"Must be true for a post that is, or may be, published."`
+}
+
+// TransformSchema lists the words in the document only: the service refuses others, after it has looked for the post.
+func (StatusRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["status"].Extensions = map[string]any{"enum": []string{"draft", "schedule"}}
+	return s
 }
 
 type statusInput struct {
