@@ -51,7 +51,7 @@ type Health interface {
 
 // Config is what the application API needs to know of the instance.
 type Config struct {
-	Origins  []string // of BASE_URL and FRONTEND_URL
+	Origins  []string // of BASE_URL, FRONTEND_URL and MAIN_URL
 	Secure   bool     // cookies only travel over https
 	AppLimit int      // requests a minute of one session
 	Timeout  time.Duration
