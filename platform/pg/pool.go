@@ -10,12 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"crier/platform/fault"
+	"crier/platform/limit"
 )
 
 var roles = [...]Role{Tenant, Gate, Clock, Sender}
@@ -60,6 +62,7 @@ func lockTimeout(r Role) string {
 type DB struct {
 	cfg      Config
 	pools    map[Role]*pgxpool.Pool
+	orgs     *limit.PerKey[uuid.UUID] // of the connections of the Tenant pool
 	planning sync.Mutex
 	closed   atomic.Bool
 }
@@ -70,7 +73,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}}
+	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}, orgs: limit.New[uuid.UUID](perOrg(cfg.MaxConns))}
 	for _, r := range append(roles[:], Retention) {
 		pc, err := d.poolConfig(r)
 		if err != nil {
@@ -173,6 +176,10 @@ func share(r Role, total int32) int32 {
 	}
 	return total - share(Clock, total) - share(Gate, total) - share(Sender, total)
 }
+
+// perOrg is how many of the tenants' connections one organization may have at once: half of them, so that its slow
+// statements, however many, leave the others the rest.
+func perOrg(total int32) int { return max(1, int(share(Tenant, total))/2) }
 
 func (d *DB) pooled() bool { return d.cfg.Pooler == PoolerTransaction }
 
