@@ -176,6 +176,34 @@ func TestLogin_ParallelTriesDoNotPassTheLimit(t *testing.T) {
 	}
 }
 
+func TestLogin_OneAtATimeOfEachNetwork(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	d.entering, d.release = make(chan string, 10), make(chan struct{})
+	slow := make(chan answer, 1)
+	login := func(from, email, password string) answer {
+		return d.call(t, "POST", "/auth/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password), "Content-Type", "application/json", "X-Forwarded-For", from)
+	}
+	go func() { slow <- login("2001:db8:1:2::1", "first@example.org", "slow") }()
+	<-d.entering
+	d.try(t, "2001:db8:1:3::1", ada, "right", 201) // another network
+	d.try(t, "2001:db8:1:2::2", ada, "right", 3)   // another account, the same network
+	close(d.release)
+	if a := <-slow; a.status != 400 {
+		t.Errorf("the slow log-in ends with %d: %s", a.status, a.body)
+	}
+	d.try(t, "2001:db8:1:2::2", ada, "right", 201)
+}
+
+func TestLogin_OneThatCouldNotBeDecidedIsNoFailure(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	for range 30 {
+		d.try(t, home, ada, "unavailable", 503)
+	}
+	d.try(t, home, ada, "right", 201)
+}
+
 // silent are shared attempts that cannot be reached.
 type silent struct{}
 

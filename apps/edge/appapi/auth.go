@@ -1,6 +1,7 @@
 package appapi
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -57,18 +58,27 @@ func (a *API) login(c *fiber.Ctx) error {
 	if err := in.validate(); err != nil {
 		return err
 	}
-	succeeded, wait := a.logins.begin(c.UserContext(), a.deps.Client(c), accountName(in.Email))
+	client := a.deps.Client(c)
+	leave, err := a.logins.turn(c.UserContext(), client)
+	if err != nil {
+		a.logFailure(c, "a log-in was refused", in.Email, err)
+		return err
+	}
+	defer leave()
+	forgive, wait := a.logins.begin(c.UserContext(), client, accountName(in.Email))
 	if wait > 0 {
 		err := &fault.Error{Kind: fault.RateLimited, Op: "appapi.login", Message: "Too many log-ins failed; wait before the next one.", RetryAfter: wait}
 		a.logFailure(c, "a log-in was refused", in.Email, err)
 		return err
 	}
 	token, err := a.deps.Accounts.Login(c.UserContext(), in.Email, in.Password)
+	if err == nil || !fault.Is(err, fault.Invalid) { // one that could not be decided is no failure
+		forgive(context.WithoutCancel(c.UserContext()))
+	}
 	if err != nil {
 		a.logFailure(c, "a log-in failed", in.Email, err)
 		return err
 	}
-	succeeded(c.UserContext())
 	if old := c.Cookies(cookieAuth); old != "" { // a session of this browser that somebody else may know
 		if err := a.deps.Accounts.Logout(c.UserContext(), old); err != nil {
 			return err

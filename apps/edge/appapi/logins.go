@@ -6,7 +6,12 @@ import (
 	"time"
 
 	"crier/platform/clock"
+	"crier/platform/fault"
+	"crier/platform/limit"
 )
+
+// turnWait is how long a log-in waits for another one of its client.
+const turnWait = 3 * time.Second
 
 // sharedWait bounds the calls that count one log-in together with other processes.
 const sharedWait = 500 * time.Millisecond
@@ -22,6 +27,7 @@ type logins struct {
 	shared Attempts // nil without other processes
 	own    *ownAttempts
 	log    *slog.Logger
+	turns  *limit.PerKey[string] // of clients: each has one password compared at a time
 
 	client  []time.Duration // of a client, whatever the account
 	account []time.Duration // of a client that has failed on the account, by the failures of all clients
@@ -30,11 +36,25 @@ type logins struct {
 
 func newLogins(shared Attempts, c clock.Clock, log *slog.Logger) *logins {
 	return &logins{
-		shared: shared, own: newOwnAttempts(c, MaxAttempts), log: log,
+		shared: shared, own: newOwnAttempts(c, MaxAttempts), log: log, turns: limit.New[string](1),
 		client:  growing(20, time.Second, time.Minute),
 		account: growing(10, time.Minute, 15*time.Minute),
 		pair:    growing(5, time.Minute, 15*time.Minute),
 	}
+}
+
+// turn waits until no other log-in of the client is being made, so that one client cannot take all places in which
+// passwords are hashed. It returns RateLimited when that takes too long; otherwise leave ends the turn.
+func (l *logins) turn(ctx context.Context, client string) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, turnWait)
+	defer cancel()
+	if leave, err = l.turns.Enter(ctx, client); err != nil {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "appapi.turn", RetryAfter: turnWait,
+			Message: "Other log-ins from your network are being made; try again when they are answered.",
+		}
+	}
+	return leave, nil
 }
 
 // begin counts a log-in before it is made, so that parallel ones cannot pass the limits. It must not be made when wait is
