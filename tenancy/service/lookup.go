@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"crier/platform/batch"
+	"crier/platform/pg"
 	"crier/tenancy"
 )
 
@@ -72,23 +74,39 @@ func (l *lookUps) enqueue(hash string) *lookUp {
 
 // run makes statements until nobody waits.
 func (l *lookUps) run() {
-	for batch := l.next(); batch != nil; batch = l.next() {
-		hashes := make([][]byte, len(batch))
-		for i, one := range batch {
-			hashes[i] = []byte(one.hash)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
-		keys, err := l.find(ctx, hashes)
-		cancel()
-		for _, one := range batch {
-			one.key, one.found = keys[one.hash]
-			one.err = err
-			close(one.done)
-		}
-		if len(keys) == 0 {
+	for all := l.next(); all != nil; all = l.next() {
+		if l.lookUp(all) == 0 {
 			time.Sleep(missPause)
 		}
 	}
+}
+
+// lookUp answers all of a batch and returns how many keys were found. A key that makes the statement fail, because its row
+// cannot be read, fails alone.
+func (l *lookUps) lookUp(all []*lookUp) (found int) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
+	defer cancel()
+	refuse := func(one *lookUp, err error) { one.err = err; close(one.done) }
+	left, err := batch.Isolate(all, func(some []*lookUp) error {
+		hashes := make([][]byte, len(some))
+		for i, one := range some {
+			hashes[i] = []byte(one.hash)
+		}
+		keys, err := l.find(ctx, hashes)
+		if err != nil {
+			return err
+		}
+		found += len(keys)
+		for _, one := range some {
+			one.key, one.found = keys[one.hash]
+			close(one.done)
+		}
+		return nil
+	}, func(err error) bool { return !pg.IsEnvironment(err) }, refuse)
+	for _, one := range left {
+		refuse(one, err)
+	}
+	return found
 }
 
 // next returns what the next statement looks up, those that have waited longest; nil when nobody waits.
@@ -100,10 +118,10 @@ func (l *lookUps) next() []*lookUp {
 		l.running, l.queue = false, nil
 		return nil
 	}
-	batch := l.queue[:n:n]
+	all := l.queue[:n:n]
 	l.queue = l.queue[n:]
-	for _, one := range batch {
+	for _, one := range all {
 		delete(l.waiting, one.hash)
 	}
-	return batch
+	return all
 }

@@ -5,15 +5,21 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/clock"
+	"crier/platform/secret"
 	"crier/tenancy"
+	"crier/tests/dbtest"
 )
 
 // database answers look-ups, each when answer is sent to it, with the keys that it held when the look-up began.
@@ -142,6 +148,84 @@ func TestLookUps_EndWithTheirContextAndTellErrors(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// batchOf returns look-ups that nobody waits for yet.
+func batchOf(hashes ...string) (all []*lookUp) {
+	for _, hash := range hashes {
+		all = append(all, &lookUp{hash: hash, done: make(chan struct{})})
+	}
+	return all
+}
+
+func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	a, err := New(Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	person, err := a.CreateOwner(t.Context(), NewOwner{Email: "a@example.com", Name: "N", Password: "correct horse", Organization: "O"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*lookUp
+	const bad = 3
+	for range 9 {
+		full, _, err := a.CreateKey(t.Context(), person, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, batchOf(string(secret.HashToken(full)))...)
+	}
+	owner, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }() // of the test
+	spoil := func() error {
+		_, err := owner.Exec(t.Context(), "set app.org_id = '"+person.Org.String()+"'; set role crier_tenant; "+
+			"update api_key set expires_at = 'infinity' where hash = '\\x"+hex.EncodeToString([]byte(all[bad].hash))+"'; reset role")
+		return err
+	}
+	if err := spoil(); err == nil || !strings.Contains(err.Error(), "api_key_expires_at_check") {
+		t.Errorf("a key that ends at infinity: %v, want a violation of its check", err)
+	}
+	if _, err := owner.Exec(t.Context(), "reset role; alter table api_key drop constraint api_key_expires_at_check"); err != nil {
+		t.Fatal(err)
+	}
+	if err := spoil(); err != nil {
+		t.Fatal(err)
+	}
+	l := &lookUps{find: a.store.KeysByHash}
+	if n := l.lookUp(all); n != len(all)-1 {
+		t.Errorf("%d keys are found of %d good ones", n, len(all)-1)
+	}
+	for i, one := range all {
+		<-one.done
+		if good := one.found && one.err == nil; good == (i == bad) {
+			t.Errorf("key %d, the bad one is %d: found %t, %v", i, bad, one.found, one.err)
+		}
+	}
+}
+
+func TestLookUp_ALostDatabaseIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	l := &lookUps{find: func(context.Context, [][]byte) (map[string]tenancy.APIKey, error) {
+		asked++
+		return nil, io.ErrUnexpectedEOF
+	}}
+	all := batchOf("a", "b", "c")
+	if n := l.lookUp(all); n != 0 || asked != 1 {
+		t.Errorf("%d found by %d statements, want one statement", n, asked)
+	}
+	for _, one := range all {
+		<-one.done
+		if one.found || !errors.Is(one.err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: found %t, %v", one.hash, one.found, one.err)
+		}
+	}
 }
 
 // cacheOf returns a key cache of the database with a clock that is set by hand.
