@@ -35,7 +35,7 @@ type LoggedIn struct {
 	Login bool `json:"login"`
 }
 
-func (a *API) mountAuth(t, user *route.Table) {
+func (a *API) mountAuth(t, person *route.Table) {
 	login := operation("login", http.MethodPost, "/auth/login", "Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429)
 	login.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		fiber.MIMEApplicationJSON: {Schema: route.Schema[LoginUserDto](t)},
@@ -45,7 +45,7 @@ func (a *API) mountAuth(t, user *route.Table) {
 
 	logout := signedIn(operation("logout", http.MethodPost, "/user/logout", "Sign-in", "End the session"))
 	logout = route.Content(logout, http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil)
-	user.Raw(logout, a.logout)
+	person.Raw(logout, a.logout)
 }
 
 // login signs a person in, unless the client or the account has to wait because log-ins have failed.
