@@ -270,7 +270,7 @@ func (a accounts) Login(_ context.Context, email, password string) (string, erro
 	return goodSession, nil
 }
 
-func (a accounts) Logout(context.Context, string) error { return a.note("logout") }
+func (a accounts) Logout(_ context.Context, token string) error { return a.note("logout " + token) }
 
 type limiter struct{ *world }
 
