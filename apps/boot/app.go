@@ -47,6 +47,7 @@ type App struct {
 	probe     *pg.DB        // one connection, for the health check alone
 	figures   *pg.DB        // one connection, for /monitor/queue alone
 	redis     *redis.Client // nil without REDIS_URL
+	loginWait time.Duration // the constant, but for tests
 	home      *cluster.Home
 	blobs     *blob.Disk
 	http      *outbound.Client
@@ -71,7 +72,7 @@ type App struct {
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
 		cfg: cfg, log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
-		health: telemetry.NewHealth(checkTime, log),
+		health: telemetry.NewHealth(checkTime, log), loginWait: loginWait,
 	}
 }
 

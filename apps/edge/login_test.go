@@ -205,20 +205,41 @@ func TestLogin_OneThatCouldNotBeDecidedIsNoFailure(t *testing.T) {
 	d.try(t, home, ada, "right", 201)
 }
 
-// silent are shared attempts that cannot be reached.
-type silent struct{}
-
-func (silent) Begin(context.Context, string, []time.Duration, time.Duration) (int, time.Duration, error) {
-	return 0, 0, errors.New("nobody answers")
+// silent are shared attempts whose answers come too late.
+type silent struct {
+	mu     sync.Mutex
+	counts map[string]int // by key
 }
 
-func (silent) Forgive(context.Context, string) error { return errors.New("nobody answers") }
+func (s *silent) Begin(_ context.Context, keys [3]string) (time.Duration, error) {
+	s.add(keys, 1)
+	return 0, errors.New("nobody answers")
+}
+
+func (s *silent) Forgive(_ context.Context, keys [3]string) error {
+	s.add(keys, -1)
+	return errors.New("nobody answers")
+}
+
+func (s *silent) add(keys [3]string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		s.counts[key] += n
+	}
+}
 
 func TestLogin_IsCountedHereWhileTheSharedCountIsAway(t *testing.T) {
 	t.Parallel()
-	d := openDoor(t, func(d *edge.Deps) { d.Attempts = silent{} })
+	shared := &silent{counts: map[string]int{}}
+	d := openDoor(t, func(d *edge.Deps) { d.Attempts = shared })
 	for range 30 {
 		d.try(t, home, ada, "right", 201)
+	}
+	for key, n := range shared.counts {
+		if n != 0 {
+			t.Errorf("%d right log-ins stay counted for %q where they were counted although no answer came", n, key)
+		}
 	}
 	for range 5 {
 		d.try(t, home, ada, "wrong", 400)

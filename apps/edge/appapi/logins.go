@@ -13,9 +13,6 @@ import (
 // turnWait is how long a log-in waits for another one of its client.
 const turnWait = 3 * time.Second
 
-// sharedWait bounds the calls that count one log-in together with other processes.
-const sharedWait = 500 * time.Millisecond
-
 // logins delays log-ins after failed ones. Three are counted: those of a client, those of an account, and those of an account
 // from one client.
 //
@@ -28,18 +25,11 @@ type logins struct {
 	own    *ownAttempts
 	log    *slog.Logger
 	turns  *limit.PerKey[string] // of clients: each has one password compared at a time
-
-	client  []time.Duration // of a client, whatever the account
-	account []time.Duration // of a client that has failed on the account, by the failures of all clients
-	pair    []time.Duration // of a client that has failed on the account, by its own failures
 }
 
 func newLogins(shared Attempts, c clock.Clock, log *slog.Logger) *logins {
 	return &logins{
-		shared: shared, own: newOwnAttempts(c, MaxAttempts), log: log, turns: limit.New[string](1),
-		client:  growing(20, time.Second, time.Minute),
-		account: growing(10, time.Minute, 15*time.Minute),
-		pair:    growing(5, time.Minute, 15*time.Minute),
+		shared: shared, own: newOwnAttempts(c, MaxAttempts, LoginDelays()), log: log, turns: limit.New[string](1),
 	}
 }
 
@@ -58,48 +48,28 @@ func (l *logins) turn(ctx context.Context, client string) (leave func(), err err
 }
 
 // begin counts a log-in before it is made, so that parallel ones cannot pass the limits. It must not be made when wait is
-// above zero; then nothing is counted. Otherwise succeeded is to be called if it succeeds. While the shared count cannot be
-// reached, this process counts alone.
-func (l *logins) begin(ctx context.Context, client, account string) (succeeded func(context.Context), wait time.Duration) {
+// above zero; then nothing is counted. Otherwise forgive is to be called unless the log-in fails because of its address or
+// password. While the shared count cannot be reached, this process counts alone.
+func (l *logins) begin(ctx context.Context, client, account string) (forgive func(context.Context), wait time.Duration) {
 	keys := [3]string{"client " + client, "account " + account, "pair " + client + " " + account}
 	places := []Attempts{l.own}
 	if l.shared != nil {
-		places = []Attempts{l.shared, l.own}
-	}
-	for _, at := range places {
-		wait, err := l.beginAt(ctx, at, keys)
+		wait, err := l.shared.Begin(ctx, keys)
 		if err == nil {
-			return func(ctx context.Context) { l.forgive(ctx, at, keys[:]) }, wait
+			return func(ctx context.Context) { l.forgive(ctx, keys, l.shared) }, wait
 		}
 		l.log.WarnContext(ctx, "log-ins cannot be counted together with other processes; this one counts its own", "error", err)
+		places = append(places, l.shared) // it may have counted, and answered too late
 	}
-	return func(context.Context) {}, 0
+	wait, _ = l.own.Begin(ctx, keys)
+	return func(ctx context.Context) { l.forgive(ctx, keys, places...) }, wait
 }
 
-func (l *logins) beginAt(ctx context.Context, at Attempts, keys [3]string) (wait time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, sharedWait)
-	defer cancel()
-	if _, wait, err = at.Begin(ctx, keys[0], l.client, 0); err != nil || wait > 0 {
-		return wait, err
-	}
-	n, _, err := at.Begin(ctx, keys[1], nil, 0)
-	if err != nil {
-		return 0, err
-	}
-	if _, wait, err = at.Begin(ctx, keys[2], l.pair, nth(l.account, n)); err == nil && wait > 0 {
-		l.forgive(ctx, at, keys[:2])
-	}
-	return wait, err
-}
-
-// forgive takes counted log-ins back.
-func (l *logins) forgive(ctx context.Context, at Attempts, keys []string) {
-	ctx, cancel := context.WithTimeout(ctx, sharedWait)
-	defer cancel()
-	for _, key := range keys {
-		if err := at.Forgive(ctx, key); err != nil {
-			l.log.WarnContext(ctx, "a log-in that did not fail stays counted as failed", "error", err)
-			return
+// forgive takes a counted log-in back.
+func (l *logins) forgive(ctx context.Context, keys [3]string, places ...Attempts) {
+	for _, at := range places {
+		if err := at.Forgive(ctx, keys); err != nil {
+			l.log.WarnContext(ctx, "a log-in that did not fail may stay counted as failed", "error", err)
 		}
 	}
 }
