@@ -150,6 +150,48 @@ func TestLookUps_EndWithTheirContextAndTellErrors(t *testing.T) {
 	})
 }
 
+func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d := newDatabase("good", "shared")
+		l := &lookUps{find: d.find}
+		first := ask(l.get, "first") // its statement is not answered
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		var left sync.WaitGroup
+		for i := range 3 * maxLookUps {
+			left.Go(func() {
+				if _, _, err := l.get(ctx, []byte(fmt.Sprint("wrong ", i))); !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v, want the context's error", err)
+				}
+			})
+		}
+		left.Go(func() { _, _, _ = l.get(ctx, []byte("shared")) }) // which another caller waits for, too
+		synctest.Wait()
+		shared, good := ask(l.get, "shared"), ask(l.get, "good")
+		synctest.Wait()
+		leave()
+		left.Wait()
+		if len(l.waiting) != 2 || l.queue.Len() != 2 {
+			t.Errorf("%d and %d look-ups are remembered, want the 2 that somebody waits for", len(l.waiting), l.queue.Len())
+		}
+		d.answer <- nil
+		<-first
+		time.Sleep(missPause)
+		synctest.Wait()
+		d.answer <- nil
+		for name, answer := range map[string]<-chan string{"shared": shared, "good": good} {
+			if got := <-answer; got != "found" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		if got := d.sizes(); got != "[1 2]" {
+			t.Errorf("statements for %s keys, want one more statement for the two", got)
+		}
+	})
+}
+
 // batchOf returns look-ups that nobody waits for yet.
 func batchOf(hashes ...string) (all []*lookUp) {
 	for _, hash := range hashes {
