@@ -7,6 +7,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 
+	"crier/platform/secret"
 	"crier/tests/call"
 	"crier/tests/faultnet"
 )
@@ -27,8 +28,12 @@ func TestLogin_ProcessesCountFailuresTogether(t *testing.T) {
 	t.Parallel()
 	way, through := faultnet.Start(t, "redis://"+miniredis.RunT(t).Addr())
 	patient := func(a *App) { a.loginWait = time.Hour } // on a busy machine Redis answers late, too
-	one := serveWith(t, map[string]string{"REDIS_URL": through}, patient)
-	other := serveWith(t, map[string]string{"REDIS_URL": through}, patient)
+	key, err := secret.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{"REDIS_URL": through, "ENCRYPTION_KEYS": key}
+	one, other := serveWith(t, settings, patient), serveWith(t, settings, patient)
 	for i := range 5 {
 		if status := []*serving{one, other}[i%2].login(t, "wrong"); status != http.StatusBadRequest {
 			t.Fatalf("wrong password %d: %d, want 400", i+1, status)

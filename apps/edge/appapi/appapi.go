@@ -3,6 +3,7 @@ package appapi
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -66,6 +67,8 @@ type Config struct {
 type Deps struct {
 	// Attempts are those of all processes; nil when there is one.
 	Attempts Attempts
+	// AccountKey is that of the names of accounts in logs and in Attempts, the same in all processes; empty = a random one.
+	AccountKey []byte
 
 	Channels Channels
 	Queue    Queue
@@ -83,12 +86,18 @@ type API struct {
 	deps     Deps
 	sessions *throttle // requests of a session
 	logins   *logins
+
+	accountKey []byte
 }
 
 // New makes the API.
 func New(cfg Config, deps Deps) *API {
+	key := deps.AccountKey
+	if len(key) == 0 {
+		key = []byte(rand.Text())
+	}
 	return &API{
-		cfg: cfg, deps: deps,
+		cfg: cfg, deps: deps, accountKey: key,
 		sessions: newThrottle(cfg.AppLimit, sessionWindow, deps.Clock),
 		logins:   newLogins(deps.Attempts, deps.Clock, deps.Log),
 	}

@@ -2,6 +2,7 @@ package appapi
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -65,7 +66,7 @@ func (a *API) login(c *fiber.Ctx) error {
 		return err
 	}
 	defer leave()
-	forgive, wait := a.logins.begin(c.UserContext(), client, accountName(in.Email))
+	forgive, wait := a.logins.begin(c.UserContext(), client, a.accountName(in.Email))
 	if wait > 0 {
 		err := &fault.Error{Kind: fault.RateLimited, Op: "appapi.login", Message: "Too many log-ins failed; wait before the next one.", RetryAfter: wait}
 		a.logFailure(c, "a log-in was refused", in.Email, err)
@@ -92,13 +93,15 @@ func (a *API) login(c *fiber.Ctx) error {
 // logFailure leaves a trace of a log-in that did not succeed: where it came from, and the account in a form that tells
 // attacks on one account from attacks on many without naming anybody.
 func (a *API) logFailure(c *fiber.Ctx, what, email string, err error) {
-	a.deps.Log.WarnContext(c.UserContext(), what, "client", a.deps.Client(c), "account", accountName(email), "error", err)
+	a.deps.Log.WarnContext(c.UserContext(), what, "client", a.deps.Client(c), "account", a.accountName(email), "error", err)
 }
 
-// accountName returns what tries of one account are counted and logged under: a part of the hash of its e-mail address.
-func accountName(email string) string {
-	sum := sha256.Sum256([]byte(email))
-	return hex.EncodeToString(sum[:8])
+// accountName returns what log-ins of one account are counted and logged under: a part of the HMAC of its e-mail address.
+// A hash without a key would name anybody whose address can be guessed.
+func (a *API) accountName(email string) string {
+	mac := hmac.New(sha256.New, a.accountKey)
+	mac.Write([]byte(email))
+	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
 func (in LoginUserDto) validate() error {

@@ -17,9 +17,13 @@ const turnWait = 3 * time.Second
 // from one client.
 //
 // An account and a client that has failed on it wait longer after each failure, and longer still when the account is
-// attacked from elsewhere: a thousand addresses get hardly more tries than one. A client that has not failed waits for
-// nobody, and strangers cannot lengthen the delay of one that has: whatever they do, the right password of an account gets
-// in at once from an address without failures, and after the longest delay from any other that is not theirs.
+// attacked from elsewhere: a thousand addresses get hardly more tries than one. A client that has not failed does not wait,
+// and failures of other clients do not lengthen the delay of one that has: the right password of an account gets in at once
+// from an address without failures, and after the longest delay from any other on which nobody fails meanwhile.
+//
+// Whoever shares a client's address or network shares its delays. A stranger in the same office, or any client behind a
+// proxy that is not in TRUSTED_PROXIES, can delay the log-ins of all there by up to a minute, and those into one account by
+// up to 15, again and again.
 type logins struct {
 	shared Attempts // nil without other processes
 	own    *ownAttempts
