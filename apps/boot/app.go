@@ -47,6 +47,7 @@ type App struct {
 	probe     *pg.DB        // one connection, for the health check alone
 	figures   *pg.DB        // one connection, for /monitor/queue alone
 	redis     *redis.Client // nil without REDIS_URL
+	loginWait time.Duration // the constant, but for tests
 	home      *cluster.Home
 	blobs     *blob.Disk
 	http      *outbound.Client
@@ -71,7 +72,7 @@ type App struct {
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
 		cfg: cfg, log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
-		health: telemetry.NewHealth(checkTime, log),
+		health: telemetry.NewHealth(checkTime, log), loginWait: loginWait,
 	}
 }
 
@@ -227,6 +228,10 @@ func (a *App) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	accountKey, err := a.cfg.Secret.Derive("account names")
+	if err != nil {
+		return err
+	}
 	a.cfg.Publishing.BaseURL = a.cfg.Edge.Base()
 	a.cfg.Worker.LookRest = a.cfg.Publishing.UnknownFor / 8 // so that it is asked several times before the time for asking is over
 	dispatch := &dispatcher{}
@@ -255,7 +260,7 @@ func (a *App) openServices(ctx context.Context) error {
 	ofMonitors.DB = a.figures
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
 		Posts: posts, Queue: queue{posts, publishingservice.NewPosts(a.cfg.Publishing, ofMonitors)}, Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
-		Limiter: a.actors, Attempts: a.attempts(), Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
+		Limiter: a.actors, Attempts: a.attempts(), AccountKey: accountKey, Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
 	a.queues.Store(a.edge)
 	return err

@@ -3,9 +3,11 @@ package boot
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 
+	"crier/platform/secret"
 	"crier/tests/call"
 	"crier/tests/faultnet"
 )
@@ -25,8 +27,13 @@ func (s *serving) login(t *testing.T, password string) int {
 func TestLogin_ProcessesCountFailuresTogether(t *testing.T) {
 	t.Parallel()
 	way, through := faultnet.Start(t, "redis://"+miniredis.RunT(t).Addr())
-	one := serveWith(t, map[string]string{"REDIS_URL": through})
-	other := serveWith(t, map[string]string{"REDIS_URL": through})
+	patient := func(a *App) { a.loginWait = time.Hour } // on a busy machine Redis answers late, too
+	key, err := secret.GenerateKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := map[string]string{"REDIS_URL": through, "ENCRYPTION_KEYS": key}
+	one, other := serveWith(t, settings, patient), serveWith(t, settings, patient)
 	for i := range 5 {
 		if status := []*serving{one, other}[i%2].login(t, "wrong"); status != http.StatusBadRequest {
 			t.Fatalf("wrong password %d: %d, want 400", i+1, status)

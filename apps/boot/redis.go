@@ -43,7 +43,9 @@ func (a *App) attempts() appapi.Attempts {
 	if a.redis == nil {
 		return nil
 	}
-	return a.redis.Attempts("log-in", appapi.AttemptMemory, appapi.MaxAttempts)
+	return a.redis.Attempts("log-in", redis.AttemptRules{
+		Delays: appapi.LoginDelays(), Memory: appapi.AttemptMemory, Most: appapi.MaxAttempts, Timeout: a.loginWait,
+	})
 }
 
 func (a *App) openAccounts(ctx context.Context) (err error) {
@@ -64,6 +66,7 @@ func (a *App) openAccounts(ctx context.Context) (err error) {
 const (
 	revokedChannel = "crier:key-revoked"
 	publishLimit   = 500 * time.Millisecond
+	loginWait      = 500 * time.Millisecond // of a call that counts a log-in
 	publishAgain   = time.Second
 	maxUnpublished = 1000
 )

@@ -32,8 +32,9 @@ type serving struct {
 	owner    tenancy.Principal
 }
 
-// serveWith starts the service on a database of its own; settings come on top of those that it needs.
-func serveWith(t *testing.T, settings map[string]string) *serving {
+// serveWith starts the service on a database of its own; settings come on top of those that it needs, and changes before
+// it starts.
+func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) *serving {
 	t.Helper()
 	key, err := secret.GenerateKey()
 	if err != nil {
@@ -50,6 +51,9 @@ func serveWith(t *testing.T, settings map[string]string) *serving {
 		t.Fatal(err)
 	}
 	s := &serving{App: New(cfg, slog.New(slog.DiscardHandler))}
+	for _, change := range changes {
+		change(s.App)
+	}
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +206,7 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 func TestHealth_ABusyPoolIsNotALostPostgres(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, nil)
-	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Clock, pg.Sender} {
+	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Clock, pg.Sender} {
 		pool := s.db.Pool(role)
 		for range pool.Config().MaxConns {
 			conn, err := pool.Acquire(t.Context())

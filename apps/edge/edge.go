@@ -36,6 +36,7 @@ type Deps struct {
 	Accounts   Accounts
 	Limiter    Limiter
 	Attempts   appapi.Attempts // of all processes; nil when there is one
+	AccountKey []byte          // names accounts in logs and in Attempts
 	Health     appapi.Health
 	SandboxURL string // loopback address of the pretend platform, empty = none
 	Log        *slog.Logger
@@ -179,7 +180,7 @@ func (s *Server) appAPI() *appapi.API {
 		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
-		Attempts: s.deps.Attempts, Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,
+		Attempts: s.deps.Attempts, AccountKey: s.deps.AccountKey, Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
 

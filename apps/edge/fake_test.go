@@ -53,6 +53,7 @@ type world struct {
 	result    publishing.CreateResult
 	thread    publishing.Thread
 	began     atomic.Bool   // an upload has reached its port
+	entering  chan string   // gets the address of each log-in that waits for release
 	release   chan struct{} // creating waits for it, when there is one
 	computing atomic.Int64  // creations begun
 	refused   atomic.Bool
@@ -260,13 +261,20 @@ func (a accounts) Login(_ context.Context, email, password string) (string, erro
 	if err := sql(email); err != nil {
 		return "", err
 	}
+	if password == "slow" {
+		a.entering <- email
+		<-a.release
+	}
+	if password == "unavailable" {
+		return "", fault.New(fault.Unavailable, "fake", "The service is not available.")
+	}
 	if email != "ada@example.org" || password != "right" {
 		return "", fault.New(fault.Invalid, "fake", "The e-mail address or the password is wrong.")
 	}
 	return goodSession, nil
 }
 
-func (a accounts) Logout(context.Context, string) error { return a.note("logout") }
+func (a accounts) Logout(_ context.Context, token string) error { return a.note("logout " + token) }
 
 type limiter struct{ *world }
 

@@ -21,6 +21,9 @@ const (
 	// Retention deletes across organizations what is no longer needed. Its pool has one connection, made when it is
 	// used.
 	Retention Role = "retention"
+	// Keys is Gate for look-ups of API keys alone. Its pool has one connection, so that no other look-up, which anybody can
+	// ask for, comes before them.
+	Keys Role = "keys"
 	// Jobs works on the tables of the background jobs; see DirectPool.
 	Jobs Role = "jobs"
 )
@@ -34,7 +37,7 @@ type Config struct {
 	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
 	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. A worker has up to 5 more for background jobs, the health check and /monitor/queue have one each."`
+	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. Half of them serve organizations, each at most with half of those. Look-ups of API keys, the health check and /monitor/queue have one more each, a worker up to 5 for background jobs."`
 }
 
 // Direct is the address past any pooler.
@@ -45,10 +48,13 @@ func (c Config) Direct() string {
 	return c.URL
 }
 
-// roleName is the role as Postgres knows it; Login has none.
+// roleName is the role as Postgres knows it; Login has none, and Keys is that of Gate.
 func (c Config) roleName(r Role) string {
-	if r == Login {
+	switch r {
+	case Login:
 		return ""
+	case Keys:
+		r = Gate
 	}
 	return c.RolePrefix + "_" + string(r)
 }

@@ -135,7 +135,7 @@ func TestRolesSeeOnlyTheirColumns(t *testing.T) {
 			t.Errorf("clock sees %d due rows, %v", n, err)
 		}
 		for role, sql := range map[pg.Role]string{
-			pg.Clock: "select body from note", pg.Gate: "select id from note", pg.Sender: "select id from note",
+			pg.Clock: "select body from note", pg.Gate: "select id from note", pg.Keys: "select id from note", pg.Sender: "select id from note",
 		} {
 			err := d.InRole(ctx, role, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, sql); return err })
 			if code(err) != "42501" {

@@ -4,21 +4,28 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"crier/platform/fault"
+	"crier/platform/limit"
 )
 
-var roles = [...]Role{Tenant, Gate, Clock, Sender}
+// roles are those that share MaxConns, beside are those with a connection of their own beside it.
+var (
+	roles  = [...]Role{Tenant, Gate, Clock, Sender}
+	beside = [...]Role{Retention, Keys}
+)
 
 const (
 	applicationName = "crier"
@@ -39,7 +46,7 @@ func statementTimeout(r Role) time.Duration {
 	switch r {
 	case Tenant:
 		return 30 * time.Second
-	case Gate:
+	case Gate, Keys:
 		return 5 * time.Second
 	case Retention:
 		return 3 * time.Second // a batch that takes longer is too large, or one of its rows is the cause
@@ -56,10 +63,11 @@ func lockTimeout(r Role) string {
 	return "2s"
 }
 
-// DB is the pools of one database, one per role. It is safe for concurrent use.
+// DB is the pools of one database, one per Role. It is safe for concurrent use.
 type DB struct {
 	cfg      Config
 	pools    map[Role]*pgxpool.Pool
+	orgs     *limit.PerKey[uuid.UUID] // of the connections of the Tenant pool
 	planning sync.Mutex
 	closed   atomic.Bool
 }
@@ -70,8 +78,8 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}}
-	for _, r := range append(roles[:], Retention) {
+	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}, orgs: limit.New[uuid.UUID](perOrg(cfg.MaxConns))}
+	for _, r := range slices.Concat(roles[:], beside[:]) {
 		pc, err := d.poolConfig(r)
 		if err != nil {
 			d.Close()
@@ -164,7 +172,7 @@ func cancelAtDeadline(cc *pgx.ConnConfig) {
 // post's end behind it, and one slow look-up every sign-in.
 func share(r Role, total int32) int32 {
 	switch r {
-	case Retention:
+	case Retention, Keys:
 		return 1 // beside the total
 	case Clock:
 		return max(1, total/4)
@@ -173,6 +181,10 @@ func share(r Role, total int32) int32 {
 	}
 	return total - share(Clock, total) - share(Gate, total) - share(Sender, total)
 }
+
+// perOrg is how many of the tenants' connections one organization may have at once: half of them, so that its slow
+// statements, however many, leave the others the rest.
+func perOrg(total int32) int { return max(1, int(share(Tenant, total))/2) }
 
 func (d *DB) pooled() bool { return d.cfg.Pooler == PoolerTransaction }
 
@@ -186,7 +198,7 @@ func (d *DB) Close() {
 
 // Ping enters every role once. It fails as fault.Unavailable with a sentence that says what to do.
 func (d *DB) Ping(ctx context.Context) error {
-	for _, r := range append(roles[:], Retention) {
+	for _, r := range slices.Concat(roles[:], beside[:]) {
 		if err := d.InRole(ctx, r, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "-- pg.Ping\nselect 1")
 			return err

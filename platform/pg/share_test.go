@@ -25,6 +25,14 @@ func TestSharesAddUpAndLeaveNobodyOut(t *testing.T) {
 		if sum != total {
 			t.Fatalf("%d given out of %d", sum, total)
 		}
+		for _, r := range beside {
+			if n := share(r, total); n != 1 {
+				t.Fatalf("%s has %d connections beside the total, want 1", r, n)
+			}
+		}
+		if n, of := perOrg(total), int(share(Tenant, total)); n < 1 || n > max(1, of/2) {
+			t.Fatalf("one organization may have %d connections of %d", n, of)
+		}
 	})
 }
 

@@ -22,7 +22,8 @@ const (
 
 // Read runs a batch as one organization in one round trip and one implicit transaction. It is repeated as InOrg is, and
 // when a migration changed a column's type under a cached plan: queue's callbacks must overwrite what they fill. The
-// first error of any member is returned. Nothing in the batch may be BEGIN or COMMIT.
+// first error of any member is returned. Nothing in the batch may be BEGIN or COMMIT. Read, WriteOrg and InOrg of one
+// organization have at most half of the tenants' connections at once; the next call waits for one of them to end.
 func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, attempts, repeatable, queue)
 }
@@ -96,6 +97,11 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, times int, codes 
 	return d.told(ctx, repeat(ctx, times, codes, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
+		leave, err := d.enter(ctx, org)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		b := &pgx.Batch{}
 		d.enterBatch(b, r, org)
 		queue(b)
@@ -105,8 +111,9 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, times int, codes 
 
 // InOrg runs fn in a transaction of one organization and commits when it returns nil. The whole is repeated, up to three times, after a
 // deadlock, a serialization failure or a lock timeout, all of which Postgres has rolled back: fn must be repeatable and touch nothing but tx.
+// It must not call Read, WriteOrg or InOrg, which would wait for what it has.
 func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error) error {
-	return d.inTx(ctx, Tenant, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
+	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
 }
 
 // InRole is InOrg for the roles that see across organizations. The tenant role sees nothing without an organization
@@ -115,19 +122,33 @@ func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error
 	if d.pools[r] == nil {
 		return noPool("pg.InRole", r)
 	}
-	return d.inTx(ctx, r, d.begin(r), fn)
+	return d.inTx(ctx, r, uuid.Nil, d.begin(r), fn)
 }
 
 func noPool(op string, r Role) error {
 	return fault.New(fault.Internal, op, "There is no pool for the role "+string(r)+".")
 }
 
-func (d *DB) inTx(ctx context.Context, r Role, begin string, fn func(tx pgx.Tx) error) error {
+func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn func(tx pgx.Tx) error) error {
 	return d.told(ctx, repeat(ctx, attempts, []string{codeDeadlock, codeSerialization, codeLockTimeout}, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
+		leave, err := d.enter(ctx, org)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		return pgx.BeginTxFunc(ctx, d.pools[r], pgx.TxOptions{BeginQuery: begin}, fn)
 	}))
+}
+
+// enter waits until the organization (uuid.Nil = none) may have one more connection; leave gives that up. It fails as
+// waiting for a connection does: with the error of ctx.
+func (d *DB) enter(ctx context.Context, org uuid.UUID) (leave func(), err error) {
+	if org == uuid.Nil {
+		return func() {}, nil
+	}
+	return d.orgs.Enter(ctx, org)
 }
 
 // withDeadline bounds one round trip of the role, so that a server that no longer answers holds nobody: not even a

@@ -1,32 +1,48 @@
--- Counts an attempt of a key, unless it has to wait.
+-- Counts an attempt under three keys, or under none when one of them has to wait.
 -- KEYS: a hash of each key's count and the time until which it has to wait, and a sorted set of when each is forgotten.
--- ARGV: the key, its memory, the most keys, the least delay, then the delay after the first attempt, the second, and so on.
--- Times are in milliseconds. Returns the count, and how long the key has to wait, 0 when the attempt was counted.
+-- ARGV: the memory, the most keys, then for each key its name, how many delays it has, and these.
+-- A delay is that after the first attempt, the second, and so on; the last one goes on. Those of the first key are its own,
+-- those of the second are for the third, which has the longer one of them and its own.
+-- Times are in milliseconds. Returns how long it is until the attempt may be made, 0 when it was counted.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local key, memory, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local memory, most = tonumber(ARGV[1]), tonumber(ARGV[2])
 
-local count, ready = 0, 0
-local ends = redis.call('ZSCORE', KEYS[2], key)
-local kept = ends and tonumber(ends) > now and redis.call('HGET', KEYS[1], key)
-if kept then
-  count, ready = string.match(kept, '(%d+) (%d+)')
-  count, ready = tonumber(count), tonumber(ready)
+local names, delays, counts, wait, at = {}, {}, {}, 0, 3
+for k = 1, 3 do
+  names[k], delays[k], counts[k] = ARGV[at], {}, 0
+  for i = 1, tonumber(ARGV[at + 1]) do
+    delays[k][i] = tonumber(ARGV[at + 1 + i])
+  end
+  at = at + 2 + #delays[k]
+
+  local ends = redis.call('ZSCORE', KEYS[2], names[k])
+  local kept = ends and tonumber(ends) > now and redis.call('HGET', KEYS[1], names[k])
+  if kept then
+    local count, ready = string.match(kept, '(%d+) (%d+)')
+    counts[k], wait = tonumber(count), math.max(wait, tonumber(ready) - now)
+  end
 end
-if ready > now then
-  return { count, ready - now }
+if wait > 0 then
+  return wait
 end
 
-count = count + 1
-local delay = tonumber(ARGV[4])
-if #ARGV > 4 then
-  delay = math.max(delay, tonumber(ARGV[math.min(4 + count, #ARGV)]))
+local function after(list, n)
+  return list[math.min(n, #list)] or 0
 end
-redis.call('HSET', KEYS[1], key, string.format('%d %d', count, now + delay))
-redis.call('ZADD', KEYS[2], now + delay + memory, key)
+for k = 1, 3 do
+  counts[k] = counts[k] + 1
+end
+local own = {
+  after(delays[1], counts[1]), 0, math.max(after(delays[2], counts[2]), after(delays[3], counts[3])),
+}
+for k = 1, 3 do
+  redis.call('HSET', KEYS[1], names[k], string.format('%d %d', counts[k], now + own[k]))
+  redis.call('ZADD', KEYS[2], now + own[k] + memory, names[k])
+end
 
--- Forgets keys whose memory is over, and of too many those whose memory ends first. A call adds one key at most, so that
--- a few are enough.
+-- Forgets keys whose memory is over, and of too many those whose memory ends first. A call adds three keys at most, so
+-- that a few are enough.
 local gone = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', 0, 10)
 local over = math.min(redis.call('ZCARD', KEYS[2]) - most, 10)
 if over > #gone then
@@ -39,4 +55,4 @@ end
 for _, name in ipairs(KEYS) do
   redis.call('PEXPIRE', name, 2 * memory)
 end
-return { count, 0 }
+return 0

@@ -9,19 +9,32 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Attempts counts attempts by key for all clients of the server. It is safe for concurrent use.
-type Attempts struct {
-	rdb    *goredis.Client
-	keys   []string
-	memory time.Duration
-	most   int
+// AttemptRules say how attempts are counted, each under three keys, such as who makes it, what it is made on, and both.
+type AttemptRules struct {
+	// Delays[0] is how long the first key has to wait after its first attempt, its second, and so on; the last one goes on.
+	// Delays[2] is that of the third key, which also has to wait for Delays[1], by the count of the second key. The second
+	// key itself does not wait. No delay is longer than Memory.
+	Delays [3][]time.Duration
+	// Memory is how long a key is remembered after its last delay.
+	Memory time.Duration
+	// Most is how many keys are remembered; of more, those whose memory ends first are forgotten.
+	Most int
+	// Timeout is the longest that a call may take.
+	Timeout time.Duration
 }
 
-// Attempts returns the attempts that all clients of the server count under a name. A key is forgotten when its last delay
-// has been over for memory, or, of more than so many keys, when its memory ends first.
-func (c *Client) Attempts(name string, memory time.Duration, most int) *Attempts {
+// Attempts counts attempts for all clients of the server. It is safe for concurrent use. Each call is one script, and so
+// one round trip that the server carries out whole or not at all; one that fails may have been carried out.
+type Attempts struct {
+	rdb   *goredis.Client
+	keys  []string
+	rules AttemptRules
+}
+
+// Attempts returns the attempts that all clients of the server count under a name.
+func (c *Client) Attempts(name string, rules AttemptRules) *Attempts {
 	name = "crier:attempts:{" + name + "}"
-	return &Attempts{rdb: c.rdb, keys: []string{name, name + ":ends"}, memory: memory, most: most}
+	return &Attempts{rdb: c.rdb, keys: []string{name, name + ":ends"}, rules: rules}
 }
 
 var (
@@ -34,24 +47,29 @@ var (
 	forgiveScript = goredis.NewScript(forgiveSource)
 )
 
-// Begin counts an attempt of the key and returns how many are counted. After the nth the key has to wait for the nth delay,
-// the last one when there are fewer, and for least at the least; a delay is no longer than the memory. While it has to,
-// nothing is counted and wait is the rest.
-func (a *Attempts) Begin(ctx context.Context, key string, delays []time.Duration, least time.Duration) (n int, wait time.Duration, err error) {
-	args := []any{key, a.memory.Milliseconds(), a.most, least.Milliseconds()}
-	for _, d := range delays {
-		args = append(args, d.Milliseconds())
+// Begin counts an attempt under its keys. When one of them has to wait nothing is counted, and wait is the longest rest.
+func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
+	defer cancel()
+	args := []any{a.rules.Memory.Milliseconds(), a.rules.Most}
+	for i, key := range keys {
+		args = append(args, key, len(a.rules.Delays[i]))
+		for _, d := range a.rules.Delays[i] {
+			args = append(args, d.Milliseconds())
+		}
 	}
-	answer, err := attemptScript.Run(ctx, a.rdb, a.keys, args...).Int64Slice()
+	ms, err := attemptScript.Run(ctx, a.rdb, a.keys, args...).Int64()
 	if err != nil {
-		return 0, 0, fmt.Errorf("redis attempt: %w", err)
+		return 0, fmt.Errorf("redis attempt: %w", err)
 	}
-	return int(answer[0]), time.Duration(answer[1]) * time.Millisecond, nil
+	return time.Duration(ms) * time.Millisecond, nil
 }
 
-// Forgive takes the key's last attempt back, with the delay after it.
-func (a *Attempts) Forgive(ctx context.Context, key string) error {
-	if err := forgiveScript.Run(ctx, a.rdb, a.keys, key).Err(); err != nil {
+// Forgive takes the last attempt of each key back, with the delay after it.
+func (a *Attempts) Forgive(ctx context.Context, keys [3]string) error {
+	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
+	defer cancel()
+	if err := forgiveScript.Run(ctx, a.rdb, a.keys, keys[0], keys[1], keys[2]).Err(); err != nil {
 		return fmt.Errorf("redis forgive: %w", err)
 	}
 	return nil

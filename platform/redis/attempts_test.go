@@ -1,10 +1,33 @@
 package redis
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"crier/tests/faultnet"
 )
+
+// rules are short delays: of a client after its fourth attempt, of a client on an account after its third, or after its
+// first when there were more than five on the account.
+var rules = AttemptRules{
+	Delays: [3][]time.Duration{
+		{0, 0, 0, time.Second},
+		{0, 0, 0, 0, 0, 30 * time.Second},
+		{0, 0, time.Minute, 2 * time.Minute},
+	},
+	Memory: time.Hour, Most: 100, Timeout: time.Minute,
+}
+
+// logIn are the keys of a client's attempt on an account.
+func logIn(client, account string) [3]string {
+	return [3]string{"client " + client, "account " + account, "pair " + client + " " + account}
+}
 
 func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 	t.Parallel()
@@ -12,56 +35,124 @@ func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 	now := time.Unix(1_000_000, 0)
 	server.SetTime(now)
 	forward := func(d time.Duration) { now = now.Add(d); server.SetTime(now) }
-	both := []*Attempts{c.Attempts("log-in", time.Hour, 100), open(t, "redis://"+server.Addr()).Attempts("log-in", time.Hour, 100)}
-	delays := []time.Duration{0, 0, time.Minute, 2 * time.Minute}
+	both := []*Attempts{c.Attempts("log-in", rules), open(t, "redis://"+server.Addr()).Attempts("log-in", rules)}
 	turn := 0
-	begin := func(key string, least time.Duration, wantN int, wantWait time.Duration) {
+	begin := func(client, account string, want time.Duration) {
 		t.Helper()
 		turn++
-		n, wait, err := both[turn%2].Begin(t.Context(), key, delays, least)
-		if err != nil || n != wantN || wait != wantWait {
-			t.Fatalf("%s: %d counted, wait %s, %v; want %d, %s", key, n, wait, err, wantN, wantWait)
+		wait, err := both[turn%2].Begin(t.Context(), logIn(client, account))
+		if err != nil || wait != want {
+			t.Fatalf("%s on %s has to wait %s, %v; want %s", client, account, wait, err, want)
 		}
 	}
-	for n := 1; n <= 3; n++ {
-		begin("a", 0, n, 0)
+	forgive := func(client, account string) {
+		t.Helper()
+		if err := both[turn%2].Forgive(t.Context(), logIn(client, account)); err != nil {
+			t.Fatal(err)
+		}
 	}
-	begin("a", 0, 3, time.Minute)
+	for range 3 {
+		begin("a", "x", 0)
+	}
+	begin("a", "x", time.Minute)
 	forward(time.Minute - time.Millisecond)
-	begin("a", 0, 3, time.Millisecond) // what was refused did not lengthen the delay
+	begin("a", "x", time.Millisecond) // what was refused did not lengthen the delay
 	forward(time.Millisecond)
-	begin("a", 0, 4, 0)
-	begin("a", 0, 4, 2*time.Minute)
-	forward(2 * time.Minute)
-	begin("a", 0, 5, 0)
-	begin("a", 0, 5, 2*time.Minute) // the last delay goes on
-	begin("b", 30*time.Second, 1, 0)
-	begin("b", 0, 1, 30*time.Second)
-	if err := both[0].Forgive(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	begin("a", 0, 5, 0) // the one that was forgiven is neither counted nor waited for
-	if _, wait, err := c.Attempts("other", time.Hour, 100).Begin(t.Context(), "a", delays, 0); err != nil || wait != 0 {
+	begin("a", "x", 0)
+	begin("a", "y", time.Second) // its fourth on any account
+	begin("a", "x", 2*time.Minute)
+	forgive("a", "x")
+	begin("a", "x", 0) // the one that was forgiven is neither counted nor waited for
+	begin("b", "x", 0)
+	begin("c", "x", 0) // the sixth on the account
+	begin("c", "x", 30*time.Second)
+	begin("d", "x", 0) // who has not failed waits for nobody
+	forgive("d", "x")
+	begin("d", "x", 0)
+	if wait, err := c.Attempts("other", rules).Begin(t.Context(), logIn("a", "x")); err != nil || wait != 0 {
 		t.Errorf("another name has to wait %s: %v", wait, err)
 	}
 	forward(2*time.Minute + time.Hour)
-	begin("a", 0, 1, 0)
-	if err := both[1].Forgive(t.Context(), "a"); err != nil {
-		t.Fatal(err)
+	for range 3 { // all is forgotten
+		begin("a", "x", 0)
 	}
-	begin("a", 0, 1, 0)
-	if n, _, err := both[0].Begin(t.Context(), "c", nil, 0); err != nil || n != 1 {
-		t.Errorf("without delays %d counted, %v", n, err)
+	begin("a", "x", time.Minute)
+	for range 4 { // one more than there are
+		forgive("a", "x")
+	}
+	begin("a", "x", 0)
+}
+
+// counter counts the commands that a client sends.
+type counter struct{ atomic.Int64 }
+
+func (c *counter) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+
+func (c *counter) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		c.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *counter) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		c.Add(int64(len(cmds)))
+		return next(ctx, cmds)
+	}
+}
+
+func TestAttempts_AreOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	server, c := serve(t)
+	a := c.Attempts("log-in", rules)
+	both := func() {
+		t.Helper()
+		if wait, err := a.Begin(t.Context(), logIn("a", "x")); wait != 0 || err != nil {
+			t.Fatalf("wait %s, %v", wait, err)
+		}
+		if err := a.Forgive(t.Context(), logIn("a", "x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both() // the server learns the scripts
+	var sent counter
+	c.rdb.AddHook(&sent)
+	both()
+	if n := sent.Load(); n != 2 {
+		t.Errorf("%d commands count an attempt and forgive it, want 2", n)
+	}
+	if keys := server.Keys(); len(keys) != 0 {
+		t.Errorf("%q are left of forgiven attempts", keys)
+	}
+}
+
+func TestAttempts_EndWhenTheServerDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	server, _ := serve(t)
+	way, through := faultnet.Start(t, "redis://"+server.Addr())
+	quick := rules
+	quick.Timeout = 50 * time.Millisecond
+	a := open(t, through).Attempts("log-in", quick)
+	way.Set(faultnet.Swallow)
+	if _, err := a.Begin(context.Background(), logIn("a", "x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("begin: %v, want the end of its time", err)
+	}
+	if err := a.Forgive(context.Background(), logIn("a", "x")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("forgive: %v, want the end of its time", err)
 	}
 }
 
 func TestAttempts_KeepTheirBound(t *testing.T) {
 	t.Parallel()
 	server, c := serve(t)
-	const most = 20
-	a := c.Attempts("log-in", time.Hour, most)
-	for i := range 5 * most {
-		if _, _, err := a.Begin(t.Context(), fmt.Sprint(i), []time.Duration{time.Minute}, 0); err != nil {
+	few := rules
+	few.Most = 21
+	few.Delays[2] = []time.Duration{time.Minute}
+	a := c.Attempts("log-in", few)
+	const made = 50
+	for i := range made {
+		if _, err := a.Begin(t.Context(), logIn(fmt.Sprint(i), fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 		ends, err := server.ZMembers("crier:attempts:{log-in}:ends")
@@ -72,14 +163,14 @@ func TestAttempts_KeepTheirBound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(ends) > most || len(kept) != len(ends) {
-			t.Fatalf("%d keys and %d ends after %d, want at most %d", len(kept), len(ends), i+1, most)
+		if len(ends) > few.Most || len(kept) != len(ends) {
+			t.Fatalf("%d keys and %d ends after %d attempts, want at most %d", len(kept), len(ends), i+1, few.Most)
 		}
 	}
-	for _, key := range []string{fmt.Sprint(5*most - 1), "0"} {
-		_, wait, err := a.Begin(t.Context(), key, []time.Duration{time.Minute}, 0)
-		if err != nil || (wait > 0) != (key != "0") {
-			t.Errorf("%s has to wait %s, %v; the oldest is forgotten first", key, wait, err)
+	for name, i := range map[string]int{"the last": made - 1, "the first": 0} {
+		wait, err := a.Begin(t.Context(), logIn(fmt.Sprint(i), fmt.Sprint(i)))
+		if err != nil || (wait > 0) != (i > 0) {
+			t.Errorf("%s has to wait %s, %v; those whose memory ends first are forgotten", name, wait, err)
 		}
 	}
 	server.FastForward(2*time.Hour + time.Second)

@@ -91,10 +91,10 @@ func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
 		"ping":    c.Ping,
 		"publish": func(ctx context.Context) error { return c.Publish(ctx, "a", "m") },
 		"attempt": func(ctx context.Context) error {
-			_, _, err := c.Attempts("a", time.Hour, 1).Begin(ctx, "k", nil, 0)
+			_, err := c.Attempts("a", rules).Begin(ctx, logIn("a", "x"))
 			return err
 		},
-		"forgive": func(ctx context.Context) error { return c.Attempts("a", time.Hour, 1).Forgive(ctx, "k") },
+		"forgive": func(ctx context.Context) error { return c.Attempts("a", rules).Forgive(ctx, logIn("a", "x")) },
 		"take":    func(ctx context.Context) error { _, _, err := c.Take(ctx, "slow", 1, time.Hour, 1); return err },
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

@@ -62,8 +62,8 @@ create table api_key (
   hash       bytea not null constraint api_key_hash_key unique check (length(hash) = 32),
   created_by uuid references person (id) on delete set null,
   created_at timestamptz not null default now(),
-  -- Null: it does not expire.
-  expires_at timestamptz,
+  -- Null: it does not expire. Infinity cannot be read.
+  expires_at timestamptz check (isfinite(expires_at)),
   constraint api_key_pkey primary key (org_id, id)
 );
 
@@ -76,7 +76,7 @@ create table session (
   created_at timestamptz not null default now(),
   -- The last request, to the minute: a session that is not used for tenancy.SessionIdle is over.
   seen_at    timestamptz not null default now(),
-  expires_at timestamptz not null
+  expires_at timestamptz not null check (isfinite(expires_at))
 );
 -- Retention.
 create index session_expires on session (expires_at, id);

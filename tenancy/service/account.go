@@ -3,7 +3,9 @@ package service
 
 import (
 	"context"
+	"runtime"
 	"strings"
+	"time"
 
 	"github.com/alexedwards/argon2id"
 
@@ -23,20 +25,23 @@ type Deps struct {
 	Revocations Revocations // nil when no other process receives them; a found key is used for five seconds then
 }
 
+// hashWait is how long a password waits until it is hashed.
+const hashWait = 3 * time.Second
+
 // Accounts signs people and programs in.
 type Accounts struct {
 	store *tenancystore.Store
 	clock clock.Clock
 	keys  *keyCache
 	hash  *argon2id.Params
-	slots chan struct{} // every hash takes tens of megabytes
+	slots chan struct{} // of the passwords that are hashed at this moment
 	decoy string
 }
 
 // New makes the service. It hashes one password, to have something to compare with when the person is unknown.
 func New(d Deps) (*Accounts, error) {
 	a := &Accounts{
-		store: tenancystore.New(d.DB), clock: d.Clock, slots: make(chan struct{}, 4),
+		store: tenancystore.New(d.DB), clock: d.Clock, slots: make(chan struct{}, hashesAtOnce(runtime.GOMAXPROCS(0))),
 		hash: &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	a.keys = newKeyCache(d.Clock, d.Revocations, a.store.KeysByHash)
@@ -44,6 +49,10 @@ func New(d Deps) (*Accounts, error) {
 	a.decoy = decoy
 	return a, err
 }
+
+// hashesAtOnce is how many passwords are hashed at once: each takes a core whole, and tens of megabytes. Half of the cores
+// are left to everything else.
+func hashesAtOnce(cores int) int { return max(1, cores/2) }
 
 // NewOwner is a person with an organization of their own.
 type NewOwner struct {
@@ -222,13 +231,18 @@ func (a *Accounts) matches(ctx context.Context, password, stored string) (bool, 
 	return ok, nil
 }
 
-// slot waits for one of the few places in which passwords are hashed.
+// slot waits for one of the few places in which passwords are hashed, for hashWait at most. Unavailable means that there
+// was none in time.
 func (a *Accounts) slot(ctx context.Context) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, hashWait)
+	defer cancel()
 	select {
 	case a.slots <- struct{}{}:
 		return func() { <-a.slots }, nil
 	case <-ctx.Done():
-		return nil, fault.Wrap(fault.Unavailable, "tenancy.slot", "Too many sign-ins at once; try again.", ctx.Err())
+		f := fault.Wrap(fault.Unavailable, "tenancy.slot", "Too many sign-ins at once; try again.", ctx.Err())
+		f.RetryAfter = hashWait
+		return nil, f
 	}
 }
 

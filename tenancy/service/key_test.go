@@ -8,6 +8,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/fault"
+	"crier/platform/pg"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/dbtest"
 )
@@ -108,5 +109,27 @@ func TestDeleteKey_IsPublishedAndForgotten(t *testing.T) {
 				t.Errorf("%s, %s: %v, want Unauthenticated", name, where, err)
 			}
 		}
+	}
+}
+
+// Strangers can have sessions, files and connect states looked up as they like. A key does not wait for them.
+func TestAuthenticate_NeedsNoConnectionOfOtherLookUps(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	a := accounts(t, db)
+	full, _, err := a.CreateKey(t.Context(), owner(t, a, "a@example.com"), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate := db.Pool(pg.Gate)
+	for range gate.Config().MaxConns {
+		c, err := gate.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Release()
+	}
+	if _, err := a.Authenticate(t.Context(), full); err != nil {
+		t.Errorf("a key with every connection of the gate in use: %v", err)
 	}
 }

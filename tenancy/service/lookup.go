@@ -1,10 +1,13 @@
 package service
 
 import (
+	"container/list"
 	"context"
 	"sync"
 	"time"
 
+	"crier/platform/batch"
+	"crier/platform/pg"
 	"crier/tenancy"
 )
 
@@ -20,90 +23,122 @@ const (
 type findKeys func(ctx context.Context, hashes [][]byte) (map[string]tenancy.APIKey, error)
 
 // lookUps finds keys by hash, with one statement at a time: what is asked for meanwhile shares the next one. So strangers
-// who try keys, however many, cost one statement in missPause, and a good key waits for two statements and two pauses at
-// most unless more than maxLookUps wait. A call never gets the answer of a statement that began before it: that one may have seen a
-// key that was revoked since.
+// who try keys cost no more than one statement at a time, and while nothing is found one in missPause. A good key waits for
+// the statement that is being made, one pause and its own statement, unless more than maxLookUps others wait before it. A
+// call never gets the answer of a statement that began before it: that one may have seen a key that was revoked since.
 type lookUps struct {
 	find findKeys
 
 	mu      sync.Mutex
 	running bool
-	queue   []*lookUp          // as many as there are requests
-	waiting map[string]*lookUp // the same by hash
+	queue   list.List                // of *lookUp: those that somebody waits for and no statement has taken
+	waiting map[string]*list.Element // the same by hash
 }
 
 // lookUp is one hash that somebody waits for.
 type lookUp struct {
-	hash  string
-	done  chan struct{} // closed when the rest is there
-	key   tenancy.APIKey
-	found bool
-	err   error
+	hash    string
+	callers int           // that wait for it, while it is in the queue
+	done    chan struct{} // closed when the rest is there
+	key     tenancy.APIKey
+	found   bool
+	err     error
 }
 
 // get returns the key that has the hash; found is false when there is none. It returns when ctx ends, with its error.
 func (l *lookUps) get(ctx context.Context, hash []byte) (key tenancy.APIKey, found bool, err error) {
-	one := l.enqueue(string(hash))
+	e := l.enqueue(string(hash))
+	one := e.Value.(*lookUp)
 	select {
 	case <-one.done:
 		return one.key, one.found, one.err
 	case <-ctx.Done():
+		l.leave(e)
 		return key, false, ctx.Err()
 	}
 }
 
-func (l *lookUps) enqueue(hash string) *lookUp {
+func (l *lookUps) enqueue(hash string) *list.Element {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if one, ok := l.waiting[hash]; ok {
-		return one
+	e, ok := l.waiting[hash]
+	if !ok {
+		if l.waiting == nil {
+			l.waiting = map[string]*list.Element{}
+		}
+		e = l.queue.PushBack(&lookUp{hash: hash, done: make(chan struct{})})
+		l.waiting[hash] = e
 	}
-	if l.waiting == nil {
-		l.waiting = map[string]*lookUp{}
-	}
-	one := &lookUp{hash: hash, done: make(chan struct{})}
-	l.queue, l.waiting[hash] = append(l.queue, one), one
+	e.Value.(*lookUp).callers++
 	if !l.running {
 		l.running = true
 		go l.run()
 	}
+	return e
+}
+
+// leave takes a look-up that nobody waits for any more out of the queue, so that no statement is made for it when the
+// database answers again.
+func (l *lookUps) leave(e *list.Element) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	one := e.Value.(*lookUp)
+	if one.callers--; one.callers == 0 && l.waiting[one.hash] == e {
+		l.take(e)
+	}
+}
+
+// take removes a look-up from the queue.
+func (l *lookUps) take(e *list.Element) *lookUp {
+	one := l.queue.Remove(e).(*lookUp)
+	delete(l.waiting, one.hash)
 	return one
 }
 
 // run makes statements until nobody waits.
 func (l *lookUps) run() {
-	for batch := l.next(); batch != nil; batch = l.next() {
-		hashes := make([][]byte, len(batch))
-		for i, one := range batch {
-			hashes[i] = []byte(one.hash)
-		}
-		ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
-		keys, err := l.find(ctx, hashes)
-		cancel()
-		for _, one := range batch {
-			one.key, one.found = keys[one.hash]
-			one.err = err
-			close(one.done)
-		}
-		if len(keys) == 0 {
+	for all := l.next(); all != nil; all = l.next() {
+		if l.lookUp(all) == 0 {
 			time.Sleep(missPause)
 		}
 	}
 }
 
+// lookUp answers all of a batch and returns how many keys were found. A key that makes the statement fail, because its row
+// cannot be read, fails alone.
+func (l *lookUps) lookUp(all []*lookUp) (found int) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
+	defer cancel()
+	refuse := func(one *lookUp, err error) { one.err = err; close(one.done) }
+	left, err := batch.Isolate(all, func(some []*lookUp) error {
+		hashes := make([][]byte, len(some))
+		for i, one := range some {
+			hashes[i] = []byte(one.hash)
+		}
+		keys, err := l.find(ctx, hashes)
+		if err != nil {
+			return err
+		}
+		found += len(keys)
+		for _, one := range some {
+			one.key, one.found = keys[one.hash]
+			close(one.done)
+		}
+		return nil
+	}, func(err error) bool { return !pg.IsEnvironment(err) }, refuse)
+	for _, one := range left {
+		refuse(one, err)
+	}
+	return found
+}
+
 // next returns what the next statement looks up, those that have waited longest; nil when nobody waits.
-func (l *lookUps) next() []*lookUp {
+func (l *lookUps) next() (all []*lookUp) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n := min(len(l.queue), maxLookUps)
-	if n == 0 {
-		l.running, l.queue = false, nil
-		return nil
+	for len(all) < maxLookUps && l.queue.Len() > 0 {
+		all = append(all, l.take(l.queue.Front()))
 	}
-	batch := l.queue[:n:n]
-	l.queue = l.queue[n:]
-	for _, one := range batch {
-		delete(l.waiting, one.hash)
-	}
-	return batch
+	l.running = len(all) > 0
+	return all
 }

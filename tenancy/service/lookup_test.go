@@ -5,15 +5,21 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"crier/platform/clock"
+	"crier/platform/secret"
 	"crier/tenancy"
+	"crier/tests/dbtest"
 )
 
 // database answers look-ups, each when answer is sent to it, with the keys that it held when the look-up began.
@@ -142,6 +148,126 @@ func TestLookUps_EndWithTheirContextAndTellErrors(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(missPause) // so that no goroutine is left
+		d := newDatabase("good", "shared")
+		l := &lookUps{find: d.find}
+		first := ask(l.get, "first") // its statement is not answered
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		var left sync.WaitGroup
+		for i := range 3 * maxLookUps {
+			left.Go(func() {
+				if _, _, err := l.get(ctx, []byte(fmt.Sprint("wrong ", i))); !errors.Is(err, context.Canceled) {
+					t.Errorf("got %v, want the context's error", err)
+				}
+			})
+		}
+		left.Go(func() { _, _, _ = l.get(ctx, []byte("shared")) }) // which another caller waits for, too
+		synctest.Wait()
+		shared, good := ask(l.get, "shared"), ask(l.get, "good")
+		synctest.Wait()
+		leave()
+		left.Wait()
+		if len(l.waiting) != 2 || l.queue.Len() != 2 {
+			t.Errorf("%d and %d look-ups are remembered, want the 2 that somebody waits for", len(l.waiting), l.queue.Len())
+		}
+		d.answer <- nil
+		<-first
+		time.Sleep(missPause)
+		synctest.Wait()
+		d.answer <- nil
+		for name, answer := range map[string]<-chan string{"shared": shared, "good": good} {
+			if got := <-answer; got != "found" {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		if got := d.sizes(); got != "[1 2]" {
+			t.Errorf("statements for %s keys, want one more statement for the two", got)
+		}
+	})
+}
+
+// batchOf returns look-ups that nobody waits for yet.
+func batchOf(hashes ...string) (all []*lookUp) {
+	for _, hash := range hashes {
+		all = append(all, &lookUp{hash: hash, done: make(chan struct{})})
+	}
+	return all
+}
+
+func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	a, err := New(Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	person, err := a.CreateOwner(t.Context(), NewOwner{Email: "a@example.com", Name: "N", Password: "correct horse", Organization: "O"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []*lookUp
+	const bad = 3
+	for range 9 {
+		full, _, err := a.CreateKey(t.Context(), person, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, batchOf(string(secret.HashToken(full)))...)
+	}
+	owner, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }() // of the test
+	spoil := func() error {
+		_, err := owner.Exec(t.Context(), "set app.org_id = '"+person.Org.String()+"'; set role crier_tenant; "+
+			"update api_key set expires_at = 'infinity' where hash = '\\x"+hex.EncodeToString([]byte(all[bad].hash))+"'; reset role")
+		return err
+	}
+	if err := spoil(); err == nil || !strings.Contains(err.Error(), "api_key_expires_at_check") {
+		t.Errorf("a key that ends at infinity: %v, want a violation of its check", err)
+	}
+	if _, err := owner.Exec(t.Context(), "reset role; alter table api_key drop constraint api_key_expires_at_check"); err != nil {
+		t.Fatal(err)
+	}
+	if err := spoil(); err != nil {
+		t.Fatal(err)
+	}
+	l := &lookUps{find: a.store.KeysByHash}
+	if n := l.lookUp(all); n != len(all)-1 {
+		t.Errorf("%d keys are found of %d good ones", n, len(all)-1)
+	}
+	for i, one := range all {
+		<-one.done
+		if good := one.found && one.err == nil; good == (i == bad) {
+			t.Errorf("key %d, the bad one is %d: found %t, %v", i, bad, one.found, one.err)
+		}
+	}
+}
+
+func TestLookUp_ALostDatabaseIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	l := &lookUps{find: func(context.Context, [][]byte) (map[string]tenancy.APIKey, error) {
+		asked++
+		return nil, io.ErrUnexpectedEOF
+	}}
+	all := batchOf("a", "b", "c")
+	if n := l.lookUp(all); n != 0 || asked != 1 {
+		t.Errorf("%d found by %d statements, want one statement", n, asked)
+	}
+	for _, one := range all {
+		<-one.done
+		if one.found || !errors.Is(one.err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: found %t, %v", one.hash, one.found, one.err)
+		}
+	}
 }
 
 // cacheOf returns a key cache of the database with a clock that is set by hand.

@@ -33,6 +33,12 @@ func TestPruneSessions_DeletesThoseThatEndedLongAgo(t *testing.T) {
 	alter(t, address, `create function harm() returns trigger language plpgsql as $$ begin
 		if old.expires_at < now() - interval '7 days 90 minutes' then raise exception 'no'; end if; return old; end $$`,
 		`create trigger harm before delete on session for each row execute function harm()`)
+	if err := db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
+		_, err := tx.Exec(t.Context(), "update session set expires_at = '-infinity'") // which could not be read
+		return err
+	}); err == nil || !strings.Contains(err.Error(), "session_expires_at_check") {
+		t.Errorf("a session that ended at minus infinity: %v, want a violation of its check", err)
+	}
 	n, err := a.PruneSessions(t.Context(), keep)
 	if left := gate("select count(*) from session"); n != 1 || left != 3 {
 		t.Errorf("%d sessions were deleted and %d are left, want 1 and 3", n, left)

@@ -100,9 +100,9 @@ func (s *Store) DeleteKey(ctx context.Context, org tenancy.OrgID, key tenancy.Ke
 const keysByHash = `-- tenancy.KeysByHash
 select hash, org_id, id, created_by, expires_at from api_key where hash = any ($1)`
 
-// KeysByHash returns the keys that have one of the hashes, by their hash.
+// KeysByHash returns the keys that have one of the hashes, by their hash. It uses a connection that nothing else does.
 func (s *Store) KeysByHash(ctx context.Context, hashes [][]byte) (keys map[string]tenancy.APIKey, err error) {
-	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+	err = s.db.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {
 		b.Queue(keysByHash, hashes).Query(func(rows pgx.Rows) error {
 			keys = map[string]tenancy.APIKey{}
 			var hash []byte

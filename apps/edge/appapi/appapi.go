@@ -3,6 +3,7 @@ package appapi
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -66,6 +67,8 @@ type Config struct {
 type Deps struct {
 	// Attempts are those of all processes; nil when there is one.
 	Attempts Attempts
+	// AccountKey is that of the names of accounts in logs and in Attempts, the same in all processes; empty = a random one.
+	AccountKey []byte
 
 	Channels Channels
 	Queue    Queue
@@ -83,12 +86,18 @@ type API struct {
 	deps     Deps
 	sessions *throttle // requests of a session
 	logins   *logins
+
+	accountKey []byte
 }
 
 // New makes the API.
 func New(cfg Config, deps Deps) *API {
+	key := deps.AccountKey
+	if len(key) == 0 {
+		key = []byte(rand.Text())
+	}
 	return &API{
-		cfg: cfg, deps: deps,
+		cfg: cfg, deps: deps, accountKey: key,
 		sessions: newThrottle(cfg.AppLimit, sessionWindow, deps.Clock),
 		logins:   newLogins(deps.Attempts, deps.Clock, deps.Log),
 	}
@@ -96,10 +105,12 @@ func New(cfg Config, deps Deps) *API {
 
 // Mount adds every route. Body handlers read bodies and set deadlines; they run after whatever can refuse without a body.
 func (a *API) Mount(all *route.Table, body ...fiber.Handler) {
-	t, user := all.With(body...), all.With(append([]fiber.Handler{a.session}, body...)...)
+	before := func(handlers ...fiber.Handler) *route.Table { return all.With(append(handlers, body...)...) }
+	// person is for the routes that leave an organization behind, whatever organization the request names.
+	t, user, person := before(), before(a.session, a.member), before(a.session)
 	a.mountRoot(t)
-	a.mountAuth(all.With(append([]fiber.Handler{a.signInGuard, jsonOnly}, body...)...), user)
-	a.mountChannels(t, user, all.With(append([]fiber.Handler{jsonOnly}, body...)...))
+	a.mountAuth(before(a.signInGuard, jsonOnly), person)
+	a.mountChannels(t, user, before(jsonOnly))
 	a.mountQueue(t, user)
 	for _, r := range missingOpen() {
 		t.Missing(r.Method, r.Path)
@@ -107,6 +118,7 @@ func (a *API) Mount(all *route.Table, body ...fiber.Handler) {
 	for _, r := range missingUser() {
 		user.Missing(r.Method, r.Path)
 	}
+	person.Missing("POST", "/user/change-org")
 	for _, r := range addedOpen() {
 		t.Added(r.Method, r.Path)
 	}

@@ -9,14 +9,13 @@ import (
 	"crier/platform/clock"
 )
 
-// Attempts counts attempts that may fail, by key. What succeeds is forgiven, so that failures stay.
+// Attempts counts log-ins that may fail, each under three keys: of its client, of its account, and of both. What succeeds is
+// forgiven, so that failures stay. Both methods return soon, also when they fail; what failed may have been done.
 type Attempts interface {
-	// Begin counts an attempt of the key and returns how many are counted. After the nth the key has to wait for the nth
-	// delay, the last one when there are fewer, and for least at the least; a delay is no longer than AttemptMemory. While
-	// the key has to wait, nothing is counted and wait is the rest.
-	Begin(ctx context.Context, key string, delays []time.Duration, least time.Duration) (n int, wait time.Duration, err error)
-	// Forgive takes the key's last attempt back, with the delay after it.
-	Forgive(ctx context.Context, key string) error
+	// Begin counts an attempt. When a key has to wait nothing is counted, and wait is the longest rest; see LoginDelays.
+	Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error)
+	// Forgive takes the last attempt of each key back, with the delay after it.
+	Forgive(ctx context.Context, keys [3]string) error
 }
 
 const (
@@ -26,10 +25,22 @@ const (
 	MaxAttempts = 100_000
 )
 
+// LoginDelays returns how long a key has to wait after its first attempt, its second, and so on; the last delay goes on.
+// The first list is for clients, whatever the account. The other two are for a client on an account: by the attempts of all
+// clients on the account, and by its own; the longer delay counts. An account itself never has to wait.
+func LoginDelays() [3][]time.Duration {
+	return [3][]time.Duration{
+		growing(20, time.Second, time.Minute),
+		growing(10, time.Minute, 15*time.Minute),
+		growing(5, time.Minute, 15*time.Minute),
+	}
+}
+
 // ownAttempts are Attempts of this process. Its methods return no errors.
 type ownAttempts struct {
-	clock clock.Clock
-	most  int
+	clock  clock.Clock
+	most   int // at least three
+	delays [3][]time.Duration
 
 	mu    sync.Mutex
 	byKey map[string]*list.Element
@@ -43,40 +54,52 @@ type attempts struct {
 	ends  time.Time // from then on it is forgotten
 }
 
-func newOwnAttempts(c clock.Clock, most int) *ownAttempts {
-	return &ownAttempts{clock: c, most: most, byKey: map[string]*list.Element{}}
+func newOwnAttempts(c clock.Clock, most int, delays [3][]time.Duration) *ownAttempts {
+	return &ownAttempts{clock: c, most: most, delays: delays, byKey: map[string]*list.Element{}}
 }
 
 // Begin is that of Attempts.
-func (o *ownAttempts) Begin(_ context.Context, key string, delays []time.Duration, least time.Duration) (int, time.Duration, error) {
+func (o *ownAttempts) Begin(_ context.Context, keys [3]string) (wait time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := o.clock.Now()
 	o.forget(now)
-	a := o.find(key, now)
-	if wait := a.ready.Sub(now); wait > 0 {
-		return a.n, wait, nil
+	for _, key := range keys {
+		if e, ok := o.byKey[key]; ok {
+			wait = max(wait, e.Value.(*attempts).ready.Sub(now))
+		}
 	}
-	a.n++
-	delay := max(nth(delays, a.n), least)
-	a.ready, a.ends = now.Add(delay), now.Add(delay+AttemptMemory)
-	o.order.MoveToBack(o.byKey[key])
-	return a.n, 0, nil
+	if wait > 0 {
+		return wait, nil
+	}
+	client, account, pair := o.count(keys[0], now), o.count(keys[1], now), o.count(keys[2], now)
+	client.delay(now, nth(o.delays[0], client.n))
+	account.delay(now, 0)
+	pair.delay(now, max(nth(o.delays[1], account.n), nth(o.delays[2], pair.n)))
+	return 0, nil
 }
 
-// find returns what is counted for the key, and makes room for it when it is new.
-func (o *ownAttempts) find(key string, now time.Time) *attempts {
-	if e, ok := o.byKey[key]; ok {
-		if a := e.Value.(*attempts); now.Before(a.ends) {
-			return a
-		}
+func (a *attempts) delay(now time.Time, d time.Duration) {
+	a.ready, a.ends = now.Add(d), now.Add(d+AttemptMemory)
+}
+
+// count adds an attempt to what is counted for the key, and makes room for it when it is new.
+func (o *ownAttempts) count(key string, now time.Time) *attempts {
+	e, ok := o.byKey[key]
+	if ok && !now.Before(e.Value.(*attempts).ends) {
 		o.drop(e)
+		ok = false
 	}
-	if len(o.byKey) >= o.most {
-		o.drop(o.order.Front())
+	if !ok {
+		if len(o.byKey) >= o.most {
+			o.drop(o.order.Front())
+		}
+		e = o.order.PushBack(&attempts{key: key})
+		o.byKey[key] = e
 	}
-	a := &attempts{key: key}
-	o.byKey[key] = o.order.PushBack(a)
+	o.order.MoveToBack(e)
+	a := e.Value.(*attempts)
+	a.n++
 	return a
 }
 
@@ -92,17 +115,19 @@ func (o *ownAttempts) drop(e *list.Element) {
 }
 
 // Forgive is that of Attempts.
-func (o *ownAttempts) Forgive(_ context.Context, key string) error {
+func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	e, ok := o.byKey[key]
-	if !ok {
-		return nil
-	}
-	a := e.Value.(*attempts)
-	a.n, a.ready = a.n-1, time.Time{}
-	if a.n <= 0 {
-		o.drop(e)
+	for _, key := range keys {
+		e, ok := o.byKey[key]
+		if !ok {
+			continue
+		}
+		a := e.Value.(*attempts)
+		a.n, a.ready = a.n-1, time.Time{}
+		if a.n <= 0 {
+			o.drop(e)
+		}
 	}
 	return nil
 }

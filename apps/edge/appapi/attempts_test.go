@@ -12,27 +12,28 @@ import (
 func TestOwnAttempts_KeepTheirBoundAndForgetTheOldest(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	const most = 20
-	o := newOwnAttempts(clock.Func(func() time.Time { return now }), most)
-	begin := func(key string) time.Duration {
-		_, wait, err := o.Begin(t.Context(), key, []time.Duration{time.Minute}, 0)
+	const most = 21
+	o := newOwnAttempts(clock.Func(func() time.Time { return now }), most, [3][]time.Duration{2: {time.Minute}})
+	begin := func(name string) time.Duration {
+		wait, err := o.Begin(t.Context(), [3]string{"client " + name, "account " + name, "pair " + name})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return wait
 	}
-	for i := range 5 * most {
+	const made = 5 * most
+	for i := range made {
 		begin(fmt.Sprint(i))
 		if len(o.byKey) > most || o.order.Len() != len(o.byKey) {
 			t.Fatalf("%d keys in the map, %d in order, after %d", len(o.byKey), o.order.Len(), i+1)
 		}
 	}
-	if begin(fmt.Sprint(5*most-1)) == 0 || begin("0") != 0 {
+	if begin(fmt.Sprint(made-1)) == 0 || begin("0") != 0 {
 		t.Error("the newest key is forgotten, or the oldest is not")
 	}
 	now = now.Add(time.Minute + AttemptMemory)
-	if begin("another"); len(o.byKey) != 1 {
-		t.Errorf("%d keys when all but one are over, want 1", len(o.byKey))
+	if begin("another"); len(o.byKey) != 3 {
+		t.Errorf("%d keys when all but three are over, want 3", len(o.byKey))
 	}
 }
 

@@ -1,6 +1,8 @@
 package appapi
 
 import (
+	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -34,7 +36,7 @@ type LoggedIn struct {
 	Login bool `json:"login"`
 }
 
-func (a *API) mountAuth(t, user *route.Table) {
+func (a *API) mountAuth(t, person *route.Table) {
 	login := operation("login", http.MethodPost, "/auth/login", "Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429)
 	login.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		fiber.MIMEApplicationJSON: {Schema: route.Schema[LoginUserDto](t)},
@@ -44,7 +46,7 @@ func (a *API) mountAuth(t, user *route.Table) {
 
 	logout := signedIn(operation("logout", http.MethodPost, "/user/logout", "Sign-in", "End the session"))
 	logout = route.Content(logout, http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil)
-	user.Raw(logout, a.logout)
+	person.Raw(logout, a.logout)
 }
 
 // login signs a person in, unless the client or the account has to wait because log-ins have failed.
@@ -57,18 +59,27 @@ func (a *API) login(c *fiber.Ctx) error {
 	if err := in.validate(); err != nil {
 		return err
 	}
-	succeeded, wait := a.logins.begin(c.UserContext(), a.deps.Client(c), accountName(in.Email))
+	client := a.deps.Client(c)
+	leave, err := a.logins.turn(c.UserContext(), client)
+	if err != nil {
+		a.logFailure(c, "a log-in was refused", in.Email, err)
+		return err
+	}
+	defer leave()
+	forgive, wait := a.logins.begin(c.UserContext(), client, a.accountName(in.Email))
 	if wait > 0 {
 		err := &fault.Error{Kind: fault.RateLimited, Op: "appapi.login", Message: "Too many log-ins failed; wait before the next one.", RetryAfter: wait}
 		a.logFailure(c, "a log-in was refused", in.Email, err)
 		return err
 	}
 	token, err := a.deps.Accounts.Login(c.UserContext(), in.Email, in.Password)
+	if err == nil || !fault.Is(err, fault.Invalid) { // one that could not be decided is no failure
+		forgive(context.WithoutCancel(c.UserContext()))
+	}
 	if err != nil {
 		a.logFailure(c, "a log-in failed", in.Email, err)
 		return err
 	}
-	succeeded(c.UserContext())
 	if old := c.Cookies(cookieAuth); old != "" { // a session of this browser that somebody else may know
 		if err := a.deps.Accounts.Logout(c.UserContext(), old); err != nil {
 			return err
@@ -82,13 +93,15 @@ func (a *API) login(c *fiber.Ctx) error {
 // logFailure leaves a trace of a log-in that did not succeed: where it came from, and the account in a form that tells
 // attacks on one account from attacks on many without naming anybody.
 func (a *API) logFailure(c *fiber.Ctx, what, email string, err error) {
-	a.deps.Log.WarnContext(c.UserContext(), what, "client", a.deps.Client(c), "account", accountName(email), "error", err)
+	a.deps.Log.WarnContext(c.UserContext(), what, "client", a.deps.Client(c), "account", a.accountName(email), "error", err)
 }
 
-// accountName returns what tries of one account are counted and logged under: a part of the hash of its e-mail address.
-func accountName(email string) string {
-	sum := sha256.Sum256([]byte(email))
-	return hex.EncodeToString(sum[:8])
+// accountName returns what log-ins of one account are counted and logged under: a part of the HMAC of its e-mail address.
+// A hash without a key would name anybody whose address can be guessed.
+func (a *API) accountName(email string) string {
+	mac := hmac.New(sha256.New, a.accountKey)
+	mac.Write([]byte(email))
+	return hex.EncodeToString(mac.Sum(nil)[:8])
 }
 
 func (in LoginUserDto) validate() error {

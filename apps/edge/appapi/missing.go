@@ -42,7 +42,7 @@ func missingOpen() []route.Route {
 	}
 }
 
-// missingUser lists the routes that are not built and need a session. The neutral words of the interface also answer under the platform's name.
+// missingUser lists the routes that are not built and need a session, but for POST /user/change-org. The neutral words of the interface also answer under the platform's name.
 func missingUser() []route.Route {
 	return []route.Route{
 		{Method: "DELETE", Path: "/integrations"},
@@ -54,7 +54,6 @@ func missingUser() []route.Route {
 		{Method: "GET", Path: "/user/organizations"},
 		{Method: "POST", Path: "/user/organizations"},
 		{Method: "POST", Path: "/user/join-org"},
-		{Method: "POST", Path: "/user/change-org"},
 		{Method: "POST", Path: "/user/t"},
 		{Method: "POST", Path: "/user/setup"},
 		{Method: "POST", Path: "/user/change-password"},

@@ -28,7 +28,7 @@ const (
 
 // session finds whose session the request carries, guards it against other sites and counts it.
 func (a *API) session(c *fiber.Ctx) error {
-	token, organization := c.Get(cookieAuth), c.Get(cookieOrg, c.Cookies(cookieOrg))
+	token := c.Get(cookieAuth)
 	if token == "" {
 		token = c.Cookies(cookieAuth)
 		if err := a.guard(c, token != ""); err != nil {
@@ -40,7 +40,7 @@ func (a *API) session(c *fiber.Ctx) error {
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), a.cfg.Timeout)
 	defer cancel()
-	p, err := a.deps.Accounts.Session(ctx, token, organization)
+	p, err := a.deps.Accounts.Session(ctx, token, chosenOrg(c))
 	if fault.Is(err, fault.Unauthenticated) {
 		return a.unknown(c, err)
 	}
@@ -51,10 +51,21 @@ func (a *API) session(c *fiber.Ctx) error {
 	if err := a.count(c, token); err != nil {
 		return err
 	}
-	if organization != "" && !safe(c) && !strings.EqualFold(organization, p.Org.String()) {
-		return fault.New(fault.Forbidden, "appapi.session", "You are not a member of the organization that showorg names.")
-	}
 	return c.Next()
+}
+
+// chosenOrg returns what the request says of its organization, "" for nothing.
+func chosenOrg(c *fiber.Ctx) string { return c.Get(cookieOrg, c.Cookies(cookieOrg)) }
+
+// member refuses unsafe requests with an organization that the person is no member of: session has taken another one. The
+// cookie of such an organization is cleared, so that the next request has the person's first.
+func (a *API) member(c *fiber.Ctx) error {
+	chosen := chosenOrg(c)
+	if safe(c) || chosen == "" || strings.EqualFold(chosen, request.From(c.Context()).Principal.Org.String()) {
+		return c.Next()
+	}
+	a.clear(c, cookieOrg)
+	return fault.New(fault.Forbidden, "appapi.member", "You are not a member of the organization that showorg names.")
 }
 
 // unknown tells the dashboard that its session is gone.

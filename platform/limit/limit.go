@@ -1,0 +1,59 @@
+// Package limit divides what all share, such as connections, so that no user of it has more than a part.
+package limit
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// PerKey has a number of places for each key. It remembers only keys that have a place or wait for one. It is safe for
+// concurrent use.
+type PerKey[K comparable] struct {
+	most int
+
+	mu   sync.Mutex
+	keys map[K]*places
+}
+
+type places struct {
+	free  *semaphore.Weighted
+	users int // those that have a place, and those that wait
+}
+
+// New returns a PerKey of most places a key.
+func New[K comparable](most int) *PerKey[K] {
+	return &PerKey[K]{most: most, keys: map[K]*places{}}
+}
+
+// Enter waits for a place of the key, behind those that waited before. leave gives the place back and must be called once.
+// When ctx ends first, its error is returned.
+func (l *PerKey[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
+	p := l.join(key)
+	if err := p.free.Acquire(ctx, 1); err != nil {
+		l.part(key, p)
+		return nil, err
+	}
+	return func() { p.free.Release(1); l.part(key, p) }, nil
+}
+
+func (l *PerKey[K]) join(key K) *places {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.keys[key]
+	if p == nil {
+		p = &places{free: semaphore.NewWeighted(int64(l.most))}
+		l.keys[key] = p
+	}
+	p.users++
+	return p
+}
+
+func (l *PerKey[K]) part(key K, p *places) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.users--; p.users == 0 {
+		delete(l.keys, key)
+	}
+}
