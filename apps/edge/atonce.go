@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/gofiber/fiber/v2"
-	"golang.org/x/sync/semaphore"
 
 	"crier/apps/edge/request"
 	"crier/platform/fault"
+	"crier/platform/limit"
 	"crier/tenancy"
 )
 
@@ -27,62 +27,31 @@ const (
 	atOncePatience = 5 * time.Second
 )
 
-// atOnce limits what each organization has at once, in whatever weights are counted in.
-type atOnce struct {
-	most int64
+// atOnce limits what each organization has at once.
+type atOnce struct{ *limit.PerKey[tenancy.OrgID] }
 
-	mu   sync.Mutex
-	orgs map[tenancy.OrgID]*places // of those that have something, or wait
-}
+func newAtOnce(most int) atOnce { return atOnce{limit.New[tenancy.OrgID](most)} }
 
-type places struct {
-	free  *semaphore.Weighted
-	users int // that have places or wait for some
-}
-
-func newAtOnce(most int64) *atOnce { return &atOnce{most: most, orgs: map[tenancy.OrgID]*places{}} }
-
-// enter waits for places, as many as weight, which leave gives back; it is called once. A weight of more than all counts
-// as all. It returns RateLimited when they are not free in time.
-func (a *atOnce) enter(ctx context.Context, org tenancy.OrgID, weight int64) (leave func(), err error) {
-	p, weight := a.join(org), min(weight, a.most)
+// take waits for so many places of the organization of a request, which leave gives back; it is called once. It returns
+// RateLimited when they are not free in time.
+func (a atOnce) take(ctx context.Context, c *fiber.Ctx, n int) (leave func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, atOncePatience)
 	defer cancel()
-	if err := p.free.Acquire(ctx, weight); err != nil {
-		a.part(org, p)
+	leave, err = a.Take(ctx, request.From(c.Context()).Principal.Org, n)
+	if err != nil {
 		return nil, &fault.Error{
 			Kind: fault.RateLimited, Op: "edge.atOnce", RetryAfter: time.Second, Err: err,
 			Message: "Your organization has too many requests in progress; send the next one when one of them is answered.",
 		}
 	}
-	return func() { p.free.Release(weight); a.part(org, p) }, nil
-}
-
-func (a *atOnce) join(org tenancy.OrgID) *places {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	p := a.orgs[org]
-	if p == nil {
-		p = &places{free: semaphore.NewWeighted(a.most)}
-		a.orgs[org] = p
-	}
-	p.users++
-	return p
-}
-
-func (a *atOnce) part(org tenancy.OrgID, p *places) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if p.users--; p.users == 0 {
-		delete(a.orgs, org)
-	}
+	return leave, nil
 }
 
 // limited has a request wait for its place among those of its organization. It has the place until it is answered.
-func (s *Server) limited(most int64) fiber.Handler {
+func (s *Server) limited(most int) fiber.Handler {
 	a := newAtOnce(most)
 	return func(c *fiber.Ctx) error {
-		leave, err := a.enter(c.UserContext(), request.From(c.Context()).Principal.Org, 1)
+		leave, err := a.take(c.UserContext(), c, 1)
 		if err != nil {
 			return err
 		}
@@ -93,15 +62,13 @@ func (s *Server) limited(most int64) fiber.Handler {
 
 // limitedBodies is limited for the bytes of bodies, before they are read. One of unknown length counts as the longest.
 func (s *Server) limitedBodies(longest int64) fiber.Handler {
-	a := newAtOnce(bodiesAtOnce * longest)
+	a := newAtOnce(bodiesAtOnce * int(longest))
 	return func(c *fiber.Ctx) error {
-		weight := int64(c.Request().Header.ContentLength())
-		if weight < 0 || weight > longest {
-			weight = longest
+		size := c.Request().Header.ContentLength()
+		if size < 0 || size > int(longest) {
+			size = int(longest)
 		}
-		ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
-		defer cancel()
-		leave, err := a.enter(ctx, request.From(c.Context()).Principal.Org, weight)
+		leave, err := a.take(c.UserContext(), c, size)
 		if err != nil {
 			return err
 		}
@@ -112,10 +79,10 @@ func (s *Server) limitedBodies(longest int64) fiber.Handler {
 
 // limitedAnswers is limited for answers that may be large: a request has its place until its answer is on the wire, so
 // that no client that does not read has more of them in memory.
-func (s *Server) limitedAnswers(most int64) fiber.Handler {
+func (s *Server) limitedAnswers(most int) fiber.Handler {
 	a := newAtOnce(most)
 	return func(c *fiber.Ctx) error {
-		leave, err := a.enter(c.UserContext(), request.From(c.Context()).Principal.Org, 1)
+		leave, err := a.take(c.UserContext(), c, 1)
 		if err != nil {
 			return err
 		}

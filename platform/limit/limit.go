@@ -30,12 +30,17 @@ func New[K comparable](most int) *PerKey[K] {
 // Enter waits for a place of the key, behind those that waited before. leave gives the place back and must be called once.
 // When ctx ends first, its error is returned.
 func (l *PerKey[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
-	p := l.join(key)
-	if err := p.free.Acquire(ctx, 1); err != nil {
+	return l.Take(ctx, key, 1)
+}
+
+// Take is Enter for n places at once. More than the key has count as all of them.
+func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err error) {
+	p, weight := l.join(key), int64(min(n, l.most))
+	if err := p.free.Acquire(ctx, weight); err != nil {
 		l.part(key, p)
 		return nil, err
 	}
-	return func() { p.free.Release(1); l.part(key, p) }, nil
+	return func() { p.free.Release(weight); l.part(key, p) }, nil
 }
 
 func (l *PerKey[K]) join(key K) *places {

@@ -56,6 +56,34 @@ func TestPerKey_WaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestPerKey_TakesManyPlaces(t *testing.T) {
+	t.Parallel()
+	l := New[string](10)
+	six, err := l.Take(t.Context(), "a", 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Take(over, "a", 5); !errors.Is(err, context.Canceled) {
+		t.Errorf("eleven of ten places are taken: %v", err)
+	}
+	four, err := l.Take(t.Context(), "a", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := l.Take(t.Context(), "b", 100)
+	if err != nil {
+		t.Fatalf("who wants more than there are gets none: %v", err)
+	}
+	six()
+	four()
+	all()
+	if len(l.keys) != 0 {
+		t.Errorf("%d keys are remembered that nobody uses", len(l.keys))
+	}
+}
+
 func TestPerKey_HoldsForManyAtOnce(t *testing.T) {
 	t.Parallel()
 	const most = 3
