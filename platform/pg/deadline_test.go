@@ -52,32 +52,48 @@ func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 func TestStatement_IsCancelledAtTheServer(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
+	owner, err := d.Direct(t.Context(), pg.Login) // the roles do not see each other's statements
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }() // of the test
 	const mark = "select pg_sleep(600) /* cancelled at the server */"
-	err := d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(mark) })
-	if !pg.IsAway(err) {
-		t.Fatalf("the statement ends with %v", err)
-	}
-	running := func() (n int) {
-		err := d.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
-			return tx.QueryRow(t.Context(), "select count(*) from pg_stat_activity where state = 'active' and query = $1", mark).Scan(&n)
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return n
-	}
-	for end := time.Now().Add(30 * time.Second); running() > 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("the server still runs a statement whose caller has gone")
+	until := func(what string, running int) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			var n int
+			const sql = "select count(*) from pg_stat_activity where state = 'active' and query = $1"
+			if err := owner.QueryRow(t.Context(), sql, mark).Scan(&n); err != nil {
+				t.Fatal(err)
+			}
+			if n == running {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%s: the server runs %d such statements, want %d", what, n, running)
+			}
 		}
 	}
-	ctx, cancel = context.WithCancel(t.Context())
-	time.AfterFunc(100*time.Millisecond, cancel)
-	if err := d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(mark) }); !errors.Is(err, context.Canceled) || pg.IsAway(err) {
-		t.Fatalf("a statement that its caller cancelled ends with %v", err)
+	run := func(ctx context.Context) error {
+		return d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(mark) })
 	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	until("before its caller cancels it", 1)
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || pg.IsAway(err) {
+		t.Errorf("a statement that its caller cancelled ends with %v", err)
+	}
+	until("after its caller cancelled it", 0)
+
+	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := run(soon); !pg.IsAway(err) {
+		t.Errorf("a statement whose deadline has passed ends with %v", err)
+	}
+	until("after its deadline", 0)
 }
 
 func TestSettings_AreThoseOfTheRole(t *testing.T) {
