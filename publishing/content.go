@@ -112,7 +112,8 @@ func (c Content) Type() ContentType {
 }
 
 // Plain is the text as a platform without markup gets it: blocks become lines, list items get a dash, a link whose text
-// differs keeps its address. The time is linear.
+// differs keeps its address. White space that only lays out the markup, a line feed with indentation beside a block, is
+// left out. The time is linear.
 func (c Content) Plain() string {
 	if !c.HTML {
 		return c.Text
@@ -152,26 +153,56 @@ func (c Content) Markup() string {
 
 type plainWriter struct {
 	strings.Builder
-	href  string // of the link that is open
-	begin int    // where its text begins
+	href   string // of the link that is open
+	begin  int    // where its text begins
+	layout string // white space with a line feed at the end of the text, which is left out if a block begins or ends
+}
+
+// text writes text but the layout around it.
+func (w *plainWriter) text(s string) {
+	w.flush()
+	if words := strings.TrimLeft(s, " \t\r\n"); w.atLine() && strings.Contains(s[:len(s)-len(words)], "\n") {
+		s = words
+	}
+	words := strings.TrimRight(s, " \t\r\n")
+	if end := s[len(words):]; strings.Contains(end, "\n") {
+		s, w.layout = words, end
+	}
+	w.WriteString(s)
+}
+
+// flush writes the layout: text follows it.
+func (w *plainWriter) flush() {
+	w.WriteString(w.layout)
+	w.layout = ""
+}
+
+// atLine returns whether nothing is in the line yet.
+func (w *plainWriter) atLine() bool {
+	s := w.String()
+	return s == "" || strings.HasSuffix(s, "\n")
 }
 
 func (w *plainWriter) token(t html.Token) {
 	end := t.Type == html.EndTagToken
 	switch {
 	case t.Type == html.TextToken:
-		w.WriteString(t.Data)
+		w.text(t.Data)
 	case t.DataAtom == atom.Br:
+		w.layout = ""
 		w.WriteString("\n")
 	case t.DataAtom == atom.A:
+		w.flush()
 		w.endLink()
 		if !end {
 			w.href, w.begin = hrefOf(t), w.Len()
 		}
 	case !isBlock(t.DataAtom):
 	case end:
+		w.layout = ""
 		w.WriteString("\n")
 	default:
+		w.layout = ""
 		w.line()
 		if t.DataAtom == atom.Li {
 			w.WriteString("- ")
@@ -193,7 +224,7 @@ func (w *plainWriter) endLink() {
 
 // line starts a new line unless one has just begun.
 func (w *plainWriter) line() {
-	if s := w.String(); s != "" && !strings.HasSuffix(s, "\n") {
+	if !w.atLine() {
 		w.WriteString("\n")
 	}
 }

@@ -26,6 +26,10 @@ func TestPlainText(t *testing.T) {
 		"a tag that is mentioned stays":         {"C++ <p> tag & a<b", "C++ <p> tag & a<b"},
 		"so does a break":                       {"<br makes no line, <br> does", "<br makes no line, <br> does"},
 		"an end before its beginning stays":     {"close with </p>, open with <p>", "close with </p>, open with <p>"},
+		"blocks of other HTML":                  {"<p>Intro</p><div>one</div><div>two</div><table><tr><td>a</td><td>b</td></tr></table><h4>Head</h4><pre>x</pre>end", "Intro\none\ntwo\na b\nHead\nx\nend"},
+		"blocks around others":                  {"<div><div><p>a</p></div><section>b</section></div><p>c</p>", "a\nb\nc"},
+		"a quotation in a text":                 {"<p>a</p>b<blockquote>c</blockquote>d", "a\nb\nc\nd"},
+		"markup with layout":                    {"<h1>Title</h1>\n<p>\n  Some text\n  and more.\n</p>\n<ul>\n  <li>a</li>\n  <li>b <strong>c</strong>\n d</li>\n</ul>\n", "Title\nSome text\n  and more.\n- a\n- b c\n d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -43,6 +43,8 @@ func sanitize(content string) string {
 
 // escapeText escapes every < that begins no markup, so that a sanitizer does not take what follows it for a tag. An
 // element that should end and does not is no markup either: as in a<b and c>d, or a script that would swallow the rest.
+// Elements outside the subset that stand on lines of their own become line breaks, and cells of a table spaces: without
+// their tags the words on both sides would become one.
 func escapeText(content string) string {
 	tags := tagsOf(content)
 	ends := map[string]int{}
@@ -52,14 +54,29 @@ func escapeText(content string) string {
 		}
 	}
 	var out strings.Builder
-	done := 0
+	done, inLine := 0, false // inLine: a text has begun since the last tag that ends a line
 	for _, t := range tags {
 		class := classOf(t.name)
 		if class == unknown || class == mustEnd && !t.closing && ends[t.name] < t.end {
 			continue
 		}
-		out.WriteString(strings.ReplaceAll(content[done:t.at], "<", "&lt;"))
-		out.WriteString(content[t.at:t.end])
+		text := content[done:t.at]
+		inLine = inLine || strings.TrimSpace(text) != ""
+		out.WriteString(strings.ReplaceAll(text, "<", "&lt;"))
+		switch {
+		case class == inSubset:
+			inLine = inLine && (t.name == "a" || t.name == "u" || t.name == "strong")
+			out.WriteString(content[t.at:t.end])
+		case !isForeignBlock(t.name):
+			out.WriteString(content[t.at:t.end]) // the sanitizer removes it, and what is in a script
+		case t.name == "td" || t.name == "th":
+			if inLine && !t.closing {
+				out.WriteString(" ")
+			}
+		case inLine:
+			inLine = false
+			out.WriteString("<br>")
+		}
 		done = t.end
 	}
 	out.WriteString(strings.ReplaceAll(content[done:], "<", "&lt;"))
@@ -90,6 +107,18 @@ func tagsOf(content string) (out []tag) {
 		out = append(out, t)
 	}
 	return out
+}
+
+// isForeignBlock returns whether an element outside the subset stands on lines of its own, or is a cell of a table.
+func isForeignBlock(name string) bool {
+	switch name {
+	case "address", "article", "aside", "blockquote", "caption", "center", "dd", "details", "dialog", "dir", "div", "dl", "dt",
+		"fieldset", "figcaption", "figure", "footer", "form", "h4", "h5", "h6", "header", "hgroup", "hr", "legend", "main",
+		"menu", "nav", "ol", "option", "pre", "search", "section", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr":
+		return true
+	default:
+		return false
+	}
 }
 
 // class says what a tag's name means to us.

@@ -7,7 +7,7 @@ type CreateRequest struct {
 	Type           string        `json:"type" enum:"now,schedule,draft,update" doc:"now publishes at once, schedule books for date, draft saves only, update changes the content of an existing post."`
 	Date           string        `json:"date" doc:"ISO 8601; without an offset it is UTC. Required for drafts too." example:"2026-01-02T15:04:05Z"`
 	ShortLink      bool          `json:"shortLink,omitempty" default:"false" doc:"Accepted, and changes nothing yet: links stay as they are."`
-	Tags           []CreateTag   `json:"tags,omitempty"`
+	Tags           []CreateTag   `json:"tags,omitempty" doc:"Accepted, and not stored yet: answers have no tags."`
 	Order          string        `json:"order,omitempty" doc:"Accepted, unused."`
 	Inter          int           `json:"inter,omitempty" minimum:"0" maximum:"365" doc:"Repeat every so many days, at the same wall-clock time in the channel's time zone. On an existing post it changes this and all later occurrences; without it an edit changes one occurrence alone."`
 	InterUntil     string        `json:"interUntil,omitempty" doc:"ISO 8601; no occurrence is later. Needs inter."`
