@@ -280,11 +280,16 @@ func TestBatcher_RefusedItemsMakeNoCallSmaller(t *testing.T) {
 		c := &calls{}
 		b := batch.New(c.rules())
 		want := []int{}
+		add := func() {
+			b.Add(len(want))
+			want = append(want, len(want))
+		}
 		for round := range 3 {
+			add()
+			synctest.Wait() // it is done at once; what follows waits for the gap, and shares a call
 			b.Add(-1 - round)
 			for range 7 {
-				b.Add(len(want))
-				want = append(want, len(want))
+				add()
 			}
 			time.Sleep(time.Second)
 		}
