@@ -6,18 +6,30 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/coder/websocket"
 )
+
+// What a server may send on one websocket.
+const (
+	maxReceived = 4 << 20 // bytes, with those of the handshake and of TLS
+	maxPings    = 100
+)
+
+// ErrTooMuch is the error of a read on a websocket whose server has sent more than it may: the caller closes it.
+var ErrTooMuch = errors.New("the server sends too much")
 
 // DialWebsocket opens a websocket through the guard, on a connection of its own, and follows no redirect.
 //
 // The context bounds the life of the connection, not only the handshake: when it ends, the connection is reset, and
 // what the kernel has not sent yet is never sent. A caller that has its answer closes the connection before it ends the
-// context: that close is orderly. After the limit of WithLimit nothing is sent.
+// context: that close is orderly. After the limit of WithLimit nothing is sent. Of a server that sends more than 4 MB or
+// 100 pings, reads return ErrTooMuch.
 func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
-	client := &http.Client{Transport: c.upgrade(ctx), CheckRedirect: noRedirect}
-	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client})
+	got := &incoming{}
+	client := &http.Client{Transport: c.upgrade(ctx, got), CheckRedirect: noRedirect}
+	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, OnPingReceived: got.ping})
 	if err != nil {
 		if resp != nil && resp.Body != nil {
 			err = errors.Join(err, resp.Body.Close())
@@ -29,7 +41,7 @@ func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn
 
 // upgrade returns the transport of one websocket: HTTP/1.1, used once. A transport of its own is needed because only a
 // dialer can tie a connection to ctx.
-func (c *Client) upgrade(ctx context.Context) *http.Transport {
+func (c *Client) upgrade(ctx context.Context, got *incoming) *http.Transport {
 	t := newTransport(c.guarded)
 	t.TLSClientConfig = c.tls.Clone()
 	t.DisableKeepAlives = true
@@ -40,22 +52,49 @@ func (c *Client) upgrade(ctx context.Context) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return bind(ctx, conn), nil
+		return bind(ctx, conn, got), nil
 	}
 	return t
 }
 
-// bound is a connection that is reset when its context ends, and that sends nothing after the limit of its context.
+// incoming counts what a server has sent.
+type incoming struct{ bytes, pings atomic.Int64 }
+
+// ping counts a ping and reports whether it is answered.
+func (r *incoming) ping(context.Context, []byte) bool { return r.pings.Add(1) <= maxPings }
+
+// left returns how many bytes the server may still send.
+func (r *incoming) left() int64 {
+	if r.pings.Load() > maxPings {
+		return 0
+	}
+	return maxReceived - r.bytes.Load()
+}
+
+// bound is a connection that is reset when its context ends, that sends nothing after the limit of its context, and that
+// receives no more than its server may send.
 type bound struct {
 	net.Conn
 	ctx  context.Context
+	got  *incoming
 	stop func() bool
 }
 
-func bind(ctx context.Context, conn net.Conn) *bound {
-	b := &bound{Conn: conn, ctx: ctx}
+func bind(ctx context.Context, conn net.Conn, got *incoming) *bound {
+	b := &bound{Conn: conn, ctx: ctx, got: got}
 	b.stop = context.AfterFunc(ctx, func() { reset(conn) })
 	return b
+}
+
+// Read fails with ErrTooMuch once the server has sent more than it may.
+func (b *bound) Read(p []byte) (int, error) {
+	left := b.got.left()
+	if left <= 0 {
+		return 0, ErrTooMuch
+	}
+	n, err := b.Conn.Read(p[:min(int64(len(p)), left)])
+	b.got.bytes.Add(int64(n))
+	return n, err
 }
 
 // Write fails with ErrTooLate after the limit of the context, by a clock that runs while the machine is stopped.

@@ -1,0 +1,63 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+// flooded dials a server that calls send on its websocket until that fails, and reads until reading fails. It returns
+// how many bytes of messages came and the error.
+func flooded(t *testing.T, send func(context.Context, *websocket.Conn) error) (int, error) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		conn, err := websocket.Accept(w, req, nil)
+		if err != nil {
+			return // Accept has answered
+		}
+		ctx := conn.CloseRead(req.Context())
+		for send(ctx, conn) == nil {
+		}
+		_ = conn.CloseNow() // the client has left
+	}))
+	t.Cleanup(server.Close)
+	addr := server.Listener.Addr().String()
+	conn, err := newClient(t, Deps{}, addr).DialWebsocket(t.Context(), "ws://"+addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.CloseNow() }() // the test is over
+	total := 0
+	for {
+		_, raw, err := conn.Read(t.Context())
+		if err != nil {
+			return total, err
+		}
+		total += len(raw)
+	}
+}
+
+func TestDialWebsocket_BytesEndAtTheirLimit(t *testing.T) {
+	t.Parallel()
+	message := make([]byte, 30_000)
+	n, err := flooded(t, func(ctx context.Context, conn *websocket.Conn) error {
+		return conn.Write(ctx, websocket.MessageBinary, message)
+	})
+	if !errors.Is(err, ErrTooMuch) || n > maxReceived || n < maxReceived/2 {
+		t.Errorf("after %d bytes reading fails with %v, want ErrTooMuch near %d", n, err, maxReceived)
+	}
+}
+
+func TestDialWebsocket_PingsEndAtTheirLimit(t *testing.T) {
+	t.Parallel()
+	_, err := flooded(t, func(ctx context.Context, conn *websocket.Conn) error {
+		return conn.Ping(ctx)
+	})
+	if !errors.Is(err, ErrTooMuch) {
+		t.Errorf("reading fails with %v, want ErrTooMuch", err)
+	}
+}
