@@ -24,6 +24,7 @@ type Fault struct {
 	Alien  bool            // first answer OK true for the id of another event
 	Cut    bool            // answer half an OK, then drop the connection
 	Drop   bool            // drop the connection without an OK
+	Flood  string          // send this message until the client leaves, without an OK
 	Refuse string          // answer OK false with these words
 }
 
@@ -277,6 +278,10 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 		_ = c.conn.Write(ctx, websocket.MessageText, []byte(`["OK","`+e.ID[:32]))
 		return false
 	case f.Drop:
+		return false
+	case f.Flood != "":
+		for c.conn.Write(ctx, websocket.MessageText, []byte(f.Flood)) == nil {
+		}
 		return false
 	case f.Refuse != "":
 		c.say(ctx, "OK", e.ID, false, f.Refuse)

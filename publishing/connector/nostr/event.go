@@ -21,13 +21,13 @@ const (
 
 // event is NIP-01's only object.
 type event struct {
-	ID        string     `json:"id"`
-	PubKey    string     `json:"pubkey"`
-	CreatedAt int64      `json:"created_at"` // seconds
-	Kind      int        `json:"kind"`
-	Tags      [][]string `json:"tags"`
-	Content   string     `json:"content"`
-	Sig       string     `json:"sig"`
+	ID        string `json:"id"`
+	PubKey    string `json:"pubkey"`
+	CreatedAt int64  `json:"created_at"` // seconds
+	Kind      int    `json:"kind"`
+	Tags      tags   `json:"tags"`
+	Content   string `json:"content"`
+	Sig       string `json:"sig"`
 }
 
 // canonical is what the id is the hash of. NIP-01 names these seven escapes and wants all other characters as they are, which encoding/json does not do.

@@ -39,7 +39,7 @@ func TestMediaAreLinesAndTags(t *testing.T) {
 		{"imeta", "url https://crier.example/files/k/photo.png", "m image/png", "alt A \"cat\" & a dog", "dim 640x480", "size 1234"},
 		{"imeta", "url https://crier.example/files/k/film.mp4", "m video/mp4"},
 	}
-	if !reflect.DeepEqual(e.Tags[:2], want) || e.Tags[2][0] != "nonce" || len(e.Tags) != 3 {
+	if !reflect.DeepEqual([][]string(e.Tags[:2]), want) || e.Tags[2][0] != "nonce" || len(e.Tags) != 3 {
 		t.Errorf("tags %q", e.Tags)
 	}
 	if got := content("", []connector.Media{film}); got != film.URL {
@@ -69,7 +69,7 @@ func TestThreadOfThreeIsMarked(t *testing.T) {
 		{{"e", refs[0].ID, r.URL(), "root", me}, {"e", refs[1].ID, r.URL(), "reply", me}, {"p", me}},
 	}
 	for i, e := range notes(r) {
-		if e.ID != refs[i].ID || !reflect.DeepEqual(e.Tags[:len(e.Tags)-1], want[i]) {
+		if e.ID != refs[i].ID || !reflect.DeepEqual([][]string(e.Tags[:len(e.Tags)-1]), want[i]) {
 			t.Errorf("part %d is %s with the tags %q", i, e.ID, e.Tags)
 		}
 	}

@@ -2,10 +2,14 @@ package nostr
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/coder/websocket"
+
+	"crier/platform/outbound"
 	"crier/publishing/connector"
 )
 
@@ -113,6 +117,15 @@ type failure struct {
 func unreached(relay string, err error) failure {
 	// Of an address that is not allowed in the same words, so that nobody learns which names of the inside exist.
 	return failure{host(relay), connector.FromSend(err, false).Kind, "cannot be reached", err}
+}
+
+// unanswered is a relay that may have the event and whose verdict is missing.
+func unanswered(relay string, err error) failure {
+	words := "gave no answer"
+	if errors.Is(err, outbound.ErrTooMuch) || errors.Is(err, websocket.ErrMessageTooBig) {
+		words = "sends too much"
+	}
+	return failure{host(relay), connector.KindUnknown, words, err}
 }
 
 // refusal reads the machine-readable prefix of a refused event.

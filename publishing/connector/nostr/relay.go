@@ -5,18 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/coder/websocket"
 
+	"crier/platform/outbound"
 	"crier/publishing/connector"
 )
 
 const (
-	patience  = 20 * time.Second // with all relays together
-	grace     = 3 * time.Second  // for the other relays once one is enough
-	maxFrame  = 2 << 20          // bytes: the longest note, escaped
-	maxEvents = 10               // of one answer; we ask for one
+	patience    = 20 * time.Second // with all relays together
+	grace       = 3 * time.Second  // for the other relays once one is enough
+	maxAnswer   = 64 << 10         // bytes of a message that is no event
+	maxFrame    = 2 << 20          // bytes of a message with an event: the longest note, escaped
+	maxMessages = 1000             // of one connection
+	maxEvents   = 10               // of one answer; we ask for one
 )
 
 var errRefused = errors.New("the relay refuses the question")
@@ -64,6 +68,7 @@ type line struct {
 	url       string
 	who       signer
 	env       connector.Env
+	messages  int    // received
 	challenge string // the last one, NIP-42
 	known     bool   // we have answered a challenge
 }
@@ -76,7 +81,7 @@ func dial(ctx context.Context, env connector.Env, who signer, url string) (*line
 		cut()
 		return nil, err
 	}
-	conn.SetReadLimit(maxFrame)
+	conn.SetReadLimit(maxAnswer)
 	return &line{conn: conn, cut: cut, url: url, who: who, env: env}, nil
 }
 
@@ -98,24 +103,28 @@ func (l *line) send(ctx context.Context, message ...any) error {
 	return l.conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// next reads the next message that is an array with a label; it keeps challenges and passes over the rest.
+// next returns the next message whose label means something to us; it keeps challenges and passes over the rest. The error
+// is one of the connection, or outbound.ErrTooMuch after maxMessages.
 func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, err error) {
 	for {
-		_, raw, err := l.conn.Read(ctx)
+		if l.messages++; l.messages > maxMessages {
+			return "", nil, outbound.ErrTooMuch
+		}
+		_, r, err := l.conn.Reader(ctx)
 		if err != nil {
 			return "", nil, err
 		}
-		var parts []json.RawMessage
-		if json.Unmarshal(raw, &parts) != nil || len(parts) < 2 || json.Unmarshal(parts[0], &label) != nil {
-			continue
+		label, rest, shape := frame(r)
+		if _, err := io.Copy(io.Discard, r); err != nil { // the next message is behind all of this one
+			return "", nil, err
 		}
-		if label == "AUTH" {
-			if text(parts[1]) != "" {
-				l.challenge = text(parts[1])
-			}
-			continue
+		switch {
+		case shape != nil:
+		case label != "AUTH":
+			return label, rest, nil
+		case text(rest[0]) != "":
+			l.challenge = text(rest[0])
 		}
-		return label, parts[1:], nil
 	}
 }
 
@@ -142,7 +151,7 @@ func (l *line) publish(ctx context.Context, e event) answer {
 	}
 	switch {
 	case err != nil:
-		return answer{failure: failure{host(l.url), connector.KindUnknown, "gave no answer", err}}
+		return answer{failure: unanswered(l.url, err)}
 	case ok || prefix(message) == "duplicate":
 		return answer{accepted: true}
 	}
@@ -192,6 +201,7 @@ func (l *line) introduce(ctx context.Context) bool {
 // query reads what the relay has stored; without an error that is all it has.
 func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error) {
 	const name = "q"
+	l.conn.SetReadLimit(maxFrame)
 	if err := l.send(ctx, "REQ", name, filter); err != nil {
 		return nil, err
 	}
@@ -211,7 +221,7 @@ func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error
 				continue
 			}
 			if found = append(found, e); len(found) >= maxEvents {
-				return found, fmt.Errorf("%w: it sends too much", errRefused)
+				return found, fmt.Errorf("%w: %d events for one", outbound.ErrTooMuch, maxEvents)
 			}
 		case "EOSE":
 			return found, nil

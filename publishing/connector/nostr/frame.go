@@ -1,0 +1,98 @@
+package nostr
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+)
+
+// The largest arrays that are read, so that what a relay sends takes no more memory than it has bytes. NIP-01 has
+// messages of at most four elements; our own notes have at most 77 tags of at most six values.
+const (
+	maxElements = 8
+	maxTags     = 2000
+	maxValues   = 100 // of one tag
+)
+
+var errShape = errors.New("this is no message of the protocol")
+
+// labels are those of the messages that are read. Of all others, such as NOTICE, only the label is.
+var labels = []string{"OK", "EVENT", "EOSE", "CLOSED", "AUTH"}
+
+// frame reads a message: its label and at least one element after it. It returns errShape, or an error of JSON, for
+// everything else, and may leave bytes of r unread.
+func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
+	dec := json.NewDecoder(r)
+	first := true
+	err = array(dec, maxElements, func() error {
+		if first {
+			first = false
+			if err := dec.Decode(&label); err != nil || !slices.Contains(labels, label) {
+				return errShape
+			}
+			return nil
+		}
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); err != nil {
+			return err
+		}
+		rest = append(rest, raw)
+		return nil
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	if _, err := dec.Token(); err != io.EOF || len(rest) == 0 {
+		return "", nil, errShape
+	}
+	return label, rest, nil
+}
+
+// array reads an array, each element by one call of element. It returns errShape for another value and at the first
+// element after most.
+func array(dec *json.Decoder, most int, element func() error) error {
+	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
+		return errors.Join(errShape, err)
+	}
+	for n := 0; dec.More(); n++ {
+		if n == most {
+			return errShape
+		}
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err := dec.Token()
+	return err
+}
+
+// tags are those of an event.
+type tags [][]string
+
+// UnmarshalJSON implements json.Unmarshaler. Empty elements take more memory than bytes, so it returns errShape for more
+// than maxTags tags or maxValues values of a tag.
+func (t *tags) UnmarshalJSON(raw []byte) error {
+	*t = nil
+	if string(raw) == "null" {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	all := tags{}
+	err := array(dec, maxTags, func() error {
+		tag := []string{}
+		err := array(dec, maxValues, func() error {
+			var value string
+			err := dec.Decode(&value)
+			tag = append(tag, value)
+			return err
+		})
+		all = append(all, tag)
+		return err
+	})
+	if err == nil {
+		*t = all
+	}
+	return err
+}
