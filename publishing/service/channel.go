@@ -11,6 +11,7 @@ import (
 
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/limit"
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/platform/secret"
@@ -21,14 +22,22 @@ import (
 )
 
 // Channels carries out what is asked about channels.
-type Channels struct{ core }
+type Channels struct {
+	core
+	connects *limit.PerKey[tenancy.OrgID] // calls of platforms in this process
+}
 
 // NewChannels makes the service.
-func NewChannels(cfg Config, deps Deps) *Channels { return &Channels{newCore(cfg, deps)} }
+func NewChannels(cfg Config, deps Deps) *Channels {
+	return &Channels{core: newCore(cfg, deps), connects: limit.New[tenancy.OrgID](connectsAtOnce)}
+}
 
 const (
-	stateLife = time.Hour
-	mostTries = 10 // of a connect, each of which calls the platform
+	stateLife       = time.Hour
+	mostTries       = 10 // of a connect, each of which calls the platform
+	connectsAtOnce  = 4  // of an organization, in one process
+	connectPatience = time.Second
+	connectRetry    = 5 * time.Second
 )
 
 // Catalogue is every connector of this instance, by identifier.
@@ -94,7 +103,8 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 }
 
 // Finish checks what came back and stores the channel. The state is used up when the platform accepted the credentials, and
-// by ten tries: it needs no session, and must not serve to guess passwords or to make this instance call others.
+// by ten tries: it needs no session, and must not serve to guess passwords or to make this instance call others. For the
+// same reason it is RateLimited while four connects of the organization are in progress; that counts as a try.
 func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
@@ -117,6 +127,11 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
 	}
+	leave, err := s.enter(ctx, st.Org)
+	if err != nil {
+		return publishing.ChannelConnected{}, err
+	}
+	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestDeadline)
 	defer cancel()
 	connected, err := c.Connect(ctx, connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, fields)
@@ -125,6 +140,21 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		return publishing.ChannelConnected{}, connectFault(op, err)
 	}
 	return s.connected(ctx, st, cmd, zone, connected)
+}
+
+// enter waits for a place among the connects of an organization, which leave gives back; it is called once. It returns
+// RateLimited when none is free in time.
+func (s *Channels) enter(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+	defer cancel()
+	leave, err = s.connects.Enter(ctx, org)
+	if err != nil {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "publishing.FinishConnect", RetryAfter: connectRetry, Err: err,
+			Message: "Your organization is connecting too many channels at the same time; try again in a few seconds.",
+		}
+	}
+	return leave, nil
 }
 
 func (s *Channels) connected(

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,5 +90,67 @@ func TestFinishConnect_TakesTheTenthTry(t *testing.T) {
 	}
 	if n := d.asked.Load(); n != 10 {
 		t.Errorf("the platform was asked %d times, want 10", n)
+	}
+}
+
+// slowDoor is a platform that answers a connect when it is opened.
+type slowDoor struct {
+	*platform
+	inside chan struct{} // gets one for each connect that has begun
+	opened chan struct{}
+}
+
+func (d *slowDoor) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
+	d.inside <- struct{}{}
+	select {
+	case <-d.opened:
+	case <-ctx.Done():
+	}
+	return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
+}
+
+func TestFinishConnect_FourInProgressForEachOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &slowDoor{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
+	r.register(d)
+	channels := publishingservice.NewChannels(limits, r.deps)
+	var one, other string // states
+	for _, state := range []*string{&one, &other} {
+		begun, err := channels.Begin(t.Context(), r.organization().who, publishing.BeginConnect{Connector: "sandbox"})
+		r.ok(err)
+		*state = begun
+	}
+	finish := func(state string) error {
+		code := base64.StdEncoding.EncodeToString([]byte(`{}`))
+		_, err := channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
+		return err
+	}
+	begin := func(state string) <-chan error {
+		ended := make(chan error, 1)
+		go func() { ended <- finish(state) }()
+		select {
+		case <-d.inside:
+		case err := <-ended:
+			t.Fatalf("a connect that may begin ends with %v", err)
+		}
+		return ended
+	}
+	var begun []<-chan error
+	for _, state := range []string{one, one, one, one, other} {
+		begun = append(begun, begin(state))
+	}
+	var refused *fault.Error
+	if err := finish(one); !errors.As(err, &refused) || refused.Kind != fault.RateLimited || refused.RetryAfter == 0 {
+		t.Errorf("the fifth connect of an organization: %v, want RateLimited with RetryAfter", err)
+	}
+	close(d.opened)
+	for _, ended := range begun {
+		if err := <-ended; !fault.Is(err, fault.Invalid) {
+			t.Errorf("a connect in progress ends with %v", err)
+		}
+	}
+	if err := finish(one); !fault.Is(err, fault.Invalid) {
+		t.Errorf("after them: %v", err)
 	}
 }
