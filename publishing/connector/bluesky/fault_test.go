@@ -383,3 +383,21 @@ func TestMoreThanAHandleHoldsIsRefused(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// In a connect there is no post that could be too large.
+func TestConnect_TooLargeRequestIsNoPost(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"com.atproto.server.createSession", "com.atproto.repo.getRecord"} {
+		for _, status := range []int{413, 414, 431} {
+			for _, body := range []string{"too large", `{"error":"PayloadTooLarge"}`} {
+				b := newBroken(t)
+				b.breaks(method, status, body, nil)
+				_, err := registered(t).Connect(t.Context(), b.env(t, clock.System{}), b.form())
+				var e *connector.Error
+				if !errors.As(err, &e) || e.Kind != connector.KindContent || strings.Contains(e.Public, "post") {
+					t.Errorf("%s answers %d %s: %v, want KindContent without a post", method, status, body, err)
+				}
+			}
+		}
+	}
+}

@@ -51,11 +51,11 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 		return connector.Connected{}, badForm("This address does not answer like a Bluesky service.", err)
 	}
 	if err != nil {
-		return connector.Connected{}, err
+		return connector.Connected{}, tooLarge(err)
 	}
 	account, err := account(ctx, env, cred)
 	if err != nil {
-		return connector.Connected{}, err
+		return connector.Connected{}, tooLarge(err)
 	}
 	raw, err := json.Marshal(cred)
 	return connector.Connected{Account: account, Credential: raw}, err
@@ -151,6 +151,19 @@ func refusedSignIn(err error) error {
 		e.Public = "Bluesky does not know this identifier and app password."
 	}
 	return e
+}
+
+// tooLarge gives a request that its server finds too large the words of a connect, in which there is no post.
+func tooLarge(err error) error {
+	var e *connector.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	switch e.Status {
+	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
+		e.Public = "The Bluesky server refuses the requests of this sign-in as too large; ask whoever runs the server."
+	}
+	return err
 }
 
 // account reads name and picture from the profile's record; an account without a profile goes by its handle.
