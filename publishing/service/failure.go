@@ -48,9 +48,26 @@ func (r *run) again(e *connector.Error) (publishingstore.Result, time.Duration, 
 	}
 	said := fmt.Sprintf("Given up after %s: %s", tries, e.Public)
 	if e.After > r.cfg.BackoffFor {
-		said += fmt.Sprintf(" The platform asked to wait for %s.", e.After.Round(time.Second))
+		said += " The platform asked to wait for " + inWords(e.After) + "."
 	}
 	return publishingstore.ResultError, 0, said, publishing.CodeRetriesUsedUp
+}
+
+// inWords returns a duration as people read it, such as "30 days" or "90 minutes": in the largest unit that it has at
+// least twice, rounded up.
+func inWords(d time.Duration) string {
+	for _, unit := range []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "days"}, {time.Hour, "hours"}, {time.Minute, "minutes"}} {
+		if d >= 2*unit.size {
+			return fmt.Sprintf("%d %s", (d+unit.size-1)/unit.size, unit.name)
+		}
+	}
+	if n := (d + time.Second - 1) / time.Second; n != 1 {
+		return fmt.Sprintf("%d seconds", n)
+	}
+	return "1 second"
 }
 
 // The back-off between tries: it doubles from firstBackoff up to longestBackoff; half of it is jitter.

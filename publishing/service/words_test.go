@@ -78,3 +78,26 @@ func TestQuoted(t *testing.T) {
 		}
 	}
 }
+
+func TestAgain_SaysWaitAsPeopleReadIt(t *testing.T) {
+	t.Parallel()
+	r := &run{Publisher: &Publisher{core: core{cfg: Config{BackoffFor: time.Second / 2}}}}
+	for after, want := range map[time.Duration]string{
+		30 * 24 * time.Hour:             "30 days",
+		48*time.Hour + time.Nanosecond:  "3 days",
+		48 * time.Hour:                  "2 days",
+		47*time.Hour + 30*time.Minute:   "48 hours",
+		2 * time.Hour:                   "2 hours",
+		90 * time.Minute:                "90 minutes",
+		119 * time.Second:               "119 seconds",
+		time.Second:                     "1 second",
+		1500 * time.Millisecond:         "2 seconds",
+		600*time.Millisecond + 1:        "1 second",
+		2*time.Minute + time.Nanosecond: "3 minutes",
+	} {
+		_, _, said, _ := r.again(&connector.Error{Kind: connector.KindTransient, After: after, Public: "Slow down."})
+		if !strings.HasSuffix(said, "Slow down. The platform asked to wait for "+want+".") {
+			t.Errorf("for %v people read %q, want %s", after, said, want)
+		}
+	}
+}
