@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"crier/platform/limit"
 )
 
 // ErrBlocked marks every refusal of the guard: an address, a port, a host or a redirect that is not allowed.
@@ -60,6 +62,8 @@ type Client struct {
 	guarded *guard      // of read and of websockets
 	single  *guard      // of Commit
 	tls     *tls.Config // of Commit and of websockets
+
+	websockets *limit.PerKey[string] // by owner
 }
 
 // New makes a client; it fails when an entry of Allow is not host:port.
@@ -74,6 +78,7 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	g := newGuard(allow, deps, 0)
 	c := &Client{read: newTransport(g), guarded: g, single: newGuard(allow, deps, -1)}
 	c.tls = &tls.Config{ClientSessionCache: tls.NewLRUClientSessionCache(maxSessions)}
+	c.websockets = limit.New[string](websocketsAtOnce)
 	c.fresh, c.kept = c.commits(false), c.commits(true)
 	return c, nil
 }

@@ -6,10 +6,28 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 
 	"github.com/coder/websocket"
 )
+
+// websocketsAtOnce is how many websockets one owner may have in this process: twice those of a post to the most relays.
+const websocketsAtOnce = 40
+
+type ownerKey struct{}
+
+// For names the owner of the websockets that are opened under ctx, such as an organization. Those without an owner have
+// one together.
+func For(ctx context.Context, owner string) context.Context {
+	return context.WithValue(ctx, ownerKey{}, owner)
+}
+
+// Owner returns the owner that For has named, or "".
+func Owner(ctx context.Context) string {
+	owner, _ := ctx.Value(ownerKey{}).(string)
+	return owner
+}
 
 // What a server may send on one websocket.
 const (
@@ -25,12 +43,18 @@ var ErrTooMuch = errors.New("the server sends too much")
 // The context bounds the life of the connection, not only the handshake: when it ends, the connection is reset, and
 // what the kernel has not sent yet is never sent. A caller that has its answer closes the connection before it ends the
 // context: that close is orderly. After the limit of WithLimit nothing is sent. Of a server that sends more than 4 MB or
-// 100 pings, reads return ErrTooMuch.
+// 100 pings, reads return ErrTooMuch. An owner has at most 40 at once: one more waits until another is closed or ctx ends.
 func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
+	leave, err := c.websockets.Enter(ctx, Owner(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("websocket: %w", err)
+	}
+	leave = sync.OnceFunc(leave)
 	got := &incoming{}
-	client := &http.Client{Transport: c.upgrade(ctx, got), CheckRedirect: noRedirect}
+	client := &http.Client{Transport: c.upgrade(ctx, got, leave), CheckRedirect: noRedirect}
 	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, OnPingReceived: got.ping})
 	if err != nil {
+		leave()
 		if resp != nil && resp.Body != nil {
 			err = errors.Join(err, resp.Body.Close())
 		}
@@ -39,9 +63,9 @@ func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn
 	return conn, nil
 }
 
-// upgrade returns the transport of one websocket: HTTP/1.1, used once. A transport of its own is needed because only a
+// upgrade returns the transport of one websocket: HTTP/1.1, used once. leave is called when its connection is closed. A transport of its own is needed because only a
 // dialer can tie a connection to ctx.
-func (c *Client) upgrade(ctx context.Context, got *incoming) *http.Transport {
+func (c *Client) upgrade(ctx context.Context, got *incoming, leave func()) *http.Transport {
 	t := newTransport(c.guarded)
 	t.TLSClientConfig = c.tls.Clone()
 	t.DisableKeepAlives = true
@@ -52,7 +76,7 @@ func (c *Client) upgrade(ctx context.Context, got *incoming) *http.Transport {
 		if err != nil {
 			return nil, err
 		}
-		return bind(ctx, conn, got), nil
+		return bind(ctx, conn, got, leave), nil
 	}
 	return t
 }
@@ -75,13 +99,14 @@ func (r *incoming) left() int64 {
 // receives no more than its server may send.
 type bound struct {
 	net.Conn
-	ctx  context.Context
-	got  *incoming
-	stop func() bool
+	ctx   context.Context
+	got   *incoming
+	leave func() // gives back its place among those of its owner
+	stop  func() bool
 }
 
-func bind(ctx context.Context, conn net.Conn, got *incoming) *bound {
-	b := &bound{Conn: conn, ctx: ctx, got: got}
+func bind(ctx context.Context, conn net.Conn, got *incoming, leave func()) *bound {
+	b := &bound{Conn: conn, ctx: ctx, got: got, leave: leave}
 	b.stop = context.AfterFunc(ctx, func() { reset(conn) })
 	return b
 }
@@ -107,6 +132,7 @@ func (b *bound) Write(p []byte) (int, error) {
 
 // Close resets the connection if its context is over, and closes it in order otherwise.
 func (b *bound) Close() error {
+	defer b.leave()
 	b.stop()
 	if b.ctx.Err() == nil {
 		return b.Conn.Close()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 )
@@ -60,4 +61,54 @@ func TestDialWebsocket_PingsEndAtTheirLimit(t *testing.T) {
 	if !errors.Is(err, ErrTooMuch) {
 		t.Errorf("reading fails with %v, want ErrTooMuch", err)
 	}
+}
+
+func TestDialWebsocket_OneOwnerHasSoManyAtOnce(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if req.URL.Path == "/closed" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if conn, err := websocket.Accept(w, req, nil); err == nil {
+			<-conn.CloseRead(req.Context()).Done()
+		}
+	}))
+	t.Cleanup(server.Close)
+	addr := server.Listener.Addr().String()
+	c := newClient(t, Deps{}, addr)
+	dial := func(ctx context.Context, path string) (*websocket.Conn, error) {
+		return c.DialWebsocket(ctx, "ws://"+addr+path)
+	}
+	ann := For(t.Context(), "ann")
+	var open []*websocket.Conn
+	for range websocketsAtOnce {
+		conn, err := dial(ann, "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+	}
+	short, cancel := context.WithTimeout(ann, 50*time.Millisecond)
+	defer cancel()
+	if _, err := dial(short, "/"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("one more of the owner ends with %v, want that it waits", err)
+	}
+	bob, err := dial(For(t.Context(), "bob"), "/")
+	if err != nil {
+		t.Fatalf("another owner's: %v", err)
+	}
+	for _, conn := range append(open, bob) {
+		_ = conn.CloseNow() // the place is given back in any case
+	}
+	for range websocketsAtOnce + 1 {
+		if _, err := dial(ann, "/closed"); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a refused handshake ends with %v", err)
+		}
+	}
+	leave, err := c.websockets.Take(t.Context(), "ann", websocketsAtOnce)
+	if err != nil {
+		t.Fatalf("places that nobody has: %v", err)
+	}
+	leave()
 }

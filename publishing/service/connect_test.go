@@ -7,11 +7,14 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"crier/platform/fault"
+	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
 )
 
 // door is a platform that counts the credentials that it is asked for, and takes one.
@@ -152,5 +155,47 @@ func TestFinishConnect_FourInProgressForEachOrganization(t *testing.T) {
 	}
 	if err := finish(one); !fault.Is(err, fault.Invalid) {
 		t.Errorf("after them: %v", err)
+	}
+}
+
+// ownerDoor is a platform that looks who owns the connections of a connect.
+type ownerDoor struct {
+	*platform
+	owner string
+}
+
+func (d *ownerDoor) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
+	d.owner = outbound.Owner(ctx)
+	return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
+}
+
+func TestFinishConnect_ConnectionsAreOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	d := &ownerDoor{platform: r.platform}
+	r.register(d)
+	m := r.organization()
+	channels := publishingservice.NewChannels(limits, r.deps)
+	state, err := channels.Begin(t.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
+	r.ok(err)
+	code := base64.StdEncoding.EncodeToString([]byte(`{}`))
+	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
+	if !fault.Is(err, fault.Invalid) || d.owner != m.who.Org.String() {
+		t.Errorf("the connections are of %q, want the organization %s: %v", d.owner, m.who.Org, err)
+	}
+}
+
+func TestSend_ConnectionsAreOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var owner string
+	r.register(acting{platform: r.platform, commit: func(ctx context.Context, _ *connector.Session) (connector.Ref, error) {
+		owner = outbound.Owner(ctx)
+		return connector.Ref{ID: "release"}, nil
+	}})
+	m := r.organization()
+	m.book(m.channel, time.Second)
+	if out := m.sendWith(limits, nil); out.Result != publishingstore.ResultPublished || owner != m.who.Org.String() {
+		t.Errorf("the connections are of %q, want the organization %s: %s", owner, m.who.Org, out.Error)
 	}
 }

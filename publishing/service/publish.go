@@ -114,6 +114,7 @@ func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Con
 	}
 	r = opened
 	r.yield = yield
+	ctx = outbound.For(ctx, w.Org.String())
 	for i := range r.w.Parts {
 		x := &r.w.Parts[i]
 		if x.Phase == "done" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"crier/platform/batch"
+	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/publishing"
 	"crier/publishing/connector"
@@ -201,6 +202,7 @@ func partly(w Work, part publishingstore.Publication, why string) string {
 
 // ask calls the connector's Reconcile, renewing the access once. The error is why there is no verdict.
 func (r *run) ask(ctx context.Context, i int) (connector.Verdict, error) {
+	ctx = outbound.For(ctx, r.w.Org.String())
 	for {
 		call, cancel := context.WithTimeout(ctx, r.cfg.RequestDeadline)
 		verdict, err := r.c.Reconcile(call, r.session, r.item(call, i))

@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"crier/platform/fault"
+	"crier/platform/id"
 	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingstore "crier/publishing/store"
+	"crier/tenancy"
 )
 
 func TestConnectFault(t *testing.T) {
@@ -99,5 +101,28 @@ func TestAgain_SaysWaitAsPeopleReadIt(t *testing.T) {
 		if !strings.HasSuffix(said, "Slow down. The platform asked to wait for "+want+".") {
 			t.Errorf("for %v people read %q, want %s", after, said, want)
 		}
+	}
+}
+
+// asked is a connector that looks who owns the connections of a look-up.
+type asked struct {
+	connector.Connector
+	owner string
+}
+
+func (a *asked) Describe() connector.Descriptor { return connector.Descriptor{ID: "asked"} }
+
+func (a *asked) Reconcile(ctx context.Context, _ *connector.Session, _ connector.Item) (connector.Verdict, error) {
+	a.owner = outbound.Owner(ctx)
+	return connector.Verdict{Outcome: connector.CannotTell}, nil
+}
+
+func TestAsk_ConnectionsAreOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	a := &asked{}
+	w := Work{Org: id.New[tenancy.OrgTag](), Parts: []publishingstore.Publication{{}}}
+	r := &run{Publisher: &Publisher{core: core{cfg: Config{RequestDeadline: time.Minute}}}, w: w, c: a}
+	if _, err := r.ask(t.Context(), 0); err != nil || a.owner != w.Org.String() {
+		t.Errorf("the connections are of %q, want the organization %s: %v", a.owner, w.Org, err)
 	}
 }
