@@ -140,8 +140,9 @@ create table channel (
   account        jsonb not null default '{}',
   -- How sure the platform lets us be that a post goes out once: publishing.Grade.
   grade          text not null check (grade in ('A', 'B', 'C', 'D', 'E')),
-  -- The access, sealed with an encryption key that is not in the database; null once disconnected.
-  credential     bytea,
+  -- The access, sealed with an encryption key that is not in the database; null once disconnected. Every claim loads it.
+  -- connector.maxCredential bounds it before it is sealed, which adds 45 bytes.
+  credential     bytea check (octet_length(credential) <= 32768),
   customer_id    uuid,
   disabled       boolean not null default false,
   -- The platform has refused the credential: nothing goes out until the account is connected again.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
@@ -122,5 +123,21 @@ func TestChannels_ListsAtMostMaxChannels(t *testing.T) {
 	r.ok(err)
 	if len(list) != publishing.MaxChannels {
 		t.Errorf("%d channels are listed, want %d", len(list), publishing.MaxChannels)
+	}
+}
+
+// Whatever a platform and its connector answer, a claim does not load megabytes of access.
+func TestCredential_IsBoundedInTheTable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := fixture.Channel(r.org)
+	large := make([]byte, 32<<10+1)
+	_, _, err := r.store.Connect(t.Context(), c, large[1:], publishing.MaxChannels)
+	r.ok(err)
+	if _, _, err := r.store.Connect(t.Context(), c, large, publishing.MaxChannels); !pg.IsRefused(err) {
+		t.Errorf("connecting with an access of %d bytes: %v, want a refusal", len(large), err)
+	}
+	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, ""); !pg.IsRefused(err) {
+		t.Errorf("an access of %d bytes instead of one of %d: %v, want a refusal", len(large), len(large)-1, err)
 	}
 }
