@@ -7,6 +7,10 @@ import (
 	"crier/tenancy"
 )
 
+// MaxChannels is how many channels any organization can have: a list of its channels holds them all in memory, about
+// 3 KB each.
+const MaxChannels = 10_000
+
 // Channel is a connected account on a platform.
 type Channel struct {
 	ID            ChannelID

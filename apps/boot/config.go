@@ -3,6 +3,7 @@ package boot
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
+	"crier/publishing"
 	publishingservice "crier/publishing/service"
 	tenancyservice "crier/tenancy/service"
 )
@@ -71,6 +73,11 @@ func (c Config) Validate() error {
 	}
 	if c.Publishing.MaxStored < 0 {
 		faults = append(faults, env.Fault{Name: "ORG_STORAGE_LIMIT", Message: "must be a number of bytes, or 0 for no limit."})
+	}
+	if n := c.Publishing.MaxChannels; n <= 0 || n > publishing.MaxChannels {
+		faults = append(faults, env.Fault{
+			Name: "ORG_CHANNELS", Message: fmt.Sprintf("must be a number from 1 to %d.", publishing.MaxChannels),
+		})
 	}
 	for name, n := range map[string]int64{
 		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight), "MAX_IN_FLIGHT": int64(c.Worker.InFlight),

@@ -87,6 +87,48 @@ func TestFaultOfValuesThatCannotBeStored(t *testing.T) {
 	}
 }
 
+// Changes of the same rows wait for each other, and only so long: that is no mistake of this process.
+func TestFault_LockTimeoutIsUnavailable(t *testing.T) {
+	t.Parallel()
+	d := open(t, blank(t), "")
+	org := uuid.New()
+	if err := add(t.Context(), d, org, org, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	for name, write := range map[string]func(sql string) error{
+		"WriteOrg": func(sql string) error {
+			return d.WriteOrg(t.Context(), org, func(b *pgx.Batch) {
+				b.Queue("set local lock_timeout = '1ms'")
+				b.Queue(sql)
+			})
+		},
+		"InOrg": func(sql string) error {
+			return d.InOrg(t.Context(), org, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(t.Context(), "set local lock_timeout = '1ms'"); err != nil {
+					return err
+				}
+				_, err := tx.Exec(t.Context(), sql)
+				return err
+			})
+		},
+	} {
+		var got error
+		if err := d.InOrg(t.Context(), org, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(t.Context(), "select from note for update"); err != nil {
+				return err
+			}
+			got = pg.Fault("test.Op", write("update note set due = 1"))
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		var f *fault.Error
+		if !errors.As(got, &f) || f.Kind != fault.Unavailable || f.RetryAfter != time.Second || f.Message == "" || !pg.IsLocked(got) {
+			t.Errorf("%s of a locked row: got %v, want unavailable with a second to wait", name, got)
+		}
+	}
+}
+
 // ownServer is a Postgres for one test to hurt, and the pools of its database.
 func ownServer(t *testing.T) (*local.Server, *pg.DB) {
 	t.Helper()

@@ -19,6 +19,9 @@ import (
 // RetryAfter is what a client is told to wait while the database is away: about as long as a restart takes.
 const RetryAfter = 3 * time.Second
 
+// lockedRetryAfter is what a client is told to wait when other transactions had what it needed: most take milliseconds.
+const lockedRetryAfter = time.Second
+
 // SQLSTATE codes that are acted upon.
 const (
 	codeUnique         = "23505"
@@ -122,8 +125,8 @@ func Reason(err error) string {
 
 func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
-// Fault is the one way from an error of a query to a fault: Unavailable while the database is away, Invalid for a value that no column
-// can hold, else Internal. nil stays nil. Errors with a meaning of their own (IsNoRows, IsUnique) are the caller's to tell first.
+// Fault is the one way from an error of a query to a fault: Unavailable while the database is away or when other
+// transactions had what it needed, Invalid for a value that no column can hold, else Internal. nil stays nil. Errors with a meaning of their own (IsNoRows, IsUnique) are the caller's to tell first.
 func Fault(op string, err error) error {
 	switch {
 	case err == nil:
@@ -131,6 +134,10 @@ func Fault(op string, err error) error {
 	case IsAway(err):
 		f := fault.Wrap(fault.Unavailable, op, "The database cannot be reached right now; try again soon.", err)
 		f.RetryAfter = RetryAfter
+		return f
+	case IsLocked(err):
+		f := fault.Wrap(fault.Unavailable, op, "Too many changes are being made at the same time; try again soon.", err)
+		f.RetryAfter = lockedRetryAfter
 		return f
 	case hasCode(err, codeNotInCharset, codeUntranslatable):
 		return fault.Wrap(fault.Invalid, op, "A text holds a character that cannot be stored, such as NUL (U+0000).", err)

@@ -8,9 +8,9 @@
 --   An index says which statements read by it; a statement's name is its first line in the code. Keys that no comment
 --   mentions find a row by its id. A check of one column has Postgres' own name for it, <table>_<column>_check.
 --   Every row of an organization has its org_id, and foreign keys between such rows include it.
---   The keys and indexes of part, attachment, media, publication and post_event begin with an id and not with org_id:
---   the scheduler looks rows up by id across organizations, and one that begins with org_id would tempt the planner to
---   read all that an organization has.
+--   The keys and indexes of part, attachment, media, publication and post_event begin with an id and not with org_id,
+--   but for media_org: the scheduler looks rows up by id across organizations, and one that begins with org_id would
+--   tempt the planner to read all that an organization has.
 
 
 -- Tenancy: organizations, people, and how they prove who they are -----------------------------------------------------
@@ -140,8 +140,9 @@ create table channel (
   account        jsonb not null default '{}',
   -- How sure the platform lets us be that a post goes out once: publishing.Grade.
   grade          text not null check (grade in ('A', 'B', 'C', 'D', 'E')),
-  -- The access, sealed with an encryption key that is not in the database; null once disconnected.
-  credential     bytea,
+  -- The access, sealed with an encryption key that is not in the database; null once disconnected. Every claim loads it.
+  -- connector.maxCredential bounds it before it is sealed, which adds 45 bytes.
+  credential     bytea check (octet_length(credential) <= 32768),
   customer_id    uuid,
   disabled       boolean not null default false,
   -- The platform has refused the credential: nothing goes out until the account is connected again.
@@ -215,6 +216,10 @@ create table media (
   deleted_at    timestamptz,
   constraint media_pkey primary key (id, org_id)
 );
+-- MediaStored, MediaInsert: how many bytes the files of an organization have. It holds what they sum, so that they read
+-- no row. "size > 0", which all have, keeps everything else off it: a look-up of some files would read all of the
+-- organization's.
+create index media_org on media (org_id) include (size) where deleted_at is null and size > 0;
 
 -- A smaller picture made of an image that a platform does not take as it is: one for each image and format. It is
 -- written as pending with the post that needs it. A process takes it by counting an attempt, and only that attempt may

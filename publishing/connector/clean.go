@@ -20,9 +20,10 @@ const (
 	maxCode        = 128
 	maxPublic      = 1024
 	maxRaw         = 4096
-	maxDocument    = 8 << 10 // of a JSON document: Ref.Data, Account.Data, Step.Handle
-	maxDepth       = 64      // levels of nesting in such a document
-	maxNumber      = 64      // digits, sign and exponent of a number in it
+	maxDocument    = 8 << 10  // of a JSON document: Ref.Data, Account.Data, Step.Handle
+	maxCredential  = 16 << 10 // of the access; the schema has room for it sealed
+	maxDepth       = 64       // levels of nesting in such a document
+	maxNumber      = 64       // digits, sign and exponent of a number in it
 )
 
 // Clean returns words of another party as one line that any store can hold: valid UTF-8 without U+0000, other

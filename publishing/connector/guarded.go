@@ -35,7 +35,7 @@ type guardedRefresher struct {
 // Describe returns what the connector said when it was registered, which is constant.
 func (g guarded) Describe() Descriptor { return g.descriptor }
 
-// Connect returns a clean account; a panic is KindContent.
+// Connect returns a clean account and a credential of at most 16 KB; a larger one and a panic are KindContent.
 func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string) (out Connected, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -49,6 +49,9 @@ func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string)
 	out.Account, err = cleanAccount(out.Account)
 	if err != nil {
 		return Connected{}, err
+	}
+	if len(out.Credential) > maxCredential {
+		return Connected{}, tooLarge(KindContent, out.Credential)
 	}
 	return out, nil
 }
@@ -142,7 +145,8 @@ func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdic
 	}
 }
 
-// Refresh passes the credential on, which is sealed before it is stored, with a clean destination; a panic is
+// Refresh passes a credential of at most 16 KB on, which is sealed before it is stored, with a clean destination. A
+// larger one is KindTransient, as other answers that are no access: the channel keeps the one that it has. A panic is
 // KindContent.
 func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshed, err error) {
 	defer func() {
@@ -154,8 +158,19 @@ func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshe
 	if err != nil {
 		return Refreshed{}, cleanError(err, false)
 	}
+	if len(out.Credential) > maxCredential {
+		return Refreshed{}, tooLarge(KindTransient, out.Credential)
+	}
 	out.Destination = Clean(out.Destination, maxDestination)
 	return out, nil
+}
+
+// tooLarge is the error of a credential that is larger than any platform needs: it is loaded for every post.
+func tooLarge(kind Kind, credential []byte) *Error {
+	return &Error{
+		Kind: kind, Public: "The platform answered with an access that is too large to be stored.",
+		Raw: fmt.Sprintf("a credential of %d bytes, at most %d are stored", len(credential), maxCredential),
+	}
 }
 
 // What people are told of a panic.

@@ -186,6 +186,44 @@ func TestRegistry_RefusesWhatCannotBeStored(t *testing.T) {
 	}
 }
 
+func TestRegistry_BoundsCredentials(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		size             int
+		connect, refresh Kind // "" = it is taken
+	}{
+		"as large as it may be": {maxCredential, "", ""},
+		"larger by a byte":      {maxCredential + 1, KindContent, KindTransient},
+	} {
+		credential := json.RawMessage(`"` + strings.Repeat("x", c.size-2) + `"`)
+		r := registered(t, scripted{
+			connected: Connected{Account: Account{ID: "1"}, Credential: credential},
+			renewed:   Refreshed{Credential: credential},
+		})
+		connected, connectErr := r.Connect(t.Context(), Env{}, nil)
+		renewed, refreshErr := r.(Refresher).Refresh(t.Context(), nil)
+		for call, got := range map[string]struct {
+			credential json.RawMessage
+			err        error
+			want       Kind
+		}{"Connect": {connected.Credential, connectErr, c.connect}, "Refresh": {renewed.Credential, refreshErr, c.refresh}} {
+			if got.want == "" {
+				if got.err != nil || len(got.credential) != c.size {
+					t.Errorf("%s, %s: %d bytes, %v", name, call, len(got.credential), got.err)
+				}
+				continue
+			}
+			var e *Error
+			if !errors.As(got.err, &e) || e.Kind != got.want || e.Public == "" || strings.Contains(got.err.Error(), "xxx") {
+				t.Errorf("%s, %s: got %v, want %s without the credential", name, call, got.err, got.want)
+			}
+			if len(got.credential) != 0 {
+				t.Errorf("%s, %s: it returns the credential", name, call)
+			}
+		}
+	}
+}
+
 // plain is a connector whose access does not expire.
 type plain struct{ Connector }
 

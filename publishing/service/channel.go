@@ -195,7 +195,12 @@ func (s *Channels) connected(
 	a := got.Account
 	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile, Picture: a.Picture,
 		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone, Destination: a.Destination}
-	channel, next, err := s.store.Connect(ctx, channel, sealed)
+	channel, next, err := s.store.Connect(ctx, channel, sealed, s.cfg.MaxChannels)
+	if errors.Is(err, publishingstore.ErrTooManyChannels) {
+		message := fmt.Sprintf("Your organization has reached its limit of channels, which is %d. "+
+			"Disconnect one and begin again, or ask whoever runs this instance for more.", s.cfg.MaxChannels)
+		return publishing.ChannelConnected{}, fault.Wrap(fault.Conflict, op, message, err)
+	}
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
 	}

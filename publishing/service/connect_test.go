@@ -43,13 +43,18 @@ func connecting(t *testing.T) (d *door, try func(password string) error) {
 	r := newRig(t)
 	d = &door{platform: r.platform}
 	r.register(d)
-	m := r.organization()
-	channels := publishingservice.NewChannels(limits, r.deps)
-	state, err := channels.Begin(t.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
-	r.ok(err)
-	return d, func(password string) error {
+	return d, r.organization().begin(limits)
+}
+
+// begin begins a connect under the settings; finish finishes it with a password, or with a code that is no form.
+func (m member) begin(cfg publishingservice.Config) (finish func(password string) error) {
+	m.Helper()
+	channels := publishingservice.NewChannels(cfg, m.deps)
+	state, err := channels.Begin(m.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
+	m.ok(err)
+	return func(password string) error {
 		code := base64.StdEncoding.EncodeToString([]byte(`{"password":"` + password + `"}`))
-		_, err := channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
+		_, err := channels.Finish(m.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
 		return err
 	}
 }
@@ -197,5 +202,23 @@ func TestSend_ConnectionsAreOfTheOrganization(t *testing.T) {
 	m.book(m.channel, time.Second)
 	if out := m.sendWith(limits, nil); out.Result != publishingstore.ResultPublished || owner != m.who.Org.String() {
 		t.Errorf("the connections are of %q, want the organization %s: %s", owner, m.who.Org, out.Error)
+	}
+}
+
+func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.register(&door{platform: r.platform})
+	m := r.organization() // it has a channel
+	cfg := limits
+	cfg.MaxChannels = 1
+	if err := m.begin(cfg)("right"); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "limit of channels, which is 1") {
+		t.Errorf("one more channel than the limit: %v, want a conflict", err)
+	}
+	cfg.MaxChannels = 2
+	for _, what := range []string{"as many channels as the limit", "the same account again"} {
+		if err := m.begin(cfg)("right"); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }

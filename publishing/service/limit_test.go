@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -199,5 +200,31 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	out := m.send(nil, nil)
 	if out.Result != publishingstore.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
 		t.Errorf("after %s of failing a try ends as %q, %s: %s", limits.BackoffFor, out.Result, out.Code, out.Error)
+	}
+}
+
+// A platform that answers with an access that is too large to be stored must not cost the channel the one that it has.
+func TestSend_KeepsAccessWhenTheFreshOneIsTooLarge(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.register(acting{platform: r.platform, prepare: func(context.Context) (connector.Step, error) {
+		return connector.Step{}, &connector.Error{Kind: connector.KindReauth, Public: "expired"}
+	}, refresh: func() (connector.Refreshed, error) {
+		return connector.Refreshed{Credential: []byte(`"` + strings.Repeat("x", 430_000) + `"`)}, nil
+	}})
+	m := r.organization()
+	access := func() (sealed []byte, parked bool) {
+		r.ok(r.db.InOrg(t.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+			return tx.QueryRow(t.Context(), "select credential, refresh_needed from channel where id = $1", m.channel).Scan(&sealed, &parked)
+		}))
+		return sealed, parked
+	}
+	before, _ := access()
+	m.book(m.channel, time.Second)
+	if out := m.sendWith(limits, nil); out.Result != publishingstore.ResultRetry {
+		t.Errorf("the send ends as %q: %s, want a retry", out.Result, out.Error)
+	}
+	if after, parked := access(); !bytes.Equal(after, before) || parked {
+		t.Errorf("the channel has an access of %d bytes, parked: %t; want the one that it had", len(after), parked)
 	}
 }

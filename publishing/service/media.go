@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"time"
 
 	"crier/platform/blob"
 	"crier/platform/fault"
@@ -18,13 +19,21 @@ import (
 )
 
 // Media carries out what is asked about files.
-type Media struct{ core }
+type Media struct {
+	core
+	lookups chan struct{} // has an element for each file that is looked up by its key at this moment
+}
 
-// NewMedia makes the service.
-func NewMedia(cfg Config, deps Deps) *Media { return &Media{newCore(cfg, deps)} }
+// NewMedia returns the service. Anybody may ask for a file, so its look-ups by key leave at least one connection of
+// pg.Gate to those of sessions and log-ins, where there is more than one: in pools of 16 connections or more.
+func NewMedia(cfg Config, deps Deps) *Media {
+	most := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
+	return &Media{core: newCore(cfg, deps), lookups: make(chan struct{}, most)}
+}
 
 const (
-	keyLength    = 24 // base62 characters: 142 bits
+	lookupWait   = 2 * time.Second // how long a look-up of a file waits for others
+	keyLength    = 24              // base62 characters: 142 bits
 	originalName = 255
 )
 
@@ -120,19 +129,19 @@ func uploadFault(op string, err error) error {
 	return internal(op, err)
 }
 
-// Open finds a file by the two parts of its public path.
+// Open finds a file by the two parts of its public path. It returns NotFound when there is none, and Unavailable when too
+// many others are looked up at the same time.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
-	none := fault.New(fault.NotFound, op, "There is no such file.")
 	if len(key) != keyLength || !publishing.Storable(key) {
-		return publishing.Medium{}, nil, none
+		return publishing.Medium{}, nil, noFile(op)
 	}
-	m, err := s.store.MediumByKey(ctx, key)
-	if pg.IsNoRows(err) || err == nil && file != m.Name+"."+m.Ext {
-		return publishing.Medium{}, nil, none
-	}
+	m, err := s.lookup(ctx, op, key)
 	if err != nil {
-		return publishing.Medium{}, nil, internal(op, err)
+		return publishing.Medium{}, nil, err
+	}
+	if file != m.Name+"."+m.Ext {
+		return publishing.Medium{}, nil, noFile(op)
 	}
 	f, err := s.deps.Blobs.Open(ctx, m.BlobKey())
 	if err != nil {
@@ -140,3 +149,25 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	}
 	return m, f, nil
 }
+
+// lookup finds a file by its key, after those that are looked up already.
+func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, error) {
+	wait, cancel := context.WithTimeout(ctx, lookupWait)
+	defer cancel()
+	select {
+	case s.lookups <- struct{}{}:
+		defer func() { <-s.lookups }()
+	case <-wait.Done():
+		const message = "Too many files are asked for at the same time; try again soon."
+		f := fault.Wrap(fault.Unavailable, op, message, wait.Err())
+		f.RetryAfter = lookupWait
+		return publishing.Medium{}, f
+	}
+	m, err := s.store.MediumByKey(ctx, key)
+	if pg.IsNoRows(err) {
+		return publishing.Medium{}, noFile(op)
+	}
+	return m, internal(op, err)
+}
+
+func noFile(op string) error { return fault.New(fault.NotFound, op, "There is no such file.") }

@@ -162,7 +162,7 @@ func (r *rig) ok(err error) {
 
 var limits = publishingservice.Config{
 	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxLate: 24 * time.Hour,
-	BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute,
+	BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute, MaxChannels: 1000,
 }
 
 // queue is the pictures of a process that is not started yet. Another process has other files or the same.
@@ -206,7 +206,7 @@ func (m member) connect() publishing.ChannelID {
 	m.Helper()
 	sealed, err := m.deps.Keyring.Seal([]byte(`{}`), m.who.Org.String())
 	m.ok(err)
-	c, _, err := m.store.Connect(m.Context(), fixture.Channel(m.who.Org), sealed)
+	c, _, err := m.store.Connect(m.Context(), fixture.Channel(m.who.Org), sealed, publishing.MaxChannels)
 	m.ok(err)
 	return c.ID
 }

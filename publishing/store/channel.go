@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -28,12 +29,13 @@ const channelList = `-- publishing.ChannelList
 select ` + channelColumns + `
 from channel c left join customer u on u.org_id = c.org_id and u.id = c.customer_id
 where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
-order by c.created_at, c.id`
+order by c.created_at, c.id limit $2`
 
-// Channels lists the connected channels of an organization, of one customer when it is not zero.
+// Channels lists the connected channels of an organization, of one customer when it is not zero: the oldest
+// publishing.MaxChannels of them.
 func (s *Store) Channels(ctx context.Context, org tenancy.OrgID, customer publishing.CustomerID) (out []publishing.Channel, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(channelList, customer).Query(into(&out, scanChannel))
+		b.Queue(channelList, customer, publishing.MaxChannels).Query(into(&out, scanChannel))
 	})
 	return out, err
 }
@@ -54,6 +56,11 @@ func (s *Store) ChannelOfAccount(ctx context.Context, org tenancy.OrgID, connect
 	return found, err
 }
 
+// $1 int: how many channels the organization may have, $2 text: connector, $3 text: account_id.
+const channelsFull = `-- publishing.ChannelsFull
+select (select count(*) from channel where deleted_at is null) >= $1
+  and not exists (select from channel where connector = $2 and account_id = $3 and deleted_at is null)`
+
 const channelUpsert = `-- publishing.ChannelUpsert
 insert into channel (org_id, id, connector, name, profile, picture, account_id, account, grade, credential, timezone)
 select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, coalesce(nullif($11, ''), o.timezone) from organization o where o.id = $1
@@ -71,14 +78,29 @@ on conflict (channel_id) do update set parked = false, destination = excluded.de
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
+// ErrTooManyChannels means that a new channel would take its organization past its limit.
+var ErrTooManyChannels = errors.New("the organization has as many channels as it may have")
+
 // Connect stores a channel, or the new credential of one with the same account: it keeps its id and name, and its
 // queue goes on. A time zone that is given becomes the channel's; without one a new channel has its organization's,
 // and an existing one keeps its own. It returns the channel as stored and when its next post is due, nil for none.
-func (s *Store) Connect(ctx context.Context, c publishing.Channel, credential []byte) (publishing.Channel, *time.Time, error) {
+// It returns ErrTooManyChannels when a new channel would be one more than most, which also holds for channels that are
+// connected at the same time. Disconnected channels do not count.
+func (s *Store) Connect(
+	ctx context.Context, c publishing.Channel, credential []byte, most int,
+) (publishing.Channel, *time.Time, error) {
 	var next *time.Time
 	err := s.db.InOrg(ctx, c.Org.UUID(), func(tx pgx.Tx) error {
+		// Connects of one organization follow each other, so that none misses a pause or a channel of another.
 		if _, err := tx.Exec(ctx, pausesLock, c.Org); err != nil {
 			return err
+		}
+		var full bool
+		if err := tx.QueryRow(ctx, channelsFull, most, c.Connector, c.AccountID).Scan(&full); err != nil {
+			return err
+		}
+		if full {
+			return ErrTooManyChannels
 		}
 		var customer publishing.CustomerID
 		if err := tx.QueryRow(ctx, channelUpsert, c.Org, c.ID, c.Connector, c.Name, c.Profile, c.Picture, c.AccountID, c.Account, c.Grade, credential, c.Timezone).

@@ -1,9 +1,12 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"crier/platform/pg"
+	"crier/publishing"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
@@ -44,7 +47,7 @@ func TestPark_LeavesReconnectedChannel(t *testing.T) {
 		sealed string
 		parked bool
 	}{{"old", true}, {"new", false}} {
-		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed))
+		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed), publishing.MaxChannels)
 		r.ok(err)
 		r.ok(r.store.Park(t.Context(), r.org, c.ID, []byte("old")))
 		r.post(c.ID, -time.Second)
@@ -60,12 +63,81 @@ func TestAChannelBeginsInItsOrganizationsZone(t *testing.T) {
 	const move = "update organization set timezone = $2 where id = $1"
 	r.tenant(move, r.org, "Europe/Berlin")
 	c := fixture.Channel(r.org)
-	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"))
+	got, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
 	r.ok(err)
 	r.tenant(move, r.org, "Asia/Tokyo")
-	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"))
+	again, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
 	r.ok(err)
 	if got.Timezone != "Europe/Berlin" || again.Timezone != "Europe/Berlin" {
 		t.Errorf("connected in %s, reconnected in %s", got.Timezone, again.Timezone)
+	}
+}
+
+func TestConnect_KeepsLimitOfChannels(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	const most = 3
+	ended := make(chan error)
+	for range 2 * most {
+		go func() {
+			_, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), most)
+			ended <- err
+		}()
+	}
+	for range most {
+		for range 2 {
+			if err := <-ended; err != nil && !errors.Is(err, publishingstore.ErrTooManyChannels) {
+				t.Error(err)
+			}
+		}
+	}
+	list, err := r.store.Channels(t.Context(), r.org, publishing.CustomerID{})
+	r.ok(err)
+	if len(list) != most {
+		t.Fatalf("%d channels after connecting %d at once, want %d", len(list), 2*most, most)
+	}
+	again := fixture.Channel(r.org)
+	again.AccountID = list[0].AccountID
+	if got, _, err := r.store.Connect(t.Context(), again, []byte("sealed"), 1); err != nil || got.ID != list[0].ID {
+		t.Errorf("connecting an account again: channel %s, error %v, want %s", got.ID, err, list[0].ID)
+	}
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
+		_, err := tx.Disconnect(t.Context(), list[1].ID)
+		return err
+	}))
+	for _, want := range []error{nil, publishingstore.ErrTooManyChannels} {
+		if _, _, err := r.store.Connect(t.Context(), fixture.Channel(r.org), []byte("sealed"), most); !errors.Is(err, want) {
+			t.Errorf("a new channel after one was disconnected: got %v, want %v", err, want)
+		}
+	}
+	newRigOn(t, r.db).channel()
+}
+
+func TestChannels_ListsAtMostMaxChannels(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.tenant(`insert into channel (org_id, id, connector, name, account_id, grade)
+		select $1, gen_random_uuid(), 'sandbox', 'a channel', n::text, 'C' from generate_series(1, $2) n`,
+		r.org, publishing.MaxChannels+1)
+	list, err := r.store.Channels(t.Context(), r.org, publishing.CustomerID{})
+	r.ok(err)
+	if len(list) != publishing.MaxChannels {
+		t.Errorf("%d channels are listed, want %d", len(list), publishing.MaxChannels)
+	}
+}
+
+// Whatever a platform and its connector answer, a claim does not load megabytes of access.
+func TestCredential_IsBoundedInTheTable(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	c := fixture.Channel(r.org)
+	large := make([]byte, 32<<10+1)
+	_, _, err := r.store.Connect(t.Context(), c, large[1:], publishing.MaxChannels)
+	r.ok(err)
+	if _, _, err := r.store.Connect(t.Context(), c, large, publishing.MaxChannels); !pg.IsRefused(err) {
+		t.Errorf("connecting with an access of %d bytes: %v, want a refusal", len(large), err)
+	}
+	if _, err := r.store.SwapCredential(t.Context(), r.org, c.ID, large[1:], large, ""); !pg.IsRefused(err) {
+		t.Errorf("an access of %d bytes instead of one of %d: %v, want a refusal", len(large), len(large)-1, err)
 	}
 }

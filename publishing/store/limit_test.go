@@ -16,7 +16,7 @@ func (r *rig) on(platform string) publishing.ChannelID {
 	r.Helper()
 	c := fixture.Channel(r.org)
 	c.Connector = platform
-	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"))
+	_, _, err := r.store.Connect(r.Context(), c, []byte("sealed"), publishing.MaxChannels)
 	r.ok(err)
 	return c.ID
 }

@@ -22,8 +22,11 @@ type attached struct {
 	publishing.Medium
 }
 
+// storedBytes has the condition of the index media_org, which holds what it reads.
+const storedBytes = `select coalesce(sum(size), 0)::bigint from media where org_id = $1 and deleted_at is null and size > 0`
+
 const mediaStored = `-- publishing.MediaStored
-select coalesce(sum(size), 0)::bigint from media where org_id = $1 and deleted_at is null`
+` + storedBytes
 
 // Stored is how many bytes the files of an organization have.
 func (s *Store) Stored(ctx context.Context, org tenancy.OrgID) (bytes int64, err error) {
@@ -36,7 +39,7 @@ func (s *Store) Stored(ctx context.Context, org tenancy.OrgID) (bytes int64, err
 const mediaInsert = `-- publishing.MediaInsert
 insert into media (org_id, id, key, name, ext, content_type, size, width, height, original_name, created_at)
 select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11
-where $12::bigint = 0 or (select coalesce(sum(size), 0) from media where org_id = $1 and deleted_at is null) + $7::bigint <= $12`
+where $12::bigint = 0 or (` + storedBytes + `) + $7::bigint <= $12`
 
 // ErrStorageFull means that a file would take its organization past its limit.
 var ErrStorageFull = errors.New("the storage of the organization is full")

@@ -335,7 +335,7 @@ func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 		var race sync.WaitGroup
 		race.Go(func() { r.pause(publishing.PauseOrganization, r.org, true, time.Hour) })
 		race.Go(func() {
-			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"))
+			_, _, err := r.store.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
 			r.ok(err)
 		})
 		race.Wait()

@@ -168,6 +168,63 @@ func TestFindOldReadsInTheOrderOfTheIndex(t *testing.T) {
 	}
 }
 
+// Each upload sums the sizes of an organization's files, and may not read those of others for it. A look-up of some files
+// may not read all of the organization's.
+func TestPlan_StorageSumReadsIndexOnly(t *testing.T) {
+	t.Parallel()
+	address := dbtest.URL(t)
+	db := dbtest.OpenURL(t, address)
+	owner, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
+	fill(t, owner.Config().Database)
+	if _, err := owner.Exec(t.Context(), "vacuum analyze"); err != nil {
+		t.Fatal(err)
+	}
+	c, err := db.Pool(pg.Tenant).Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Release()
+	// For any organization, as the connection plans it after some times.
+	if _, err := c.Exec(t.Context(), "set plan_cache_mode = force_generic_plan"); err != nil {
+		t.Fatal(err)
+	}
+	for name, sql := range map[string]string{"MediaStored": mediaStored, "MediaInsert": mediaInsert} {
+		reads := plan(t, c.Conn(), name, sql).reads("media")
+		if len(reads) != 1 || reads[0].Kind != "Index Only Scan" || reads[0].Index != "media_org" || !strings.Contains(reads[0].Cond, "org_id = $1") {
+			t.Errorf("%s reads %+v, want an index only scan of media_org", name, reads)
+		}
+	}
+	if indexes := plan(t, c.Conn(), "MediaFind", mediaFind).indexes(); slices.Contains(indexes, "media_org") || len(indexes) != 2 {
+		t.Errorf("MediaFind reads by %v, want the indexes of the id and of the key", indexes)
+	}
+}
+
+// indexes lists the indexes that a plan reads by.
+func (s step) indexes() (out []string) {
+	if s.Index != "" {
+		out = append(out, s.Index)
+	}
+	for _, x := range s.Steps {
+		out = append(out, x.indexes()...)
+	}
+	return out
+}
+
+// reads lists the scans of a table.
+func (s step) reads(table string) (out []step) {
+	if s.Table == table && strings.HasSuffix(s.Kind, "Scan") {
+		out = append(out, s)
+	}
+	for _, x := range s.Steps {
+		out = append(out, x.reads(table)...)
+	}
+	return out
+}
+
 // plan is how a statement is carried out for whatever parameters.
 func plan(t *testing.T, c *pgx.Conn, name, sql string) step {
 	t.Helper()

@@ -21,13 +21,13 @@ import (
 func TestServeNamesEveryFaultAtOnce(t *testing.T) {
 	t.Parallel()
 	empty := run(t, nil, "serve")
-	bad := run(t, []string{"PORT=x", "API_LIMIT=0", "BASE_URL=ftp://x", "LEASE=soon", "SANDBOX_URL=::", "ENCRYPTION_KEYS=short", "TRUSTED_PROXIES=nobody", "LOG_LEVEL=loud", "LOG_FORMAT=xml", "STOP_TIMEOUT=-1s", "BACKOFF_FOR=-1s", "POOLER=maybe", "MAX_IMAGE_BYTES=-5", "MAX_VIDEO_BYTES=0", "DRAIN_TIMEOUT=-1s", "MAX_LATE=-1h", "PRUNE_EVERY=0s", "KEEP_KEYS=1h", "KEEP_SESSIONS=-1h"}, "serve")
+	bad := run(t, []string{"PORT=x", "API_LIMIT=0", "BASE_URL=ftp://x", "LEASE=soon", "SANDBOX_URL=::", "ENCRYPTION_KEYS=short", "TRUSTED_PROXIES=nobody", "LOG_LEVEL=loud", "LOG_FORMAT=xml", "STOP_TIMEOUT=-1s", "BACKOFF_FOR=-1s", "POOLER=maybe", "MAX_IMAGE_BYTES=-5", "MAX_VIDEO_BYTES=0", "DRAIN_TIMEOUT=-1s", "MAX_LATE=-1h", "PRUNE_EVERY=0s", "KEEP_KEYS=1h", "KEEP_SESSIONS=-1h", "ORG_CHANNELS=10001"}, "serve")
 	for _, c := range []struct {
 		result
 		names []string
 	}{
 		{empty, []string{"DATABASE_URL", "ENCRYPTION_KEYS"}},
-		{bad, []string{"PORT", "API_LIMIT", "BASE_URL", "LEASE", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT", "STOP_TIMEOUT", "BACKOFF_FOR", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATE", "PRUNE_EVERY", "KEEP_KEYS", "KEEP_SESSIONS"}},
+		{bad, []string{"PORT", "API_LIMIT", "BASE_URL", "LEASE", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT", "STOP_TIMEOUT", "BACKOFF_FOR", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATE", "PRUNE_EVERY", "KEEP_KEYS", "KEEP_SESSIONS", "ORG_CHANNELS"}},
 	} {
 		if c.code != 1 || c.out != "" {
 			t.Errorf("exit %d, %s", c.code, c.out)

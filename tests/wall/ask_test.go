@@ -76,7 +76,7 @@ func newEstate(t *testing.T, db *pg.DB) estate {
 	must(t, people.CreateOrganization(t.Context(), tenancy.Organization{ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now}, tenancy.Membership{Person: e.person, Role: tenancy.RoleSuperAdmin}))
 	must(t, people.CreateKey(t.Context(), tenancy.APIKey{ID: e.key, Org: e.org, Name: "k", Prefix: "p", CreatedBy: e.person, CreatedAt: now}, secret.HashToken(e.key.String())))
 	var err error
-	e.channel, _, err = things.Connect(t.Context(), publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A"}, []byte("sealed"))
+	e.channel, _, err = things.Connect(t.Context(), publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A"}, []byte("sealed"), publishing.MaxChannels)
 	must(t, err)
 	size := 1 + rand.Int64N(1<<40) // of its own, so that it tells whose it is
 	e.medium = publishing.Medium{ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png", ContentType: "image/png", Size: size, CreatedAt: now}

@@ -1,0 +1,82 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/fault"
+	"crier/platform/pg"
+	publishingservice "crier/publishing/service"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+)
+
+// Anybody may ask for files that do not exist, as often as they like. However slow that gets, sessions are looked up.
+func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	db, err := pg.Open(t.Context(), pg.Config{URL: r.address, MaxConns: 16})
+	r.ok(err)
+	defer db.Close()
+	gate := int(db.Pool(pg.Gate).Config().MaxConns)
+	if gate != 2 {
+		t.Fatalf("the gate has %d connections, want 2", gate)
+	}
+	r.deps.DB = db
+	media := publishingservice.NewMedia(limits, r.deps)
+	open := func(ctx context.Context) error {
+		_, _, err := media.Open(ctx, strings.Repeat("x", 24), "a.png")
+		return err
+	}
+	owner, err := pgx.Connect(t.Context(), r.address)
+	r.ok(err)
+	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }()
+	tx, err := owner.Begin(t.Context())
+	r.ok(err)
+	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = tx.Exec(t.Context(), "lock table media in access exclusive mode")
+	r.ok(err)
+	const files = 8
+	ended := make(chan error, files)
+	for range files {
+		go func() { ended <- open(t.Context()) }()
+	}
+	hanging := func() (n int) {
+		r.ok(tx.QueryRow(t.Context(), "select count(*) from pg_locks where relation = 'media'::regclass and not granted").Scan(&n))
+		return n
+	}
+	for hanging() == 0 {
+		if len(ended) > 0 {
+			t.Fatalf("a look-up of a file ends: %v", <-ended)
+		}
+	}
+	people := tenancystore.New(db)
+	for range 100 {
+		if n := hanging(); n >= gate {
+			t.Fatalf("%d look-ups of files have all connections", n)
+		}
+		if _, _, err := people.SessionMembership(t.Context(), make([]byte, 32), tenancy.OrgID{}, time.Now()); !pg.IsNoRows(err) {
+			t.Fatalf("a look-up of a session: %v, want no rows", err)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	var f *fault.Error
+	if err := open(over); !errors.As(err, &f) || f.Kind != fault.Unavailable || f.RetryAfter <= 0 {
+		t.Errorf("a look-up of a file that waits for too long: %v, want unavailable", err)
+	}
+	r.ok(tx.Rollback(t.Context()))
+	for range files {
+		if err := <-ended; !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable) {
+			t.Errorf("a look-up of a file ends with %v, want not found, or unavailable after a long wait", err)
+		}
+	}
+	if err := open(t.Context()); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a look-up of a file afterwards: %v, want not found", err)
+	}
+}
