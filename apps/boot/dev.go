@@ -76,6 +76,14 @@ func (devCommand) Run(t *terminal) (err error) {
 		return err
 	}
 	cfg.warn(log)
+	limit, err := descriptors()
+	if err != nil {
+		return err
+	}
+	if few := enough(limit); few != nil {
+		log.Warn(sentence(few))
+	}
+	cfg.fitConnections(limit, log)
 	if err := schema.Migrate(ctx, schema.Config{URL: cfg.Postgres.Direct(), RolePrefix: cfg.Postgres.RolePrefix}, log); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -84,5 +85,31 @@ func TestServe_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// limited runs the binary with a limit of file descriptors.
+func limited(t *testing.T, descriptors int, vars []string, args ...string) result {
+	t.Helper()
+	cmd := command(t, vars, args...)
+	cmd.Args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(descriptors)}, cmd.Args...)
+	cmd.Path = "/bin/sh"
+	return finish(t, cmd)
+}
+
+func TestServe_RefusesALimitOfDescriptorsThatIsTooLow(t *testing.T) {
+	t.Parallel()
+	limited(t, 1023, whole(t, "LOG_LEVEL=error"), "serve").fails(t, "may open 1023 file descriptors", "at least 1024", "ulimit -n")
+}
+
+func TestServe_AcceptsFewerConnectionsThanItHasDescriptors(t *testing.T) {
+	t.Parallel()
+	const warning = `"level":"WARN","msg":"MAX_CONNECTIONS is more`
+	r := limited(t, 1200, whole(t), "serve")
+	if !strings.Contains(r.errors, warning) || !strings.Contains(r.errors, `"MAX_CONNECTIONS":16384,"accepted":344,"descriptors":1200`) {
+		t.Errorf("%s; want a warning of 344 connections", r.errors)
+	}
+	if r = limited(t, 1200, whole(t, "MAX_CONNECTIONS=344"), "serve"); strings.Contains(r.errors, warning) || !strings.Contains(r.errors, "crier: ") {
+		t.Errorf("%s; want no warning", r.errors)
 	}
 }
