@@ -87,8 +87,15 @@ func (c Config) Base() string {
 
 // Warnings returns what works and is probably not meant.
 func (c Config) Warnings() []string {
-	if u, err := url.Parse(c.Base()); err == nil && u.Scheme == "http" && !Loopback(u.Hostname()) {
+	u, err := url.Parse(c.Base())
+	if err != nil || u.Scheme != "http" {
+		return nil
+	}
+	if !Loopback(u.Hostname()) {
 		return []string{"BASE_URL is an http address: passwords and API keys travel in the clear, and nobody can log in with a browser, because it keeps the session's cookie for https. Use https."}
+	}
+	if !Loopback(c.Host) {
+		return []string{"BASE_URL is an http address and HOST is not on loopback: passwords, API keys and the cookies of sessions of whoever reaches it from elsewhere travel in the clear. Use https, or let only this machine reach it."}
 	}
 	return nil
 }

@@ -64,22 +64,27 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 
 func TestServe_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 	t.Parallel()
-	const http, metrics = "BASE_URL is an http address", "METRICS_LISTEN is not on loopback"
-	for setting, warning := range map[string]string{
+	const http, host, metrics = "BASE_URL is an http address:", "BASE_URL is an http address and HOST is not on loopback", "METRICS_LISTEN is not on loopback"
+	for settings, warning := range map[string]string{
 		"BASE_URL=http://crier.example.com":  http,
 		"BASE_URL=http://192.168.1.5:4000":   http,
 		"BASE_URL=https://crier.example.com": "",
 		"BASE_URL=http://localhost:4000":     "",
 		"BASE_URL=http://[::1]:4000":         "",
-		"METRICS_LISTEN=0.0.0.0:0":           metrics,
-		"METRICS_LISTEN=:0":                  metrics,
-		"METRICS_LISTEN=127.0.0.1:0":         "",
-		"METRICS_LISTEN=localhost:0":         "",
+
+		"HOST=0.0.0.0 BASE_URL=http://localhost:4000":    host,
+		"HOST=0.0.0.0 BASE_URL=http://crier.example.com": http,
+		"HOST=0.0.0.0 BASE_URL=https://localhost:4000":   "",
+
+		"METRICS_LISTEN=0.0.0.0:0":   metrics,
+		"METRICS_LISTEN=:0":          metrics,
+		"METRICS_LISTEN=127.0.0.1:0": "",
+		"METRICS_LISTEN=localhost:0": "",
 	} {
-		t.Run(setting, func(t *testing.T) {
+		t.Run(settings, func(t *testing.T) {
 			t.Parallel()
-			r := run(t, whole(t, setting), "serve")
-			for _, words := range []string{http, metrics} {
+			r := run(t, whole(t, strings.Fields(settings)...), "serve")
+			for _, words := range []string{http, host, metrics} {
 				if got := strings.Contains(r.errors, `"level":"WARN","msg":"`+words); got != (words == warning) {
 					t.Errorf("%q is logged: %t: %s", words, got, r.errors)
 				}
