@@ -305,9 +305,9 @@ func (a *App) work(ctx context.Context) error {
 }
 
 func (a *App) serve(ctx context.Context) error {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", a.cfg.Edge.Address())
+	ln, err := listen(ctx, a.cfg.Edge.Address(), "HOST", "PORT")
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, "boot.serve", "Cannot listen on "+a.cfg.Edge.Address()+": is another service using this port? Set PORT.", err)
+		return err
 	}
 	a.listener = ln
 	go func() {

@@ -147,6 +147,14 @@ func (serveCommand) Run(t *terminal) error {
 		return err
 	}
 	cfg.warn(log)
+	limit, err := descriptors()
+	if err == nil {
+		err = enough(limit)
+	}
+	if err != nil {
+		return err
+	}
+	cfg.fitConnections(limit, log)
 	collectLess(t.lookup)
 	app := New(cfg, log)
 	if err := app.Start(t.ctx); err != nil {

@@ -46,7 +46,7 @@ const demoEmail = "demo@crier.test"
 
 // Run brings up a database, a pretend platform and the service, and says how to use them.
 func (devCommand) Run(t *terminal) (err error) {
-	lookup := env.Defaults(t.lookup, map[string]string{"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s"})
+	lookup := env.Defaults(t.lookup, map[string]string{"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024"})
 	home, err := devHome(lookup)
 	if err != nil {
 		return err
@@ -76,6 +76,14 @@ func (devCommand) Run(t *terminal) (err error) {
 		return err
 	}
 	cfg.warn(log)
+	limit, err := descriptors()
+	if err != nil {
+		return err
+	}
+	if few := enough(limit); few != nil {
+		log.Warn(sentence(few))
+	}
+	cfg.fitConnections(limit, log)
 	if err := schema.Migrate(ctx, schema.Config{URL: cfg.Postgres.Direct(), RolePrefix: cfg.Postgres.RolePrefix}, log); err != nil {
 		return err
 	}

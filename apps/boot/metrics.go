@@ -14,12 +14,17 @@ import (
 )
 
 // serveMetrics listens on METRICS_LISTEN, if it is set.
-func (a *App) serveMetrics(ctx context.Context) (err error) {
-	if a.cfg.Telemetry.Listen != "" {
-		queues := telemetry.Route{Pattern: "GET /monitor/queue/{name}", Handler: http.HandlerFunc(a.serveQueue)}
-		a.private, err = telemetry.Serve(ctx, a.cfg.Telemetry.Listen, a.registry, a.health, a.log, queues)
+func (a *App) serveMetrics(ctx context.Context) error {
+	if a.cfg.Telemetry.Listen == "" {
+		return nil
 	}
-	return err
+	ln, err := listen(ctx, a.cfg.Telemetry.Listen, "METRICS_LISTEN", "METRICS_LISTEN")
+	if err != nil {
+		return err
+	}
+	queues := telemetry.Route{Pattern: "GET /monitor/queue/{name}", Handler: http.HandlerFunc(a.serveQueue)}
+	a.private = telemetry.Serve(ln, a.registry, a.health, a.log, queues)
+	return nil
 }
 
 func (a *App) stopMetrics(ctx context.Context) error {

@@ -19,6 +19,7 @@ func (a *App) openRedis(context.Context) (err error) {
 	if a.cfg.RedisURL == "" {
 		return nil
 	}
+	redis.LogTo(a.log)
 	a.redis, err = redis.Open(a.cfg.RedisURL)
 	return err
 }

@@ -28,7 +28,7 @@ type Config struct {
 	Timeout        time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
 	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
 	UploadRate     int64         `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload or download must have on the average, after REQUEST_TIMEOUT to begin with."`
-	MaxConns       int           `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients, TRUSTED_PROXIES and loopback too; more are closed at once."`
+	MaxConns       int           `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients, TRUSTED_PROXIES and loopback too; more are closed at once. Fewer when the limit of file descriptors is low."`
 	ClientConns    int           `env:"CLIENT_CONNECTIONS, default=256" doc:"Open connections of one address, or one /64 network of IPv6, and four times as many of one /48; more are closed at once. TRUSTED_PROXIES and loopback have no such limit, and with 0 nobody has."`
 	AppLimit       int           `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
 	MonitorToken   secret.Text   `env:"MONITOR_TOKEN" doc:"Value of the header X-Monitor-Token with which /monitor/queue answers on the public address; nobody's when not set. METRICS_LISTEN needs none."`
@@ -87,8 +87,15 @@ func (c Config) Base() string {
 
 // Warnings returns what works and is probably not meant.
 func (c Config) Warnings() []string {
-	if u, err := url.Parse(c.Base()); err == nil && u.Scheme == "http" && !Loopback(u.Hostname()) {
+	u, err := url.Parse(c.Base())
+	if err != nil || u.Scheme != "http" {
+		return nil
+	}
+	if !Loopback(u.Hostname()) {
 		return []string{"BASE_URL is an http address: passwords and API keys travel in the clear, and nobody can log in with a browser, because it keeps the session's cookie for https. Use https."}
+	}
+	if !Loopback(c.Host) {
+		return []string{"BASE_URL is an http address and HOST is not on loopback: passwords, API keys and the cookies of sessions of whoever reaches it from elsewhere travel in the clear. Use https, or let only this machine reach it."}
 	}
 	return nil
 }

@@ -91,6 +91,7 @@ const (
 	bucketBudget = 100 * time.Millisecond
 	bucketRest   = time.Second
 	lineGap      = 20 * time.Millisecond  // the least, between two times that tokens are taken
+	mostPause    = time.Second            // the most, whatever the bucket answers
 	unusedGap    = 200 * time.Millisecond // until the next in line is woken for a token that is not used
 	tokensKept   = 64                     // by one process, at most
 	tokenLife    = 2 * time.Second        // of a token that is not used: it must not be sent beside those of a later span
@@ -162,7 +163,7 @@ func (l *limits) serve(x *limit) {
 		for _, g := range l.book(x, got) {
 			l.wake(g.Org)
 		}
-		pause := max(lineGap, wait)
+		pause := min(max(lineGap, wait), mostPause)
 		if l.unused(x) {
 			pause = min(pause, unusedGap)
 		}

@@ -273,3 +273,18 @@ func TestRate_WithoutItsBucket(t *testing.T) {
 		}
 	})
 }
+
+func TestRate_AsksAgainWithinASecondWhateverTheBucketAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPlatform(Rate{40, 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, time.Hour, nil })
+		defer p.close()
+		p.hold(id.New[tenancy.OrgTag](), "x")
+		synctest.Wait()
+		p.set(func() { p.bucket = func(n int) (int, time.Duration, error) { return n, 0, nil } })
+		time.Sleep(mostPause)
+		if synctest.Wait(); p.count() != 1 {
+			t.Errorf("%d are woken a second after a bucket that answered an hour has tokens again, want 1", p.count())
+		}
+	})
+}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 )
@@ -29,5 +30,41 @@ func TestTake(t *testing.T) {
 	cancel()
 	if _, _, err := c.Take(over, "slow", 10, time.Hour, 1); err == nil {
 		t.Fatal("no error without an answer")
+	}
+}
+
+// The clock of Redis may be put back, or that of the replica that took over may be behind.
+func TestTake_RefusesATimeThatTheRateCannotHave(t *testing.T) {
+	t.Parallel()
+	for name, ahead := range map[string]time.Duration{
+		"ten minutes": 10 * time.Minute,
+		"a century":   100 * 365 * 24 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, c := serve(t)
+			now := time.Now()
+			server.SetTime(now.Add(ahead))
+			if got, _, err := c.Take(t.Context(), "x", 60, time.Minute, 60); err != nil || got != 60 {
+				t.Fatalf("got %d of a full bucket: %v", got, err)
+			}
+			server.SetTime(now)
+			if got, wait, err := c.Take(t.Context(), "x", 60, time.Minute, 1); err == nil || got != 0 || wait != 0 || !strings.Contains(err.Error(), "rate:crier:rate:x") {
+				t.Errorf("got %d, %s until the next, %v; want an error that names the key", got, wait, err)
+			}
+			server.SetTime(now.Add(ahead + time.Minute))
+			if got, _, err := c.Take(t.Context(), "x", 60, time.Minute, 1); err != nil || got != 1 {
+				t.Errorf("got %d once the time has come: %v", got, err)
+			}
+		})
+	}
+	// As a time.Duration this overflows; real Redis converts inf and 9e18 alike, miniredis knows neither.
+	const overflow = "9000000000000000000"
+	server, c := serve(t)
+	if err := server.Set("rate:crier:rate:x", overflow); err != nil {
+		t.Fatal(err)
+	}
+	if got, wait, err := c.Take(t.Context(), "x", 60, time.Minute, 1); err == nil || !strings.Contains(err.Error(), "rate:crier:rate:x") {
+		t.Errorf("got %d, %s until the next, %v; want an error that names the key", got, wait, err)
 	}
 }

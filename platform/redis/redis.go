@@ -6,6 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
 	"sync"
 	"time"
 
@@ -29,7 +32,7 @@ const callLimit = 2 * time.Second
 // connections are made when they are used, so a server that is not reachable may come later (see Ping).
 func Open(url string) (*Client, error) {
 	opts, err := goredis.ParseURL(url)
-	if err != nil {
+	if err != nil || opts.Network == "tcp" && !dialable(opts.Addr) {
 		// The cause may quote the password.
 		return nil, errors.New("the Redis URL is not valid; want redis://[user:password@]host:port[/db]")
 	}
@@ -40,6 +43,28 @@ func Open(url string) (*Client, error) {
 	c := &Client{rdb: goredis.NewClient(opts)}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil
+}
+
+// dialable returns whether addr, host:port, has a port that exists.
+func dialable(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && n > 0
+}
+
+// LogTo logs what go-redis reports of its connections, in all clients of this process, as DEBUG: their users report the
+// same as errors. Without it go-redis writes lines of its own to the standard error.
+func LogTo(log *slog.Logger) { goredis.SetLogger(debugLog{log}) }
+
+type debugLog struct{ log *slog.Logger }
+
+func (l debugLog) Printf(ctx context.Context, format string, v ...any) {
+	if l.log.Enabled(ctx, slog.LevelDebug) {
+		l.log.DebugContext(ctx, "go-redis: "+fmt.Sprintf(format, v...))
+	}
 }
 
 // Ping returns an error when the server does not answer.

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"crier/tests/faultnet"
+	"crier/tests/syncbuffer"
 )
 
 // serve starts a Redis server and returns it with a client of it.
@@ -45,7 +47,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 	t.Parallel()
 	addr := miniredis.RunT(t).Addr()
-	for _, url := range []string{"", "http://h", "redis://u:hunter2@%zz", addr} {
+	for _, url := range []string{"", "http://h", "redis://u:hunter2@%zz", addr, "redis://u:hunter2@localhost:99999999", "redis://localhost:0", "rediss://localhost:65536"} {
 		if _, err := Open(url); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%q: %v", url, err)
 		}
@@ -60,6 +62,20 @@ func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 	if other.Ping(t.Context()) == nil || other.Publish(t.Context(), "c", "m") == nil {
 		t.Error("a closed client answers")
 	}
+}
+
+func TestLogTo_TakesTheLinesOfTheLibrary(t *testing.T) {
+	t.Parallel()
+	var log syncbuffer.Buffer
+	LogTo(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	server, c := serve(t)
+	server.Close()
+	if c.Ping(t.Context()) == nil {
+		t.Error("a server that is away answers")
+	}
+	eventually(t, "a line about the connection", func() bool {
+		return strings.Contains(log.String(), `"level":"DEBUG","msg":"go-redis: `)
+	})
 }
 
 func TestOpen_AServerThatIsAwayIsUsedWhenItComes(t *testing.T) {

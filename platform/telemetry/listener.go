@@ -28,19 +28,15 @@ type Route struct {
 	Handler http.Handler
 }
 
-// Listener serves /metrics, /health and /debug/pprof/ on an address of its own, never on the public one.
+// Listener serves /metrics, /health and /debug/pprof/ on a network listener of its own, never on the public one.
 type Listener struct {
 	ln     net.Listener
 	server *http.Server
 	done   chan struct{}
 }
 
-// Serve listens on addr (host:port, port 0 picks one) and serves until Stop.
-func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *Health, log *slog.Logger, more ...Route) (*Listener, error) {
-	ln, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, err
-	}
+// Serve serves on ln until Stop, which closes ln.
+func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.Logger, more ...Route) *Listener {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	mux.Handle("GET /health", answerHealth(health, log))
@@ -63,7 +59,7 @@ func Serve(ctx context.Context, addr string, reg *prometheus.Registry, health *H
 			log.Error("metrics listener ended", "error", err)
 		}
 	}()
-	return l, nil
+	return l
 }
 
 // answerHealth answers 503 when a check failed that the service cannot do without, else 200.

@@ -3,11 +3,13 @@ package telemetry
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"regexp"
+	"strconv"
 )
 
 // Config says how to log and where metrics are served.
@@ -17,13 +19,27 @@ type Config struct {
 	Listen    string     `env:"METRICS_LISTEN" doc:"private host:port of /metrics, /health, /monitor/queue and /debug/pprof, all without a password; unset: not served"`
 }
 
-// Validate tells a format that does not exist.
+// Validate finds every fault at once.
 func (c Config) Validate() error {
+	var faults []error
 	switch c.LogFormat {
 	case "json", "text", "auto":
-		return nil
+	default:
+		faults = append(faults, errors.New("LOG_FORMAT: must be json, text or auto"))
 	}
-	return fmt.Errorf("LOG_FORMAT: must be json, text or auto")
+	if c.Listen != "" && !hostPort(c.Listen) {
+		faults = append(faults, errors.New("METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899"))
+	}
+	return errors.Join(faults...)
+}
+
+func hostPort(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
 // NewLogger writes to w in format json, text or auto. It adds request_id from the context and hides what looks like a secret:

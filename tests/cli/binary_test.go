@@ -68,7 +68,12 @@ type result struct {
 // run waits for the end of a command that ends by itself.
 func run(t *testing.T, vars []string, args ...string) result {
 	t.Helper()
-	cmd := command(t, vars, args...)
+	return finish(t, command(t, vars, args...))
+}
+
+// finish starts a command and waits for its end.
+func finish(t *testing.T, cmd *exec.Cmd) result {
+	t.Helper()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Start(); err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -63,26 +64,57 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 
 func TestServe_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 	t.Parallel()
-	const http, metrics = "BASE_URL is an http address", "METRICS_LISTEN is not on loopback"
-	for setting, warning := range map[string]string{
+	const http, host, metrics = "BASE_URL is an http address:", "BASE_URL is an http address and HOST is not on loopback", "METRICS_LISTEN is not on loopback"
+	for settings, warning := range map[string]string{
 		"BASE_URL=http://crier.example.com":  http,
 		"BASE_URL=http://192.168.1.5:4000":   http,
 		"BASE_URL=https://crier.example.com": "",
 		"BASE_URL=http://localhost:4000":     "",
 		"BASE_URL=http://[::1]:4000":         "",
-		"METRICS_LISTEN=0.0.0.0:0":           metrics,
-		"METRICS_LISTEN=:0":                  metrics,
-		"METRICS_LISTEN=127.0.0.1:0":         "",
-		"METRICS_LISTEN=localhost:0":         "",
+
+		"HOST=0.0.0.0 BASE_URL=http://localhost:4000":    host,
+		"HOST=0.0.0.0 BASE_URL=http://crier.example.com": http,
+		"HOST=0.0.0.0 BASE_URL=https://localhost:4000":   "",
+
+		"METRICS_LISTEN=0.0.0.0:0":   metrics,
+		"METRICS_LISTEN=:0":          metrics,
+		"METRICS_LISTEN=127.0.0.1:0": "",
+		"METRICS_LISTEN=localhost:0": "",
 	} {
-		t.Run(setting, func(t *testing.T) {
+		t.Run(settings, func(t *testing.T) {
 			t.Parallel()
-			r := run(t, whole(t, setting), "serve")
-			for _, words := range []string{http, metrics} {
+			r := run(t, whole(t, strings.Fields(settings)...), "serve")
+			for _, words := range []string{http, host, metrics} {
 				if got := strings.Contains(r.errors, `"level":"WARN","msg":"`+words); got != (words == warning) {
 					t.Errorf("%q is logged: %t: %s", words, got, r.errors)
 				}
 			}
 		})
+	}
+}
+
+// limited runs the binary with a limit of file descriptors.
+func limited(t *testing.T, descriptors int, vars []string, args ...string) result {
+	t.Helper()
+	cmd := command(t, vars, args...)
+	cmd.Args = append([]string{"sh", "-c", `ulimit -n "$0" && exec "$@"`, strconv.Itoa(descriptors)}, cmd.Args...)
+	cmd.Path = "/bin/sh"
+	return finish(t, cmd)
+}
+
+func TestServe_RefusesALimitOfDescriptorsThatIsTooLow(t *testing.T) {
+	t.Parallel()
+	limited(t, 1023, whole(t, "LOG_LEVEL=error"), "serve").fails(t, "may open 1023 file descriptors", "at least 1024", "ulimit -n")
+}
+
+func TestServe_AcceptsFewerConnectionsThanItHasDescriptors(t *testing.T) {
+	t.Parallel()
+	const warning = `"level":"WARN","msg":"MAX_CONNECTIONS is more`
+	r := limited(t, 1200, whole(t), "serve")
+	if !strings.Contains(r.errors, warning) || !strings.Contains(r.errors, `"MAX_CONNECTIONS":16384,"accepted":344,"descriptors":1200`) {
+		t.Errorf("%s; want a warning of 344 connections", r.errors)
+	}
+	if r = limited(t, 1200, whole(t, "MAX_CONNECTIONS=344"), "serve"); strings.Contains(r.errors, warning) || !strings.Contains(r.errors, "crier: ") {
+		t.Errorf("%s; want no warning", r.errors)
 	}
 }

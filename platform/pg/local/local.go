@@ -66,6 +66,7 @@ type Server struct {
 	stop     context.CancelFunc
 
 	mu    sync.Mutex // held while the server is started or stopped; guards what follows
+	pid   int        // of the server that launch started
 	guard *exec.Cmd  // see guardScript; nil when detached
 	lock  *os.File   // of the folder; nil when detached and when stopped
 }
@@ -198,6 +199,7 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 		err = s.launchGuarded(ctx, processes, args)
 	}
 	if err == nil {
+		s.pid, _ = s.place.pidFile()
 		return false, nil
 	}
 	why, portTaken := s.place.lastWords()
@@ -250,7 +252,8 @@ func (s *Server) options() string {
 }
 
 // Stop ends the server by a fast shutdown: sessions are cut, the data is written. When ctx ends first, an immediate
-// shutdown follows, which recovery repairs at the next start. Stopping twice is fine.
+// shutdown follows, which recovery repairs at the next start. Stopping twice is fine. When the folder was removed
+// meanwhile, Stop makes the server end by an immediate shutdown and does not wait for it.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	s.mu.Lock()
@@ -271,6 +274,12 @@ func (s *Server) Stop(ctx context.Context) error {
 
 func (s *Server) end(ctx context.Context) error {
 	processes, err := s.place.end(ctx)
+	if s.pid > 0 && errors.Is(err, fs.ErrNotExist) {
+		// The folder was removed, with all data: nothing is left to write, and no lock to wait for.
+		_ = syscall.Kill(s.pid, syscall.SIGQUIT) // it may have ended
+		s.endGuard()
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -217,6 +217,20 @@ func TestKilledParent(t *testing.T) {
 	want(t, s.URL("crier"), "select current_user::text", "crier")
 }
 
+func TestStop_EndsAServerWhoseFolderWasRemoved(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "removed")
+	s := start(t, local.Config{Dir: dir})
+	pid := s.PID()
+	if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil { // at once, unlike removing what is being written
+		t.Fatal(err)
+	}
+	stop(t, s)
+	if runtime.GOOS == "linux" {
+		eventually(t, "Postgres ends", func() bool { return gone(pid) })
+	}
+}
+
 func TestLeftovers(t *testing.T) {
 	t.Parallel()
 	t.Run("a running server is stopped first", func(t *testing.T) {
