@@ -12,9 +12,10 @@ import (
 // AttemptRules say how attempts are counted, each under three keys, such as who makes it, what it is made on, and both.
 type AttemptRules struct {
 	// Delays[0] is how long the first key has to wait after its first attempt, its second, and so on; the last one goes on.
-	// Delays[2] is that of the third key, which also has to wait for Delays[1], by the count of the second key. The second
-	// key itself does not wait. No delay is longer than Memory.
+	// Delays[2] is that of the third key, which also has to wait for Delays[1], by the count of the second key, after its
+	// own attempt of number Shared and all later ones. The second key itself does not wait. No delay is longer than Memory.
 	Delays [3][]time.Duration
+	Shared int
 	// Memory is how long a key is remembered after its last delay.
 	Memory time.Duration
 	// Most is how many keys are remembered; of more, those whose memory ends first are forgotten.
@@ -51,7 +52,7 @@ var (
 func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
 	defer cancel()
-	args := []any{a.rules.Memory.Milliseconds(), a.rules.Most}
+	args := []any{a.rules.Memory.Milliseconds(), a.rules.Most, a.rules.Shared}
 	for i, key := range keys {
 		args = append(args, key, len(a.rules.Delays[i]))
 		for _, d := range a.rules.Delays[i] {

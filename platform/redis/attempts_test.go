@@ -14,14 +14,14 @@ import (
 )
 
 // rules are short delays: of a client after its fourth attempt, of a client on an account after its third, or after its
-// first when there were more than five on the account.
+// second when there were more than five on the account.
 var rules = AttemptRules{
 	Delays: [3][]time.Duration{
 		{0, 0, 0, time.Second},
 		{0, 0, 0, 0, 0, 30 * time.Second},
 		{0, 0, time.Minute, 2 * time.Minute},
 	},
-	Memory: time.Hour, Most: 100, Timeout: time.Minute,
+	Shared: 2, Memory: time.Hour, Most: 100, Timeout: time.Minute,
 }
 
 // logIn are the keys of a client's attempt on an account.
@@ -65,6 +65,7 @@ func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 	begin("a", "x", 0) // the one that was forgiven is neither counted nor waited for
 	begin("b", "x", 0)
 	begin("c", "x", 0) // the sixth on the account
+	begin("c", "x", 0) // its first delayed nobody
 	begin("c", "x", 30*time.Second)
 	begin("d", "x", 0) // who has not failed waits for nobody
 	forgive("d", "x")
