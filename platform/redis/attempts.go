@@ -48,7 +48,8 @@ var (
 	forgiveScript = goredis.NewScript(forgiveSource)
 )
 
-// Begin counts an attempt under its keys. When one of them has to wait nothing is counted, and wait is the longest rest.
+// Begin counts an attempt under its keys. When one of them has to wait nothing is counted, and wait is the longest rest. A
+// rest longer than every delay is an error: the clock of the server was set back since the delay began.
 func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
 	defer cancel()
@@ -63,7 +64,21 @@ func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duratio
 	if err != nil {
 		return 0, fmt.Errorf("redis attempt: %w", err)
 	}
-	return time.Duration(ms) * time.Millisecond, nil
+	wait = time.Duration(ms) * time.Millisecond
+	if wait > a.rules.longest() {
+		return 0, fmt.Errorf("redis attempt: a wait of %s is longer than any delay; was the clock of the server set back?", wait)
+	}
+	return wait, nil
+}
+
+// longest returns the longest delay.
+func (r *AttemptRules) longest() (d time.Duration) {
+	for _, delays := range r.Delays {
+		for _, delay := range delays {
+			d = max(d, delay)
+		}
+	}
+	return d
 }
 
 // Forgive takes the last attempt of each key back, with the delay after it.

@@ -84,6 +84,27 @@ func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 	begin("a", "x", 0)
 }
 
+func TestAttempts_WaitLongerThanEveryDelayIsAnError(t *testing.T) {
+	t.Parallel()
+	server, c := serve(t)
+	now := time.Unix(1_000_000, 0)
+	a := c.Attempts("log-in", rules)
+	server.SetTime(now.Add(24 * time.Hour)) // too late by a day
+	for range 3 {
+		if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != 0 {
+			t.Fatalf("wait %s, %v", wait, err)
+		}
+	}
+	server.SetTime(now)
+	if wait, err := a.Begin(t.Context(), logIn("a", "x")); err == nil || wait != 0 {
+		t.Errorf("got a wait of %s, %v after the clock was set right; want an error", wait, err)
+	}
+	server.SetTime(now.Add(24 * time.Hour))
+	if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != time.Minute {
+		t.Errorf("got a wait of %s, %v; want the delay, which is no error", wait, err)
+	}
+}
+
 // counter counts the commands that a client sends.
 type counter struct{ atomic.Int64 }
 
