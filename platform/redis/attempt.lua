@@ -9,6 +9,14 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local memory, most, shared = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
+-- A key of another type, which something else has written, would make every call fail.
+for k, kind in ipairs({'hash', 'zset'}) do
+  local found = redis.call('TYPE', KEYS[k]).ok
+  if found ~= kind and found ~= 'none' then
+    redis.call('DEL', KEYS[1], KEYS[2])
+  end
+end
+
 local names, delays, counts, wait, at = {}, {}, {}, 0, 4
 for k = 1, 3 do
   names[k], delays[k], counts[k] = ARGV[at], {}, 0

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
 
 	"crier/tests/faultnet"
@@ -102,6 +103,32 @@ func TestAttempts_WaitLongerThanEveryDelayIsAnError(t *testing.T) {
 	server.SetTime(now.Add(24 * time.Hour))
 	if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != time.Minute {
 		t.Errorf("got a wait of %s, %v; want the delay, which is no error", wait, err)
+	}
+}
+
+func TestAttempts_ReplaceKeysOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*miniredis.Miniredis) error{
+		"a text for the counts": func(s *miniredis.Miniredis) error { return s.Set("crier:attempts:{log-in}", "x") },
+		"a list for the ends": func(s *miniredis.Miniredis) error {
+			_, err := s.Lpush("crier:attempts:{log-in}:ends", "x")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, c := serve(t)
+			server.SetTime(time.Unix(1_000_000, 0))
+			a := c.Attempts("log-in", rules)
+			if err := spoil(server); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []time.Duration{0, 0, 0, time.Minute} {
+				if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != want {
+					t.Fatalf("wait %s, %v; want %s", wait, err, want)
+				}
+			}
+		})
 	}
 }
 
