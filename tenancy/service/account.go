@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,9 +38,11 @@ type Accounts struct {
 	store *tenancystore.Store
 	clock clock.Clock
 	keys  *keyCache
-	hash  *argon2id.Params
-	slots *limit.Fair[string] // in which passwords are hashed, by site
-	decoy string
+	// sessions are not cached: they end at once.
+	sessions *lookUps[tenancystore.Session]
+	hash     *argon2id.Params
+	slots    *limit.Fair[string] // in which passwords are hashed, by site
+	decoy    string
 }
 
 // New makes the service. It hashes one password, to have something to compare with when the person is unknown.
@@ -49,6 +52,7 @@ func New(d Deps) (*Accounts, error) {
 		hash: &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	a.keys = newKeyCache(d.Clock, d.Revocations, a.store.KeysByHash)
+	a.sessions = &lookUps[tenancystore.Session]{find: a.findSessions}
 	decoy, err := argon2id.CreateHash("no such person", a.hash)
 	a.decoy = decoy
 	return a, err
@@ -191,18 +195,22 @@ func (a *Accounts) Session(ctx context.Context, token, organization string) (ten
 	if !ok {
 		chosen = tenancy.OrgID{}
 	}
-	hash, now := secret.HashToken(token), a.clock.Now()
-	session, m, err := a.store.SessionMembership(ctx, hash, chosen, now)
-	if pg.IsNoRows(err) && !chosen.IsZero() {
-		session, m, err = a.store.SessionMembership(ctx, hash, tenancy.OrgID{}, now)
-	}
-	if pg.IsNoRows(err) {
-		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
-	}
+	session, found, err := a.sessions.get(ctx, secret.HashToken(token))
 	if err != nil {
 		return tenancy.Principal{}, pg.Fault(op, err)
 	}
-	return tenancy.Principal{Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session}, nil
+	if !found {
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
+	}
+	m := session.Memberships[0]
+	if i := slices.IndexFunc(session.Memberships, func(m tenancy.Membership) bool { return m.Org == chosen }); i >= 0 {
+		m = session.Memberships[i]
+	}
+	return tenancy.Principal{Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session.ID}, nil
+}
+
+func (a *Accounts) findSessions(ctx context.Context, hashes [][]byte) (map[string]tenancystore.Session, error) {
+	return a.store.SessionsByHash(ctx, hashes, a.clock.Now())
 }
 
 // Logout ends a session.
