@@ -24,7 +24,7 @@ func TestServe_PrunesWhatWasKeptForLongEnough(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Accounts.Login(t.Context(), "owner@crier.test", "correct horse battery"); err != nil {
+	if _, err := s.Accounts.Login(t.Context(), "203.0.113.9", "owner@crier.test", "correct horse battery"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.db.WriteRole(t.Context(), pg.Gate, func(b *pgx.Batch) {

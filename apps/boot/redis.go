@@ -45,7 +45,8 @@ func (a *App) attempts() appapi.Attempts {
 		return nil
 	}
 	return a.redis.Attempts("log-in", redis.AttemptRules{
-		Delays: appapi.LoginDelays(), Memory: appapi.AttemptMemory, Most: appapi.MaxAttempts, Timeout: a.loginWait,
+		Delays: appapi.LoginDelays(), Shared: appapi.SharedAfter, Memory: appapi.AttemptMemory, Most: appapi.MaxAttempts,
+		Timeout: a.loginWait,
 	})
 }
 

@@ -21,15 +21,22 @@ const unknown = "unknown"
 // bear that one client has many.
 func (s *Server) clientName(c *fiber.Ctx) string { return network(s.clientAddr(c)) }
 
+// clientSite returns the largest network that one subscriber usually has: the IPv4 address of the client, the /48 network
+// of its IPv6 address, or unknown. Several subscribers may be in it.
+func (s *Server) clientSite(c *fiber.Ctx) string { return prefix(s.clientAddr(c), 48) }
+
 // network returns the IPv4 address or the /64 network of an IPv6 address as text, and unknown for the zero address.
-func network(ip netip.Addr) string {
+func network(ip netip.Addr) string { return prefix(ip, 64) }
+
+// prefix is network for another length of the prefix.
+func prefix(ip netip.Addr, bits int) string {
 	switch ip = ip.Unmap(); {
 	case !ip.IsValid():
 		return unknown
 	case ip.Is4():
 		return ip.String()
 	}
-	return netip.PrefixFrom(ip, 64).Masked().String()
+	return netip.PrefixFrom(ip, bits).Masked().String()
 }
 
 // clientAddr returns the nearest address that is no trusted proxy; without TRUSTED_PROXIES that is whoever connected. It is

@@ -70,6 +70,23 @@ func TestClient_IsTheNearestAddressThatIsNoTrustedProxy(t *testing.T) {
 	}
 }
 
+func TestSite_IsTheLargestNetworkOfASubscriber(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"})
+	for from, site := range map[string]string{
+		"203.0.113.9":          "203.0.113.9",
+		"2001:db8:1:2:3:4:5:6": "2001:db8:1::/48",
+		"2001:db8:1:ffff::1":   "2001:db8:1::/48",
+		"a name":               "unknown",
+	} {
+		a := s.call(t, "POST", "/auth/login", `{"email":"ada@example.org","password":"site"}`,
+			"Content-Type", "application/json", "X-Forwarded-For", from)
+		if !strings.Contains(a.body, "The site is "+site+".") {
+			t.Errorf("%s: got %s, want the site %s", from, a.body, site)
+		}
+	}
+}
+
 func TestClient_IsWhoeverConnectedWithoutTrustedProxies(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)

@@ -180,7 +180,8 @@ func (s *Server) appAPI() *appapi.API {
 		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
-		Attempts: s.deps.Attempts, AccountKey: s.deps.AccountKey, Draining: s.draining.Load, Client: s.clientName, Clock: s.deps.Clock, Log: s.deps.Log,
+		Attempts: s.deps.Attempts, AccountKey: s.deps.AccountKey, Draining: s.draining.Load, Client: s.clientName, Site: s.clientSite,
+		Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
 

@@ -257,9 +257,12 @@ func (a accounts) Session(_ context.Context, token, org string) (tenancy.Princip
 	return tenancy.Principal{Org: organization, Role: tenancy.RoleUser, Via: tenancy.ViaSession}, nil
 }
 
-func (a accounts) Login(_ context.Context, email, password string) (string, error) {
+func (a accounts) Login(_ context.Context, site, email, password string) (string, error) {
 	if err := sql(email); err != nil {
 		return "", err
+	}
+	if password == "site" {
+		return "", fault.New(fault.Invalid, "fake", "The site is "+site+".")
 	}
 	if password == "slow" {
 		a.entering <- email

@@ -1,14 +1,23 @@
 -- Counts an attempt under three keys, or under none when one of them has to wait.
 -- KEYS: a hash of each key's count and the time until which it has to wait, and a sorted set of when each is forgotten.
--- ARGV: the memory, the most keys, then for each key its name, how many delays it has, and these.
+-- ARGV: the memory, the most keys, the count of the third key from which on it has the delays of the second, then for each
+-- key its name, how many delays it has, and these.
 -- A delay is that after the first attempt, the second, and so on; the last one goes on. Those of the first key are its own,
 -- those of the second are for the third, which has the longer one of them and its own.
 -- Times are in milliseconds. Returns how long it is until the attempt may be made, 0 when it was counted.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local memory, most = tonumber(ARGV[1]), tonumber(ARGV[2])
+local memory, most, shared = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 
-local names, delays, counts, wait, at = {}, {}, {}, 0, 3
+-- A key of another type, which something else has written, would make every call fail.
+for k, kind in ipairs({'hash', 'zset'}) do
+  local found = redis.call('TYPE', KEYS[k]).ok
+  if found ~= kind and found ~= 'none' then
+    redis.call('DEL', KEYS[1], KEYS[2])
+  end
+end
+
+local names, delays, counts, wait, at = {}, {}, {}, 0, 4
 for k = 1, 3 do
   names[k], delays[k], counts[k] = ARGV[at], {}, 0
   for i = 1, tonumber(ARGV[at + 1]) do
@@ -33,9 +42,10 @@ end
 for k = 1, 3 do
   counts[k] = counts[k] + 1
 end
-local own = {
-  after(delays[1], counts[1]), 0, math.max(after(delays[2], counts[2]), after(delays[3], counts[3])),
-}
+local own = {after(delays[1], counts[1]), 0, after(delays[3], counts[3])}
+if counts[3] >= shared then
+  own[3] = math.max(own[3], after(delays[2], counts[2]))
+end
 for k = 1, 3 do
   redis.call('HSET', KEYS[1], names[k], string.format('%d %d', counts[k], now + own[k]))
   redis.call('ZADD', KEYS[2], now + own[k] + memory, names[k])

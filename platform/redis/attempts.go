@@ -12,9 +12,10 @@ import (
 // AttemptRules say how attempts are counted, each under three keys, such as who makes it, what it is made on, and both.
 type AttemptRules struct {
 	// Delays[0] is how long the first key has to wait after its first attempt, its second, and so on; the last one goes on.
-	// Delays[2] is that of the third key, which also has to wait for Delays[1], by the count of the second key. The second
-	// key itself does not wait. No delay is longer than Memory.
+	// Delays[2] is that of the third key, which also has to wait for Delays[1], by the count of the second key, after its
+	// own attempt of number Shared and all later ones. The second key itself does not wait. No delay is longer than Memory.
 	Delays [3][]time.Duration
+	Shared int
 	// Memory is how long a key is remembered after its last delay.
 	Memory time.Duration
 	// Most is how many keys are remembered; of more, those whose memory ends first are forgotten.
@@ -47,11 +48,12 @@ var (
 	forgiveScript = goredis.NewScript(forgiveSource)
 )
 
-// Begin counts an attempt under its keys. When one of them has to wait nothing is counted, and wait is the longest rest.
+// Begin counts an attempt under its keys. When one of them has to wait nothing is counted, and wait is the longest rest. A
+// rest longer than every delay is an error: the clock of the server was set back since the delay began.
 func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
 	defer cancel()
-	args := []any{a.rules.Memory.Milliseconds(), a.rules.Most}
+	args := []any{a.rules.Memory.Milliseconds(), a.rules.Most, a.rules.Shared}
 	for i, key := range keys {
 		args = append(args, key, len(a.rules.Delays[i]))
 		for _, d := range a.rules.Delays[i] {
@@ -62,7 +64,21 @@ func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duratio
 	if err != nil {
 		return 0, fmt.Errorf("redis attempt: %w", err)
 	}
-	return time.Duration(ms) * time.Millisecond, nil
+	wait = time.Duration(ms) * time.Millisecond
+	if wait > a.rules.longest() {
+		return 0, fmt.Errorf("redis attempt: a wait of %s is longer than any delay; was the clock of the server set back?", wait)
+	}
+	return wait, nil
+}
+
+// longest returns the longest delay.
+func (r *AttemptRules) longest() (d time.Duration) {
+	for _, delays := range r.Delays {
+		for _, delay := range delays {
+			d = max(d, delay)
+		}
+	}
+	return d
 }
 
 // Forgive takes the last attempt of each key back, with the delay after it.

@@ -8,20 +8,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
 
 	"crier/tests/faultnet"
 )
 
 // rules are short delays: of a client after its fourth attempt, of a client on an account after its third, or after its
-// first when there were more than five on the account.
+// second when there were more than five on the account.
 var rules = AttemptRules{
 	Delays: [3][]time.Duration{
 		{0, 0, 0, time.Second},
 		{0, 0, 0, 0, 0, 30 * time.Second},
 		{0, 0, time.Minute, 2 * time.Minute},
 	},
-	Memory: time.Hour, Most: 100, Timeout: time.Minute,
+	Shared: 2, Memory: time.Hour, Most: 100, Timeout: time.Minute,
 }
 
 // logIn are the keys of a client's attempt on an account.
@@ -65,6 +66,7 @@ func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 	begin("a", "x", 0) // the one that was forgiven is neither counted nor waited for
 	begin("b", "x", 0)
 	begin("c", "x", 0) // the sixth on the account
+	begin("c", "x", 0) // its first delayed nobody
 	begin("c", "x", 30*time.Second)
 	begin("d", "x", 0) // who has not failed waits for nobody
 	forgive("d", "x")
@@ -81,6 +83,53 @@ func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 		forgive("a", "x")
 	}
 	begin("a", "x", 0)
+}
+
+func TestAttempts_WaitLongerThanEveryDelayIsAnError(t *testing.T) {
+	t.Parallel()
+	server, c := serve(t)
+	now := time.Unix(1_000_000, 0)
+	a := c.Attempts("log-in", rules)
+	server.SetTime(now.Add(24 * time.Hour)) // too late by a day
+	for range 3 {
+		if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != 0 {
+			t.Fatalf("wait %s, %v", wait, err)
+		}
+	}
+	server.SetTime(now)
+	if wait, err := a.Begin(t.Context(), logIn("a", "x")); err == nil || wait != 0 {
+		t.Errorf("got a wait of %s, %v after the clock was set right; want an error", wait, err)
+	}
+	server.SetTime(now.Add(24 * time.Hour))
+	if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != time.Minute {
+		t.Errorf("got a wait of %s, %v; want the delay, which is no error", wait, err)
+	}
+}
+
+func TestAttempts_ReplaceKeysOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*miniredis.Miniredis) error{
+		"a text for the counts": func(s *miniredis.Miniredis) error { return s.Set("crier:attempts:{log-in}", "x") },
+		"a list for the ends": func(s *miniredis.Miniredis) error {
+			_, err := s.Lpush("crier:attempts:{log-in}:ends", "x")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, c := serve(t)
+			server.SetTime(time.Unix(1_000_000, 0))
+			a := c.Attempts("log-in", rules)
+			if err := spoil(server); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []time.Duration{0, 0, 0, time.Minute} {
+				if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != want {
+					t.Fatalf("wait %s, %v; want %s", wait, err, want)
+				}
+			}
+		})
+	}
 }
 
 // counter counts the commands that a client sends.

@@ -48,7 +48,7 @@ create table member (
   created_at timestamptz not null default now(),
   constraint member_pkey primary key (org_id, person_id)
 );
--- SessionMembership: the organizations of who is signed in, the oldest membership first.
+-- SessionsByHash: the organizations of who is signed in, the oldest membership first.
 create index member_person on member (person_id, created_at);
 
 -- A credential of the public API, which acts as its organization.
@@ -71,7 +71,7 @@ create table api_key (
 create table session (
   id         uuid constraint session_pkey primary key,
   person_id  uuid not null references person (id) on delete cascade,
-  -- SHA-256 of the token in the cookie. SessionMembership finds the session by it.
+  -- SHA-256 of the token in the cookie. SessionsByHash finds the session by it.
   hash       bytea not null constraint session_hash_key unique check (length(hash) = 32),
   created_at timestamptz not null default now(),
   -- The last request, to the minute: a session that is not used for tenancy.SessionIdle is over.

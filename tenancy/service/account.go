@@ -3,7 +3,9 @@ package service
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/limit"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/tenancy"
@@ -25,26 +28,31 @@ type Deps struct {
 	Revocations Revocations // nil when no other process receives them; a found key is used for five seconds then
 }
 
-// hashWait is how long a password waits until it is hashed.
-const hashWait = 3 * time.Second
+const (
+	hashWait       = 3 * time.Second // how long a password waits until it is hashed
+	waitingPerSite = 8               // passwords of one site that wait
+)
 
 // Accounts signs people and programs in.
 type Accounts struct {
 	store *tenancystore.Store
 	clock clock.Clock
 	keys  *keyCache
-	hash  *argon2id.Params
-	slots chan struct{} // of the passwords that are hashed at this moment
-	decoy string
+	// sessions are not cached: they end at once.
+	sessions *lookUps[tenancystore.Session]
+	hash     *argon2id.Params
+	slots    *limit.Fair[string] // in which passwords are hashed, by site
+	decoy    string
 }
 
 // New makes the service. It hashes one password, to have something to compare with when the person is unknown.
 func New(d Deps) (*Accounts, error) {
 	a := &Accounts{
-		store: tenancystore.New(d.DB), clock: d.Clock, slots: make(chan struct{}, hashesAtOnce(runtime.GOMAXPROCS(0))),
+		store: tenancystore.New(d.DB), clock: d.Clock, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
 		hash: &argon2id.Params{Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32},
 	}
 	a.keys = newKeyCache(d.Clock, d.Revocations, a.store.KeysByHash)
+	a.sessions = &lookUps[tenancystore.Session]{find: a.findSessions}
 	decoy, err := argon2id.CreateHash("no such person", a.hash)
 	a.decoy = decoy
 	return a, err
@@ -53,6 +61,8 @@ func New(d Deps) (*Accounts, error) {
 // hashesAtOnce is how many passwords are hashed at once: each takes a core whole, and tens of megabytes. Half of the cores
 // are left to everything else.
 func hashesAtOnce(cores int) int { return max(1, cores/2) }
+
+func newSlots(n int) *limit.Fair[string] { return limit.NewFair[string](n, waitingPerSite) }
 
 // NewOwner is a person with an organization of their own.
 type NewOwner struct {
@@ -125,8 +135,10 @@ func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, timezon
 	return zone, pg.Fault(op, err)
 }
 
-// Login answers a fresh session token for the right pair of address and password. Anything else is Invalid, with the same words and the same work.
-func (a *Accounts) Login(ctx context.Context, email, password string) (string, error) {
+// Login returns a fresh session token for the right pair of address and password. Anything else is Invalid, with the same
+// words and the same work. Passwords are compared for the sites that log-ins come from one after the other, so that the
+// log-ins of one hardly delay those of another; RateLimited says that too many of the site wait, or that it took too long.
+func (a *Accounts) Login(ctx context.Context, site, email, password string) (string, error) {
 	const op = "tenancy.Login"
 	person, known, err := a.find(ctx, normal(email))
 	if err != nil {
@@ -136,7 +148,7 @@ func (a *Accounts) Login(ctx context.Context, email, password string) (string, e
 	if !known || stored == "" {
 		stored = a.decoy
 	}
-	ok, err := a.matches(ctx, password, stored)
+	ok, err := a.matches(ctx, site, password, stored)
 	if err != nil {
 		return "", err
 	}
@@ -183,18 +195,22 @@ func (a *Accounts) Session(ctx context.Context, token, organization string) (ten
 	if !ok {
 		chosen = tenancy.OrgID{}
 	}
-	hash, now := secret.HashToken(token), a.clock.Now()
-	session, m, err := a.store.SessionMembership(ctx, hash, chosen, now)
-	if pg.IsNoRows(err) && !chosen.IsZero() {
-		session, m, err = a.store.SessionMembership(ctx, hash, tenancy.OrgID{}, now)
-	}
-	if pg.IsNoRows(err) {
-		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
-	}
+	session, found, err := a.sessions.get(ctx, secret.HashToken(token))
 	if err != nil {
 		return tenancy.Principal{}, pg.Fault(op, err)
 	}
-	return tenancy.Principal{Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session}, nil
+	if !found {
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
+	}
+	m := session.Memberships[0]
+	if i := slices.IndexFunc(session.Memberships, func(m tenancy.Membership) bool { return m.Org == chosen }); i >= 0 {
+		m = session.Memberships[i]
+	}
+	return tenancy.Principal{Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session.ID}, nil
+}
+
+func (a *Accounts) findSessions(ctx context.Context, hashes [][]byte) (map[string]tenancystore.Session, error) {
+	return a.store.SessionsByHash(ctx, hashes, a.clock.Now())
 }
 
 // Logout ends a session.
@@ -206,7 +222,7 @@ func (a *Accounts) hashPassword(ctx context.Context, password string) (string, e
 	if n := len([]rune(password)); n < 8 || n > 128 {
 		return "", fault.New(fault.Invalid, "tenancy.hashPassword", "A password has 8 to 128 characters.")
 	}
-	release, err := a.slot(ctx)
+	release, err := a.slot(ctx, "") // of the operator
 	if err != nil {
 		return "", err
 	}
@@ -218,8 +234,8 @@ func (a *Accounts) hashPassword(ctx context.Context, password string) (string, e
 	return hash, nil
 }
 
-func (a *Accounts) matches(ctx context.Context, password, stored string) (bool, error) {
-	release, err := a.slot(ctx)
+func (a *Accounts) matches(ctx context.Context, site, password, stored string) (bool, error) {
+	release, err := a.slot(ctx, site)
 	if err != nil {
 		return false, err
 	}
@@ -231,19 +247,19 @@ func (a *Accounts) matches(ctx context.Context, password, stored string) (bool, 
 	return ok, nil
 }
 
-// slot waits for one of the few places in which passwords are hashed, for hashWait at most. Unavailable means that there
-// was none in time.
-func (a *Accounts) slot(ctx context.Context) (release func(), err error) {
+// slot waits for one of the few places in which passwords are hashed, for hashWait at most. RateLimited means that too many
+// of the site wait, or that there was none in time.
+func (a *Accounts) slot(ctx context.Context, site string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, hashWait)
 	defer cancel()
-	select {
-	case a.slots <- struct{}{}:
-		return func() { <-a.slots }, nil
-	case <-ctx.Done():
-		f := fault.Wrap(fault.Unavailable, "tenancy.slot", "Too many sign-ins at once; try again.", ctx.Err())
-		f.RetryAfter = hashWait
-		return nil, f
+	if release, err = a.slots.Enter(ctx, site); err == nil {
+		return release, nil
 	}
+	message := "Too many log-ins are being made; try again in a moment."
+	if errors.Is(err, limit.ErrFull) {
+		message = "Too many log-ins from your network are being made; try again when they are answered."
+	}
+	return nil, &fault.Error{Kind: fault.RateLimited, Op: "tenancy.slot", Message: message, RetryAfter: hashWait, Err: err}
 }
 
 func normal(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

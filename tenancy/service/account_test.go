@@ -43,7 +43,7 @@ func owner(t *testing.T, a *tenancyservice.Accounts, email string) tenancy.Princ
 
 func login(t *testing.T, a *tenancyservice.Accounts, email string) string {
 	t.Helper()
-	token, err := a.Login(t.Context(), email, password)
+	token, err := a.Login(t.Context(), "203.0.113.9", email, password)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func TestTextsThatCannotBeStoredAreInvalid(t *testing.T) {
 		if _, _, err := a.CreateKey(t.Context(), p, bad); !fault.Is(err, fault.Invalid) {
 			t.Errorf("a key with %s: %v", name, err)
 		}
-		_, wrong := a.Login(t.Context(), "nobody@example.com", password)
-		if _, err := a.Login(t.Context(), bad, password); !fault.Is(err, fault.Invalid) || err.Error() != wrong.Error() {
+		_, wrong := a.Login(t.Context(), "203.0.113.9", "nobody@example.com", password)
+		if _, err := a.Login(t.Context(), "203.0.113.9", bad, password); !fault.Is(err, fault.Invalid) || err.Error() != wrong.Error() {
 			t.Errorf("a log-in with %s: %v, a stranger's: %v", name, err, wrong)
 		}
 	}
@@ -193,7 +193,7 @@ func TestEverythingIsUnavailableWhilePostgresIsAway(t *testing.T) {
 			return err
 		},
 		"CreateOrganization": func() error { _, err := a.CreateOrganization(t.Context(), p.Person, "x"); return err },
-		"Login":              func() error { _, err := a.Login(t.Context(), "a@example.com", password); return err },
+		"Login":              func() error { _, err := a.Login(t.Context(), "203.0.113.9", "a@example.com", password); return err },
 		"Session":            func() error { _, err := a.Session(t.Context(), token, ""); return err },
 		"Logout":             func() error { return a.Logout(t.Context(), token) },
 		"CreateKey":          func() error { _, _, err := a.CreateKey(t.Context(), p, "x"); return err },

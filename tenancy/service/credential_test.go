@@ -188,7 +188,7 @@ func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 	db := ownerOf(t, address, person.Org)
 	for _, confirmed := range []bool{false, true} {
 		exec(t, db, "update person set activated = $2 where id = $1", person.Person, confirmed)
-		token, err := a.Login(t.Context(), "a@example.com", password)
+		token, err := a.Login(t.Context(), "203.0.113.9", "a@example.com", password)
 		if confirmed && (err != nil || token == "") {
 			t.Errorf("a confirmed person is refused: %v", err)
 		}
@@ -197,8 +197,8 @@ func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 			t.Errorf("a person who has not confirmed the address is answered with %q, %v", token, err)
 		}
 		// A wrong password is told nothing of it.
-		_, wrong := a.Login(t.Context(), "a@example.com", "wrong horse")
-		_, unknown := a.Login(t.Context(), "nobody@example.com", password)
+		_, wrong := a.Login(t.Context(), "203.0.113.9", "a@example.com", "wrong horse")
+		_, unknown := a.Login(t.Context(), "203.0.113.9", "nobody@example.com", password)
 		if wrong == nil || unknown == nil || wrong.Error() != unknown.Error() {
 			t.Errorf("a wrong password: %v; nobody: %v", wrong, unknown)
 		}
@@ -227,7 +227,7 @@ func TestCreateOwner_PasswordHas8To128Characters(t *testing.T) {
 		if c.ok && err != nil || !c.ok && !fault.Is(err, fault.Invalid) {
 			t.Errorf("a password of %s: %v, accepted should be %t", name, err, c.ok)
 		}
-		if token, err := a.Login(t.Context(), email, c.password); (err == nil) != c.ok || (token != "") != c.ok {
+		if token, err := a.Login(t.Context(), "203.0.113.9", email, c.password); (err == nil) != c.ok || (token != "") != c.ok {
 			t.Errorf("a log-in with a password of %s: %v", name, err)
 		}
 	}

@@ -31,7 +31,7 @@ type cachedKey struct {
 type keyCache struct {
 	clock       clock.Clock
 	revocations Revocations // nil without other processes
-	lookUps     *lookUps
+	lookUps     *lookUps[tenancy.APIKey]
 
 	mu      sync.Mutex
 	known   aging[cachedKey]
@@ -39,9 +39,9 @@ type keyCache struct {
 	epoch   uint64           // grows with every revocation, so that a look-up under way cannot bring a dead key back
 }
 
-func newKeyCache(c clock.Clock, r Revocations, find findKeys) *keyCache {
+func newKeyCache(c clock.Clock, r Revocations, find findAll[tenancy.APIKey]) *keyCache {
 	return &keyCache{
-		clock: c, revocations: r, lookUps: &lookUps{find: find},
+		clock: c, revocations: r, lookUps: &lookUps[tenancy.APIKey]{find: find},
 		known:   aging[cachedKey]{life: trustReceiving, most: maxCached},
 		unknown: aging[time.Time]{life: unknownFor, most: maxUnknown},
 	}

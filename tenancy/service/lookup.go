@@ -8,57 +8,57 @@ import (
 
 	"crier/platform/batch"
 	"crier/platform/pg"
-	"crier/tenancy"
 )
 
 const (
 	lookUpTime = 10 * time.Second // of one statement
-	maxLookUps = 500              // keys in one statement
+	maxLookUps = 500              // hashes in one statement
 
 	// missPause is how long after a statement that found nothing the next one begins.
 	missPause = 20 * time.Millisecond
 )
 
-// findKeys returns the keys that have one of the hashes, by their hash.
-type findKeys func(ctx context.Context, hashes [][]byte) (map[string]tenancy.APIKey, error)
+// findAll returns the credentials that have one of the hashes, by their hash.
+type findAll[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
-// lookUps finds keys by hash, with one statement at a time: what is asked for meanwhile shares the next one. So strangers
-// who try keys cost no more than one statement at a time, and while nothing is found one in missPause. A good key waits for
-// the statement that is being made, one pause and its own statement, unless more than maxLookUps others wait before it. A
-// call never gets the answer of a statement that began before it: that one may have seen a key that was revoked since.
-type lookUps struct {
-	find findKeys
+// lookUps finds credentials, such as API keys or sessions, by hash, with one statement at a time: what is asked for
+// meanwhile shares the next one. So strangers who try credentials cost no more than one statement at a time, and while
+// nothing is found one in missPause. A good one waits for the statement that is being made, one pause and its own statement,
+// unless more than maxLookUps others wait before it. A call never gets the answer of a statement that began before it: that
+// one may have seen a credential that was revoked since.
+type lookUps[V any] struct {
+	find findAll[V]
 
 	mu      sync.Mutex
 	running bool
-	queue   list.List                // of *lookUp: those that somebody waits for and no statement has taken
+	queue   list.List                // of *lookUp[V]: those that somebody waits for and no statement has taken
 	waiting map[string]*list.Element // the same by hash
 }
 
 // lookUp is one hash that somebody waits for.
-type lookUp struct {
+type lookUp[V any] struct {
 	hash    string
 	callers int           // that wait for it, while it is in the queue
 	done    chan struct{} // closed when the rest is there
-	key     tenancy.APIKey
+	value   V
 	found   bool
 	err     error
 }
 
-// get returns the key that has the hash; found is false when there is none. It returns when ctx ends, with its error.
-func (l *lookUps) get(ctx context.Context, hash []byte) (key tenancy.APIKey, found bool, err error) {
+// get returns what has the hash; found is false when nothing does. It returns when ctx ends, with its error.
+func (l *lookUps[V]) get(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	e := l.enqueue(string(hash))
-	one := e.Value.(*lookUp)
+	one := e.Value.(*lookUp[V])
 	select {
 	case <-one.done:
-		return one.key, one.found, one.err
+		return one.value, one.found, one.err
 	case <-ctx.Done():
 		l.leave(e)
-		return key, false, ctx.Err()
+		return value, false, ctx.Err()
 	}
 }
 
-func (l *lookUps) enqueue(hash string) *list.Element {
+func (l *lookUps[V]) enqueue(hash string) *list.Element {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.waiting[hash]
@@ -66,10 +66,10 @@ func (l *lookUps) enqueue(hash string) *list.Element {
 		if l.waiting == nil {
 			l.waiting = map[string]*list.Element{}
 		}
-		e = l.queue.PushBack(&lookUp{hash: hash, done: make(chan struct{})})
+		e = l.queue.PushBack(&lookUp[V]{hash: hash, done: make(chan struct{})})
 		l.waiting[hash] = e
 	}
-	e.Value.(*lookUp).callers++
+	e.Value.(*lookUp[V]).callers++
 	if !l.running {
 		l.running = true
 		go l.run()
@@ -79,24 +79,24 @@ func (l *lookUps) enqueue(hash string) *list.Element {
 
 // leave takes a look-up that nobody waits for any more out of the queue, so that no statement is made for it when the
 // database answers again.
-func (l *lookUps) leave(e *list.Element) {
+func (l *lookUps[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := e.Value.(*lookUp)
+	one := e.Value.(*lookUp[V])
 	if one.callers--; one.callers == 0 && l.waiting[one.hash] == e {
 		l.take(e)
 	}
 }
 
 // take removes a look-up from the queue.
-func (l *lookUps) take(e *list.Element) *lookUp {
-	one := l.queue.Remove(e).(*lookUp)
+func (l *lookUps[V]) take(e *list.Element) *lookUp[V] {
+	one := l.queue.Remove(e).(*lookUp[V])
 	delete(l.waiting, one.hash)
 	return one
 }
 
 // run makes statements until nobody waits.
-func (l *lookUps) run() {
+func (l *lookUps[V]) run() {
 	for all := l.next(); all != nil; all = l.next() {
 		if l.lookUp(all) == 0 {
 			time.Sleep(missPause)
@@ -104,24 +104,24 @@ func (l *lookUps) run() {
 	}
 }
 
-// lookUp answers all of a batch and returns how many keys were found. A key that makes the statement fail, because its row
+// lookUp answers all of a batch and returns how many were found. One that makes the statement fail, because its row
 // cannot be read, fails alone.
-func (l *lookUps) lookUp(all []*lookUp) (found int) {
+func (l *lookUps[V]) lookUp(all []*lookUp[V]) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
 	defer cancel()
-	refuse := func(one *lookUp, err error) { one.err = err; close(one.done) }
-	left, err := batch.Isolate(all, func(some []*lookUp) error {
+	refuse := func(one *lookUp[V], err error) { one.err = err; close(one.done) }
+	left, err := batch.Isolate(all, func(some []*lookUp[V]) error {
 		hashes := make([][]byte, len(some))
 		for i, one := range some {
 			hashes[i] = []byte(one.hash)
 		}
-		keys, err := l.find(ctx, hashes)
+		values, err := l.find(ctx, hashes)
 		if err != nil {
 			return err
 		}
-		found += len(keys)
+		found += len(values)
 		for _, one := range some {
-			one.key, one.found = keys[one.hash]
+			one.value, one.found = values[one.hash]
 			close(one.done)
 		}
 		return nil
@@ -133,7 +133,7 @@ func (l *lookUps) lookUp(all []*lookUp) (found int) {
 }
 
 // next returns what the next statement looks up, those that have waited longest; nil when nobody waits.
-func (l *lookUps) next() (all []*lookUp) {
+func (l *lookUps[V]) next() (all []*lookUp[V]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(all) < maxLookUps && l.queue.Len() > 0 {

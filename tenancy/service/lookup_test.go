@@ -91,7 +91,7 @@ func TestLookUps_StrangersKeepOneStatementBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(missPause) // so that no goroutine is left
 		d := newDatabase("good")
-		l := &lookUps{find: d.find}
+		l := &lookUps[tenancy.APIKey]{find: d.find}
 		first := ask(l.get, "first")
 		synctest.Wait()
 		var wrong []<-chan string
@@ -134,7 +134,7 @@ func TestLookUps_EndWithTheirContextAndTellErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(missPause) // so that no goroutine is left
 		d := newDatabase()
-		l := &lookUps{find: d.find}
+		l := &lookUps[tenancy.APIKey]{find: d.find}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, _, err := l.get(ctx, []byte("a")); !errors.Is(err, context.DeadlineExceeded) {
@@ -155,7 +155,7 @@ func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(missPause) // so that no goroutine is left
 		d := newDatabase("good", "shared")
-		l := &lookUps{find: d.find}
+		l := &lookUps[tenancy.APIKey]{find: d.find}
 		first := ask(l.get, "first") // its statement is not answered
 		synctest.Wait()
 		ctx, leave := context.WithCancel(t.Context())
@@ -193,9 +193,9 @@ func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
 }
 
 // batchOf returns look-ups that nobody waits for yet.
-func batchOf(hashes ...string) (all []*lookUp) {
+func batchOf(hashes ...string) (all []*lookUp[tenancy.APIKey]) {
 	for _, hash := range hashes {
-		all = append(all, &lookUp{hash: hash, done: make(chan struct{})})
+		all = append(all, &lookUp[tenancy.APIKey]{hash: hash, done: make(chan struct{})})
 	}
 	return all
 }
@@ -211,7 +211,7 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []*lookUp
+	var all []*lookUp[tenancy.APIKey]
 	const bad = 3
 	for range 9 {
 		full, _, err := a.CreateKey(t.Context(), person, "k")
@@ -239,7 +239,7 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 	if err := spoil(); err != nil {
 		t.Fatal(err)
 	}
-	l := &lookUps{find: a.store.KeysByHash}
+	l := &lookUps[tenancy.APIKey]{find: a.store.KeysByHash}
 	if n := l.lookUp(all); n != len(all)-1 {
 		t.Errorf("%d keys are found of %d good ones", n, len(all)-1)
 	}
@@ -254,7 +254,7 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 func TestLookUp_ALostDatabaseIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	l := &lookUps{find: func(context.Context, [][]byte) (map[string]tenancy.APIKey, error) {
+	l := &lookUps[tenancy.APIKey]{find: func(context.Context, [][]byte) (map[string]tenancy.APIKey, error) {
 		asked++
 		return nil, io.ErrUnexpectedEOF
 	}}

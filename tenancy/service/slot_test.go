@@ -13,26 +13,69 @@ import (
 func TestSlot_IsWaitedForAShortTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &Accounts{slots: make(chan struct{}, 1)}
-		release, err := a.slot(t.Context())
+		a := &Accounts{slots: newSlots(1)}
+		release, err := a.slot(t.Context(), "here")
 		if err != nil {
 			t.Fatal(err)
 		}
 		// Synctest's clock stands still while anything runs: the wait is exact.
 		began := time.Now()
-		_, err = a.slot(context.Background()) // of a caller without a deadline
+		_, err = a.slot(context.Background(), "here") // of a caller without a deadline
 		var f *fault.Error
-		if !errors.As(err, &f) || f.Kind != fault.Unavailable || f.RetryAfter <= 0 {
-			t.Errorf("without a place: %v, want Unavailable with a time to wait", err)
+		if !errors.As(err, &f) || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
+			t.Errorf("without a place: %v, want RateLimited with a time to wait", err)
 		}
 		if waited := time.Since(began); waited != hashWait {
 			t.Errorf("it is waited for %s, want %s", waited, hashWait)
 		}
 		release()
-		if release, err = a.slot(t.Context()); err != nil {
+		if release, err = a.slot(t.Context(), "here"); err != nil {
 			t.Fatal(err)
 		}
 		release()
+	})
+}
+
+func TestSlot_SiteWithManyWaitingDelaysAnotherByOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := &Accounts{slots: newSlots(1)}
+		const hashTime = 100 * time.Millisecond
+		hash := func(site string) error {
+			release, err := a.slot(context.Background(), site)
+			if err == nil {
+				time.Sleep(hashTime)
+				release()
+			}
+			return err
+		}
+		const many = 1000
+		attempts := make(chan error, many)
+		for range many {
+			go func() { attempts <- hash("2001:db8:1::/48") }()
+		}
+		synctest.Wait()
+		if n := len(attempts); n != many-1-waitingPerSite { // one is hashed
+			t.Errorf("%d of a site with %d log-ins are refused at once, want all but %d", n, many, 1+waitingPerSite)
+		}
+		for len(attempts) > 0 {
+			var f *fault.Error
+			if err := <-attempts; !errors.As(err, &f) || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
+				t.Fatalf("refused with %v, want RateLimited with a time to wait", err)
+			}
+		}
+		began := time.Now()
+		if err := hash("203.0.113.9"); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 3*hashTime { // the one that is hashed, one that waits, its own
+			t.Errorf("a log-in of another site takes %s, want %s at most", took, 3*hashTime)
+		}
+		for range 1 + waitingPerSite {
+			if err := <-attempts; err != nil {
+				t.Errorf("one that waited: %v", err)
+			}
+		}
 	})
 }
 

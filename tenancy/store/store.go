@@ -125,27 +125,46 @@ func (s *Store) CreateSession(ctx context.Context, session tenancy.SessionID, pe
 	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(sessionInsert, session, person, hash, now, expires) })
 }
 
-// The session's last use is written at most once a minute, so that reads stay reads.
-const sessionMembership = `-- tenancy.SessionMembership
-with found as (
-  select s.id, m.org_id, m.person_id, m.role
+// The last use of a session is written at most once a minute, so that reads stay reads. Another process may be writing it:
+// whoever comes second leaves it, and waits for nobody.
+const sessionsByHash = `-- tenancy.SessionsByHash
+with live as (
+  select s.hash, s.id, m.org_id, m.person_id, m.role, m.created_at
   from session s join member m on m.person_id = s.person_id and not m.disabled
-  where s.hash = $1 and s.expires_at > $2 and s.seen_at > $3 and ($4::uuid is null or m.org_id = $4)
-  order by m.created_at, m.org_id limit 1
+  where s.hash = any ($1) and s.expires_at > $2 and s.seen_at > $3
+), due as (
+  select id from session
+  where id in (select id from live) and seen_at < $2 - interval '1 minute'
+  for update skip locked
 ), touched as (
-  update session s set seen_at = $2 from found where s.id = found.id and s.seen_at < $2 - interval '1 minute'
+  update session s set seen_at = $2 from due where s.id = due.id
 )
-select id, org_id, person_id, role from found`
+select hash, id, org_id, person_id, role from live order by created_at, org_id`
 
-// SessionMembership finds the person of a live session and their place in the organization (zero = the first), or pgx.ErrNoRows.
-func (s *Store) SessionMembership(ctx context.Context, hash []byte, org tenancy.OrgID, now time.Time) (session tenancy.SessionID, m tenancy.Membership, err error) {
+// Session is a live session, with where its person is an enabled member: at least one, the oldest membership first.
+type Session struct {
+	ID          tenancy.SessionID
+	Memberships []tenancy.Membership
+}
+
+// SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash, without those of people who
+// are members nowhere. Each of them is used now.
+func (s *Store) SessionsByHash(ctx context.Context, hashes [][]byte, now time.Time) (sessions map[string]Session, err error) {
 	idle := now.Add(-tenancy.SessionIdle)
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
-		b.Queue(sessionMembership, hash, now, idle, org).QueryRow(func(row pgx.Row) error {
-			return row.Scan(&session, &m.Org, &m.Person, &m.Role)
+		b.Queue(sessionsByHash, hashes, now, idle).Query(func(rows pgx.Rows) error {
+			sessions = map[string]Session{}
+			var hash []byte
+			var id tenancy.SessionID
+			var m tenancy.Membership
+			_, err := pgx.ForEachRow(rows, []any{&hash, &id, &m.Org, &m.Person, &m.Role}, func() error {
+				sessions[string(hash)] = Session{ID: id, Memberships: append(sessions[string(hash)].Memberships, m)}
+				return nil
+			})
+			return err
 		})
 	})
-	return session, m, err
+	return sessions, err
 }
 
 const sessionDelete = `-- tenancy.SessionDelete

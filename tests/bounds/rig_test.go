@@ -80,7 +80,7 @@ func start(t *testing.T) *rig {
 	if r.key, _, err = app.Accounts.CreateKey(t.Context(), r.owner, "tests"); err != nil {
 		t.Fatal(err)
 	}
-	if r.session, err = app.Accounts.Login(t.Context(), "owner@crier.test", password); err != nil {
+	if r.session, err = app.Accounts.Login(t.Context(), "203.0.113.9", "owner@crier.test", password); err != nil {
 		t.Fatal(err)
 	}
 	return r

@@ -10,7 +10,7 @@ import (
 // dashboard is the organization as its owner's browser sees it.
 func (o org) dashboard(t *testing.T) (signedIn func(method, path string, body any) answer) {
 	t.Helper()
-	token, err := o.app.Accounts.Login(t.Context(), o.email, password)
+	token, err := o.app.Accounts.Login(t.Context(), "203.0.113.9", o.email, password)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,8 +40,9 @@ type Accounts interface {
 	// Session finds whose session token this is, in the chosen organization (organization id or "" = the first enabled
 	// membership).
 	Session(ctx context.Context, token, organization string) (tenancy.Principal, error)
-	// Login answers a fresh session token; a wrong pair is Invalid, and takes as long as a right one.
-	Login(ctx context.Context, email, password string) (token string, err error)
+	// Login returns a fresh session token; a wrong pair is Invalid, and takes as long as a right one. Log-ins of one site
+	// hardly delay those of another; RateLimited when too many are being made.
+	Login(ctx context.Context, site, email, password string) (token string, err error)
 	Logout(ctx context.Context, token string) error
 }
 
@@ -63,7 +64,8 @@ type Config struct {
 }
 
 // Deps are the ports. Client returns under what the requests of one client are counted: its address, or its /64 network;
-// Draining whether the server is about to stop.
+// Site what network of a subscriber a client is in: its address, or its /48 network; Draining whether the server is about
+// to stop.
 type Deps struct {
 	// Attempts are those of all processes; nil when there is one.
 	Attempts Attempts
@@ -76,6 +78,7 @@ type Deps struct {
 	Health   Health
 	Draining func() bool
 	Client   func(*fiber.Ctx) string
+	Site     func(*fiber.Ctx) string
 	Clock    clock.Clock
 	Log      *slog.Logger
 }

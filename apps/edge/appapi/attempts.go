@@ -23,11 +23,15 @@ const (
 	AttemptMemory = time.Hour
 	// MaxAttempts is how many keys are remembered; of more, those whose last attempt is the oldest are forgotten.
 	MaxAttempts = 100_000
+	// SharedAfter is the attempt of a client on an account from which on the delays of the account are its own, too: who
+	// mistypes the password of an attacked account twice does not wait.
+	SharedAfter = 3
 )
 
 // LoginDelays returns how long a key has to wait after its first attempt, its second, and so on; the last delay goes on.
 // The first list is for clients, whatever the account. The other two are for a client on an account: by the attempts of all
-// clients on the account, and by its own; the longer delay counts. An account itself never has to wait.
+// clients on the account, from its attempt of number SharedAfter on, and by its own; the longer delay counts. An account
+// itself never has to wait.
 func LoginDelays() [3][]time.Duration {
 	return [3][]time.Duration{
 		growing(20, time.Second, time.Minute),
@@ -75,7 +79,11 @@ func (o *ownAttempts) Begin(_ context.Context, keys [3]string) (wait time.Durati
 	client, account, pair := o.count(keys[0], now), o.count(keys[1], now), o.count(keys[2], now)
 	client.delay(now, nth(o.delays[0], client.n))
 	account.delay(now, 0)
-	pair.delay(now, max(nth(o.delays[1], account.n), nth(o.delays[2], pair.n)))
+	own := nth(o.delays[2], pair.n)
+	if pair.n >= SharedAfter {
+		own = max(own, nth(o.delays[1], account.n))
+	}
+	pair.delay(now, own)
 	return 0, nil
 }
 

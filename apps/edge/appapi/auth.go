@@ -72,7 +72,7 @@ func (a *API) login(c *fiber.Ctx) error {
 		a.logFailure(c, "a log-in was refused", in.Email, err)
 		return err
 	}
-	token, err := a.deps.Accounts.Login(c.UserContext(), in.Email, in.Password)
+	token, err := a.deps.Accounts.Login(c.UserContext(), a.deps.Site(c), in.Email, in.Password)
 	if err == nil || !fault.Is(err, fault.Invalid) { // one that could not be decided is no failure
 		forgive(context.WithoutCancel(c.UserContext()))
 	}

@@ -16,10 +16,11 @@ const turnWait = 3 * time.Second
 // logins delays log-ins after failed ones. Three are counted: those of a client, those of an account, and those of an account
 // from one client.
 //
-// An account and a client that has failed on it wait longer after each failure, and longer still when the account is
-// attacked from elsewhere: a thousand addresses get hardly more tries than one. A client that has not failed does not wait,
-// and failures of other clients do not lengthen the delay of one that has: the right password of an account gets in at once
-// from an address without failures, and after the longest delay from any other on which nobody fails meanwhile.
+// An account and a client that has failed on it wait longer after each failure, and after three of them longer still when the
+// account is attacked from elsewhere: each of a thousand addresses gets hardly more than three tries. A client with fewer
+// failures on the account does not wait, and failures of other clients do not lengthen the delay of one that has more: the
+// right password of an account gets in at once from an address with at most two failures, and after the longest delay from
+// any other on which nobody fails meanwhile.
 //
 // Whoever shares a client's address or network shares its delays. A stranger in the same office, or any client behind a
 // proxy that is not in TRUSTED_PROXIES, can delay the log-ins of all there by up to a minute, and those into one account by

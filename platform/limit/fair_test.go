@@ -1,0 +1,160 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"pgregory.net/rapid"
+)
+
+// queue is a Fair of one place, with what got it so far.
+type queue struct {
+	*Fair[string]
+	got    []string
+	leaves chan func()
+}
+
+func newQueue(waiting int) *queue {
+	return &queue{Fair: NewFair[string](1, waiting), leaves: make(chan func(), 100)}
+}
+
+// enter makes a user of the key wait, and returns when it has the place or waits. Call it in a synctest bubble.
+func (q *queue) enter(ctx context.Context, key string) (result chan error) {
+	result = make(chan error, 1)
+	go func() {
+		leave, err := q.Enter(ctx, key)
+		if err == nil {
+			q.got = append(q.got, key) // one at a time: the place is the lock
+			q.leaves <- leave
+		}
+		result <- err
+	}()
+	synctest.Wait()
+	return result
+}
+
+// drain gives the place back until nobody has it.
+func (q *queue) drain() {
+	for len(q.leaves) > 0 {
+		(<-q.leaves)()
+		synctest.Wait()
+	}
+}
+
+func TestFair_KeysTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(10)
+		for range 6 {
+			q.enter(t.Context(), "many")
+		}
+		for _, key := range []string{"a", "b", "a"} {
+			q.enter(t.Context(), key)
+		}
+		q.drain()
+		if want := []string{"many", "many", "a", "b", "many", "a", "many", "many", "many"}; !slices.Equal(q.got, want) {
+			t.Errorf("got %q, want %q", q.got, want)
+		}
+		if q.free != 1 || len(q.turns) != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d places are free, %q and %v wait at the end", q.free, q.turns, q.waiting)
+		}
+	})
+}
+
+func TestFair_RefusesAtOnceWhenTooManyOfAKeyWait(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(2)
+		for range 3 { // one has the place
+			q.enter(t.Context(), "many")
+		}
+		select {
+		case err := <-q.enter(t.Context(), "many"):
+			if !errors.Is(err, ErrFull) {
+				t.Errorf("got %v, want ErrFull", err)
+			}
+		default:
+			t.Error("a third one waits")
+		}
+		q.enter(t.Context(), "other")
+		q.drain()
+		if want := []string{"many", "many", "other", "many"}; !slices.Equal(q.got, want) {
+			t.Errorf("got %q, want %q", q.got, want)
+		}
+	})
+}
+
+func TestFair_WaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := newQueue(10)
+		q.enter(t.Context(), "first")
+		ctx, cancel := context.WithCancel(t.Context())
+		gone, stays := q.enter(ctx, "a"), q.enter(t.Context(), "a")
+		alone := q.enter(ctx, "b")
+		cancel()
+		synctest.Wait()
+		for _, result := range []chan error{gone, alone} {
+			if err := <-result; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want the end of the context", err)
+			}
+		}
+		q.drain()
+		if err := <-stays; err != nil || !slices.Equal(q.got, []string{"first", "a"}) {
+			t.Errorf("who still waited: %v; got %q", err, q.got)
+		}
+		if q.free != 1 || len(q.turns) != 0 || len(q.waiting) != 0 {
+			t.Errorf("%d places are free, %q and %v wait at the end", q.free, q.turns, q.waiting)
+		}
+	})
+}
+
+// TestFair_NoKeyWaitsForTwoOfAnother compares random orders with the rule: while a user of a key waits, no other key gets
+// two places more than it.
+func TestFair_NoKeyWaitsForTwoOfAnother(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		f := NewFair[string](rapid.IntRange(1, 3).Draw(rt, "places"), 1000)
+		type user struct {
+			key   string
+			place chan struct{}
+		}
+		var wait []user
+		used, since := 0, map[string]map[string]int{} // by key that waits: places that others got since it waits for the next
+		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
+			if rapid.Bool().Draw(rt, "enter") {
+				key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "key")
+				place, err := f.join(key)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				wait, used = append(wait, user{key, place}), used+1
+			} else if used > len(f.waiting["a"])+len(f.waiting["b"])+len(f.waiting["c"]) {
+				f.leave()
+				used--
+			}
+			wait = slices.DeleteFunc(wait, func(u user) bool {
+				select {
+				case <-u.place:
+				default:
+					return false
+				}
+				delete(since, u.key)
+				for key, others := range since {
+					if others[u.key]++; others[u.key] > 1 {
+						rt.Fatalf("%s got two places while %s waits", u.key, key)
+					}
+				}
+				return true
+			})
+			for _, u := range wait {
+				if since[u.key] == nil {
+					since[u.key] = map[string]int{}
+				}
+			}
+		}
+	})
+}
