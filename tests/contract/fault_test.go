@@ -69,7 +69,7 @@ func TestPlatformFaults(t *testing.T) {
 		c := o.channel(t, "A")
 		r.fault(t, c, "rate_limit", posting(), m{"retryAfter": 7200, "times": 1})
 		e := o.reaches(t, o.create(t, now(c.id, part("too long"))), "ERROR")["posts"].([]any)[0].(m)
-		if e["errorCode"] != "retries_used_up" || !strings.Contains(e["error"].(string), "one try: ") || !strings.Contains(e["error"].(string), "wait for 2h0m0s") {
+		if e["errorCode"] != "retries_used_up" || !strings.Contains(e["error"].(string), "one try: ") || !strings.Contains(e["error"].(string), "wait for 2 hours") {
 			t.Fatalf("%v", e)
 		}
 		once(t, o, c, o.create(t, now(c.id, part("the next"))), "the next")
