@@ -181,26 +181,29 @@ func (s *Publisher) open(w Work) (*run, *Outcome) {
 	case w.Channel.Disabled:
 		out.Error, out.Code = "The channel was disabled at the time of the post.", publishing.CodeChannelDisabled
 		return nil, &out
-	case !ok:
-		out.Error, out.Code = "This instance does not offer the platform of this channel any more.", publishing.CodeRejected
-		return nil, &out
 	case len(w.Parts) == 0:
 		out.Error, out.Code = "The post has no content.", publishing.CodeRejected
 		return nil, &out
 	}
+	// It is the operator's settings that are wrong, not the post: it waits until they are right again, or another process,
+	// which may have others while a new version is rolled out, takes it.
+	if !ok {
+		s.deps.Log.Error("a channel's platform is not offered by this process: are its settings and its version those of the others?", "channel", w.Channel.ID, "platform", w.Channel.Connector)
+		out.Result, out.After, out.Error = publishingstore.ResultRetry, operatorWait, "This instance does not offer the platform of this channel."
+		return nil, &out
+	}
 	credential, err := s.deps.Keyring.Open(w.Credential, w.Org.String())
 	if err != nil {
-		// It is the operator's keys that are wrong, not the post: it waits until they are right again.
 		s.deps.Log.Error("a credential cannot be opened: are ENCRYPTION_KEYS those that it was sealed with?", "channel", w.Channel.ID, "error", err)
-		out.Result, out.After, out.Error = publishingstore.ResultRetry, sealedWait, "The channel's access cannot be read with the keys of this instance."
+		out.Result, out.After, out.Error = publishingstore.ResultRetry, operatorWait, "The channel's access cannot be read with the keys of this instance."
 		return nil, &out
 	}
 	session := &connector.Session{Env: connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, Account: account(w.Channel), Credential: credential}
 	return &run{Publisher: s, w: w, c: c, session: session, sealed: w.Credential}, nil
 }
 
-// sealedWait is how long a post waits when its channel's credential cannot be opened.
-const sealedWait = time.Minute
+// operatorWait is how long a post waits when the settings of this process are wrong.
+const operatorWait = time.Minute
 
 const longestWait = 30 * time.Minute
 

@@ -17,8 +17,9 @@ func (overloaded) Prepare(context.Context, *connector.Session, connector.Item) (
 	return connector.Step{}, &connector.Error{Kind: connector.KindTransient, Public: "Try again later."}
 }
 
-// A post must not be given up as soon as the operator has mended the keys, because its platform fails at that moment.
-func TestSend_CountsNoTimeAsFailingInWhichTheKeysAreWrong(t *testing.T) {
+// A post must not be given up as soon as the operator has mended the settings, because its platform fails at that moment;
+// nor because another process, which has the platform, has not taken it yet.
+func TestSend_CountsNoTimeAsFailingInWhichTheSettingsAreWrong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	org := r.organization()
@@ -29,9 +30,13 @@ func TestSend_CountsNoTimeAsFailingInWhichTheKeysAreWrong(t *testing.T) {
 	r.ok(err)
 	wrong, err := secret.NewKeyring([]string{key})
 	r.ok(err)
-	r.deps.Connectors = registry
-	for try, keyring := range []*secret.Keyring{r.deps.Keyring, wrong, r.deps.Keyring} {
-		r.deps.Keyring = keyring
+	none, err := connector.NewRegistry()
+	r.ok(err)
+	for try, has := range []struct {
+		keys      *secret.Keyring
+		platforms *connector.Registry
+	}{{r.deps.Keyring, registry}, {wrong, registry}, {r.deps.Keyring, none}, {r.deps.Keyring, registry}} {
+		r.deps.Keyring, r.deps.Connectors = has.keys, has.platforms
 		if out := org.send(nil, nil); out.Result != publishingstore.ResultRetry {
 			t.Fatalf("try %d ends as %q: %s", try, out.Result, out.Error)
 		}
