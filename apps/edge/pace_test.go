@@ -92,11 +92,13 @@ func nobody(netip.Addr) bool { return false }
 
 func everybody(netip.Addr) bool { return true }
 
-func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
-	t.Parallel()
-	address, accepted, log := limited(t, connRules{all: 100, most: 2, free: nobody})
+// filled is a listener whose rules allow two connections, after it had two and closed three more, which it logged once,
+// with these words. first is the first of the two.
+func filled(t *testing.T, rules connRules, words string) (address string, accepted chan net.Conn, first net.Conn) {
+	t.Helper()
+	address, accepted, log := limited(t, rules)
 	dialOne(t, address)
-	first := next(t, accepted)
+	first = next(t, accepted)
 	dialOne(t, address)
 	next(t, accepted)
 	for range 3 {
@@ -104,9 +106,15 @@ func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
 			t.Error("one too many stays open")
 		}
 	}
-	if n := strings.Count(log.String(), "too many connections"); n != 1 || !strings.Contains(log.String(), "client=127.0.0.1") {
-		t.Errorf("%d lines in the log, want one: %s", n, log)
+	if n := strings.Count(log.String(), "too many connections"); n != 1 || !strings.Contains(log.String(), words) {
+		t.Errorf("%d lines in the log, want one with %q: %s", n, words, log)
 	}
+	return address, accepted, first
+}
+
+func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
+	t.Parallel()
+	address, accepted, first := filled(t, connRules{all: 100, most: 2, free: nobody}, "client=127.0.0.1")
 	for range 2 { // only the first close counts
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
@@ -117,6 +125,16 @@ func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
 	if closed := dialOne(t, address); !closed() || len(accepted) != 0 {
 		t.Error("one too many stays open after another was closed")
 	}
+}
+
+func TestListener_ClosesOneConnectionTooManyOfAll(t *testing.T) {
+	t.Parallel()
+	address, accepted, first := filled(t, connRules{all: 2, most: 100, free: everybody}, "MAX_CONNECTIONS")
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dialOne(t, address)
+	next(t, accepted)
 }
 
 func TestListener_LimitsNoProxyAndNotThisMachine(t *testing.T) {
@@ -140,28 +158,6 @@ func TestListener_LimitsNoProxyAndNotThisMachine(t *testing.T) {
 		dialOne(t, address)
 		next(t, accepted)
 	}
-}
-
-func TestListener_ClosesOneConnectionTooManyOfAll(t *testing.T) {
-	t.Parallel()
-	address, accepted, log := limited(t, connRules{all: 2, most: 100, free: everybody})
-	dialOne(t, address)
-	first := next(t, accepted)
-	dialOne(t, address)
-	next(t, accepted)
-	for range 3 {
-		if closed := dialOne(t, address); !closed() {
-			t.Error("one too many stays open")
-		}
-	}
-	if n := strings.Count(log.String(), "too many connections"); n != 1 || !strings.Contains(log.String(), "MAX_CONNECTIONS") {
-		t.Errorf("%d lines in the log, want one with the name of the setting: %s", n, log)
-	}
-	if err := first.Close(); err != nil {
-		t.Fatal(err)
-	}
-	dialOne(t, address)
-	next(t, accepted)
 }
 
 func TestListener_CountsTheNetworksOfAClient(t *testing.T) {

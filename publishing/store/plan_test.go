@@ -62,19 +62,25 @@ const few = "l"
 // The sender reads claimed posts one by one and may read nothing whole, because many outcomes may be unknown.
 var bounded = []string{"shard", "node by node_pkey"}
 
+// withOwner returns a database of its own, and a connection of its owner.
+func withOwner(t *testing.T) (*pg.DB, *pgx.Conn) {
+	t.Helper()
+	address := dbtest.URL(t)
+	owner, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
+	return dbtest.OpenURL(t, address), owner
+}
+
 // The scheduler's statements are planned once for a connection, perhaps while tables are empty or nothing is due, and
 // must do when that has changed. The settings of the roles do not suffice: between two indexes the planner chooses by
 // statistics. The form of the statements does not suffice either: it keeps no table from being scanned. This test fails
 // without either.
 func TestNoPlanReadsATableWhole(t *testing.T) {
 	t.Parallel()
-	address := dbtest.URL(t)
-	db := dbtest.OpenURL(t, address)
-	owner, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = owner.Close(t.Context()) })
+	db, owner := withOwner(t)
 	leads := map[string]string{} // the first columns of indexes
 	rows, err := owner.Query(t.Context(), "select indexrelid::regclass::text, pg_get_indexdef(indexrelid, 1, true) from pg_index")
 	if err != nil {
@@ -172,13 +178,7 @@ func TestFindOldReadsInTheOrderOfTheIndex(t *testing.T) {
 // may not read all of the organization's.
 func TestPlan_StorageSumReadsIndexOnly(t *testing.T) {
 	t.Parallel()
-	address := dbtest.URL(t)
-	db := dbtest.OpenURL(t, address)
-	owner, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
+	db, owner := withOwner(t)
 	fill(t, owner.Config().Database)
 	if _, err := owner.Exec(t.Context(), "vacuum analyze"); err != nil {
 		t.Fatal(err)
