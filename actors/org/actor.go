@@ -7,8 +7,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"crier/actors/ratelimit"
 	"crier/platform/clock"
+	"crier/platform/ratelimit"
 	"crier/tenancy"
 )
 

@@ -8,7 +8,7 @@ package org
 import (
 	"time"
 
-	"crier/actors/ratelimit"
+	"crier/platform/ratelimit"
 )
 
 // Admission is the answer to one counted request.

@@ -11,9 +11,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"crier/actors/cluster"
-	"crier/actors/ratelimit"
 	"crier/platform/clock"
 	"crier/platform/id"
+	"crier/platform/ratelimit"
 	"crier/tenancy"
 )
 

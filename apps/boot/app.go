@@ -24,10 +24,10 @@ import (
 	"crier/platform/fault"
 	"crier/platform/jobs"
 	"crier/platform/lifecycle"
+	"crier/platform/migrations"
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/platform/redis"
-	"crier/platform/schema"
 	"crier/platform/telemetry"
 	"crier/publishing/connector"
 	"crier/publishing/connector/all"
@@ -157,7 +157,7 @@ func (a *App) openPostgres(ctx context.Context) (err error) {
 	if a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres); err != nil {
 		return err
 	}
-	have, want, err := schema.Version(ctx, a.schema())
+	have, want, err := migrations.Version(ctx, a.schema())
 	if err == nil && have < want {
 		err = fault.New(fault.Unavailable, "boot.openPostgres", "The database is not up to date: run `crier migrate` first.")
 	}
@@ -185,8 +185,8 @@ func (a *App) closePostgres(context.Context) error {
 	return nil
 }
 
-func (a *App) schema() schema.Config {
-	return schema.Config{URL: a.cfg.Postgres.Direct(), RolePrefix: a.cfg.Postgres.RolePrefix}
+func (a *App) schema() migrations.Config {
+	return migrations.Config{URL: a.cfg.Postgres.Direct(), RolePrefix: a.cfg.Postgres.RolePrefix}
 }
 
 func (a *App) openFiles(context.Context) (err error) {

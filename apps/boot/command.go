@@ -17,8 +17,8 @@ import (
 	"crier/apps/sim/sandbox"
 	"crier/platform/env"
 	"crier/platform/fault"
+	"crier/platform/migrations"
 	"crier/platform/pg"
-	"crier/platform/schema"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 )
@@ -179,7 +179,7 @@ func (migrateCommand) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := schema.Migrate(t.ctx, schema.Config{URL: cfg.Direct(), RolePrefix: cfg.RolePrefix}, log); err != nil {
+	if err := migrations.Migrate(t.ctx, migrations.Config{URL: cfg.Direct(), RolePrefix: cfg.RolePrefix}, log); err != nil {
 		return err
 	}
 	fmt.Fprintln(t.out, "The database is up to date.")

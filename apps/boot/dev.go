@@ -20,7 +20,7 @@ import (
 	"crier/apps/sim/sandbox"
 	"crier/platform/env"
 	"crier/platform/fault"
-	"crier/platform/schema"
+	"crier/platform/migrations"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	"crier/publishing"
@@ -84,7 +84,7 @@ func (devCommand) Run(t *terminal) (err error) {
 		log.Warn(sentence(few))
 	}
 	cfg.fitConnections(limit, log)
-	if err := schema.Migrate(ctx, schema.Config{URL: cfg.Postgres.Direct(), RolePrefix: cfg.Postgres.RolePrefix}, log); err != nil {
+	if err := migrations.Migrate(ctx, migrations.Config{URL: cfg.Postgres.Direct(), RolePrefix: cfg.Postgres.RolePrefix}, log); err != nil {
 		return err
 	}
 	app := New(cfg, log)

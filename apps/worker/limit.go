@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"crier/actors/order"
+	"crier/actors/fairqueue"
 	"crier/platform/clock"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
@@ -79,7 +79,7 @@ type limit struct {
 	name   string
 	rate   Rate
 	tokens []time.Time // when each of those ends that are taken and not used
-	line   order.Turns
+	line   fairqueue.Turns
 	served bool // a goroutine serves the line
 
 	// These are of the goroutine that serves the line.
@@ -216,7 +216,7 @@ func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 
 // book keeps tokens for the next claims, and returns the organizations that may use them: one for each token, and one
 // while there are tokens that others were woken for and have not used yet.
-func (l *limits) book(x *limit, tokens int) []order.Grant {
+func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	end := l.clock.Now().Add(tokenLife)

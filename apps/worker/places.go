@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"crier/actors/order"
+	"crier/actors/fairqueue"
 	"crier/platform/clock"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
@@ -31,7 +31,7 @@ type places struct {
 // place is one destination.
 type place struct {
 	held   int
-	line   order.Turns
+	line   fairqueue.Turns
 	called int // of its line; see places
 }
 

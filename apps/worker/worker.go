@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"crier/actors/cluster"
-	"crier/actors/order"
+	"crier/actors/fairqueue"
 	"crier/platform/batch"
 	"crier/platform/clock"
 	"crier/publishing"
@@ -80,7 +80,7 @@ type Worker struct {
 	deps Deps
 
 	mu     sync.Mutex
-	turns  order.Turns
+	turns  fairqueue.Turns
 	limits *limits
 	places *places
 	looks  *lookouts

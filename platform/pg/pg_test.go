@@ -16,8 +16,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/platform/fault"
+	"crier/platform/migrations"
 	"crier/platform/pg"
-	"crier/platform/schema"
 	"crier/tests/dbtest"
 )
 
@@ -61,7 +61,7 @@ func blank(t *testing.T) string {
 func wall(t *testing.T, url string) {
 	t.Helper()
 	files := fstest.MapFS{"0001_note.sql": {Data: []byte(walled)}}
-	if err := schema.Migrate(t.Context(), schema.Config{URL: url, Files: files}, slog.New(slog.DiscardHandler)); err != nil {
+	if err := migrations.Migrate(t.Context(), migrations.Config{URL: url, Files: files}, slog.New(slog.DiscardHandler)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"crier/platform/batch"
 	"crier/platform/clock"
-	"crier/platform/halt"
+	"crier/platform/failpoint"
 	"crier/platform/outbound"
 	"crier/platform/pg"
 	"crier/publishing"
@@ -215,9 +215,9 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			return connector.Ref{}, err
 		}
 		x := &r.w.Parts[i]
-		halt.At(halt.Committing, r.w.Post.String())
+		failpoint.At(failpoint.Committing, r.w.Post.String())
 		ref, err := r.commit(ctx, i)
-		halt.At(halt.Answered, r.w.Post.String())
+		failpoint.At(failpoint.Answered, r.w.Post.String())
 		if connector.KindOf(err, true) == connector.KindReauth && err != nil && !r.renewed {
 			// A refusal of our access proves that nothing was published: the mark is taken back before the one repeat.
 			if e := r.refresh(ctx); e != nil {
@@ -239,7 +239,7 @@ func (r *run) ready(ctx context.Context, i int) (context.Context, error) {
 	if err := r.prepareWithPictures(ctx, i); err != nil {
 		return ctx, err
 	}
-	halt.At(halt.Prepared, r.w.Post.String())
+	failpoint.At(failpoint.Prepared, r.w.Post.String())
 	ctx = outbound.WithLimit(ctx, r.cfg.RequestDeadline)
 	marked, err := r.mark(publishingstore.Mark{
 		Post: r.w.Post, Token: r.w.Token, Publication: x.ID, Destination: r.w.Channel.Destination, Handle: x.Handle,

@@ -13,9 +13,9 @@ import (
 	"crier/platform/clock"
 	"crier/platform/fault"
 	"crier/platform/id"
+	"crier/platform/migrations"
 	"crier/platform/pg"
 	"crier/platform/pg/local"
-	"crier/platform/schema"
 	"crier/tenancy"
 	tenancyservice "crier/tenancy/service"
 	"crier/tests/dbtest"
@@ -176,7 +176,7 @@ func TestEverythingIsUnavailableWhilePostgresIsAway(t *testing.T) {
 		}
 	}
 	t.Cleanup(stop)
-	if err := schema.Migrate(t.Context(), schema.Config{URL: s.URL("crier")}, quiet); err != nil {
+	if err := migrations.Migrate(t.Context(), migrations.Config{URL: s.URL("crier")}, quiet); err != nil {
 		t.Fatal(err)
 	}
 	a := accounts(t, dbtest.OpenURL(t, s.URL("crier")))

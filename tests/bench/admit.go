@@ -12,9 +12,9 @@ import (
 
 	"crier/actors/cluster"
 	"crier/actors/org"
-	"crier/actors/ratelimit"
 	"crier/platform/clock"
 	"crier/platform/id"
+	"crier/platform/ratelimit"
 	"crier/tenancy"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/clock"
+	"crier/platform/migrations"
 	"crier/platform/pg/local"
-	"crier/platform/schema"
 	"crier/platform/secret"
 )
 
@@ -105,7 +105,7 @@ func (r *rig) with(ctx context.Context, do func(b *base) error) (err error) {
 		_, e := admin.Exec(context.WithoutCancel(ctx), "drop database "+b.name+" with (force)")
 		err = errors.Join(err, e)
 	}()
-	if err := schema.Migrate(ctx, schema.Config{URL: r.server.URL(b.name), RolePrefix: "crier"}, slog.New(slog.DiscardHandler)); err != nil {
+	if err := migrations.Migrate(ctx, migrations.Config{URL: r.server.URL(b.name), RolePrefix: "crier"}, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	if b.super, err = pgx.Connect(ctx, r.server.SuperURL(b.name)); err != nil {

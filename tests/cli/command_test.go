@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"crier/platform/schema"
+	"crier/platform/migrations"
 	"crier/tests/call"
 	"crier/tests/dbtest"
 )
@@ -108,7 +108,7 @@ func TestADatabaseOfAnotherBaselineIsRefused(t *testing.T) {
 			t.Parallel()
 			url := dbtest.Blank(t)
 			old := fstest.MapFS{"0001_tenancy.sql": {Data: []byte("create table organization (id uuid primary key)")}}
-			if err := schema.Migrate(t.Context(), schema.Config{URL: url, Files: old}, slog.New(slog.DiscardHandler)); err != nil {
+			if err := migrations.Migrate(t.Context(), migrations.Config{URL: url, Files: old}, slog.New(slog.DiscardHandler)); err != nil {
 				t.Fatal(err)
 			}
 			c, err := pgx.Connect(t.Context(), url)

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
-	"crier/platform/schema"
+	"crier/platform/migrations"
 )
 
 // retried is a log that closes itself when a migration is tried again.
@@ -52,8 +52,8 @@ func TestMigrate_NoRequestFailsWhileItWaitsForALock(t *testing.T) {
 	log := &retried{done: make(chan struct{})}
 	migrated := make(chan error, 1)
 	go func() {
-		cfg := schema.Config{URL: r.database, Files: files}
-		migrated <- schema.Migrate(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)))
+		cfg := migrations.Config{URL: r.database, Files: files}
+		migrated <- migrations.Migrate(t.Context(), cfg, slog.New(slog.NewTextHandler(log, nil)))
 	}()
 
 	var stop atomic.Bool
@@ -127,7 +127,7 @@ func (o org) useOnce(ctx context.Context, c channel, text string) (string, error
 // withMigration are the product's migrations and one more.
 func withMigration(t *testing.T, name, sql string) fstest.MapFS {
 	t.Helper()
-	const dir = "../../platform/schema"
+	const dir = "../../platform/migrations"
 	paths, err := filepath.Glob(dir + "/*.sql")
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no migrations in "+dir, err)

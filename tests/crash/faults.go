@@ -13,7 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"crier/platform/halt"
+	"crier/platform/failpoint"
 )
 
 // tally is what the faults met.
@@ -108,7 +108,7 @@ func (w *world) halt(ctx context.Context, n *node, s strike, t *tally) error {
 		return err
 	}
 	if hit != nil {
-		if n = hit; s.Point != halt.Prepared {
+		if n = hit; s.Point != failpoint.Prepared {
 			t.stops++
 		}
 	}
@@ -122,7 +122,7 @@ func (w *world) halt(ctx context.Context, n *node, s strike, t *tally) error {
 
 // haltTwice lets a post be claimed by two nodes in turn, and the first wake up while the second has it out but not written.
 func (w *world) haltTwice(ctx context.Context, s strike, t *tally) error {
-	first, post, err := w.await(ctx, w.nodes, halt.Prepared, haltWait)
+	first, post, err := w.await(ctx, w.nodes, failpoint.Prepared, haltWait)
 	if err != nil || first == nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (w *world) haltTwice(ctx context.Context, s strike, t *tally) error {
 			others = append(others, n)
 		}
 	}
-	second, _, err := w.await(ctx, others, halt.Answered+" "+post, 3*(deadline+lease))
+	second, _, err := w.await(ctx, others, failpoint.Answered+" "+post, 3*(deadline+lease))
 	if second != nil {
 		t.stops++
 		err = errors.Join(err, w.count(ctx, second, t))

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"crier/platform/halt"
+	"crier/platform/failpoint"
 )
 
 // swap replaces a text that must be in the file as often as count says.
@@ -67,7 +67,7 @@ const dropIndex = "drop index post_one_per_channel"
 // mutants is every known fault.
 func mutants() []mutant {
 	return []mutant{
-		{name: "reap-requeues", nodes: 1, strike: haltKill, point: halt.Answered, tells: twice, swaps: []swap{
+		{name: "reap-requeues", nodes: 1, strike: haltKill, point: failpoint.Answered, tells: twice, swaps: []swap{
 			{reapFile, "state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at", "state = case when p.deleted_at", 1},
 			{reapFile, "error = case when p.phase = 'committing' then null\n      when", "error = case when", 1},
 			{reapFile, "error_code = case when p.phase = 'committing' then null when", "error_code = case when", 1},
@@ -109,7 +109,7 @@ func mutants() []mutant {
 		{name: "no-member-gate", nodes: 3, harmless: true, swaps: []swap{
 			{queueFile, "and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "and $2::uuid is not null", 1},
 		}},
-		{name: "no-deadline", nodes: 2, strike: haltLong, point: halt.Committing, tells: late, swaps: []swap{ // its time begins with the call
+		{name: "no-deadline", nodes: 2, strike: haltLong, point: failpoint.Committing, tells: late, swaps: []swap{ // its time begins with the call
 			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.RequestDeadline\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
 		}},
 		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},

@@ -8,7 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"crier/platform/halt"
+	"crier/platform/failpoint"
 )
 
 const (
@@ -138,8 +138,8 @@ func (t *traffic) takeGrant(ctx context.Context, s strike) error {
 // panic books a post over which the connector panics, after its call or before it. One that has not ended after a
 // while is taken out of the database: it would end one process after the other.
 func (t *traffic) panic(ctx context.Context, s strike) error {
-	point := []string{halt.Committed, halt.Preparing}[s.Nth%2]
-	kind := map[string]string{halt.Committed: panics, halt.Preparing: panicsUnsent}[point]
+	point := []string{failpoint.Committed, failpoint.Preparing}[s.Nth%2]
+	kind := map[string]string{failpoint.Committed: panics, failpoint.Preparing: panicsUnsent}[point]
 	b := t.plan(kind, t.on(s), time.Now().Add(1500*time.Millisecond), "with a panic at "+point)
 	if err := errors.Join(t.create(ctx, b), t.hit(panics)); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"crier/platform/clock"
-	"crier/platform/halt"
+	"crier/platform/failpoint"
 	"crier/tests/faultnet"
 )
 
@@ -91,7 +91,7 @@ func newNode(binary, dir string, environment []string) (*node, error) {
 	if n.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return nil, err
 	}
-	n.environment = append(append([]string{}, environment...), "CRIER_HOME="+filepath.Join(dir, "home"), "PORT="+port, "CRIER_HALT="+n.haltFile())
+	n.environment = append(append([]string{}, environment...), "CRIER_HOME="+filepath.Join(dir, "home"), "PORT="+port, "CRIER_FAILPOINT="+n.haltFile())
 	return n, nil
 }
 
@@ -196,7 +196,7 @@ func (n *node) forget() error {
 
 // points are where a node may be asked to stop.
 func points() []string {
-	return []string{halt.Committing, halt.Committing, halt.Answered, halt.Prepared}
+	return []string{failpoint.Committing, failpoint.Committing, failpoint.Answered, failpoint.Prepared}
 }
 
 func pause(ctx context.Context, d time.Duration) {

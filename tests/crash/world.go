@@ -17,8 +17,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"golang.org/x/sync/errgroup"
 
+	"crier/platform/migrations"
 	"crier/platform/pg/local"
-	"crier/platform/schema"
 	"crier/platform/secret"
 	"crier/tests/faultnet"
 )
@@ -121,7 +121,7 @@ func (w *world) startPostgres(ctx context.Context) (err error) {
 		return err
 	}
 	w.stops = append(w.stops, func() error { return w.server.Stop(context.WithoutCancel(ctx)) })
-	if err := schema.Migrate(ctx, schema.Config{URL: w.server.URL("crier"), RolePrefix: "crier"}, quiet); err != nil {
+	if err := migrations.Migrate(ctx, migrations.Config{URL: w.server.URL("crier"), RolePrefix: "crier"}, quiet); err != nil {
 		return err
 	}
 	if w.s.Mutant == "" {

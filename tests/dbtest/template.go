@@ -8,7 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"crier/platform/schema"
+	"crier/platform/migrations"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // template is the name of the migrated template of these migrations. It is made once per content of the migrations, by
 // whoever comes first; being marked as a template says that it is whole.
 func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
-	name := templatePrefix + schema.Hash()
+	name := templatePrefix + migrations.Hash()
 	whole, err := isTemplate(ctx, admin, name)
 	if err != nil || whole {
 		return name, err
@@ -38,7 +38,7 @@ func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 	if _, err := admin.Exec(ctx, "create database "+name+" template template0"); err != nil {
 		return "", err
 	}
-	if err := schema.Migrate(ctx, schema.Config{URL: withDatabase(s.owner, name)}, slog.New(slog.DiscardHandler)); err != nil {
+	if err := migrations.Migrate(ctx, migrations.Config{URL: withDatabase(s.owner, name)}, slog.New(slog.DiscardHandler)); err != nil {
 		return "", err
 	}
 	_, err = admin.Exec(ctx, "alter database "+name+" with is_template true")
@@ -99,6 +99,6 @@ func note(ctx context.Context, admin *pgx.Conn) error {
 		return err
 	}
 	_, err = admin.Exec(ctx, `insert into dbtest_template (name, used_at) values ($1, now())
-		on conflict (name) do update set used_at = excluded.used_at`, templatePrefix+schema.Hash())
+		on conflict (name) do update set used_at = excluded.used_at`, templatePrefix+migrations.Hash())
 	return err
 }

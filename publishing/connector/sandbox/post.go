@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"crier/platform/halt"
+	"crier/platform/failpoint"
 	"crier/publishing"
 	"crier/publishing/connector"
 )
@@ -45,7 +45,7 @@ func readHandle(raw json.RawMessage) (handle, error) {
 
 // Prepare uploads one medium a call, then asks until all of them are processed.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
-	halt.Panic(halt.Preparing, item.Text)
+	failpoint.Panic(failpoint.Preparing, item.Text)
 	cl, _, err := c.open(s)
 	if err != nil {
 		return connector.Step{}, err
@@ -169,7 +169,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err := cl.commit(req, &m); err != nil {
 		return connector.Ref{}, err
 	}
-	halt.Panic(halt.Committed, item.Text)
+	failpoint.Panic(failpoint.Committed, item.Text)
 	if m.ID == "" {
 		return connector.Ref{}, &connector.Error{Kind: connector.KindUnknown, Public: "The sandbox did not name the post that it made."}
 	}

@@ -1,4 +1,4 @@
-package schema_test
+package migrations_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crier/platform/fault"
-	"crier/platform/schema"
+	"crier/platform/migrations"
 	"crier/tests/dbtest"
 )
 
@@ -21,13 +21,13 @@ const (
 )
 
 // impatient is a Config whose waits are short.
-func impatient(url string, members map[string]string) schema.Config {
-	return schema.Config{URL: url, Files: files(members), LockTimeout: 200 * time.Millisecond}
+func impatient(url string, members map[string]string) migrations.Config {
+	return migrations.Config{URL: url, Files: files(members), LockTimeout: 200 * time.Millisecond}
 }
 
-func migrate(t *testing.T, cfg schema.Config) {
+func migrate(t *testing.T, cfg migrations.Config) {
 	t.Helper()
-	if err := schema.Migrate(t.Context(), cfg, quiet); err != nil {
+	if err := migrations.Migrate(t.Context(), cfg, quiet); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -93,7 +93,7 @@ func TestBaseline_OfAnotherIsRefused(t *testing.T) {
 	same := impatient("", map[string]string{"0001_a.sql": "-- Everything.\ncreate table a\n  (n int);"})
 	other := impatient("", map[string]string{"0001_a.sql": "create table a (n bigint)"})
 	for name, c := range map[string]struct {
-		cfg    schema.Config
+		cfg    migrations.Config
 		spoil  string
 		refuse bool
 	}{
@@ -111,8 +111,8 @@ func TestBaseline_OfAnotherIsRefused(t *testing.T) {
 			migrate(t, impatient(url, map[string]string{"0001_a.sql": baseline}))
 			do(t, session(t, url), c.spoil)
 			c.cfg.URL = url
-			_, _, seen := schema.Version(t.Context(), c.cfg)
-			err := schema.Migrate(t.Context(), c.cfg, quiet)
+			_, _, seen := migrations.Version(t.Context(), c.cfg)
+			err := migrations.Migrate(t.Context(), c.cfg, quiet)
 			for _, err := range []error{seen, err} {
 				if c.refuse != fault.Is(err, fault.Conflict) || !c.refuse && err != nil {
 					t.Error(err)
@@ -131,7 +131,7 @@ func TestMigrate_TriesAgainUntilTheLockIsFree(t *testing.T) {
 	cfg.Files = files(map[string]string{"0001_a.sql": table, "0002_b.sql": "alter table a add column b int"})
 	lines, log := newJournal()
 	ended := make(chan error, 1)
-	go func() { ended <- schema.Migrate(t.Context(), cfg, log) }()
+	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
 	lines.until(t, "waits for other transactions", "0002_b.sql", "somebody")
 	for range 2 {
 		lines.until(t, "did not get its lock and is tried again", "0002_b.sql", "somebody")
@@ -164,12 +164,12 @@ func TestMigrate_TakesLongerThanTheOwnersLimits(t *testing.T) {
 
 func TestMigrate_TriesTheBackgroundJobsAgain(t *testing.T) {
 	t.Parallel()
-	cfg := schema.Config{URL: dbtest.URL(t), LockTimeout: 200 * time.Millisecond}
+	cfg := migrations.Config{URL: dbtest.URL(t), LockTimeout: 200 * time.Millisecond}
 	holder := session(t, cfg.URL)
 	do(t, holder, "begin; lock table jobs.river_migration")
 	lines, log := newJournal()
 	ended := make(chan error, 1)
-	go func() { ended <- schema.Migrate(t.Context(), cfg, log) }()
+	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
 	lines.until(t, "did not get its lock and is tried again", "of the background jobs", "somebody")
 	do(t, holder, "rollback")
 	if err := <-ended; err != nil {
@@ -183,12 +183,12 @@ func TestMigrate_TriesAgainToReadTheVersions(t *testing.T) {
 	migrate(t, cfg)
 	holder := session(t, cfg.URL)
 	do(t, holder, "begin; lock table goose_db_version")
-	if _, _, err := schema.Version(t.Context(), cfg); !fault.Is(err, fault.Unavailable) {
+	if _, _, err := migrations.Version(t.Context(), cfg); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("the version of a locked database is read, or not for that reason: %v", err)
 	}
 	lines, log := newJournal()
 	ended := make(chan error, 1)
-	go func() { ended <- schema.Migrate(t.Context(), cfg, log) }()
+	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
 	lines.until(t, "did not get its lock and is tried again", "of the roles and versions", "somebody")
 	do(t, holder, "rollback")
 	if err := <-ended; err != nil {
@@ -198,15 +198,15 @@ func TestMigrate_TriesAgainToReadTheVersions(t *testing.T) {
 
 func TestMigrate_SurvivesTheLossOfTheWatcher(t *testing.T) {
 	t.Parallel()
-	cfg := schema.Config{URL: dbtest.Blank(t), LockTimeout: 200 * time.Millisecond}
+	cfg := migrations.Config{URL: dbtest.Blank(t), LockTimeout: 200 * time.Millisecond}
 	holder := session(t, cfg.URL)
 	do(t, holder, "begin; create schema jobs") // the baseline waits for its end
 	lines, log := newJournal()
 	ended := make(chan error, 1)
-	go func() { ended <- schema.Migrate(t.Context(), cfg, log) }()
+	go func() { ended <- migrations.Migrate(t.Context(), cfg, log) }()
 	lines.until(t, "waits for other transactions", "somebody")
 	do(t, holder, `select pg_terminate_backend(pid) from pg_stat_activity
-		where datname = current_database() and starts_with(query, '-- schema.Holders')`)
+		where datname = current_database() and starts_with(query, '-- migrations.Holders')`)
 	lines.until(t, "what a migration waits for cannot be read")
 	do(t, holder, "rollback")
 	if err := <-ended; err != nil {
@@ -230,11 +230,11 @@ func TestMigrate_GivesUpAndSaysWhoIsInTheWay(t *testing.T) {
 			do(t, holder, c.hold)
 			cfg.Files = files(map[string]string{"0001_a.sql": table, c.next: c.sql})
 			cfg.LockTimeout = 20 * time.Millisecond
-			err := schema.Migrate(t.Context(), cfg, quiet)
+			err := migrations.Migrate(t.Context(), cfg, quiet)
 			if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), c.says) {
 				t.Fatal(err)
 			}
-			if have, _, err := schema.Version(t.Context(), cfg); err != nil || have != 1 {
+			if have, _, err := migrations.Version(t.Context(), cfg); err != nil || have != 1 {
 				t.Fatal(have, err)
 			}
 			if err := holder.Close(t.Context()); err != nil {
@@ -261,7 +261,7 @@ func TestConcurrently_WhatAFailedBuildLeftIsBuiltAgain(t *testing.T) {
 			t.Fatalf("valid: %s, want %s", got, want)
 		}
 	}
-	err := schema.Migrate(t.Context(), cfg, quiet)
+	err := migrations.Migrate(t.Context(), cfg, quiet)
 	if !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "0002_n") {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestConcurrently_TwoProcessesAndOneThatIsStopped(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	lines, log := newJournal()
 	ended := make(chan error, 1)
-	go func() { ended <- schema.Migrate(stopped, cfg, log) }()
+	go func() { ended <- migrations.Migrate(stopped, cfg, log) }()
 	lines.until(t, "waits for other transactions", "somebody")
 	stop()
 	if err := <-ended; err == nil {
@@ -312,7 +312,7 @@ func TestConcurrently_TwoProcessesAndOneThatIsStopped(t *testing.T) {
 	var both errgroup.Group
 	for _, words := range []string{"waits for other transactions", "another process is migrating"} {
 		lines, log := newJournal()
-		both.Go(func() error { return schema.Migrate(t.Context(), cfg, log) })
+		both.Go(func() error { return migrations.Migrate(t.Context(), cfg, log) })
 		lines.until(t, words)
 	}
 	do(t, holder, "commit")
@@ -335,7 +335,7 @@ func TestConcurrently_TakesOneStatementOfThree(t *testing.T) {
 		"alter table a validate constraint x, add column b int",
 	} {
 		members := map[string]string{"0001_a.sql": table, "0002_x.concurrently.sql": sql}
-		err := schema.Migrate(t.Context(), impatient(url, members), quiet)
+		err := migrations.Migrate(t.Context(), impatient(url, members), quiet)
 		if err == nil || !strings.Contains(err.Error(), "must be one statement") {
 			t.Errorf("%q: %v", sql, err)
 		}

@@ -1,11 +1,11 @@
-package order_test
+package fairqueue_test
 
 import (
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"crier/actors/order"
+	"crier/actors/fairqueue"
 	"crier/platform/id"
 	"crier/tenancy"
 )
@@ -13,11 +13,11 @@ import (
 func TestEverybodyGetsOneBeforeAnybodyGetsTwo(t *testing.T) {
 	t.Parallel()
 	big, small := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
-	var turns order.Turns
+	var turns fairqueue.Turns
 	turns.Offer(big, 100)
 	turns.Offer(small, 1)
 	got := turns.Take(4, 10)
-	if len(got) != 2 || got[0] != (order.Grant{Org: big, Permits: 3}) || got[1] != (order.Grant{Org: small, Permits: 1}) {
+	if len(got) != 2 || got[0] != (fairqueue.Grant{Org: big, Permits: 3}) || got[1] != (fairqueue.Grant{Org: small, Permits: 1}) {
 		t.Fatalf("%+v", got)
 	}
 	if turns.Len() != 0 {
@@ -32,7 +32,7 @@ func TestTurnsAreFair(t *testing.T) {
 		for i := range orgs {
 			orgs[i] = id.New[tenancy.OrgTag]()
 		}
-		var turns order.Turns
+		var turns fairqueue.Turns
 		waiting := map[tenancy.OrgID]int{} // rounds that an organization has waited
 		for range rapid.IntRange(1, 60).Draw(t, "rounds") {
 			for _, o := range orgs {

@@ -1,4 +1,4 @@
-package schema_test
+package migrations_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crier/platform/fault"
-	"crier/platform/schema"
+	"crier/platform/migrations"
 	"crier/tests/dbtest"
 )
 
@@ -46,17 +46,17 @@ func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
 	members := map[string]string{
 		"0001_first.sql": "create table a (n int); do $$ begin insert into a values (1); end $$;",
 	}
-	cfg := schema.Config{URL: dbtest.Blank(t), Files: files(members)}
+	cfg := migrations.Config{URL: dbtest.Blank(t), Files: files(members)}
 	version := func(have, want int64) {
 		t.Helper()
-		h, w, err := schema.Version(t.Context(), cfg)
+		h, w, err := migrations.Version(t.Context(), cfg)
 		if err != nil || h != have || w != want {
 			t.Fatalf("version %d of %d, want %d of %d: %v", h, w, have, want, err)
 		}
 	}
 	migrate := func() {
 		t.Helper()
-		if err := schema.Migrate(t.Context(), cfg, quiet); err != nil {
+		if err := migrations.Migrate(t.Context(), cfg, quiet); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestMigrateByTwoNodesAtOnce(t *testing.T) {
 	var g errgroup.Group
 	for _, url := range []string{one, two, one, two, one} {
 		g.Go(func() error {
-			return schema.Migrate(t.Context(), schema.Config{URL: url, RolePrefix: prefix, Files: members}, quiet)
+			return migrations.Migrate(t.Context(), migrations.Config{URL: url, RolePrefix: prefix, Files: members}, quiet)
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -112,8 +112,8 @@ func TestAFailedMigrationLeavesNothingAndIsTriedAgain(t *testing.T) {
 		"0001_good.sql": "create table a (n int)",
 		"0002_bad.sql":  "create table b (n int); select 1 / 0;",
 	}
-	cfg := schema.Config{URL: dbtest.Blank(t), Files: files(members)}
-	if err := schema.Migrate(t.Context(), cfg, quiet); !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "0002_bad.sql") {
+	cfg := migrations.Config{URL: dbtest.Blank(t), Files: files(members)}
+	if err := migrations.Migrate(t.Context(), cfg, quiet); !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "0002_bad.sql") {
 		t.Fatal(err)
 	}
 	if got := text(t, cfg.URL, "select coalesce(to_regclass('a')::text, '') || '/' || coalesce(to_regclass('b')::text, '')"); got != "a/" {
@@ -121,14 +121,14 @@ func TestAFailedMigrationLeavesNothingAndIsTriedAgain(t *testing.T) {
 	}
 	members["0002_bad.sql"] = "create table b (n int)"
 	cfg.Files = files(members)
-	if err := schema.Migrate(t.Context(), cfg, quiet); err != nil {
+	if err := migrations.Migrate(t.Context(), cfg, quiet); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestMigrateRefusesAPrefixThatNeedsQuoting(t *testing.T) {
 	t.Parallel()
-	err := schema.Migrate(t.Context(), schema.Config{URL: "postgres://x", RolePrefix: `a"b`}, quiet)
+	err := migrations.Migrate(t.Context(), migrations.Config{URL: "postgres://x", RolePrefix: `a"b`}, quiet)
 	if !fault.Is(err, fault.Invalid) {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestMigrateRefusesAPrefixThatNeedsQuoting(t *testing.T) {
 
 func TestTheProductsMigrationsAreCurrentInTheTemplate(t *testing.T) {
 	t.Parallel()
-	have, want, err := schema.Version(t.Context(), schema.Config{URL: dbtest.URL(t)})
+	have, want, err := migrations.Version(t.Context(), migrations.Config{URL: dbtest.URL(t)})
 	if err != nil || have != want || want == 0 {
 		t.Fatalf("version %d of %d: %v", have, want, err)
 	}

@@ -1,5 +1,5 @@
-// Package order decides whose turn it is: organizations that have something to publish go one after the other, however much each of them has.
-package order
+// Package fairqueue decides whose turn it is: organizations that have something to publish go one after the other, however much each of them has.
+package fairqueue
 
 import "crier/tenancy"
 

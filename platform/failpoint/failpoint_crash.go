@@ -1,8 +1,8 @@
 //go:build crash
 
-// Package halt lets a test stop this process at a named point, or make it panic there; without the build tag crash
+// Package failpoint lets a test stop this process at a named point, or make it panic there; without the build tag crash
 // nothing of it exists.
-package halt
+package failpoint
 
 import (
 	"errors"
@@ -13,10 +13,10 @@ import (
 	"crier/platform/env"
 )
 
-// At stops the process with SIGSTOP when the file that CRIER_HALT names holds this point, or this point, a space and this work.
+// At stops the process with SIGSTOP when the file that CRIER_FAILPOINT names holds this point, or this point, a space and this work.
 // The file is moved aside first, so that one request stops one process once; "<file>.hit" then names the work.
 func At(point, work string) {
-	file, ok := env.OS()("CRIER_HALT")
+	file, ok := env.OS()("CRIER_FAILPOINT")
 	if !ok || file == "" {
 		return
 	}

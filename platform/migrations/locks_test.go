@@ -1,4 +1,4 @@
-package schema_test
+package migrations_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"crier/platform/schema"
+	"crier/platform/migrations"
 	"crier/tests/dbtest"
 )
 
@@ -76,7 +76,7 @@ func refusals(t *testing.T, url string, all map[string]string) (out []string) {
 	do(t, owner, observation)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		before := lastSeen(t, owner)
-		migrate(t, schema.Config{URL: url, Files: upTo(all, name)})
+		migrate(t, migrations.Config{URL: url, Files: upTo(all, name)})
 		after := lastSeen(t, owner)
 		if after["post"].Version == before["post"].Version {
 			continue // it was there already
@@ -172,7 +172,7 @@ func upTo(all map[string]string, last string) fs.FS {
 func TestLocks_NoMigrationHoldsUpTheService(t *testing.T) {
 	t.Parallel()
 	all, url := read(t, os.DirFS(".")), dbtest.Blank(t)
-	migrate(t, schema.Config{URL: url, Files: upTo(all, "0001_baseline.sql")})
+	migrate(t, migrations.Config{URL: url, Files: upTo(all, "0001_baseline.sql")})
 	for _, refusal := range refusals(t, url, all) {
 		t.Error(refusal)
 	}

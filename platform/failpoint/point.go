@@ -1,4 +1,4 @@
-package halt
+package failpoint
 
 // The points of publishing.
 const (

@@ -1,8 +1,8 @@
 //go:build !crash
 
-// Package halt lets a test stop this process at a named point, or make it panic there; without the build tag crash
+// Package failpoint lets a test stop this process at a named point, or make it panic there; without the build tag crash
 // nothing of it exists.
-package halt
+package failpoint
 
 // At is a named point that a piece of work has reached: nothing happens there.
 func At(_, _ string) {}

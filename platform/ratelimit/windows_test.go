@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"crier/actors/ratelimit"
+	"crier/platform/ratelimit"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

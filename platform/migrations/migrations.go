@@ -1,4 +1,4 @@
-// Package schema brings the database to the shape that this build of the code expects, and tells whether it has it.
+// Package migrations brings the database to the shape that this build of the code expects, and tells whether it has it.
 //
 // The files are numbered and only go forward. The first is the baseline: the whole schema as of the first release. A
 // database that was begun with another baseline is refused, because nothing leads from one to the other.
@@ -8,7 +8,7 @@
 // lock is had or ten minutes are over. Indexes are built and dropped, and constraints validated, by files of their own
 // whose names end in .concurrently.sql: one statement, outside of a transaction, which takes no lock that a request
 // waits for and may be repeated after a crash. A test refuses files that read or rewrite a large table under a lock.
-package schema
+package migrations
 
 import (
 	"context"

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"crier/actors/ratelimit"
+	"crier/platform/ratelimit"
 )
 
 func TestTake(t *testing.T) {
