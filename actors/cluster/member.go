@@ -16,6 +16,7 @@ import (
 	clusterstore "crier/actors/cluster/store"
 	"crier/platform/clock"
 	"crier/platform/pg"
+	"crier/publishing"
 )
 
 // The roles of a process.
@@ -23,12 +24,6 @@ const (
 	RoleEdge   = "edge"
 	RoleWorker = "worker"
 )
-
-// Lease is what this process may schedule now: shards of which Holder, this start of the process, is the owner.
-type Lease struct {
-	Holder uuid.UUID
-	Shards []int16
-}
 
 // Deps of a member. Changed is called when shards were gained, Lost when some were given away, before anybody else can
 // have them.
@@ -47,7 +42,7 @@ type Member struct {
 	cfg       Config
 	deps      Deps
 	store     *clusterstore.Store
-	lease     atomic.Pointer[Lease]
+	lease     atomic.Pointer[publishing.Lease]
 	owners    atomic.Pointer[map[int16]owner]
 	seen      atomic.Int64
 	beaten    atomic.Pointer[time.Time]
@@ -72,7 +67,7 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 		ID: me.ID, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, me, cfg.TTL, cfg.callLimit()),
 		wake: make(chan struct{}, 1), free: make(chan struct{}),
 	}
-	m.lease.Store(&Lease{Holder: m.ID})
+	m.lease.Store(&publishing.Lease{Holder: m.ID})
 	m.owners.Store(&map[int16]owner{})
 	if err := m.join(ctx); err != nil {
 		return nil, errors.Join(err, m.store.Close(ctx))
@@ -109,9 +104,9 @@ func (m *Member) begin(ctx context.Context) error {
 
 // Lease is what may be scheduled now; whether it still holds is decided by every claim itself. While suspended it is
 // empty.
-func (m *Member) Lease() Lease {
+func (m *Member) Lease() publishing.Lease {
 	if m.suspended.Load() {
-		return Lease{Holder: m.ID}
+		return publishing.Lease{Holder: m.ID}
 	}
 	return *m.lease.Load()
 }
@@ -287,7 +282,7 @@ func (m *Member) drop() {
 }
 
 func (m *Member) set(owners map[int16]owner) {
-	next := &Lease{Holder: m.ID}
+	next := &publishing.Lease{Holder: m.ID}
 	for _, shard := range slices.Sorted(maps.Keys(owners)) {
 		if owners[shard].id == m.ID {
 			next.Shards = append(next.Shards, shard)
@@ -324,6 +319,6 @@ func (m *Member) Release(ctx context.Context) error {
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()
-	m.lease.Store(&Lease{Holder: m.ID})
+	m.lease.Store(&publishing.Lease{Holder: m.ID})
 	return errors.Join(m.store.Leave(ctx), m.store.Close(ctx))
 }

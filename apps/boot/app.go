@@ -29,6 +29,7 @@ import (
 	"crier/platform/pg"
 	"crier/platform/redis"
 	"crier/platform/telemetry"
+	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/connector/all"
 	publishingservice "crier/publishing/service"
@@ -246,9 +247,9 @@ func (a *App) openServices(ctx context.Context) error {
 		Claimer: a.publisher, Publisher: a.publisher, Keeper: a.publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log,
 		Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(),
 		Suspend: func(reason string) { a.member.Suspend(reason) }, Resume: func() { a.member.Resume() },
-		Lease: func() cluster.Lease {
+		Lease: func() publishing.Lease {
 			if a.member == nil {
-				return cluster.Lease{}
+				return publishing.Lease{}
 			}
 			return a.member.Lease()
 		},

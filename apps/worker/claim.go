@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"crier/platform/batch"
-	publishingservice "crier/publishing/service"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -50,7 +50,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.mu.Lock()
 	free := max(0, w.free)
 	grants := w.turns.Take(free, width)
-	wants := make([]publishingservice.Want, len(grants))
+	wants := make([]publishing.Want, len(grants))
 	for i, g := range grants {
 		wants[i] = w.scans.want(g.Org, g.Permits)
 	}
@@ -59,7 +59,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	for i, x := range w.spans.split(wants) {
 		w.claiming.begin()
 		if i > 0 && ctx.Err() != nil {
-			w.answer(x, publishingservice.Round{}, w.deps.Clock.Now(), ctx.Err()) // the process is about to stop
+			w.answer(x, publishing.ClaimResult{}, w.deps.Clock.Now(), ctx.Err()) // the process is about to stop
 			continue
 		}
 		free -= w.claimSpan(ctx, sending, x, free)
@@ -67,7 +67,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	return len(grants) > 0
 }
 
-func permits(wants []publishingservice.Want) (n int) {
+func permits(wants []publishing.Want) (n int) {
 	for _, want := range wants {
 		n += want.Permits
 	}
@@ -91,7 +91,7 @@ func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 }
 
 // answer gives back the permits that a claim did not use and answers its offers.
-func (w *Worker) answer(x span, round publishingservice.Round, asked time.Time, err error) {
+func (w *Worker) answer(x span, round publishing.ClaimResult, asked time.Time, err error) {
 	w.release(permits(x.wants) - len(round.Claimed))
 	w.tell(x, round, asked, err != nil)
 }
@@ -100,11 +100,11 @@ func (w *Worker) answer(x span, round publishingservice.Round, asked time.Time, 
 // nobody until its time is over.
 const claimTime = 5 * time.Second
 
-func (w *Worker) take(ctx context.Context, x span, free int) (publishingservice.Round, error) {
+func (w *Worker) take(ctx context.Context, x span, free int) (publishing.ClaimResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 	defer cancel()
-	limits := publishingservice.Limits{Platforms: w.limits.left(), Busy: w.places.busy(), Free: free}
-	round, lost, err := w.deps.Claimer.Claim(ctx, leaseOf(w.deps.Lease()), x.wants, x.window, limits)
+	limits := publishing.ClaimLimits{Platforms: w.limits.left(), Busy: w.places.busy(), Free: free}
+	round, lost, err := w.deps.Claimer.Claim(ctx, w.deps.Lease(), x.wants, x.window, limits)
 	w.spans.done(x, len(lost) == 0 || ctx.Err() == nil)
 	if len(lost) > 0 {
 		w.mu.Lock()
@@ -125,7 +125,7 @@ const lostFor = 20 * time.Second
 const lostKept = 1000
 
 // giveBack returns to the queue what claims took whose answer never came.
-func (w *Worker) giveBack(ctx context.Context, lease publishingservice.Lease) error {
+func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
 	w.mu.Lock()
 	lost := slices.Clone(w.lost)
 	w.mu.Unlock()
@@ -155,9 +155,9 @@ const (
 
 // tell answers the offers. After a failed claim only those are answered with what it brought who got something; the
 // others ask again soon.
-func (w *Worker) tell(x span, round publishingservice.Round, asked time.Time, failed bool) {
+func (w *Worker) tell(x span, round publishing.ClaimResult, asked time.Time, failed bool) {
 	wait := refusedWait
-	if x.window < publishingservice.ClaimWindow {
+	if x.window < publishing.ClaimWindow {
 		wait = aloneWait
 	}
 	claimed := map[tenancy.OrgID]int{}

@@ -28,7 +28,7 @@ func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				back := time.Now().Add(10 * time.Minute)
-				w := &world{refuse: func([]publishingservice.Outcome) error {
+				w := &world{refuse: func([]publishing.Outcome) error {
 					if time.Now().Before(back) {
 						return cause
 					}
@@ -56,8 +56,8 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 				w := &world{hold: make(chan struct{})}
 				k, ids := w.start(t, 20)
 				bad, well := ids[7], time.Now().Add(30*time.Minute)
-				w.refuse = func(outcomes []publishingservice.Outcome) error {
-					if time.Now().Before(well) && slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == bad }) {
+				w.refuse = func(outcomes []publishing.Outcome) error {
+					if time.Now().Before(well) && slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == bad }) {
 						return &pgconn.PgError{Code: code}
 					}
 					return nil
@@ -88,8 +88,8 @@ func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {
 		w := &world{hold: make(chan struct{})}
 		k, ids := w.start(t, 20)
 		bad := ids[7]
-		w.refuse = func(outcomes []publishingservice.Outcome) error {
-			if slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == bad && o.ReleaseURL != "" }) {
+		w.refuse = func(outcomes []publishing.Outcome) error {
+			if slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == bad && o.ReleaseURL != "" }) {
 				return &pgconn.PgError{Code: "22021"}
 			}
 			return nil
@@ -125,7 +125,7 @@ type tending struct {
 	hang   chan struct{} // the first sweep waits for it, whatever its context says; nil = none does
 }
 
-func (k *tending) Maintain(context.Context, publishingservice.Lease) (publishingservice.Maintained, error) {
+func (k *tending) Maintain(context.Context, publishing.Lease) (publishingservice.Maintained, error) {
 	if k.sweeps.Add(1) == 1 && k.hang != nil {
 		<-k.hang
 	}

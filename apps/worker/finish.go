@@ -23,7 +23,7 @@ const (
 
 // ended is an outcome to be stored, and how many posts of its organization are no longer under way with it.
 type ended struct {
-	publishingservice.Outcome
+	publishing.Outcome
 	posts int
 	place string // the destination of the post's calls, if posts is not 0
 	tries int    // that met a lock
@@ -55,7 +55,7 @@ func once(all []*ended) (now, rest []*ended) {
 		case !seen:
 			at[e.Post] = len(now)
 			now = append(now, e)
-		case e.Result == publishingservice.ResultPublished && now[i].Result != publishingservice.ResultPublished:
+		case e.Result == publishing.ResultPublished && now[i].Result != publishing.ResultPublished:
 			now[i], rest = e, append(rest, now[i])
 		default:
 			rest = append(rest, e)
@@ -66,7 +66,7 @@ func once(all []*ended) (now, rest []*ended) {
 
 // store stores outcomes in one statement, reports them to the actors, and returns those whose posts are locked.
 func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err error) {
-	outcomes := make([]publishingservice.Outcome, len(some))
+	outcomes := make([]publishing.Outcome, len(some))
 	for i, e := range some {
 		outcomes[i] = e.Outcome
 	}
@@ -74,7 +74,7 @@ func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err
 	if err != nil {
 		return nil, err
 	}
-	found := map[publishing.PostID]publishingservice.Finished{}
+	found := map[publishing.PostID]publishing.Finished{}
 	for _, f := range stored {
 		found[f.Post] = f
 		if f.State == publishing.StateUnknown && !f.Locked {
@@ -93,7 +93,7 @@ func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err
 			continue
 		}
 		over[e.Org] += e.posts
-		if e.posts > 0 && (e.Result != publishingservice.ResultPublished || !w.places.join(e.place, e.Org)) {
+		if e.posts > 0 && (e.Result != publishing.ResultPublished || !w.places.join(e.place, e.Org)) {
 			claims[e.Org] = true
 		}
 		if f.State == "" {

@@ -14,7 +14,7 @@ import (
 
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
-	publishingservice "crier/publishing/service"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -125,7 +125,7 @@ func (x *limit) left(now time.Time) int {
 }
 
 // taken books what was claimed.
-func (l *limits) taken(claimed []publishingservice.Claimed) {
+func (l *limits) taken(claimed []publishing.Claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claimed {

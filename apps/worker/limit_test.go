@@ -15,7 +15,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
-	publishingservice "crier/publishing/service"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -94,7 +94,7 @@ func shared(r Rate) func(n int) (int, time.Duration, error) {
 // claim takes what is allowed of so many due posts, and returns how many that were.
 func (p *platform) claim(due int) int {
 	n := min(due, p.left()["x"])
-	p.taken(append(slices.Repeat([]publishingservice.Claimed{{Connector: "x"}}, n), publishingservice.Claimed{Connector: "free"}))
+	p.taken(append(slices.Repeat([]publishing.Claimed{{Connector: "x"}}, n), publishing.Claimed{Connector: "free"}))
 	return n
 }
 

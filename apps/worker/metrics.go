@@ -61,15 +61,15 @@ func (m *Metrics) claimed(due, now time.Time) {
 	}
 }
 
-func (m *Metrics) sending() (done func(connector string, result publishingservice.Result)) {
+func (m *Metrics) sending() (done func(connector string, result publishing.Result)) {
 	m.inFlight.Inc()
-	return func(connector string, result publishingservice.Result) {
+	return func(connector string, result publishing.Result) {
 		m.inFlight.Dec()
 		m.outcomes.WithLabelValues(connector, string(result)).Inc()
 	}
 }
 
-func (m *Metrics) reconciled(result publishingservice.Result) {
+func (m *Metrics) reconciled(result publishing.Result) {
 	m.looks.WithLabelValues(string(result)).Inc()
 }
 

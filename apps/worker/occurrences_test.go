@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"crier/actors/cluster"
 	"crier/platform/clock"
+	"crier/publishing"
 	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 )
@@ -25,16 +25,16 @@ type housekeeping struct {
 	written, swept        int
 }
 
-func (h *housekeeping) Maintain(context.Context, publishingservice.Lease) (publishingservice.Maintained, error) {
+func (h *housekeeping) Maintain(context.Context, publishing.Lease) (publishingservice.Maintained, error) {
 	return publishingservice.Maintained{}, h.maintain
 }
 
-func (h *housekeeping) WriteOccurrences(context.Context, publishingservice.Lease) (written int, more bool, err error) {
+func (h *housekeeping) WriteOccurrences(context.Context, publishing.Lease) (written int, more bool, err error) {
 	h.written++
 	return 0, h.more, h.occurrences
 }
 
-func (h *housekeeping) Sweep(context.Context, publishingservice.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func (h *housekeeping) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	h.swept++
 	return nil, time.Time{}, nil
 }
@@ -60,7 +60,7 @@ func TestLook_WritesOccurrencesWhateverElseFails(t *testing.T) {
 			k.world = &world{}
 			w := New(Config{InFlight: 1, Sweep: time.Hour}, Deps{
 				Claimer: k, Publisher: k, Keeper: k, Actors: k, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
-				Lease: func() cluster.Lease { return cluster.Lease{Shards: []int16{1}} },
+				Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} },
 			})
 			w.look(t.Context(), t.Context(), woken{})
 			if k.written != 1 || k.swept != c.swept || len(w.sweep) == 1 != c.again || !strings.Contains(log.String(), c.logged) {

@@ -10,23 +10,21 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 )
 
 func TestOnce_TakesOneOutcomeOfEachPostSuccessFirst(t *testing.T) {
 	t.Parallel()
 	a, b := id.New[publishing.PostTag](), id.New[publishing.PostTag]()
-	outcome := func(p publishing.PostID, r publishingservice.Result) *ended {
-		return &ended{Outcome: publishingservice.Outcome{Post: p, Result: r}}
+	outcome := func(p publishing.PostID, r publishing.Result) *ended {
+		return &ended{Outcome: publishing.Outcome{Post: p, Result: r}}
 	}
 	wave, rest := once([]*ended{
-		outcome(a, publishingstore.ResultError), outcome(b, publishingstore.ResultRetry), outcome(a, publishingstore.ResultPublished), outcome(a, publishingstore.ResultLater),
+		outcome(a, publishing.ResultError), outcome(b, publishing.ResultRetry), outcome(a, publishing.ResultPublished), outcome(a, publishing.ResultLater),
 	})
-	if len(wave) != 2 || wave[0].Post != a || wave[0].Result != publishingstore.ResultPublished || wave[1].Post != b {
+	if len(wave) != 2 || wave[0].Post != a || wave[0].Result != publishing.ResultPublished || wave[1].Post != b {
 		t.Errorf("first are %+v", wave)
 	}
-	if len(rest) != 2 || slices.ContainsFunc(rest, func(e *ended) bool { return e.Post != a || e.Result == publishingstore.ResultPublished }) {
+	if len(rest) != 2 || slices.ContainsFunc(rest, func(e *ended) bool { return e.Post != a || e.Result == publishing.ResultPublished }) {
 		t.Errorf("then come %+v", rest)
 	}
 }
@@ -45,10 +43,10 @@ func TestFinish_LockedRowsHoldNoOtherUp(t *testing.T) {
 				if name == "of the post" {
 					w.lockedPost, w.lockedUntil = ids[7], free
 				}
-				w.refuse = func(outcomes []publishingservice.Outcome) error {
+				w.refuse = func(outcomes []publishing.Outcome) error {
 					calls++
 					if w.lockedUntil.IsZero() && time.Now().Before(free) &&
-						slices.ContainsFunc(outcomes, func(o publishingservice.Outcome) bool { return o.Post == ids[7] }) {
+						slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == ids[7] }) {
 						return &pgconn.PgError{Code: "55P03"}
 					}
 					return nil

@@ -7,7 +7,7 @@ import (
 
 	"crier/actors/fairqueue"
 	"crier/platform/clock"
-	publishingservice "crier/publishing/service"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -145,7 +145,7 @@ func (p *places) waits(org tenancy.OrgID) bool {
 }
 
 // answered says that organizations have claimed: no permits are kept for them any more.
-func (p *places) answered(wants []publishingservice.Want) {
+func (p *places) answered(wants []publishing.Want) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range wants {

@@ -10,7 +10,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/platform/id"
-	publishingservice "crier/publishing/service"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -90,7 +90,7 @@ func TestPlaces_WakesNoMoreThanCanHavePermits(t *testing.T) {
 			t.Fatalf("%d are woken for eight permits, want 4", n)
 		}
 		free.Store(108)
-		p.answered([]publishingservice.Want{{Org: s.woken[0]}})
+		p.answered([]publishing.Want{{Org: s.woken[0]}})
 		if n := s.count(); n != 5 {
 			t.Errorf("%d are woken when one of them has claimed nothing, want 5", n)
 		}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
 	"crier/tenancy"
 )
 
@@ -24,8 +23,8 @@ type scan struct {
 const scansKept = 10_000
 
 // want is what the next claim asks for an organization.
-func (s scans) want(org tenancy.OrgID, permits int) publishingservice.Want {
-	return publishingservice.Want{Org: org, Permits: permits, After: s[org].after}
+func (s scans) want(org tenancy.OrgID, permits int) publishing.Want {
+	return publishing.Want{Org: org, Permits: permits, After: s[org].after}
 }
 
 // again is after a claim that failed: the next offer goes on at the same channels, and then looks at all of them, since
@@ -38,7 +37,7 @@ func (s scans) again(org tenancy.OrgID) {
 
 // step takes what a claim brought to an organization. done is false when the rest of its channels must be looked at
 // before the offer is answered; next is then not known yet.
-func (s scans) step(want publishingservice.Want, round publishingservice.Round, claimed int) (next *time.Time, done bool) {
+func (s scans) step(want publishing.Want, round publishing.ClaimResult, claimed int) (next *time.Time, done bool) {
 	org, x := want.Org, s[want.Org]
 	delete(s, org)
 	if at, ok := round.Next[org]; ok {

@@ -9,8 +9,6 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -34,7 +32,7 @@ func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
 		seen := map[publishing.ChannelID]bool{}
 		for range 2*len(channels) + 3 {
 			want := s.want(org, 3)
-			round := publishingstore.NewRound()
+			round := publishing.NewClaimResult()
 			round.Now = now
 			after := 0
 			for _, c := range channels {
@@ -47,7 +45,7 @@ func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
 					break
 				}
 			}
-			if _, done := s.step(want, publishingservice.Round(round), 0); done {
+			if _, done := s.step(want, publishing.ClaimResult(round), 0); done {
 				if len(seen) != len(channels) {
 					t.Fatalf("%d of %d channels were looked at when the offer was answered", len(seen), len(channels))
 				}

@@ -11,8 +11,6 @@ import (
 
 	"crier/platform/id"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -62,9 +60,9 @@ func (a *agencies) publish(most int) (posts []publishing.PostID) {
 }
 
 func (a *agencies) Claim(
-	ctx context.Context, _ publishingservice.Lease, wants []publishingservice.Want, window int, _ publishingservice.Limits,
-) (publishingservice.Round, []int64, error) {
-	round := publishingstore.NewRound()
+	ctx context.Context, _ publishing.Lease, wants []publishing.Want, window int, _ publishing.ClaimLimits,
+) (publishing.ClaimResult, []int64, error) {
+	round := publishing.NewClaimResult()
 	if a.tooMuch(wants, window) {
 		<-ctx.Done()
 		return round, []int64{1}, ctx.Err()
@@ -80,7 +78,7 @@ func (a *agencies) Claim(
 				continue
 			}
 			if post, due := a.due[c]; due {
-				round.Claimed = append(round.Claimed, publishingservice.Claimed{Org: want.Org, Post: post, Channel: c, Token: token})
+				round.Claimed = append(round.Claimed, publishing.Claimed{Org: want.Org, Post: post, Channel: c, Token: token})
 				delete(a.due, c)
 			}
 			if looked++; looked == window {
@@ -91,10 +89,10 @@ func (a *agencies) Claim(
 	return round, nil, nil
 }
 
-func (a *agencies) tooMuch(wants []publishingservice.Want, window int) bool {
+func (a *agencies) tooMuch(wants []publishing.Want, window int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	isSlow := func(want publishingservice.Want) bool {
+	isSlow := func(want publishing.Want) bool {
 		most, slow := a.slow[want.Org]
 		return slow && window > most
 	}
@@ -127,7 +125,7 @@ func TestClaim_LooksAtFewerChannelsWhenItRunsOutOfTime(t *testing.T) {
 		a := newAgencies(orgs, channels)
 		a.worker.Start(t.Context())
 		var want []publishing.PostID
-		for _, most := range []int{3 * publishingstore.ClaimWindow, 100, 0, 0, 0} {
+		for _, most := range []int{3 * publishing.ClaimWindow, 100, 0, 0, 0} {
 			want = append(want, a.publish(most)...)
 			time.Sleep(time.Hour)
 			synctest.Wait()
@@ -135,7 +133,7 @@ func TestClaim_LooksAtFewerChannelsWhenItRunsOutOfTime(t *testing.T) {
 				t.Fatalf("%d of %d posts are published when a claim can look at %d channels", len(got.stored), len(want), most)
 			}
 		}
-		if a.largest < orgs*publishingstore.ClaimWindow {
+		if a.largest < orgs*publishing.ClaimWindow {
 			t.Errorf("the largest claim of a database that is fast again looks at %d channels", a.largest)
 		}
 		stop(t, a.worker, time.Minute)
@@ -194,7 +192,7 @@ func TestClaim_FindsWhatFellDueWhileClaimsFailed(t *testing.T) {
 	t.Parallel()
 	org, channel := id.New[tenancy.OrgTag](), id.New[publishing.ChannelTag]()
 	s := scans{}
-	first := publishingservice.Round{Now: time.Now(), More: map[tenancy.OrgID]publishing.ChannelID{org: channel}}
+	first := publishing.ClaimResult{Now: time.Now(), More: map[tenancy.OrgID]publishing.ChannelID{org: channel}}
 	if _, done := s.step(s.want(org, 1), first, 0); done {
 		t.Fatal("the offer is answered before all channels were looked at")
 	}
@@ -202,7 +200,7 @@ func TestClaim_FindsWhatFellDueWhileClaimsFailed(t *testing.T) {
 	if want := s.want(org, 1); want.After != channel {
 		t.Fatal("the scan begins anew after a claim that failed: it may never come to its end")
 	}
-	rest := publishingservice.Round{Now: time.Now()}
+	rest := publishing.ClaimResult{Now: time.Now()}
 	if _, done := s.step(s.want(org, 1), rest, 0); done {
 		t.Fatal("the offer is answered although posts may have fallen due on the channels that were looked at first")
 	}

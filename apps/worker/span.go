@@ -3,7 +3,7 @@ package worker
 import (
 	"slices"
 
-	publishingservice "crier/publishing/service"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -13,28 +13,28 @@ import (
 type spans map[tenancy.OrgID]int
 
 const (
-	spanMost  = width * publishingservice.ClaimWindow // channels of the largest claim
-	spanShare = 8                                     // a claim that failed is done by so many
-	spansKept = 10_000                                // organizations; when more run out of time, it is the database that is slow
+	spanMost  = width * publishing.ClaimWindow // channels of the largest claim
+	spanShare = 8                              // a claim that failed is done by so many
+	spansKept = 10_000                         // organizations; when more run out of time, it is the database that is slow
 )
 
 // span is what one claim looks at: organizations, and a window of channels of each.
 type span struct {
-	wants  []publishingservice.Want
+	wants  []publishing.Want
 	window int
 }
 
 // split makes claims of what is wanted. Organizations without a limit come first, all in one claim, then the others
 // from the widest to the narrowest.
-func (s spans) split(wants []publishingservice.Want) (out []span) {
+func (s spans) split(wants []publishing.Want) (out []span) {
 	wants = slices.Clone(wants)
-	slices.SortStableFunc(wants, func(a, b publishingservice.Want) int { return s.of(b.Org) - s.of(a.Org) })
+	slices.SortStableFunc(wants, func(a, b publishing.Want) int { return s.of(b.Org) - s.of(a.Org) })
 	for len(wants) > 0 {
 		n := 1
-		for n < len(wants) && (n+1)*publishingservice.ClaimWindow <= s.of(wants[n].Org) {
+		for n < len(wants) && (n+1)*publishing.ClaimWindow <= s.of(wants[n].Org) {
 			n++
 		}
-		out = append(out, span{wants[:n], min(s.of(wants[0].Org), publishingservice.ClaimWindow)})
+		out = append(out, span{wants[:n], min(s.of(wants[0].Org), publishing.ClaimWindow)})
 		wants = wants[n:]
 	}
 	return out

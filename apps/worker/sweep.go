@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"crier/publishing"
 	publishingservice "crier/publishing/service"
 )
 
@@ -48,7 +49,7 @@ const sweepStep = time.Minute
 // look gives back what lost claims took, ends what is over, asks for unknown outcomes, and wakes the organizations
 // that have something due. A part that fails is tried again with the next sweep and keeps no other from being done.
 func (w *Worker) look(ctx, sending context.Context, last woken) woken {
-	lease := leaseOf(w.deps.Lease())
+	lease := w.deps.Lease()
 	if len(lease.Shards) == 0 {
 		return woken{}
 	}
@@ -85,7 +86,7 @@ func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 	return next
 }
 
-func (w *Worker) maintain(ctx context.Context, lease publishingservice.Lease) error {
+func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {
 	m, err := w.deps.Keeper.Maintain(ctx, lease)
 	w.deps.Metrics.maintained(m)
 	if m.More {
@@ -95,7 +96,7 @@ func (w *Worker) maintain(ctx context.Context, lease publishingservice.Lease) er
 }
 
 // occurrences writes what follows in repeated posts.
-func (w *Worker) occurrences(ctx context.Context, lease publishingservice.Lease) error {
+func (w *Worker) occurrences(ctx context.Context, lease publishing.Lease) error {
 	_, more, err := w.deps.Keeper.WriteOccurrences(ctx, lease)
 	if more {
 		w.SweepNow()
@@ -105,21 +106,21 @@ func (w *Worker) occurrences(ctx context.Context, lease publishingservice.Lease)
 
 // woken is when everybody of a lease was woken.
 type woken struct {
-	lease      publishingservice.Lease
+	lease      publishing.Lease
 	began, end time.Time
 }
 
 // over tells whether it is time to wake everybody again. That reads all that is due, mostly to tell actors what they know: while very much is due it rests
 // ten times as long as it took, at most a quarter of a minute. For shards that are new it never rests.
-func (l woken) over(lease publishingservice.Lease, now time.Time) bool {
+func (l woken) over(lease publishing.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
 }
 
 // doubts asks for unknown outcomes, each beside the others.
-func (w *Worker) doubts(ctx, sending context.Context, lease publishingservice.Lease) error {
+func (w *Worker) doubts(ctx, sending context.Context, lease publishing.Lease) error {
 	admitted := map[asker]int{}
-	open, more, err := w.deps.Keeper.Doubts(ctx, lease, w.looks.resting(w.deps.Clock.Now()), func(f publishingservice.Found) bool {
+	open, more, err := w.deps.Keeper.Doubts(ctx, lease, w.looks.resting(w.deps.Clock.Now()), func(f publishing.UnknownPost) bool {
 		a := asker{f.Org, f.Place}
 		if !w.looks.admit(a) {
 			return false
@@ -155,7 +156,7 @@ func (w *Worker) reconcile(ctx context.Context, d publishingservice.Doubt) {
 	w.finish.Add(&ended{Outcome: out})
 }
 
-func (w *Worker) wake(ctx context.Context, lease publishingservice.Lease) error {
+func (w *Worker) wake(ctx context.Context, lease publishing.Lease) error {
 	asked := w.deps.Clock.Now()
 	next, now, err := w.deps.Keeper.Sweep(ctx, lease, sweepHorizon)
 	if err != nil {

@@ -4,18 +4,18 @@ import (
 	"testing"
 	"time"
 
-	publishingservice "crier/publishing/service"
+	"crier/publishing"
 )
 
 func TestWakingEverybodyRests(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	lease := publishingservice.Lease{Shards: []int16{1, 2}}
+	lease := publishing.Lease{Shards: []int16{1, 2}}
 	quick, slow, slower := woken{lease, began, began.Add(2 * time.Millisecond)}, woken{lease, began, began.Add(time.Second)}, woken{lease, began, began.Add(10 * time.Second)}
 	for _, tt := range []struct {
 		name  string
 		last  woken
-		lease publishingservice.Lease
+		lease publishing.Lease
 		after time.Duration // since the end
 		want  bool
 	}{
@@ -24,7 +24,7 @@ func TestWakingEverybodyRests(t *testing.T) {
 		{"a slow one rests", slow, lease, 5 * time.Second, false},
 		{"and comes back", slow, lease, 10 * time.Second, true},
 		{"however slow it was", slower, lease, 15 * time.Second, true},
-		{"one more shard does not wait", slow, publishingservice.Lease{Shards: []int16{1, 2, 3}}, 0, true},
+		{"one more shard does not wait", slow, publishing.Lease{Shards: []int16{1, 2, 3}}, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"crier/actors/cluster"
 	"crier/actors/fairqueue"
 	"crier/platform/batch"
 	"crier/platform/clock"
@@ -38,25 +37,25 @@ type Actors interface {
 // Claimer takes posts out of the queue; see publishingservice.Publisher.
 type Claimer interface {
 	Warmup(ctx context.Context) error
-	Claim(ctx context.Context, l publishingservice.Lease, wants []publishingservice.Want, window int, limits publishingservice.Limits) (publishingservice.Round, []int64, error)
-	GiveBack(ctx context.Context, l publishingservice.Lease, lost []int64) error
-	Load(ctx context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome, error)
+	Claim(ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits) (publishing.ClaimResult, []int64, error)
+	GiveBack(ctx context.Context, l publishing.Lease, lost []int64) error
+	Load(ctx context.Context, claimed []publishing.Claimed) (map[publishing.PostID]publishing.Work, map[publishing.PostID]publishing.Outcome, error)
 }
 
 // Publisher is the act of publishing; see publishingservice.Publisher.
 type Publisher interface {
-	Send(ctx context.Context, w publishingservice.Work, yield func(ctx context.Context, d time.Duration) error) publishingservice.Outcome
-	Finish(ctx context.Context, outcomes []publishingservice.Outcome) ([]publishingservice.Finished, error)
-	SetAside(ctx context.Context, o publishingservice.Outcome, cause error) error
+	Send(ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error) publishing.Outcome
+	Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error)
+	SetAside(ctx context.Context, o publishing.Outcome, cause error) error
 }
 
 // Keeper looks after what is late, unknown or forgotten; see publishingservice.Publisher.
 type Keeper interface {
-	Maintain(ctx context.Context, l publishingservice.Lease) (publishingservice.Maintained, error)
-	Doubts(ctx context.Context, l publishingservice.Lease, resting []string, admit func(publishingservice.Found) bool) ([]publishingservice.Doubt, bool, error)
-	Reconcile(ctx context.Context, d publishingservice.Doubt) (publishingservice.Outcome, error)
-	Sweep(ctx context.Context, l publishingservice.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
-	WriteOccurrences(ctx context.Context, l publishingservice.Lease) (written int, more bool, err error)
+	Maintain(ctx context.Context, l publishing.Lease) (publishingservice.Maintained, error)
+	Doubts(ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool) ([]publishingservice.Doubt, bool, error)
+	Reconcile(ctx context.Context, d publishingservice.Doubt) (publishing.Outcome, error)
+	Sweep(ctx context.Context, l publishing.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
+	WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error)
 }
 
 // Deps is what a worker needs.
@@ -65,7 +64,7 @@ type Deps struct {
 	Publisher Publisher
 	Keeper    Keeper
 	Actors    Actors
-	Lease     func() cluster.Lease
+	Lease     func() publishing.Lease
 	Suspend   func(reason string) // leaves the organizations to other processes while a loop hangs
 	Resume    func()
 	Bucket    Bucket // nil when the processes share none
@@ -248,7 +247,7 @@ func (w *Worker) acquireOf(place string) {
 }
 
 // start loads what was claimed, in one go, and sends each post by itself.
-func (w *Worker) start(ctx context.Context, round publishingservice.Round) {
+func (w *Worker) start(ctx context.Context, round publishing.ClaimResult) {
 	if len(round.Claimed) == 0 {
 		return
 	}
@@ -271,7 +270,7 @@ func (w *Worker) start(ctx context.Context, round publishingservice.Round) {
 }
 
 // send publishes one post and hands its outcome on. What could not be loaded goes back to the queue.
-func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work publishingservice.Work, loaded bool) {
+func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing.Work, loaded bool) {
 	out := publishingservice.Returned(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
@@ -282,7 +281,7 @@ func (w *Worker) send(ctx context.Context, c publishingservice.Claimed, work pub
 }
 
 // ended hands the outcome of a claimed post on and gives back what the post held.
-func (w *Worker) ended(c publishingservice.Claimed, out publishingservice.Outcome) {
+func (w *Worker) ended(c publishing.Claimed, out publishing.Outcome) {
 	defer w.sending.Done()
 	w.finish.Add(&ended{Outcome: out, posts: 1, place: c.Place})
 	w.releaseOf(c.Place)
@@ -305,8 +304,4 @@ func (w *Worker) yield(ctx context.Context, place string, d time.Duration) error
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func leaseOf(l cluster.Lease) publishingservice.Lease {
-	return publishingservice.Lease{Holder: l.Holder, Shards: l.Shards}
 }

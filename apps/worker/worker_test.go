@@ -16,22 +16,20 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"crier/actors/cluster"
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
 // world is everything around a worker: one organization with posts to claim, a database that may be away, and the actor's account of what is under way.
 type world struct {
 	mu     sync.Mutex
-	due    []publishingservice.Claimed
-	hold   chan struct{}                           // sending waits for it, whatever its context says; nil = no wait
-	slow   time.Duration                           // what a claim takes, unless its context ends
-	refuse func([]publishingservice.Outcome) error // what the database says to a finish
+	due    []publishing.Claimed
+	hold   chan struct{}                    // sending waits for it, whatever its context says; nil = no wait
+	slow   time.Duration                    // what a claim takes, unless its context ends
+	refuse func([]publishing.Outcome) error // what the database says to a finish
 	stored []publishing.PostID
 	busy   int
 	least  int
@@ -51,14 +49,14 @@ type world struct {
 
 func (w *world) Warmup(context.Context) error { return nil }
 
-func (w *world) GiveBack(_ context.Context, _ publishingservice.Lease, lost []int64) error {
+func (w *world) GiveBack(_ context.Context, _ publishing.Lease, lost []int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.givenBack = append(w.givenBack, lost...)
 	return nil
 }
 
-func (w *world) SetAside(_ context.Context, o publishingservice.Outcome, _ error) error {
+func (w *world) SetAside(_ context.Context, o publishing.Outcome, _ error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.aside = append(w.aside, o.Post)
@@ -66,16 +64,16 @@ func (w *world) SetAside(_ context.Context, o publishingservice.Outcome, _ error
 }
 
 func (w *world) Claim(
-	ctx context.Context, _ publishingservice.Lease, _ []publishingservice.Want, _ int, _ publishingservice.Limits,
-) (publishingservice.Round, []int64, error) {
+	ctx context.Context, _ publishing.Lease, _ []publishing.Want, _ int, _ publishing.ClaimLimits,
+) (publishing.ClaimResult, []int64, error) {
 	select {
 	case <-time.After(w.slow):
 	case <-ctx.Done():
-		return publishingservice.Round{}, []int64{7}, ctx.Err()
+		return publishing.ClaimResult{}, []int64{7}, ctx.Err()
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	r := publishingstore.NewRound()
+	r := publishing.NewClaimResult()
 	if w.lost {
 		return r, []int64{7}, context.DeadlineExceeded
 	}
@@ -83,22 +81,22 @@ func (w *world) Claim(
 	return r, nil, nil
 }
 
-func (w *world) Load(_ context.Context, claimed []publishingservice.Claimed) (map[publishing.PostID]publishingservice.Work, map[publishing.PostID]publishingservice.Outcome, error) {
-	out := map[publishing.PostID]publishingservice.Work{}
+func (w *world) Load(_ context.Context, claimed []publishing.Claimed) (map[publishing.PostID]publishing.Work, map[publishing.PostID]publishing.Outcome, error) {
+	out := map[publishing.PostID]publishing.Work{}
 	for _, c := range claimed {
-		out[c.Post] = publishingservice.Work{Org: organization, Post: c.Post, Token: token}
+		out[c.Post] = publishing.Work{Org: organization, Post: c.Post, Token: token}
 	}
 	return out, nil, nil
 }
 
-func (w *world) Send(_ context.Context, x publishingservice.Work, _ func(context.Context, time.Duration) error) publishingservice.Outcome {
+func (w *world) Send(_ context.Context, x publishing.Work, _ func(context.Context, time.Duration) error) publishing.Outcome {
 	if w.hold != nil {
 		<-w.hold
 	}
-	return publishingservice.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultPublished, ReleaseID: "release of " + x.Post.String(), ReleaseURL: "url"}
+	return publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, ReleaseID: "release of " + x.Post.String(), ReleaseURL: "url"}
 }
 
-func (w *world) Finish(_ context.Context, outcomes []publishingservice.Outcome) (out []publishingservice.Finished, err error) {
+func (w *world) Finish(_ context.Context, outcomes []publishing.Outcome) (out []publishing.Finished, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refuse != nil {
@@ -108,32 +106,32 @@ func (w *world) Finish(_ context.Context, outcomes []publishingservice.Outcome) 
 	}
 	for _, o := range outcomes {
 		if o.Post == w.lockedPost && time.Now().Before(w.lockedUntil) {
-			out = append(out, publishingservice.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublishing, Locked: true})
+			out = append(out, publishing.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublishing, Locked: true})
 			continue
 		}
 		w.stored = append(w.stored, o.Post)
 		if o.Ref == nil && o.ReleaseURL == "" {
 			w.bare = append(w.bare, o.Post)
 		}
-		out = append(out, publishingservice.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublished})
+		out = append(out, publishing.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublished})
 	}
 	return out, nil
 }
 
-func (w *world) Maintain(context.Context, publishingservice.Lease) (publishingservice.Maintained, error) {
+func (w *world) Maintain(context.Context, publishing.Lease) (publishingservice.Maintained, error) {
 	return publishingservice.Maintained{}, nil
 }
-func (w *world) Doubts(context.Context, publishingservice.Lease, []string, func(publishingservice.Found) bool) ([]publishingservice.Doubt, bool, error) {
+func (w *world) Doubts(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]publishingservice.Doubt, bool, error) {
 	return nil, false, nil
 }
-func (w *world) Reconcile(context.Context, publishingservice.Doubt) (publishingservice.Outcome, error) {
-	return publishingservice.Outcome{}, nil
+func (w *world) Reconcile(context.Context, publishingservice.Doubt) (publishing.Outcome, error) {
+	return publishing.Outcome{}, nil
 }
-func (w *world) Sweep(context.Context, publishingservice.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func (w *world) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 
-func (w *world) WriteOccurrences(context.Context, publishingservice.Lease) (int, bool, error) {
+func (w *world) WriteOccurrences(context.Context, publishing.Lease) (int, bool, error) {
 	return 0, false, nil
 }
 
@@ -187,7 +185,7 @@ func (w *world) start(t *testing.T, posts int) (*Worker, []publishing.PostID) {
 	for range posts {
 		p := id.New[publishing.PostTag]()
 		ids = append(ids, p)
-		w.due = append(w.due, publishingservice.Claimed{Org: organization, Post: p, Token: token})
+		w.due = append(w.due, publishing.Claimed{Org: organization, Post: p, Token: token})
 	}
 	k := w.build()
 	k.Start(t.Context())
@@ -205,7 +203,7 @@ func (w *world) build() *Worker {
 	}
 	return New(Config{InFlight: 64, Sweep: time.Hour, Drain: 5 * time.Second}, Deps{
 		Claimer: w, Publisher: w, Keeper: keeper, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
-		Lease: func() cluster.Lease { return cluster.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
+		Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
 	})
 }
 
@@ -238,7 +236,7 @@ func TestWhatAStopFindsBeingClaimedIsSent(t *testing.T) {
 func TestAStopTellsWhatItCouldNotStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{refuse: func([]publishingservice.Outcome) error { return errors.New("connection refused") }}
+		w := &world{refuse: func([]publishing.Outcome) error { return errors.New("connection refused") }}
 		k, ids := w.start(t, 3)
 		time.Sleep(time.Second)
 		stop(t, k, 7*time.Second)

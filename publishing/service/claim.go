@@ -24,9 +24,6 @@ func (s *Publisher) Warmup(ctx context.Context) error { return s.store.Plan(ctx)
 // claimSplits is how many claims one call of Claim may send while it looks for what Postgres refuses.
 const claimSplits = 64
 
-// ClaimWindow is how many channels of an organization a claim looks at as a rule.
-const ClaimWindow = publishingstore.ClaimWindow
-
 // Claim takes due posts of the wanted organizations, looking at a window of so many channels of each, and returns when
 // each has more. Where Postgres refuses a claim because of what one channel's rows say, the others are claimed without
 // it: first the organizations are halved, then the channels of the one that is left. That channel's hold is repaired,
@@ -34,15 +31,15 @@ const ClaimWindow = publishingstore.ClaimWindow
 //
 // With an error, lost has the numbers of the claims that may have been stored although their answer never came: they
 // go to GiveBack. A claim that ran out of time is among them; the next one should look at fewer channels.
-func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, window int, limits Limits) (round Round, lost []int64, err error) {
+func (s *Publisher) Claim(ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits) (round publishing.ClaimResult, lost []int64, err error) {
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy) // what one statement takes, the next must not take again
 	if limits.Busy == nil {
 		limits.Busy = map[string]int{}
 	}
-	c := &claiming{Publisher: s, lease: l, limits: limits, round: publishingstore.NewRound(), left: claimSplits}
-	_, err = batch.Isolate(wants, func(some []Want) error {
+	c := &claiming{Publisher: s, lease: l, limits: limits, round: publishing.NewClaimResult(), left: claimSplits}
+	_, err = batch.Isolate(wants, func(some []publishing.Want) error {
 		return c.claim(ctx, some, window)
-	}, c.blame, func(w Want, cause error) {
+	}, c.blame, func(w publishing.Want, cause error) {
 		c.err = errors.Join(c.err, c.channels(ctx, w, window, cause))
 	})
 	return c.round, c.lost, errors.Join(err, c.err)
@@ -51,9 +48,9 @@ func (s *Publisher) Claim(ctx context.Context, l Lease, wants []Want, window int
 // claiming is one call of Claim.
 type claiming struct {
 	*Publisher
-	lease  Lease
-	limits Limits
-	round  Round
+	lease  publishing.Lease
+	limits publishing.ClaimLimits
+	round  publishing.ClaimResult
 	lost   []int64
 	left   int
 	err    error
@@ -62,7 +59,7 @@ type claiming struct {
 func (c *claiming) blame(err error) bool { return pg.IsRefused(err) && c.left > 0 }
 
 // claim sends one statement and adds what it brought.
-func (c *claiming) claim(ctx context.Context, wants []Want, window int) error {
+func (c *claiming) claim(ctx context.Context, wants []publishing.Want, window int) error {
 	c.left--
 	number := c.number.Add(1)
 	got, err := c.store.Claim(ctx, c.lease, wants, c.limits, number, c.rules(window))
@@ -84,14 +81,14 @@ func (c *claiming) claim(ctx context.Context, wants []Want, window int) error {
 }
 
 // channels claims the channels of one organization that was refused, half of the window at a time.
-func (c *claiming) channels(ctx context.Context, w Want, window int, cause error) error {
+func (c *claiming) channels(ctx context.Context, w publishing.Want, window int, cause error) error {
 	if window > 1 {
 		before := len(c.round.Claimed)
 		for range 2 {
 			delete(c.round.More, w.Org)
 			half := w
 			half.Permits -= len(c.round.Claimed) - before
-			err := c.claim(ctx, []Want{half}, window/2)
+			err := c.claim(ctx, []publishing.Want{half}, window/2)
 			if c.blame(err) {
 				err = c.channels(ctx, half, window/2, err)
 			}
@@ -109,7 +106,7 @@ func (c *claiming) channels(ctx context.Context, w Want, window int, cause error
 	if repaired, err := c.store.RepairHold(ctx, w.Org, w.After); err != nil || repaired {
 		c.deps.Log.Error("the hold of a channel did not agree with its posts; it was repaired", "org", w.Org, "after", w.After, "cause", cause, "error", err)
 		if err == nil {
-			if err = c.claim(ctx, []Want{w}, window); err == nil {
+			if err = c.claim(ctx, []publishing.Want{w}, window); err == nil {
 				return nil
 			}
 			cause = err
@@ -126,7 +123,7 @@ func (c *claiming) channels(ctx context.Context, w Want, window int, cause error
 }
 
 // GiveBack returns to the queue what claims took whose answer never came, and wakes whose posts they are.
-func (s *Publisher) GiveBack(ctx context.Context, l Lease, lost []int64) error {
+func (s *Publisher) GiveBack(ctx context.Context, l publishing.Lease, lost []int64) error {
 	orgs, err := s.store.GiveBack(ctx, l, lost, s.deps.Node)
 	for _, org := range orgs {
 		s.deps.Waker.Wake(ctx, org, time.Time{})
@@ -146,11 +143,11 @@ const (
 // read has an outcome instead, and does not keep the others from being sent. An error means that the database is away
 // or slow: nothing is known of the posts that are in neither map. After such an error, statements are smaller; posts
 // come in any order, so that none is always read with the same others.
-func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome, err error) {
+func (s *Publisher) Load(ctx context.Context, claimed []publishing.Claimed) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadsTime)
 	defer cancel()
-	works, unreadable = map[publishing.PostID]Work{}, map[publishing.PostID]Outcome{}
-	left, alone := slices.Clone(claimed), []Claimed(nil)
+	works, unreadable = map[publishing.PostID]publishing.Work{}, map[publishing.PostID]publishing.Outcome{}
+	left, alone := slices.Clone(claimed), []publishing.Claimed(nil)
 	rand.Shuffle(len(left), func(i, j int) { left[i], left[j] = left[j], left[i] })
 	for misses := 0; len(left) > 0 && misses < loadMisses; misses++ {
 		n := min(len(left), s.loading.Next())
@@ -169,16 +166,16 @@ func (s *Publisher) Load(ctx context.Context, claimed []Claimed) (works map[publ
 	}
 	for _, c := range alone {
 		if len(works) > 0 { // it is the post, not the database
-			unreadable[c.Post] = Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultRetry, After: loadAgain}
+			unreadable[c.Post] = publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: loadAgain}
 		}
 	}
 	return works, unreadable, err
 }
 
-func (s *Publisher) load(ctx context.Context, claimed []Claimed, works map[publishing.PostID]Work, unreadable map[publishing.PostID]Outcome) error {
+func (s *Publisher) load(ctx context.Context, claimed []publishing.Claimed, works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTime)
 	defer cancel()
-	_, err := batch.Isolate(claimed, func(some []Claimed) error {
+	_, err := batch.Isolate(claimed, func(some []publishing.Claimed) error {
 		posts := make([]publishing.PostID, len(some))
 		for i, c := range some {
 			posts[i] = c.Post
@@ -188,9 +185,9 @@ func (s *Publisher) load(ctx context.Context, claimed []Claimed, works map[publi
 			works[w.Post] = w
 		}
 		return err
-	}, func(err error) bool { return !pg.IsEnvironment(err) }, func(c Claimed, err error) {
+	}, func(err error) bool { return !pg.IsEnvironment(err) }, func(c publishing.Claimed, err error) {
 		s.deps.Log.Error("a claimed post cannot be read", "org", c.Org, "post", c.Post, "error", err)
-		unreadable[c.Post] = Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultError, Code: publishing.CodeRejected,
+		unreadable[c.Post] = publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultError, Code: publishing.CodeRejected,
 			Error: "The stored post cannot be read: " + pg.Reason(err)}
 	})
 	return err

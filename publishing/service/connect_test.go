@@ -14,7 +14,6 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 )
 
 // door is a platform that counts the credentials that it is asked for, and takes one.
@@ -200,7 +199,7 @@ func TestSend_ConnectionsAreOfTheOrganization(t *testing.T) {
 	}})
 	m := r.organization()
 	m.book(m.channel, time.Second)
-	if out := m.sendWith(limits, nil); out.Result != publishingstore.ResultPublished || owner != m.who.Org.String() {
+	if out := m.sendWith(limits, nil); out.Result != publishing.ResultPublished || owner != m.who.Org.String() {
 		t.Errorf("the connections are of %q, want the organization %s: %s", owner, m.who.Org, out.Error)
 	}
 }

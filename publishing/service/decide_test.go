@@ -9,14 +9,13 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 )
 
 var cfg = publishingservice.Config{RequestDeadline: 10 * time.Second, SettleTime: 60 * time.Second, UnknownFor: 12 * time.Minute}
 
 func doubt(grade publishing.Grade, age time.Duration, gone, ended bool, looks int) publishingservice.Doubt {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return publishingservice.Doubt{HolderGone: gone, Now: now, Work: publishingservice.Work{
+	return publishingservice.Doubt{HolderGone: gone, Now: now, Work: publishing.Work{
 		Channel: publishing.Channel{Grade: grade}, Committing: now.Add(-age), CallEnded: ended, Looks: looks}}
 }
 
@@ -26,19 +25,19 @@ func TestDecide(t *testing.T) {
 	for name, c := range map[string]struct {
 		found connector.Outcome
 		d     publishingservice.Doubt
-		want  publishingservice.Result
+		want  publishing.Result
 	}{
-		"found is found, whoever sent it":                {connector.Published, doubt("C", early, false, false, 1), publishingstore.ResultPublished},
-		"absent on A goes again at once":                 {connector.NotPublished, doubt("A", early, false, false, 1), publishingstore.ResultRetry},
-		"absent on C waits while the sender may live":    {connector.NotPublished, doubt("C", ripe, false, false, 1), publishingstore.ResultLater},
-		"absent on C waits while the call may arrive":    {connector.NotPublished, doubt("C", early, true, false, 1), publishingstore.ResultLater},
-		"absent on C goes again once the sender is gone": {connector.NotPublished, doubt("C", ripe, true, false, 1), publishingstore.ResultRetry},
-		"absent on C goes again once the call has ended": {connector.NotPublished, doubt("C", ripe, false, true, 1), publishingstore.ResultRetry},
-		"absent on D needs more than two looks":          {connector.NotPublished, doubt("D", ripe, true, false, 2), publishingstore.ResultLater},
-		"absent on D thrice":                             {connector.NotPublished, doubt("D", ripe, true, false, 3), publishingstore.ResultRetry},
-		"no answer is asked for again":                   {connector.CannotTell, doubt("C", ripe, true, true, 3), publishingstore.ResultLater},
-		"no answer for long is given up":                 {connector.CannotTell, doubt("C", old, true, true, 9), publishingstore.ResultError},
-		"no answer for long on A goes again":             {connector.CannotTell, doubt("A", old, true, true, 9), publishingstore.ResultRetry},
+		"found is found, whoever sent it":                {connector.Published, doubt("C", early, false, false, 1), publishing.ResultPublished},
+		"absent on A goes again at once":                 {connector.NotPublished, doubt("A", early, false, false, 1), publishing.ResultRetry},
+		"absent on C waits while the sender may live":    {connector.NotPublished, doubt("C", ripe, false, false, 1), publishing.ResultLater},
+		"absent on C waits while the call may arrive":    {connector.NotPublished, doubt("C", early, true, false, 1), publishing.ResultLater},
+		"absent on C goes again once the sender is gone": {connector.NotPublished, doubt("C", ripe, true, false, 1), publishing.ResultRetry},
+		"absent on C goes again once the call has ended": {connector.NotPublished, doubt("C", ripe, false, true, 1), publishing.ResultRetry},
+		"absent on D needs more than two looks":          {connector.NotPublished, doubt("D", ripe, true, false, 2), publishing.ResultLater},
+		"absent on D thrice":                             {connector.NotPublished, doubt("D", ripe, true, false, 3), publishing.ResultRetry},
+		"no answer is asked for again":                   {connector.CannotTell, doubt("C", ripe, true, true, 3), publishing.ResultLater},
+		"no answer for long is given up":                 {connector.CannotTell, doubt("C", old, true, true, 9), publishing.ResultError},
+		"no answer for long on A goes again":             {connector.CannotTell, doubt("A", old, true, true, 9), publishing.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -63,11 +62,11 @@ func TestProves_OnlyWhatTheSameServerSays(t *testing.T) {
 	} {
 		d := doubt("A", 71*time.Second, true, true, 3)
 		d.Channel.Destination = tc.now
-		d.Parts = []publishingstore.Publication{{Phase: "committing", SentTo: tc.sentTo}}
+		d.Parts = []publishing.Publication{{Phase: publishing.PhaseCommitting, SentTo: tc.sentTo}}
 		if got := publishingservice.Proves(connector.NotPublished, d, cfg); got != tc.want {
 			t.Errorf("%s proves an absence: %t", name, got)
 		}
-		if got := publishingservice.Decide(connector.NotPublished, d, cfg); got != publishingstore.ResultRetry {
+		if got := publishingservice.Decide(connector.NotPublished, d, cfg); got != publishing.ResultRetry {
 			t.Errorf("%s: %s, want it to be sent again under its key", name, got)
 		}
 	}
@@ -80,7 +79,7 @@ func TestAnAbsentPostIsNeverSentAgainTooEarly(t *testing.T) {
 		age := time.Duration(rapid.IntRange(0, 900).Draw(t, "seconds")) * time.Second
 		gone, ended := rapid.Bool().Draw(t, "gone"), rapid.Bool().Draw(t, "ended")
 		d := doubt(grade, age, gone, ended, rapid.IntRange(1, 9).Draw(t, "looks"))
-		if publishingservice.Decide(connector.NotPublished, d, cfg) == publishingstore.ResultRetry && (age <= 70*time.Second || !gone && !ended) {
+		if publishingservice.Decide(connector.NotPublished, d, cfg) == publishing.ResultRetry && (age <= 70*time.Second || !gone && !ended) {
 			t.Fatalf("sent again after %v, gone=%v ended=%v", age, gone, ended)
 		}
 		if wait := publishingservice.NextLook(d, cfg); wait <= 0 || wait > 2*time.Minute {

@@ -135,7 +135,7 @@ func (r *run) findPictures(
 }
 
 // awaitPicture gives the permit back until a pending picture may have changed.
-func (r *run) awaitPicture(ctx context.Context, x *publishingstore.Publication, key publishingstore.PictureKey) error {
+func (r *run) awaitPicture(ctx context.Context, x *publishing.Publication, key publishingstore.PictureKey) error {
 	changed, done := r.deps.Pictures.need(r.w.Org, key)
 	defer done()
 	if d, err := r.findPictures(ctx, []publishingstore.PictureKey{key}); err != nil || d == nil {

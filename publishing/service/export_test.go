@@ -4,11 +4,12 @@ import (
 	"context"
 	"time"
 
+	"crier/publishing"
 	"crier/publishing/connector"
 )
 
 // Panicking sends a post on a Publisher that has no keyring, so that opening the channel's access panics.
-func Panicking(s *Publisher, w Work) Outcome {
+func Panicking(s *Publisher, w publishing.Work) publishing.Outcome {
 	w.Channel.Connector = "panics"
 	deps := s.deps
 	deps.Keyring = nil
@@ -18,7 +19,7 @@ func Panicking(s *Publisher, w Work) Outcome {
 }
 
 // Asked returns what a connector is asked for when the outcome of a post's first part is unknown.
-func Asked(s *Publisher, w Work) connector.Item {
+func Asked(s *Publisher, w publishing.Work) connector.Item {
 	return (&run{Publisher: s, w: w, c: onlyFound{}}).item(context.Background(), 0)
 }
 

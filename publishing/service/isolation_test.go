@@ -40,20 +40,20 @@ func (m member) book(c publishing.ChannelID, late time.Duration) publishing.Post
 	return posts[0].ID
 }
 
-func (m member) want(permits int) publishingservice.Want {
-	return publishingservice.Want{Org: m.who.Org, Permits: permits}
+func (m member) want(permits int) publishing.Want {
+	return publishing.Want{Org: m.who.Org, Permits: permits}
 }
 
-func (r *isolation) claim(wants ...publishingservice.Want) publishingservice.Round {
+func (r *isolation) claim(wants ...publishing.Want) publishing.ClaimResult {
 	r.Helper()
-	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishingservice.ClaimWindow, publishingstore.AllFree())
+	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishing.ClaimWindow, publishing.NoClaimLimits())
 	if r.ok(err); len(lost) != 0 {
 		r.Fatalf("claims %v are lost", lost)
 	}
 	return round
 }
 
-func claimed(round publishingservice.Round) (out []publishing.PostID) {
+func claimed(round publishing.ClaimResult) (out []publishing.PostID) {
 	for _, c := range round.Claimed {
 		out = append(out, c.Post)
 	}
@@ -92,7 +92,7 @@ func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	c, beside := broken.connect(), broken.connect()
 	broken.book(c, 2*time.Second)
 	behind := broken.book(c, time.Second)
-	want := []publishingservice.Want{broken.want(8), healthy.want(8)}
+	want := []publishing.Want{broken.want(8), healthy.want(8)}
 	r.claim(want...)
 	r.clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as somebody may "unstick" a channel
 	posts := []publishing.PostID{broken.book(beside, time.Second), healthy.book(healthy.connect(), time.Second)}
@@ -149,7 +149,7 @@ func TestClaim_LooksAtTheWindowThatIsAsked(t *testing.T) {
 	for range 5 {
 		org.book(org.connect(), time.Second)
 	}
-	round, _, err := r.publisher.Claim(t.Context(), r.lease, []publishingservice.Want{org.want(8)}, 2, publishingstore.AllFree())
+	round, _, err := r.publisher.Claim(t.Context(), r.lease, []publishing.Want{org.want(8)}, 2, publishing.NoClaimLimits())
 	r.ok(err)
 	if _, more := round.More[org.who.Org]; len(round.Claimed) > 2 || !more {
 		t.Fatalf("a claim that looks at two channels takes %d posts and leaves more: %t", len(round.Claimed), more)
@@ -195,7 +195,7 @@ func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
 		if len(works) < len(left) && err == nil {
 			t.Fatalf("%d of %d posts are loaded without an error", len(works), len(left))
 		}
-		left = slices.DeleteFunc(left, func(c publishingservice.Claimed) bool { _, loaded := works[c.Post]; return loaded })
+		left = slices.DeleteFunc(left, func(c publishing.Claimed) bool { _, loaded := works[c.Post]; return loaded })
 	}
 	if len(left) > 0 || calls < 2 {
 		t.Fatalf("after %d calls %d posts are not loaded", calls, len(left))
@@ -226,13 +226,13 @@ func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
 	}
 	r.neverInTime(bad)
 	left := r.claim(broken.want(8), healthy.want(8)).Claimed
-	var last publishingservice.Outcome
+	var last publishing.Outcome
 	for range 200 {
 		works, unreadable, err := r.publisher.Load(t.Context(), left)
 		if err == nil {
 			t.Fatal("a timeout is no error")
 		}
-		left = slices.DeleteFunc(left, func(c publishingservice.Claimed) bool { _, loaded := works[c.Post]; return loaded })
+		left = slices.DeleteFunc(left, func(c publishing.Claimed) bool { _, loaded := works[c.Post]; return loaded })
 		if out, ok := unreadable[bad]; ok {
 			last = out
 			break
@@ -242,12 +242,12 @@ func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
 			healthy.book(healthy.connect(), time.Second)
 		}
 	}
-	if last.Result != publishingstore.ResultRetry || last.After != time.Minute {
+	if last.Result != publishing.ResultRetry || last.After != time.Minute {
 		t.Fatalf("the post that takes too long is tried again after %v as %q", last.After, last.Result)
 	}
 	for _, c := range left {
 		if c.Org == healthy.who.Org && c.Post != bad {
-			works, _, err := r.publisher.Load(t.Context(), []publishingservice.Claimed{c})
+			works, _, err := r.publisher.Load(t.Context(), []publishing.Claimed{c})
 			if len(works) != 1 {
 				t.Fatalf("%s is not loaded: %v", c.Post, err)
 			}
@@ -351,9 +351,9 @@ func TestSend_PanicEndsItsPostOnly(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	c := publishing.Channel{Connector: "none"}
-	for phase, want := range map[string]publishingservice.Result{"preparing": publishingstore.ResultError, "committing": publishingstore.ResultUnknown} {
-		parts := []publishingstore.Publication{{Phase: phase}}
-		w := publishingservice.Work{Channel: c, Parts: parts}
+	for phase, want := range map[publishing.Phase]publishing.Result{publishing.PhasePreparing: publishing.ResultError, publishing.PhaseCommitting: publishing.ResultUnknown} {
+		parts := []publishing.Publication{{Phase: phase}}
+		w := publishing.Work{Channel: c, Parts: parts}
 		if out := publishingservice.Panicking(r.publisher, w); out.Result != want {
 			t.Errorf("a panic while %s ends as %q, want %q", phase, out.Result, want)
 		}
@@ -390,8 +390,8 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 		if got, want := works[0].Parts[0].SentTo, []string{"a.example", "*"}[try]; got != want {
 			t.Errorf("after call %d it was sent to %q, want %q", try+1, got, want)
 		}
-		for _, result := range []publishingservice.Result{publishingstore.ResultUnknown, publishingstore.ResultRetry} {
-			_, err := r.publisher.Finish(t.Context(), []publishingservice.Outcome{{
+		for _, result := range []publishing.Result{publishing.ResultUnknown, publishing.ResultRetry} {
+			_, err := r.publisher.Finish(t.Context(), []publishing.Outcome{{
 				Org: org.who.Org, Post: post, Token: mark.Token, Publication: mark.Publication, Result: result,
 			}})
 			r.ok(err)

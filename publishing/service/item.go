@@ -7,7 +7,6 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
 )
 
 // item is the connector's view of a part.
@@ -20,7 +19,7 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 	for _, m := range x.Media {
 		item.Media = append(item.Media, r.media(ctx, m.Medium, m.Alt))
 	}
-	before := append(append([]publishingstore.Publication{}, r.w.Before...), r.w.Parts[:i]...)
+	before := append(append([]publishing.Publication{}, r.w.Before...), r.w.Parts[:i]...)
 	if len(before) > 0 {
 		item.Root, item.Parent = decode(before[0]), decode(before[len(before)-1])
 	}
@@ -33,7 +32,7 @@ const lateCreated = 2 * time.Minute
 // createdAt is the time that a platform is told. It is the due time, which is part of the identity of the send,
 // except of a post that is late on a platform that de-duplicates by key alone: there it is the time of the first
 // claim, which was stored before the first call.
-func (r *run) createdAt(x publishingstore.Publication) time.Time {
+func (r *run) createdAt(x publishing.Publication) time.Time {
 	late := x.ClaimedAt.Sub(x.Due) > lateCreated
 	if late && r.c.Describe().KeyOnly && r.w.Channel.Grade == publishing.GradeA {
 		return x.ClaimedAt.UTC().Truncate(time.Millisecond).Add(time.Duration(x.Position) * time.Millisecond)
@@ -41,7 +40,7 @@ func (r *run) createdAt(x publishingstore.Publication) time.Time {
 	return x.Due.UTC()
 }
 
-func decode(x publishingstore.Publication) *connector.Ref {
+func decode(x publishing.Publication) *connector.Ref {
 	var ref connector.Ref
 	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
 		ref = connector.Ref{}

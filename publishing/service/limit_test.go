@@ -19,7 +19,6 @@ import (
 	"crier/publishing/connector"
 	"crier/publishing/connector/conformance"
 	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 )
 
 // acting is a platform whose calls a test makes; nil for those of platform.
@@ -54,11 +53,11 @@ func (r *rig) register(c connector.Connector) {
 }
 
 // sendWith claims the organization's due post and sends it under the settings. It stores nothing of how that ends.
-func (m member) sendWith(cfg publishingservice.Config, yield func(context.Context, time.Duration) error) publishingservice.Outcome {
+func (m member) sendWith(cfg publishingservice.Config, yield func(context.Context, time.Duration) error) publishing.Outcome {
 	m.Helper()
 	publisher := publishingservice.NewPublisher(cfg, m.deps)
-	want := []publishingservice.Want{{Org: m.who.Org, Permits: 1}}
-	round, _, err := publisher.Claim(m.Context(), m.lease, want, publishingservice.ClaimWindow, publishingstore.AllFree())
+	want := []publishing.Want{{Org: m.who.Org, Permits: 1}}
+	round, _, err := publisher.Claim(m.Context(), m.lease, want, publishing.ClaimWindow, publishing.NoClaimLimits())
 	m.ok(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)
@@ -98,7 +97,7 @@ func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
 	m := r.organization()
 	m.book(m.channel, time.Second)
 	late = true
-	if out := m.sendWith(cfg, nil); out.Result != publishingstore.ResultRetry {
+	if out := m.sendWith(cfg, nil); out.Result != publishing.ResultRetry {
 		t.Errorf("a send that stood still ends as %q: %s, want a retry, since nothing was sent", out.Result, out.Error)
 	}
 	if n := got.Load(); n != 0 {
@@ -152,7 +151,7 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 	}()
 	out := m.sendWith(limits, nil)
 	r.ok(<-failed)
-	if out.Result != publishingstore.ResultPublished || began > unlocked {
+	if out.Result != publishing.ResultPublished || began > unlocked {
 		t.Errorf("the send ends as %q; its limit begins %s after its mark could be stored", out.Result, began-unlocked)
 	}
 }
@@ -179,7 +178,7 @@ func TestSend_FailureAfterARefusedAccessIsNotUnknown(t *testing.T) {
 		},
 	})
 	out := m.sendWith(limits, func(context.Context, time.Duration) error { panic("a mistake of ours") })
-	if out.Result != publishingstore.ResultError || out.Code != publishing.CodeRejected || commits != 1 {
+	if out.Result != publishing.ResultError || out.Code != publishing.CodeRejected || commits != 1 {
 		t.Errorf("after %d calls the post ends as %q, %s: %s; want an error, since nothing was sent", commits, out.Result, out.Code, out.Error)
 	}
 }
@@ -192,13 +191,13 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	m := r.organization()
 	post := m.book(m.channel, time.Second)
 	r.register(overloaded{r.platform})
-	if out := m.send(nil, nil); out.Result != publishingstore.ResultRetry {
+	if out := m.send(nil, nil); out.Result != publishing.ResultRetry {
 		t.Fatalf("the first try ends as %q: %s", out.Result, out.Error)
 	}
 	r.clock(`update post set not_before = null, failing_since = failing_since - $2 * interval '1 millisecond' where id = $1`,
 		post, limits.BackoffFor.Milliseconds())
 	out := m.send(nil, nil)
-	if out.Result != publishingstore.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
+	if out.Result != publishing.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
 		t.Errorf("after %s of failing a try ends as %q, %s: %s", limits.BackoffFor, out.Result, out.Code, out.Error)
 	}
 }
@@ -221,7 +220,7 @@ func TestSend_KeepsAccessWhenTheFreshOneIsTooLarge(t *testing.T) {
 	}
 	before, _ := access()
 	m.book(m.channel, time.Second)
-	if out := m.sendWith(limits, nil); out.Result != publishingstore.ResultRetry {
+	if out := m.sendWith(limits, nil); out.Result != publishing.ResultRetry {
 		t.Errorf("the send ends as %q: %s, want a retry", out.Result, out.Error)
 	}
 	if after, parked := access(); !bytes.Equal(after, before) || parked {

@@ -74,7 +74,7 @@ type Maintained struct {
 // Maintain gives up posts of the lease's shards that are too late or stand in a state for too long, and ends the
 // claims of dead workers. One kind of work that fails does not keep the others from being done, nor one post the
 // others of its kind.
-func (s *Publisher) Maintain(ctx context.Context, l Lease) (m Maintained, err error) {
+func (s *Publisher) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  publishingstore.Upkeep
 		after time.Duration
@@ -110,7 +110,7 @@ func over(last int64, now, rest time.Duration) bool {
 // upkeep does one kind of work until there is none left or it has sent its share of statements. It returns how many
 // posts it changed, and how many it found: those that another transaction has locked are left to the next call.
 func (s *Publisher) upkeep(
-	ctx context.Context, l Lease, kind publishingstore.Upkeep, after time.Duration,
+	ctx context.Context, l publishing.Lease, kind publishingstore.Upkeep, after time.Duration,
 ) (changed, found int, err error) {
 	what := "it cannot be given up"
 	if kind == publishingstore.UpkeepReap {
@@ -139,6 +139,6 @@ func (s *Publisher) upkeep(
 }
 
 // Sweep finds every organization of the lease with something due within the horizon.
-func (s *Publisher) Sweep(ctx context.Context, l Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func (s *Publisher) Sweep(ctx context.Context, l publishing.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return s.store.Sweep(ctx, l, horizon, s.cfg.MaxLate)
 }

@@ -30,7 +30,7 @@ type seriesCounts struct{ written, aside atomic.Int64 }
 //
 // A process that dies anywhere loses nothing: what has ended and has no successor is found again, and the key of the
 // occurrence lets it be written once.
-func (s *Publisher) WriteOccurrences(ctx context.Context, l Lease) (written int, more bool, err error) {
+func (s *Publisher) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
 	ended, err := s.store.EndedSeries(ctx, l, occurrenceBatch)

@@ -104,7 +104,7 @@ type rig struct {
 	files    *files
 	platform *platform
 	deps     publishingservice.Deps
-	lease    publishingstore.Lease
+	lease    publishing.Lease
 	log      *syncbuffer.Buffer
 	address  string // of the database, as its owner
 }
@@ -129,7 +129,7 @@ func newRig(t *testing.T) *rig {
 	registry, err := connector.NewRegistry(r.platform)
 	r.ok(err)
 	r.deps = publishingservice.Deps{DB: r.db, Blobs: r.files, Keyring: keyring, Connectors: registry, Clock: clock.System{}, Waker: deafWaker{}, Log: slog.New(slog.NewTextHandler(r.log, nil)), Node: "test"}
-	r.lease = publishingstore.Lease{Holder: uuid.New()}
+	r.lease = publishing.Lease{Holder: uuid.New()}
 	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
 	r.clock(`update shard set owner = $1`, r.lease.Holder)
 	for shard := range tenancy.Shards {
@@ -304,12 +304,12 @@ func (m member) tenant(sql string, args ...any) {
 }
 
 // send claims the organization's due post and sends it; yield is called when it gives its permit back.
-func (m member) send(p *publishingservice.Pictures, yield func(context.Context, time.Duration) error) publishingservice.Outcome {
+func (m member) send(p *publishingservice.Pictures, yield func(context.Context, time.Duration) error) publishing.Outcome {
 	m.Helper()
 	deps := m.deps
 	deps.Pictures = p
 	publisher := publishingservice.NewPublisher(limits, deps)
-	round, _, err := publisher.Claim(m.Context(), m.lease, []publishingservice.Want{{Org: m.who.Org, Permits: 1}}, publishingservice.ClaimWindow, publishingstore.AllFree())
+	round, _, err := publisher.Claim(m.Context(), m.lease, []publishing.Want{{Org: m.who.Org, Permits: 1}}, publishing.ClaimWindow, publishing.NoClaimLimits())
 	m.ok(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)
@@ -317,7 +317,7 @@ func (m member) send(p *publishingservice.Pictures, yield func(context.Context, 
 	works, _, err := publisher.Load(m.Context(), round.Claimed)
 	m.ok(err)
 	out := publisher.Send(m.Context(), works[round.Claimed[0].Post], yield)
-	_, err = publisher.Finish(m.Context(), []publishingservice.Outcome{out})
+	_, err = publisher.Finish(m.Context(), []publishing.Outcome{out})
 	m.ok(err)
 	return out
 }

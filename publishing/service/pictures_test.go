@@ -60,7 +60,7 @@ func TestCreate_PictureIsMadeWhenThePostIsSaved(t *testing.T) {
 		t.Errorf("%+v: %s %+v, %v", made, format, cfg, err)
 	}
 	out := m.send(p, noYield(t))
-	if out.Result != publishingstore.ResultPublished {
+	if out.Result != publishing.ResultPublished {
 		t.Fatalf("%+v", out)
 	}
 	for _, sent := range r.platform.sent {
@@ -167,7 +167,7 @@ func TestPictures_DecoderThatPanicsSpoilsOnePictureOnly(t *testing.T) {
 		t.Errorf("%q", failed.Error)
 	}
 	out := m.send(p, noYield(t))
-	if out.Result != publishingstore.ResultError || out.Error != failed.Error || out.Code != publishing.CodeRejected {
+	if out.Result != publishing.ResultError || out.Error != failed.Error || out.Code != publishing.CodeRejected {
 		t.Errorf("the post ends as %+v", out)
 	}
 	_, err := m.post(p, publishing.CreateNow, bad)
@@ -264,7 +264,7 @@ func TestPictures_PassingFailureIsTriedAgain(t *testing.T) {
 	m.save(p, publishing.CreateNow, x)
 	r.until("it failed once", func() bool { return m.picture(x).Error != "" })
 	m.tenant(`update derived_picture set not_before = now() + interval '1 hour'`)
-	if out := m.send(p, noYield(t)); out.Result != publishingstore.ResultError || out.Code != publishing.CodeRetriesUsedUp {
+	if out := m.send(p, noYield(t)); out.Result != publishing.ResultError || out.Code != publishing.CodeRetriesUsedUp {
 		t.Errorf("a post whose picture is tried again in an hour, with a minute of patience: %+v", out)
 	}
 	_, err := r.files.Create(t.Context(), x.BlobKey(), bytes.NewReader(raw))
@@ -331,7 +331,7 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 			return nil
 		}
 	})
-	if out.Result != publishingstore.ResultPublished || yields == 0 || len(r.platform.sent) != 1 || r.platform.sent[0].ContentType != "image/jpeg" {
+	if out.Result != publishing.ResultPublished || yields == 0 || len(r.platform.sent) != 1 || r.platform.sent[0].ContentType != "image/jpeg" {
 		t.Errorf("%+v after %d waits, sent %+v", out, yields, r.platform.sent)
 	}
 }
@@ -358,7 +358,7 @@ func TestSend_PictureThatAPostWaitsForComesFirst(t *testing.T) {
 		<-ctx.Done()
 		return ctx.Err()
 	})
-	if at := slices.Index(r.files.keys(), x.BlobKey()); out.Result != publishingstore.ResultPublished || at != 1 {
+	if at := slices.Index(r.files.keys(), x.BlobKey()); out.Result != publishing.ResultPublished || at != 1 {
 		t.Errorf("made as number %d: %+v", at+1, out)
 	}
 }
@@ -375,7 +375,7 @@ func TestSend_LooksAgainWhenAnotherProcessMakesThePicture(t *testing.T) {
 		m.becomes(x, publishingstore.PictureReady)
 		return nil
 	})
-	if out.Result != publishingstore.ResultPublished {
+	if out.Result != publishing.ResultPublished {
 		t.Errorf("%+v", out)
 	}
 }

@@ -36,33 +36,16 @@ func NewPublisher(cfg Config, deps Deps) *Publisher {
 	return s
 }
 
-// The words of the store that the worker passes on.
-type (
-	Lease    = publishingstore.Lease
-	Want     = publishingstore.Want
-	Limits   = publishingstore.Limits
-	Claimed  = publishingstore.Claimed
-	Round    = publishingstore.Round
-	Work     = publishingstore.Work
-	Outcome  = publishingstore.Outcome
-	Finished = publishingstore.Finished
-	Found    = publishingstore.Found
-	Result   = publishingstore.Result
-)
-
-// ResultPublished is the result of a post of which every part is out.
-const ResultPublished = publishingstore.ResultPublished
-
 func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
 
 // Finish stores outcomes; see the store.
-func (s *Publisher) Finish(ctx context.Context, outcomes []Outcome) ([]Finished, error) {
+func (s *Publisher) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
 	return s.store.Finish(ctx, outcomes, s.cfg.LateGap, s.deps.Node)
 }
 
 // Bare is an outcome without the texts that a platform or a connector wrote: what can be stored of one that Postgres
 // refuses.
-func Bare(o Outcome) Outcome {
+func Bare(o publishing.Outcome) publishing.Outcome {
 	o.Ref, o.ReleaseURL, o.RootURL = nil, "", ""
 	if o.Error != "" {
 		o.Error = "The platform's answer cannot be stored."
@@ -76,20 +59,20 @@ func Bare(o Outcome) Outcome {
 }
 
 // SetAside writes into a post's timeline that its outcome cannot be stored, and why.
-func (s *Publisher) SetAside(ctx context.Context, o Outcome, cause error) error {
+func (s *Publisher) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
 	s.aside.count.Add(1)
 	return s.store.SetAside(ctx, o.Post, s.deps.Node, "The database refuses the outcome of this post ("+string(o.Result)+"): "+pg.Reason(cause))
 }
 
 // Returned is the outcome of a claim that came to nothing: the post goes back to the queue.
-func Returned(c Claimed) Outcome {
-	return Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultRetry, After: time.Second}
+func Returned(c publishing.Claimed) publishing.Outcome {
+	return publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: time.Second}
 }
 
 // run is one claimed post being sent.
 type run struct {
 	*Publisher
-	w       Work
+	w       publishing.Work
 	c       connector.Connector
 	session *connector.Session
 	sealed  []byte
@@ -101,7 +84,7 @@ type run struct {
 // Send sends a claimed post, part by part, and returns how it ended; storing that by its token is the caller's. yield
 // waits without occupying a worker. A panic ends this post only: as unknown when its call may have been made, else as
 // an error.
-func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Context, d time.Duration) error) (out Outcome) {
+func (s *Publisher) Send(ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error) (out publishing.Outcome) {
 	r := &run{Publisher: s, w: w}
 	defer func() {
 		if p := recover(); p != nil {
@@ -117,14 +100,14 @@ func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Con
 	ctx = outbound.For(ctx, w.Org.String())
 	for i := range r.w.Parts {
 		x := &r.w.Parts[i]
-		if x.Phase == "done" {
+		if x.Phase == publishing.PhaseDone {
 			continue
 		}
 		ref, err := r.part(ctx, i)
 		if err != nil {
 			return r.failure(ctx, *x, err)
 		}
-		x.Phase, x.ReleaseID, x.URL, x.Ref = "done", &ref.ID, &ref.URL, encode(ref)
+		x.Phase, x.ReleaseID, x.URL, x.Ref = publishing.PhaseDone, &ref.ID, &ref.URL, encode(ref)
 		if i == len(r.w.Parts)-1 {
 			return r.success(*x)
 		}
@@ -134,7 +117,7 @@ func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Con
 		if err != nil || !more {
 			// It is out; whether it could be stored or the claim is gone, a finish by token has the last word.
 			out := r.outcome(*x)
-			out.Result = publishingstore.ResultResume
+			out.Result = publishing.ResultResume
 			return out
 		}
 	}
@@ -142,15 +125,15 @@ func (s *Publisher) Send(ctx context.Context, w Work, yield func(ctx context.Con
 }
 
 // panicked is the outcome of a send that panicked.
-func (r *run) panicked(cause any) Outcome {
+func (r *run) panicked(cause any) publishing.Outcome {
 	r.deps.Log.Error("publishing a post panicked", "org", r.w.Org, "post", r.w.Post, "panic", cause, "stack", string(debug.Stack()))
 	i := doubtful(r.w)
 	if i < 0 {
-		return Outcome{Org: r.w.Org, Post: r.w.Post, Token: r.w.Token, Result: publishingstore.ResultError, Code: publishing.CodeRejected,
+		return publishing.Outcome{Org: r.w.Org, Post: r.w.Post, Token: r.w.Token, Result: publishing.ResultError, Code: publishing.CodeRejected,
 			Error: "Crier failed on this post before it was sent; its log has the details."}
 	}
 	out := r.outcome(r.w.Parts[i])
-	out.Result, out.CallEnded = publishingstore.ResultUnknown, true
+	out.Result, out.CallEnded = publishing.ResultUnknown, true
 	return out
 }
 
@@ -171,8 +154,8 @@ func (s *Publisher) tell(ctx context.Context, do func(context.Context) (bool, er
 }
 
 // open finds the connector and opens the credential; what cannot be sent at all is an outcome.
-func (s *Publisher) open(w Work) (*run, *Outcome) {
-	out := Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: publishingstore.ResultError}
+func (s *Publisher) open(w publishing.Work) (*run, *publishing.Outcome) {
+	out := publishing.Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError}
 	c, ok := s.deps.Connectors.Get(w.Channel.Connector)
 	switch {
 	case w.Gone:
@@ -189,13 +172,13 @@ func (s *Publisher) open(w Work) (*run, *Outcome) {
 	// which may have others while a new version is rolled out, takes it.
 	if !ok {
 		s.deps.Log.Error("a channel's platform is not offered by this process: are its settings and its version those of the others?", "channel", w.Channel.ID, "platform", w.Channel.Connector)
-		out.Result, out.After, out.Error = publishingstore.ResultRetry, operatorWait, "This instance does not offer the platform of this channel."
+		out.Result, out.After, out.Error = publishing.ResultRetry, operatorWait, "This instance does not offer the platform of this channel."
 		return nil, &out
 	}
 	credential, err := s.deps.Keyring.Open(w.Credential, w.Org.String())
 	if err != nil {
 		s.deps.Log.Error("a credential cannot be opened: are ENCRYPTION_KEYS those that it was sealed with?", "channel", w.Channel.ID, "error", err)
-		out.Result, out.After, out.Error = publishingstore.ResultRetry, operatorWait, "The channel's access cannot be read with the keys of this instance."
+		out.Result, out.After, out.Error = publishing.ResultRetry, operatorWait, "The channel's access cannot be read with the keys of this instance."
 		return nil, &out
 	}
 	session := &connector.Session{Env: connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, Account: account(w.Channel), Credential: credential}
@@ -226,7 +209,7 @@ func (r *run) part(ctx context.Context, i int) (connector.Ref, error) {
 			if back, e := r.store.Unmark(ctx, r.w.Post, r.w.Token, x.ID, r.hold(), r.deps.Node); e != nil || !back {
 				return ref, lost(e)
 			}
-			x.Phase = "preparing"
+			x.Phase = publishing.PhasePreparing
 			continue
 		}
 		return ref, err
@@ -247,7 +230,7 @@ func (r *run) ready(ctx context.Context, i int) (context.Context, error) {
 	if err != nil || !marked {
 		return ctx, lost(err)
 	}
-	x.Phase = "committing"
+	x.Phase = publishing.PhaseCommitting
 	return ctx, nil
 }
 
@@ -308,7 +291,7 @@ func (r *run) step(ctx context.Context, i int) (connector.Step, error) {
 }
 
 // wait gives the worker back while the platform is busy, and keeps the claim alive meanwhile.
-func (r *run) wait(ctx context.Context, x *publishingstore.Publication, d time.Duration) error {
+func (r *run) wait(ctx context.Context, x *publishing.Publication, d time.Duration) error {
 	kept, err := r.store.SaveHandle(ctx, r.w.Post, r.w.Token, x.ID, x.Handle, d+r.hold())
 	if err != nil || !kept {
 		return lost(err)
@@ -350,9 +333,9 @@ func (r *run) refresh(ctx context.Context) error {
 	return nil
 }
 
-func (r *run) outcome(x publishingstore.Publication) Outcome {
-	out := Outcome{Org: r.w.Org, Post: r.w.Post, Token: r.w.Token, Publication: x.ID}
-	if x.Phase == "done" {
+func (r *run) outcome(x publishing.Publication) publishing.Outcome {
+	out := publishing.Outcome{Org: r.w.Org, Post: r.w.Post, Token: r.w.Token, Publication: x.ID}
+	if x.Phase == publishing.PhaseDone {
 		out.ReleaseID, out.ReleaseURL, out.Ref = named(x.ReleaseID), text(x.URL), x.Ref
 	}
 	root := r.w.Parts[0]
@@ -375,8 +358,8 @@ func text(s *string) string {
 	return *s
 }
 
-func (r *run) success(x publishingstore.Publication) Outcome {
+func (r *run) success(x publishing.Publication) publishing.Outcome {
 	out := r.outcome(x)
-	out.Result = publishingstore.ResultPublished
+	out.Result = publishing.ResultPublished
 	return out
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"crier/platform/secret"
+	"crier/publishing"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
 )
 
 // overloaded is a platform that takes nothing for now.
@@ -37,7 +37,7 @@ func TestSend_CountsNoTimeAsFailingInWhichTheSettingsAreWrong(t *testing.T) {
 		platforms *connector.Registry
 	}{{r.deps.Keyring, registry}, {wrong, registry}, {r.deps.Keyring, none}, {r.deps.Keyring, registry}} {
 		r.deps.Keyring, r.deps.Connectors = has.keys, has.platforms
-		if out := org.send(nil, nil); out.Result != publishingstore.ResultRetry {
+		if out := org.send(nil, nil); out.Result != publishing.ResultRetry {
 			t.Fatalf("try %d ends as %q: %s", try, out.Result, out.Error)
 		}
 		r.clock(`update post set not_before = null, failing_since = failing_since - interval '1 hour' where id = $1`, post)

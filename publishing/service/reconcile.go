@@ -18,7 +18,7 @@ import (
 
 // Doubt is a post whose outcome is looked up now.
 type Doubt struct {
-	Work
+	publishing.Work
 	HolderGone bool
 	Now        time.Time // of the database
 	Place      string    // destination of its calls
@@ -33,7 +33,7 @@ func (s *Publisher) lookHold() time.Duration { return 2*s.cfg.RequestDeadline + 
 // Doubts takes unknown posts whose time has come, with everything that asking for them needs. admit is asked for each
 // before it is taken, and may leave it for later; of the resting destinations only posts are taken that are ended
 // without being asked for. more means that there may be others.
-func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit func(publishingstore.Found) bool) (out []Doubt, more bool, err error) {
+func (s *Publisher) Doubts(ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool) (out []Doubt, more bool, err error) {
 	found, err := s.store.FindUnknown(ctx, l, s.aside.current(s.deps.Clock.Now()), resting, s.cfg.UnknownFor)
 	if err != nil || len(found) == 0 {
 		return nil, false, err
@@ -47,14 +47,14 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit
 			doubts[f.Post] = Doubt{Place: f.Place, Blind: blind}
 		}
 	}
-	var taken []Claimed
+	var taken []publishing.Claimed
 	_, looked := batch.Isolate(ids, func(some []publishing.PostID) error {
 		open, err := s.store.Look(ctx, some, s.lookHold())
 		for _, u := range open {
 			d := doubts[u.Post]
 			d.HolderGone, d.Now = u.HolderGone, u.Now
 			d.Org, d.Post, d.Token, d.Committing = u.Org, u.Post, u.Token, u.Committing // of one that cannot be read
-			doubts[u.Post], taken = d, append(taken, Claimed{Org: u.Org, Post: u.Post, Token: u.Token})
+			doubts[u.Post], taken = d, append(taken, publishing.Claimed{Org: u.Org, Post: u.Post, Token: u.Token})
 		}
 		return err
 	}, pg.IsRefused, s.refusedRow(ctx, "its outcome cannot be looked up"))
@@ -74,7 +74,7 @@ func (s *Publisher) Doubts(ctx context.Context, l Lease, resting []string, admit
 
 // Reconcile asks the platform what became of an unknown send and returns what follows. unanswered is why its
 // destination did not answer, nil when it did, or need not.
-func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unanswered error) {
+func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out publishing.Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.RequestDeadline)
 	defer cancel()
 	defer func() {
@@ -87,8 +87,8 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unansw
 		return s.undecided(d), nil
 	}
 	r, failed := s.open(d.Work)
-	if failed != nil && failed.Result == publishingstore.ResultRetry {
-		failed.Result = publishingstore.ResultLater
+	if failed != nil && failed.Result == publishing.ResultRetry {
+		failed.Result = publishing.ResultLater
 		return *failed, nil
 	}
 	if failed != nil {
@@ -99,8 +99,8 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unansw
 		// What was unknown has been learnt meanwhile.
 		last := r.w.Parts[len(r.w.Parts)-1]
 		out := r.success(last)
-		if last.Phase != "done" {
-			out.Result, out.Proven = publishingstore.ResultRetry, true
+		if last.Phase != publishing.PhaseDone {
+			out.Result, out.Proven = publishing.ResultRetry, true
 		}
 		return out, nil
 	}
@@ -114,19 +114,19 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unansw
 		d.Channel.Destination = r.w.Channel.Destination // which the access may have changed
 	}
 	switch Decide(verdict.Outcome, d, s.cfg) {
-	case publishingstore.ResultPublished:
-		x.Phase, x.ReleaseID, x.URL, x.Ref = "done", &verdict.Ref.ID, &verdict.Ref.URL, encode(verdict.Ref)
+	case publishing.ResultPublished:
+		x.Phase, x.ReleaseID, x.URL, x.Ref = publishing.PhaseDone, &verdict.Ref.ID, &verdict.Ref.URL, encode(verdict.Ref)
 		if i < len(r.w.Parts)-1 {
 			out := r.outcome(*x)
-			out.Result = publishingstore.ResultResume
+			out.Result = publishing.ResultResume
 			return out, unanswered
 		}
 		return r.success(*x), unanswered
-	case publishingstore.ResultRetry:
+	case publishing.ResultRetry:
 		return r.resend(d, *x, verdict.Outcome), unanswered
-	case publishingstore.ResultLater:
+	case publishing.ResultLater:
 		out := r.outcome(*x)
-		out.Result, out.After = publishingstore.ResultLater, NextLook(d, s.cfg)
+		out.Result, out.After = publishing.ResultLater, NextLook(d, s.cfg)
 		return out, unanswered
 	default:
 		return giveUp(r.w, r.outcome(*x)), unanswered
@@ -134,8 +134,8 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out Outcome, unansw
 }
 
 // undecided is the outcome of a look that failed: the post is looked up again until its time is over.
-func (s *Publisher) undecided(d Doubt) Outcome {
-	out := Outcome{Org: d.Org, Post: d.Post, Token: d.Token, Result: publishingstore.ResultLater, After: NextLook(d, s.cfg)}
+func (s *Publisher) undecided(d Doubt) publishing.Outcome {
+	out := publishing.Outcome{Org: d.Org, Post: d.Post, Token: d.Token, Result: publishing.ResultLater, After: NextLook(d, s.cfg)}
 	if d.Now.Sub(d.Committing) > s.cfg.UnknownFor {
 		out = giveUp(d.Work, out)
 	}
@@ -146,12 +146,12 @@ func (s *Publisher) undecided(d Doubt) Outcome {
 // itself answered with a fault, and not for ever when it is always its process that ends. Unless the verdict proves
 // that nothing of the post is on the platform, its key makes the repeat harmless. A post that is given up stays
 // unknown until its absence is proved, if that is only a matter of time.
-func (r *run) resend(d Doubt, x publishingstore.Publication, found connector.Outcome) Outcome {
+func (r *run) resend(d Doubt, x publishing.Publication, found connector.Outcome) publishing.Outcome {
 	out := r.outcome(x)
-	out.Result, out.Proven = publishingstore.ResultRetry, Proves(found, d, r.cfg)
+	out.Result, out.Proven = publishing.ResultRetry, Proves(found, d, r.cfg)
 	switch {
 	case d.Reaps >= publishingstore.MaxReaps:
-		out.Result, out.Code = publishingstore.ResultError, publishing.CodeTooLong
+		out.Result, out.Code = publishing.ResultError, publishing.CodeTooLong
 		out.Error = fmt.Sprintf("The process that sent this post ended %d times in a row.", d.Reaps)
 	case d.CallEnded:
 		out.Result, out.After, out.Error, out.Code = r.again(&connector.Error{Public: "The platform failed to publish this."})
@@ -159,10 +159,10 @@ func (r *run) resend(d Doubt, x publishingstore.Publication, found connector.Out
 		out.After = time.Second << d.Reaps
 	}
 	switch {
-	case out.Result != publishingstore.ResultError:
+	case out.Result != publishing.ResultError:
 	case found == connector.NotPublished && !out.Proven && d.Now.Sub(d.Committing) <= r.cfg.UnknownFor:
 		later := r.outcome(x)
-		later.Result, later.After = publishingstore.ResultLater, NextLook(d, r.cfg)
+		later.Result, later.After = publishing.ResultLater, NextLook(d, r.cfg)
 		return later
 	default:
 		out.Error = partly(r.w, x, out.Error)
@@ -171,17 +171,17 @@ func (r *run) resend(d Doubt, x publishingstore.Publication, found connector.Out
 }
 
 // doubtful is the index of the part that was being committed, -1 for none.
-func doubtful(w Work) int {
+func doubtful(w publishing.Work) int {
 	for i, x := range w.Parts {
-		if x.Phase == "committing" {
+		if x.Phase == publishing.PhaseCommitting {
 			return i
 		}
 	}
 	return -1
 }
 
-func giveUp(w Work, out Outcome) Outcome {
-	out.Result, out.Code = publishingstore.ResultError, publishing.CodeOutcomeUnknown
+func giveUp(w publishing.Work, out publishing.Outcome) publishing.Outcome {
+	out.Result, out.Code = publishing.ResultError, publishing.CodeOutcomeUnknown
 	out.Error = "The platform never told whether it published this. It may be live: look there before publishing it again."
 	if i := doubtful(w); i >= 0 {
 		out.Error = partly(w, w.Parts[i], out.Error)
@@ -190,10 +190,10 @@ func giveUp(w Work, out Outcome) Outcome {
 }
 
 // partly adds to why a part is not out which parts of its thread are.
-func partly(w Work, part publishingstore.Publication, why string) string {
+func partly(w publishing.Work, part publishing.Publication, why string) string {
 	var out []int
 	for _, x := range slices.Concat(w.Before, w.Parts) {
-		if x.Phase == "done" && !slices.Contains(out, x.Position) {
+		if x.Phase == publishing.PhaseDone && !slices.Contains(out, x.Position) {
 			out = append(out, x.Position)
 		}
 	}
@@ -226,21 +226,21 @@ func (r *run) ask(ctx context.Context, i int) (connector.Verdict, error) {
 // Decide returns what follows from a verdict. Absent lets a post be sent again at once only where the platform
 // de-duplicates; elsewhere only when it is proved. Where the platform de-duplicates by key it is also sent again,
 // under the same key, when the platform could not be asked for long: without a proof.
-func Decide(found connector.Outcome, d Doubt, cfg Config) publishingstore.Result {
+func Decide(found connector.Outcome, d Doubt, cfg Config) publishing.Result {
 	age := d.Now.Sub(d.Committing)
 	switch {
 	case found == connector.Published:
-		return publishingstore.ResultPublished
+		return publishing.ResultPublished
 	case d.Channel.Grade.Deduplicates() && found == connector.NotPublished:
-		return publishingstore.ResultRetry
+		return publishing.ResultRetry
 	case Proves(found, d, cfg):
-		return publishingstore.ResultRetry
+		return publishing.ResultRetry
 	case age > cfg.UnknownFor && d.Channel.Grade == publishing.GradeA:
-		return publishingstore.ResultRetry
+		return publishing.ResultRetry
 	case age > cfg.UnknownFor:
-		return publishingstore.ResultError
+		return publishing.ResultError
 	default:
-		return publishingstore.ResultLater
+		return publishing.ResultLater
 	}
 }
 

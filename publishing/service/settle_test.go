@@ -7,7 +7,6 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 )
 
 // An absent post is sent again only when a call of it can have no effect any more: after the deadline of a request, and
@@ -17,15 +16,15 @@ func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 	whole := cfg.RequestDeadline + cfg.SettleTime
 	for name, tc := range map[string]struct {
 		age  time.Duration
-		want publishingservice.Result
+		want publishing.Result
 	}{
-		"waits until the deadline":             {cfg.RequestDeadline, publishingstore.ResultLater},
-		"waits until the settle time":          {cfg.SettleTime, publishingstore.ResultLater},
-		"waits beyond the settle time":         {cfg.SettleTime + time.Millisecond, publishingstore.ResultLater},
-		"waits within the deadline beside it":  {whole - time.Millisecond, publishingstore.ResultLater},
-		"waits to the end of both":             {whole, publishingstore.ResultLater},
-		"is sent again right after both":       {whole + time.Nanosecond, publishingstore.ResultRetry},
-		"is sent again long after both, still": {cfg.UnknownFor - time.Millisecond, publishingstore.ResultRetry},
+		"waits until the deadline":             {cfg.RequestDeadline, publishing.ResultLater},
+		"waits until the settle time":          {cfg.SettleTime, publishing.ResultLater},
+		"waits beyond the settle time":         {cfg.SettleTime + time.Millisecond, publishing.ResultLater},
+		"waits within the deadline beside it":  {whole - time.Millisecond, publishing.ResultLater},
+		"waits to the end of both":             {whole, publishing.ResultLater},
+		"is sent again right after both":       {whole + time.Nanosecond, publishing.ResultRetry},
+		"is sent again long after both, still": {cfg.UnknownFor - time.Millisecond, publishing.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,6 @@ import (
 	"crier/platform/outbound"
 	"crier/publishing"
 	"crier/publishing/connector"
-	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -48,22 +47,22 @@ func TestConnectFault(t *testing.T) {
 
 func TestAThreadGivenUpTellsWhatIsOut(t *testing.T) {
 	t.Parallel()
-	part := func(position int, phase string) publishingstore.Publication {
-		return publishingstore.Publication{Position: position, Phase: phase}
+	part := func(position int, phase publishing.Phase) publishing.Publication {
+		return publishing.Publication{Position: position, Phase: phase}
 	}
 	for name, c := range map[string]struct {
-		w      Work
+		w      publishing.Work
 		begins string
 	}{
-		"a single post says only why": {Work{Parts: []publishingstore.Publication{part(0, "committing")}}, "The platform never told"},
-		"parts before it are named":   {Work{Parts: []publishingstore.Publication{part(0, "done"), part(1, "committing"), part(2, "preparing")}}, "Part 1 is published. Part 2: The platform never told"},
-		"parts of earlier runs too, each once": {Work{Before: []publishingstore.Publication{part(0, "done"), part(0, "done"), part(1, "done")}, Parts: []publishingstore.Publication{part(2, "committing")}},
+		"a single post says only why": {publishing.Work{Parts: []publishing.Publication{part(0, publishing.PhaseCommitting)}}, "The platform never told"},
+		"parts before it are named":   {publishing.Work{Parts: []publishing.Publication{part(0, publishing.PhaseDone), part(1, publishing.PhaseCommitting), part(2, publishing.PhasePreparing)}}, "Part 1 is published. Part 2: The platform never told"},
+		"parts of earlier runs too, each once": {publishing.Work{Before: []publishing.Publication{part(0, publishing.PhaseDone), part(0, publishing.PhaseDone), part(1, publishing.PhaseDone)}, Parts: []publishing.Publication{part(2, publishing.PhaseCommitting)}},
 			"Parts 1 and 2 are published. Part 3: The platform never told"},
-		"without a doubtful part, why": {Work{Parts: []publishingstore.Publication{part(0, "done")}}, "The platform never told"},
+		"without a doubtful part, why": {publishing.Work{Parts: []publishing.Publication{part(0, publishing.PhaseDone)}}, "The platform never told"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out := giveUp(c.w, Outcome{}); out.Code != publishing.CodeOutcomeUnknown || !strings.HasPrefix(out.Error, c.begins) {
+			if out := giveUp(c.w, publishing.Outcome{}); out.Code != publishing.CodeOutcomeUnknown || !strings.HasPrefix(out.Error, c.begins) {
 				t.Fatalf("%+v", out)
 			}
 		})
@@ -120,7 +119,7 @@ func (a *asked) Reconcile(ctx context.Context, _ *connector.Session, _ connector
 func TestAsk_ConnectionsAreOfTheOrganization(t *testing.T) {
 	t.Parallel()
 	a := &asked{}
-	w := Work{Org: id.New[tenancy.OrgTag](), Parts: []publishingstore.Publication{{}}}
+	w := publishing.Work{Org: id.New[tenancy.OrgTag](), Parts: []publishing.Publication{{}}}
 	r := &run{Publisher: &Publisher{core: core{cfg: Config{RequestDeadline: time.Minute}}}, w: w, c: a}
 	if _, err := r.ask(t.Context(), 0); err != nil || a.owner != w.Org.String() {
 		t.Errorf("the connections are of %q, want the organization %s: %v", a.owner, w.Org, err)

@@ -34,7 +34,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 		if len(claims) != 1 || claims[0].Place != step.want {
 			t.Fatalf("after %s the claim is %+v, want one to %s", step.fresh, claims, step.want)
 		}
-		r.finish(claims[0], publishingstore.ResultError, "refused")
+		r.finish(claims[0], publishing.ResultError, "refused")
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
 	"crier/tests/dbtest"
 )
 
@@ -31,7 +30,7 @@ func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 }
 
 // during runs do while a claim is between its reading and its locking, and returns what is claimed.
-func (r *rig) during(owner *pgx.Conn, do func()) []publishingstore.Claimed {
+func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
 	r.Helper()
 	exec := func(sql string) {
 		r.Helper()
@@ -39,10 +38,10 @@ func (r *rig) during(owner *pgx.Conn, do func()) []publishingstore.Claimed {
 		r.ok(err)
 	}
 	exec(`select pg_advisory_lock(1)`)
-	claimed := make(chan publishingstore.Round, 1)
+	claimed := make(chan publishing.ClaimResult, 1)
 	failed := make(chan error, 1)
 	go func() {
-		round, err := r.claimOf(r.lease, publishingstore.AllFree(), publishingstore.Want{Org: r.org, Permits: 10})
+		round, err := r.claimOf(r.lease, publishing.NoClaimLimits(), publishing.Want{Org: r.org, Permits: 10})
 		failed <- err
 		claimed <- round
 	}()

@@ -40,7 +40,7 @@ func TestADisconnectedChannelKeepsNoAccessAndNoPlan(t *testing.T) {
 		}
 		return err
 	}))
-	if done := r.finish(claimed[0], publishingstore.ResultPublished, ""); len(done) != 1 || done[0].State != publishing.StatePublished {
+	if done := r.finish(claimed[0], publishing.ResultPublished, ""); len(done) != 1 || done[0].State != publishing.StatePublished {
 		t.Errorf("what was on its way ends as %+v", done)
 	}
 	if again := r.claim(5); len(again) != 0 {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
@@ -40,7 +39,7 @@ func TestAClaimIsOfWhatAPostSaysNow(t *testing.T) {
 			}
 		})
 	}
-	var claimed []publishingstore.Claimed
+	var claimed []publishing.Claimed
 	for len(claimed) < len(posts) {
 		claimed = append(claimed, r.claim(len(posts))...)
 	}

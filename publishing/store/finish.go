@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,48 +11,6 @@ import (
 	"crier/publishing"
 	"crier/tenancy"
 )
-
-// Result is how a claim, or a look at an unknown outcome, ended.
-type Result string
-
-// The results.
-const (
-	ResultPublished Result = "published" // every part is out
-	ResultResume    Result = "resume"    // this part is out, later ones are not
-	ResultError     Result = "error"
-	ResultRetry     Result = "retry"   // surely nothing happened: back to the queue; of no part, it does not count as failing
-	ResultUnknown   Result = "unknown" // the platform may have acted
-	ResultLater     Result = "later"   // still unknown: look again
-)
-
-// Outcome is one post's result. Publication is the part that it speaks of, zero when none was reached.
-type Outcome struct {
-	Org         tenancy.OrgID
-	Post        publishing.PostID
-	Token       uuid.UUID
-	Result      Result
-	Error       string // sentence for people
-	Code        string
-	After       time.Duration // until the next try or look
-	CallEnded   bool          // of an unknown: the sender's call is surely over
-	Proven      bool          // of a retry or an error: nothing that was sent before, by whatever call, is on the platform
-	Publication publishing.PublicationID
-	ReleaseID   string // of the part
-	ReleaseURL  string
-	Ref         json.RawMessage
-	RootID      string // of the post: its first part
-	RootURL     string
-}
-
-// Finished is what became of an outcome.
-type Finished struct {
-	Org    tenancy.OrgID
-	Post   publishing.PostID
-	State  publishing.State // empty: the claim had ended before
-	Due    time.Time
-	Second bool // the platform has published it twice, under two release ids
-	Locked bool // another transaction has the post, so its outcome is not stored yet: it must be sent again
-}
 
 // The end of claims, by their tokens.
 //
@@ -181,7 +138,7 @@ where o.sent and x.phase <> 'done' and o.pub not in (select id from pub)`
 // Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state,
 // had lost its claim; that a part is published is stored all the same. An error of one outcome stores none: see
 // batch.Isolate. There must be one outcome at most of each post.
-func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Duration, node string) (done []Finished, err error) {
+func (s *Store) Finish(ctx context.Context, outcomes []publishing.Outcome, lateGap time.Duration, node string) (done []publishing.Finished, err error) {
 	n := len(outcomes)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	after, ended, proven := make([]int64, n), make([]bool, n), make([]bool, n)
@@ -195,7 +152,7 @@ func (s *Store) Finish(ctx context.Context, outcomes []Outcome, lateGap time.Dur
 	}
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7],
-			lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).Query(into(&done, pgx.RowToStructByPos[Finished]))
+			lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).Query(into(&done, pgx.RowToStructByPos[publishing.Finished]))
 	})
 	return done, err
 }
@@ -216,22 +173,14 @@ select id, org_id, place, stale from (
   where stale or place <> all ($5::text[])) u
 order by greatest(nth, turn), claim_until limit $4`
 
-// Found is an unknown outcome whose time to be looked up has come.
-type Found struct {
-	Post  publishing.PostID
-	Org   tenancy.OrgID
-	Place string // destination of its calls
-	Stale bool   // it has been unknown for longer than it may
-}
-
 // FindUnknown lists unknown outcomes of the lease's shards whose time has come, those of each organization and of each
 // destination in turn.
 // except is left out, and of the resting destinations everything that has not been unknown for longer than
 // unknownFor.
-func (s *Store) FindUnknown(ctx context.Context, l Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []Found, err error) {
+func (s *Store) FindUnknown(ctx context.Context, l publishing.Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []publishing.UnknownPost, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findUnknown, l.Shards, l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).
-			Query(into(&out, pgx.RowToStructByPos[Found]))
+			Query(into(&out, pgx.RowToStructByPos[publishing.UnknownPost]))
 	})
 	return out, err
 }
@@ -245,7 +194,7 @@ from open where p.id = any (array[open.id])
 returning p.org_id, p.id, p.claim_token, p.committing_at, not exists (select from node n where n.id = p.claim_holder and n.expires_at > now()), now()`
 
 // Unknown is a post whose outcome is looked up now.
-type Unknown struct {
+type ClaimedUnknown struct {
 	Org        tenancy.OrgID
 	Post       publishing.PostID
 	Token      uuid.UUID
@@ -255,9 +204,9 @@ type Unknown struct {
 }
 
 // Look takes those of the unknown posts whose time has come; no other process looks at them for as long as hold.
-func (s *Store) Look(ctx context.Context, posts []publishing.PostID, hold time.Duration) (out []Unknown, err error) {
+func (s *Store) Look(ctx context.Context, posts []publishing.PostID, hold time.Duration) (out []ClaimedUnknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(look, uuids(posts), hold.Milliseconds()).Query(into(&out, pgx.RowToStructByPos[Unknown]))
+		b.Queue(look, uuids(posts), hold.Milliseconds()).Query(into(&out, pgx.RowToStructByPos[ClaimedUnknown]))
 	})
 	return out, err
 }

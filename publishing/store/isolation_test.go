@@ -61,10 +61,10 @@ func TestClaim_LooksAtAWindowOfChannels(t *testing.T) {
 	due := r.post(r.channel(), -time.Second) // channel ids grow, so it is not in the first window
 	narrow := rules()
 	narrow.Window = 4
-	want := publishingstore.Want{Org: r.org, Permits: 8}
+	want := publishing.Want{Org: r.org, Permits: 8}
 	var seen []publishing.ChannelID
 	for range 10 {
-		round, err := r.store.Claim(t.Context(), r.lease, []publishingstore.Want{want}, publishingstore.AllFree(), 1, narrow)
+		round, err := r.store.Claim(t.Context(), r.lease, []publishing.Want{want}, publishing.NoClaimLimits(), 1, narrow)
 		r.ok(err)
 		if len(round.Claimed) > 0 {
 			if round.Claimed[0].Post != due {
@@ -97,8 +97,8 @@ func TestClaim_DestinationHoldsFewerPermitsThanAreFree(t *testing.T) {
 			busy := map[string]int{}
 			free := permits
 			for range permits { // whatever is claimed hangs
-				limits := publishingstore.Limits{Busy: busy, Free: free}
-				round, err := r.claimOf(r.lease, limits, publishingstore.Want{Org: r.org, Permits: hanging})
+				limits := publishing.ClaimLimits{Busy: busy, Free: free}
+				round, err := r.claimOf(r.lease, limits, publishing.Want{Org: r.org, Permits: hanging})
 				r.ok(err)
 				for _, c := range round.Claimed {
 					busy[c.Place]++
@@ -109,7 +109,7 @@ func TestClaim_DestinationHoldsFewerPermitsThanAreFree(t *testing.T) {
 				t.Fatalf("%d of %d permits are free beside %d servers that hang, want %d: %v", free, permits, hanging, want, busy)
 			}
 			healthy := r.post(r.to("healthy.example"), -time.Second)
-			round, err := r.claimOf(r.lease, publishingstore.Limits{Busy: busy, Free: free}, publishingstore.Want{Org: r.org, Permits: free})
+			round, err := r.claimOf(r.lease, publishing.ClaimLimits{Busy: busy, Free: free}, publishing.Want{Org: r.org, Permits: free})
 			if r.ok(err); len(round.Claimed) != 1 || round.Claimed[0].Post != healthy || len(round.Held[r.org]) != hanging {
 				t.Fatalf("beside servers that hang are claimed %d posts, held back %v", len(round.Claimed), round.Held)
 			}
@@ -129,7 +129,7 @@ func TestGiveBack_ReturnsWhatALostClaimTook(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post, text := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
-	if round, err := r.store.Claim(t.Context(), r.lease, []publishingstore.Want{{Org: r.org, Permits: 5}}, publishingstore.AllFree(), 77, rules()); err != nil || len(round.Claimed) != 2 {
+	if round, err := r.store.Claim(t.Context(), r.lease, []publishing.Want{{Org: r.org, Permits: 5}}, publishing.NoClaimLimits(), 77, rules()); err != nil || len(round.Claimed) != 2 {
 		t.Fatal(err, round)
 	}
 	orgs, err := r.store.GiveBack(t.Context(), r.lease, []int64{76, 78}, "test")

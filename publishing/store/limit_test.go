@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
@@ -30,9 +29,9 @@ func TestWhatAPlatformsChannelsShare(t *testing.T) {
 	}
 	quick := r.post(r.on("quick"), -time.Second)
 	later := r.post(r.on("slow"), time.Hour)
-	wants := []publishingstore.Want{{Org: r.org, Permits: 3}}
-	claim := func(platforms map[string]int) (posts []publishing.PostID, round publishingstore.Round) {
-		limits := publishingstore.AllFree()
+	wants := []publishing.Want{{Org: r.org, Permits: 3}}
+	claim := func(platforms map[string]int) (posts []publishing.PostID, round publishing.ClaimResult) {
+		limits := publishing.NoClaimLimits()
 		limits.Platforms = platforms
 		round, err := r.claimOf(r.lease, limits, wants...)
 		r.ok(err)
@@ -63,8 +62,8 @@ func TestClaim_CountsOnlyChannelsThatHaveAPost(t *testing.T) {
 		c := r.to(fmt.Sprintf("idle%d.example", i))
 		r.clock(`update channel_queue set not_before = now() - interval '1 day' where channel_id = $1`, c)
 	}
-	want := publishingstore.Want{Org: r.org, Permits: 8}
-	limits := publishingstore.Limits{Busy: map[string]int{"@healthy.example": 3}, Free: 8}
+	want := publishing.Want{Org: r.org, Permits: 8}
+	limits := publishing.ClaimLimits{Busy: map[string]int{"@healthy.example": 3}, Free: 8}
 	round, err := r.claimOf(r.lease, limits, want)
 	if r.ok(err); len(round.Claimed) != 1 || round.Claimed[0].Post != post {
 		t.Errorf("%+v is claimed, want the only post", round.Claimed)

@@ -45,8 +45,8 @@ func finishBesideLock(t *testing.T, lock string) {
 	claims := r.claim(2)
 	r.mark(claims...)
 	r.locking(lock, a, func() {
-		done, err := r.store.Finish(t.Context(), []publishingstore.Outcome{
-			r.sent(claims[0], publishingstore.ResultPublished, "a"), r.sent(claims[1], publishingstore.ResultPublished, "b")}, time.Second, "test")
+		done, err := r.store.Finish(t.Context(), []publishing.Outcome{
+			r.sent(claims[0], publishing.ResultPublished, "a"), r.sent(claims[1], publishing.ResultPublished, "b")}, time.Second, "test")
 		r.ok(err)
 		for _, f := range done {
 			if f.Locked != (f.Post == a) {
@@ -59,7 +59,7 @@ func finishBesideLock(t *testing.T, lock string) {
 	})
 	r.expect(b, publishing.StatePublished)
 	r.expect(a, publishing.StatePublishing)
-	r.store1(r.sent(claims[0], publishingstore.ResultPublished, "a"))
+	r.store1(r.sent(claims[0], publishing.ResultPublished, "a"))
 	r.expect(a, publishing.StatePublished)
 }
 
@@ -121,7 +121,7 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 	r := newRig(t)
 	post, first := r.unknown()
 	second := r.claim(1)[0]
-	r.store1(r.sent(first, publishingstore.ResultPublished, "late"))
+	r.store1(r.sent(first, publishing.ResultPublished, "late"))
 	r.fail(second, publishing.CodeRejected)
 	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Fatalf("a post whose release is stored is %s", p.State)
@@ -144,8 +144,8 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 			t.Errorf("after release %d the next part may go: %t", i, more)
 		}
 	}
-	done := r.store1(publishingstore.Outcome{
-		Org: c.Org, Post: c.Post, Token: c.Token, Publication: x.ID, Result: publishingstore.ResultResume, ReleaseID: "two",
+	done := r.store1(publishing.Outcome{
+		Org: c.Org, Post: c.Post, Token: c.Token, Publication: x.ID, Result: publishing.ResultResume, ReleaseID: "two",
 	})
 	if !done.Second {
 		t.Errorf("the end of a claim with a second release is %+v", done)
@@ -163,7 +163,7 @@ func TestFinish_LateSuccessBesideALockIsNotLost(t *testing.T) {
 			post := r.post(r.channel(), -time.Second)
 			c := r.claim(1)[0]
 			r.giveUp(c)
-			late := []publishingstore.Outcome{r.sent(c, publishingstore.ResultPublished, "late")}
+			late := []publishing.Outcome{r.sent(c, publishing.ResultPublished, "late")}
 			r.locking(lock, post, func() {
 				done, err := r.store.Finish(t.Context(), late, time.Second, "test")
 				if r.ok(err); len(done) != 1 || !done[0].Locked {
@@ -178,9 +178,9 @@ func TestFinish_LateSuccessBesideALockIsNotLost(t *testing.T) {
 }
 
 // giveUp ends a claimed post whose call may have reached the platform, as unknown.
-func (r *rig) giveUp(c publishingstore.Claimed) {
+func (r *rig) giveUp(c publishing.Claimed) {
 	r.Helper()
 	r.mark(c)
-	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+	r.store1(r.sent(c, publishing.ResultUnknown, ""))
 	r.fail(c, publishing.CodeOutcomeUnknown)
 }

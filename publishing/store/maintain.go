@@ -53,7 +53,7 @@ order by p.updated_at, p.id limit $5`
 
 // Find lists posts of the lease's shards that need one kind of upkeep, the most urgent first. after is the age from
 // which they do (expire, stuck and orphans); except is left out.
-func (s *Store) Find(ctx context.Context, l Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int) (ids []publishing.PostID, err error) {
+func (s *Store) Find(ctx context.Context, l publishing.Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int) (ids []publishing.PostID, err error) {
 	sql := map[Upkeep]string{UpkeepReap: findReap, UpkeepExpire: findExpire, UpkeepStuck: findStuck, UpkeepOrphans: findOrphans}[kind]
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, l.Shards, l.Holder, after.Milliseconds(), uuids(except), limit).

@@ -10,7 +10,7 @@ import (
 )
 
 // work loads the one post that is claimed.
-func (r *rig) work(post publishing.PostID) publishingstore.Work {
+func (r *rig) work(post publishing.PostID) publishing.Work {
 	r.Helper()
 	works, err := r.store.Load(r.Context(), []publishing.PostID{post})
 	if r.ok(err); len(works) != 1 || len(works[0].Parts) == 0 {
@@ -31,11 +31,11 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 		t.Fatal("a claimed post cannot be marked")
 	}
 	w := r.work(post)
-	if x := w.Parts[0]; string(x.Handle) != `{"facets": 1}` || x.Phase != "committing" || x.SentTo != "example.com" || w.Committing.IsZero() {
+	if x := w.Parts[0]; string(x.Handle) != `{"facets": 1}` || x.Phase != publishing.PhaseCommitting || x.SentTo != "example.com" || w.Committing.IsZero() {
 		t.Errorf("after the mark the call began at %s, and the part is %+v", w.Committing, x)
 	}
 	// The next try finds what the first one prepared, and a mark without a handle keeps it.
-	r.store1(r.sent(claimed, publishingstore.ResultRetry, ""))
+	r.store1(r.sent(claimed, publishing.ResultRetry, ""))
 	r.clock(`update post set not_before = null where id = $1`, post)
 	mark.Token, mark.Handle = r.claim(1)[0].Token, nil
 	if may, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0); err != nil || !may[0] {
@@ -59,7 +59,7 @@ func TestFinish_RefusedCallAfterItsReapCanBeSentAgain(t *testing.T) {
 	r.reap(r.lease)
 	r.expect(post, publishing.StateUnknown)
 	// Its process only stood still. It goes on, and its call was refused before a byte was written.
-	r.store1(r.sent(claimed[0], publishingstore.ResultRetry, ""))
+	r.store1(r.sent(claimed[0], publishing.ResultRetry, ""))
 	r.expect(post, publishing.StateQueue)
 	r.clock(`update post set not_before = null where id = $1`, post)
 	if again := r.claim(1); len(again) != 1 || !r.mark(again...)[0] {

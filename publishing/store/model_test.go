@@ -51,7 +51,7 @@ type model struct {
 	channels []*modelChannel
 	posts    []*modelPost // in the order of their booking
 	claims   []*modelClaim
-	stale    []publishingstore.Lease
+	stale    []publishing.Lease
 	gone     map[uuid.UUID]bool // processes whose row is gone
 }
 
@@ -89,7 +89,7 @@ type modelPublication struct {
 
 // modelClaim is one claim ever made, by somebody who may still speak.
 type modelClaim struct {
-	publishingstore.Claimed
+	publishing.Claimed
 	post   *modelPost
 	out    *modelPublication
 	marked bool
@@ -184,11 +184,11 @@ func (m *model) claimStale(rt *rapid.T) {
 }
 
 // claimBy makes claims that end by the step "wait" alone, and not because the machine stood still for a minute.
-func (m *model) claimBy(l publishingstore.Lease, permits int) publishingstore.Round {
+func (m *model) claimBy(l publishing.Lease, permits int) publishing.ClaimResult {
 	long := rules()
 	long.Hold = 24 * time.Hour
-	wants := []publishingstore.Want{{Org: m.rig.org, Permits: permits}}
-	round, err := m.rig.store.Claim(m.rig.Context(), l, wants, publishingstore.AllFree(), 1, long)
+	wants := []publishing.Want{{Org: m.rig.org, Permits: permits}}
+	round, err := m.rig.store.Claim(m.rig.Context(), l, wants, publishing.NoClaimLimits(), 1, long)
 	m.rig.ok(err)
 	return round
 }

@@ -16,24 +16,24 @@ import (
 // finish is the word of somebody who once claimed, or of whoever looked the outcome up under the same token. Nobody lies: what was never marked is not out.
 func (m *model) finish(rt *rapid.T) {
 	c := draw(rt, m.claims, "claim")
-	results := []publishingstore.Result{publishingstore.ResultError, publishingstore.ResultRetry}
+	results := []publishing.Result{publishing.ResultError, publishing.ResultRetry}
 	if c.marked {
-		results = append(results, publishingstore.ResultPublished, publishingstore.ResultUnknown, publishingstore.ResultLater)
+		results = append(results, publishing.ResultPublished, publishing.ResultUnknown, publishing.ResultLater)
 	}
-	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: c.out.id, Result: rapid.SampledFrom(results).Draw(rt, "result")}
-	if o.Result == publishingstore.ResultError {
+	o := publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: c.out.id, Result: rapid.SampledFrom(results).Draw(rt, "result")}
+	if o.Result == publishing.ResultError {
 		o.Error, o.Code = "It failed.", rapid.SampledFrom([]string{publishing.CodeRejected, publishing.CodeOutcomeUnknown}).Draw(rt, "code")
 	}
-	if o.Result == publishingstore.ResultPublished {
+	if o.Result == publishing.ResultPublished {
 		o.ReleaseID, o.RootID = "release", "release"
 	}
-	if o.Result == publishingstore.ResultError || o.Result == publishingstore.ResultRetry {
+	if o.Result == publishing.ResultError || o.Result == publishing.ResultRetry {
 		o.Proven = rapid.Bool().Draw(rt, "proven")
 	}
 	if rapid.Bool().Draw(rt, "later") {
 		o.After = time.Hour
 	}
-	done, err := m.rig.store.Finish(m.rig.Context(), []publishingstore.Outcome{o}, 0, "test")
+	done, err := m.rig.store.Finish(m.rig.Context(), []publishing.Outcome{o}, 0, "test")
 	m.rig.ok(err)
 	if taken := c.finished(o); taken != (len(done) == 1) || taken && done[0].State != c.post.state {
 		rt.Fatalf("%s %s was answered with %v; the post is %s", o.Result, o.Code, done, m.about(c.Post))
@@ -41,24 +41,24 @@ func (m *model) finish(rt *rapid.T) {
 }
 
 // finished is what becomes of an outcome; false when the post does not take it.
-func (c *modelClaim) finished(o publishingstore.Outcome) bool {
+func (c *modelClaim) finished(o publishing.Outcome) bool {
 	p := c.post
 	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
-	late := o.Result == publishingstore.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
-	unknown := o.Result == publishingstore.ResultUnknown || o.Result == publishingstore.ResultLater || o.Code == publishing.CodeOutcomeUnknown
-	found := o.Result == publishingstore.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
-	doubt := o.Result != publishingstore.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
+	late := o.Result == publishing.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
+	unknown := o.Result == publishing.ResultUnknown || o.Result == publishing.ResultLater || o.Code == publishing.CodeOutcomeUnknown
+	found := o.Result == publishing.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
+	doubt := o.Result != publishing.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
 	c.out.told(o, current, unknown, doubt)
 	if !current && !late {
 		return false
 	}
 	p.phase, p.code, p.expired, p.maybe, p.backing = "", "", false, doubt, false
 	switch o.Result {
-	case publishingstore.ResultPublished:
+	case publishing.ResultPublished:
 		p.state, p.reaps = publishing.StatePublished, 0
-	case publishingstore.ResultUnknown, publishingstore.ResultLater:
+	case publishing.ResultUnknown, publishing.ResultLater:
 		p.state, p.phase, p.dueLook = publishing.StateUnknown, "committing", o.After == 0
-	case publishingstore.ResultRetry:
+	case publishing.ResultRetry:
 		p.token, p.backing = uuid.Nil, o.After > 0
 		if p.state = publishing.StateQueue; p.deleted {
 			p.state, p.code = publishing.StateError, "deleted"
@@ -79,17 +79,17 @@ func (c *modelClaim) finished(o publishingstore.Outcome) bool {
 
 // told is what an outcome means for its publication: a success counts from every process, everything else only from
 // the current claim.
-func (x *modelPublication) told(o publishingstore.Outcome, current, unknown, doubt bool) {
-	if x.phase == "done" || !current && o.Result != publishingstore.ResultPublished {
+func (x *modelPublication) told(o publishing.Outcome, current, unknown, doubt bool) {
+	if x.phase == "done" || !current && o.Result != publishing.ResultPublished {
 		return
 	}
-	x.maybe = o.Result != publishingstore.ResultPublished && (unknown || x.maybe && !o.Proven)
+	x.maybe = o.Result != publishing.ResultPublished && (unknown || x.maybe && !o.Proven)
 	switch {
-	case o.Result == publishingstore.ResultPublished:
+	case o.Result == publishing.ResultPublished:
 		x.phase, x.open = "done", false
-	case o.Result == publishingstore.ResultRetry:
+	case o.Result == publishing.ResultRetry:
 		x.phase, x.open = "preparing", x.maybe
-	case o.Result == publishingstore.ResultError && !doubt:
+	case o.Result == publishing.ResultError && !doubt:
 		x.phase, x.open = "failed", false
 	}
 }

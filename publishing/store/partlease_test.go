@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	publishingstore "crier/publishing/store"
+	"crier/publishing"
 	"crier/tenancy"
 )
 
@@ -12,7 +12,7 @@ func TestAPartOfTheShardsClaimsAndTellsWhatIsNext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	mine := tenancy.Shard(r.org)
-	part := publishingstore.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[mine : mine+1]}
+	part := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[mine : mine+1]}
 	now, later := r.post(r.channel(), -time.Second), r.post(r.channel(), time.Minute)
 	round := r.claimBy(part, 5)
 	if len(round.Claimed) != 1 || round.Claimed[0].Post != now {
@@ -22,7 +22,7 @@ func TestAPartOfTheShardsClaimsAndTellsWhatIsNext(t *testing.T) {
 		t.Fatalf("what is next is not told: %v %v", next, ok)
 	}
 	other := (mine + 1) % tenancy.Shards
-	stranger := publishingstore.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[other : other+1]}
+	stranger := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[other : other+1]}
 	if round := r.claimBy(stranger, 5); len(round.Claimed) != 0 || len(round.Next) != 0 {
 		t.Fatalf("another's organization is served: %+v", round)
 	}

@@ -72,7 +72,7 @@ func TestAChannelPublishesWhileNothingAboveItIsPaused(t *testing.T) {
 			t.Fatalf("%+v: %d claimed", c, len(got))
 		}
 		for _, x := range got {
-			if _, err := r.store.Finish(t.Context(), []publishingstore.Outcome{{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultRetry}}, time.Second, "test"); err != nil {
+			if _, err := r.store.Finish(t.Context(), []publishing.Outcome{{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultRetry}}, time.Second, "test"); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -94,7 +94,7 @@ func TestAPauseTakesBackWhatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	early, begun := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
-	tokens := map[publishing.PostID]publishingstore.Claimed{}
+	tokens := map[publishing.PostID]publishing.Claimed{}
 	for _, c := range r.claim(10) {
 		tokens[c.Post] = c
 	}
@@ -114,7 +114,7 @@ func TestAPauseTakesBackWhatHasNotBegun(t *testing.T) {
 		t.Fatal("a call begins during a pause")
 	}
 	r.expect(early, publishing.StateQueue)
-	if done := r.finish(tokens[begun], publishingstore.ResultPublished, ""); len(done) != 1 {
+	if done := r.finish(tokens[begun], publishing.ResultPublished, ""); len(done) != 1 {
 		t.Fatal("what had begun cannot end")
 	}
 	r.pause(publishing.PauseOrganization, r.org, false, time.Hour)
@@ -136,12 +136,12 @@ func TestHeldPostsDoNotBurst(t *testing.T) {
 	if p := r.root(stale); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
 		t.Fatalf("%+v", p)
 	}
-	r.end(late, publishingstore.ResultPublished, "")
+	r.end(late, publishing.ResultPublished, "")
 	if got := r.claim(10); len(got) != 0 {
 		t.Fatalf("there is no gap: %+v", got)
 	}
 	r.clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
-	r.end(later, publishingstore.ResultPublished, "")
+	r.end(later, publishing.ResultPublished, "")
 	r.pause(publishing.PauseChannel, c, true, 0)
 	never := r.post(c, -time.Second)
 	r.pause(publishing.PauseChannel, c, false, 0)
@@ -160,12 +160,12 @@ func TestHeldPostsDoNotBurstAfterAClaimThatThePauseTookBack(t *testing.T) {
 	second := r.post(c, -time.Second)
 	r.clock(`update post set due = due - interval '10 minutes' where channel_id = $1`, c)
 	r.pause(publishing.PauseChannel, c, false, time.Hour)
-	r.end(first, publishingstore.ResultPublished, "")
+	r.end(first, publishing.ResultPublished, "")
 	if got := r.claim(10); len(got) != 0 {
 		t.Fatalf("there is no gap: %+v", got)
 	}
 	r.clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
-	r.end(second, publishingstore.ResultPublished, "")
+	r.end(second, publishing.ResultPublished, "")
 }
 
 func TestWhatWaitedBehindAStuckPostDoesNotBurst(t *testing.T) {
@@ -181,8 +181,8 @@ func TestWhatWaitedBehindAStuckPostDoesNotBurst(t *testing.T) {
 			second, third := r.post(c, -time.Second), r.post(c, -time.Second)
 			r.clock(`update post set due = due - interval '10 minutes', `+stuck+` = now() - interval '11 minutes' where id = $1`, head)
 			r.clock(`update post set due = due - interval '9 minutes' where channel_id = $1 and id <> $2`, c, head)
-			r.finish(claimed[0], publishingstore.ResultPublished, "")
-			r.end(second, publishingstore.ResultPublished, "")
+			r.finish(claimed[0], publishing.ResultPublished, "")
+			r.end(second, publishing.ResultPublished, "")
 			if got := r.claim(10); len(got) != 0 {
 				t.Fatalf("there is no gap: %+v, third is %v", got, third)
 			}
@@ -232,7 +232,7 @@ func TestNoStateLastsForEver(t *testing.T) {
 	r.clock(`update post set due = now() - interval '1 second' where id = $1`, posts[0].ID)
 	got := r.claim(1)
 	i := slices.Index(r.lease.Shards, int16(tenancy.Shard(r.org)))
-	lease := publishingstore.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1]} // as with many processes
+	lease := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1]} // as with many processes
 	age := func() int { return r.age(lease) }
 	// Every step renews the claim, for hours.
 	if ok, err := r.store.SaveHandle(t.Context(), posts[0].ID, got[0].Token, r.publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
@@ -302,7 +302,7 @@ func TestFigures(t *testing.T) {
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	r.finish(got[0], publishingstore.ResultUnknown, "")
+	r.finish(got[0], publishing.ResultUnknown, "")
 	if f := look(""); f.Publishing != 0 || f.Unknown != 1 {
 		t.Fatalf("%+v", f)
 	}
@@ -356,22 +356,22 @@ func (r *rig) isPaused(c publishing.ChannelID) bool {
 func TestLoad_CountsNoTimeAsFailingInWhichTheChannelIsKeptBack(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(r *rig, c publishing.Channel, claim func() publishingstore.Claimed)
+		meanwhile func(r *rig, c publishing.Channel, claim func() publishing.Claimed)
 		failing   bool // for as long as before
 	}{
-		"a pause": {func(r *rig, c publishing.Channel, _ func() publishingstore.Claimed) {
+		"a pause": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
 			r.pause(publishing.PauseChannel, c.ID, true, time.Hour)
 			r.pause(publishing.PauseChannel, c.ID, false, time.Hour)
 		}, false},
-		"a refused access that is renewed": {func(r *rig, c publishing.Channel, _ func() publishingstore.Claimed) {
+		"a refused access that is renewed": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
 			r.ok(r.store.Park(r.Context(), r.org, c.ID, []byte("sealed")))
 			r.connect(c)
 		}, false},
-		"an access that cannot be read": {func(r *rig, _ publishing.Channel, claim func() publishingstore.Claimed) {
-			r.finish(claim(), publishingstore.ResultRetry, "") // of no part
+		"an access that cannot be read": {func(r *rig, _ publishing.Channel, claim func() publishing.Claimed) {
+			r.finish(claim(), publishing.ResultRetry, "") // of no part
 		}, false},
-		"nothing": {func(*rig, publishing.Channel, func() publishingstore.Claimed) {}, true},
-		"an access that is renewed before it is refused": {func(r *rig, c publishing.Channel, _ func() publishingstore.Claimed) {
+		"nothing": {func(*rig, publishing.Channel, func() publishing.Claimed) {}, true},
+		"an access that is renewed before it is refused": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
 			r.connect(c)
 		}, true},
 	} {
@@ -381,7 +381,7 @@ func TestLoad_CountsNoTimeAsFailingInWhichTheChannelIsKeptBack(t *testing.T) {
 			c := fixture.Channel(r.org)
 			r.connect(c)
 			post := r.post(c.ID, -time.Second)
-			claim := func() publishingstore.Claimed {
+			claim := func() publishing.Claimed {
 				t.Helper()
 				r.clock(`update post set not_before = null where id = $1`, post)
 				claims := r.claim(1)
@@ -390,7 +390,7 @@ func TestLoad_CountsNoTimeAsFailingInWhichTheChannelIsKeptBack(t *testing.T) {
 				}
 				return claims[0]
 			}
-			failed := r.sent(claim(), publishingstore.ResultRetry, "")
+			failed := r.sent(claim(), publishing.ResultRetry, "")
 			failed.After = time.Hour
 			r.store1(failed)
 			r.clock(`update post set failing_since = now() - interval '1 hour' where id = $1`, post)

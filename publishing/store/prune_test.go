@@ -57,7 +57,7 @@ func (r *rig) published(channel publishing.ChannelID, delays ...time.Duration) p
 	for _, c := range r.claim(10) {
 		if c.Post == post {
 			r.mark(c)
-			if done := r.store1(r.sent(c, publishingstore.ResultPublished, "release")); done.State != publishing.StatePublished {
+			if done := r.store1(r.sent(c, publishing.ResultPublished, "release")); done.State != publishing.StatePublished {
 				r.Fatalf("the post is not published: %+v", done)
 			}
 			return post
@@ -117,7 +117,7 @@ func TestPrune_DeletedPosts(t *testing.T) {
 			p := r.post(r.channel(), -time.Second)
 			c := r.claim(10)[0]
 			r.mark(c)
-			r.finish(c, publishingstore.ResultUnknown, "")
+			r.finish(c, publishing.ResultUnknown, "")
 			r.deleted(p, old)
 			return p
 		}, 1},
@@ -125,8 +125,8 @@ func TestPrune_DeletedPosts(t *testing.T) {
 			p := r.post(r.channel(), -time.Second)
 			c := r.claim(10)[0]
 			r.mark(c)
-			r.finish(c, publishingstore.ResultUnknown, "")
-			r.finish(c, publishingstore.ResultError, publishing.CodeOutcomeUnknown)
+			r.finish(c, publishing.ResultUnknown, "")
+			r.finish(c, publishing.ResultError, publishing.CodeOutcomeUnknown)
 			r.deleted(p, old)
 			return p
 		}, 1},
@@ -205,7 +205,7 @@ func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
 	r := newRig(t)
 	channel := r.channel()
 	root := r.repeated(channel, publishing.Repeat{Days: 1}, "UTC")
-	r.end(root, publishingstore.ResultPublished, "")
+	r.end(root, publishing.ResultPublished, "")
 	second := publishing.Occurrence(root, 1)
 	if !r.exists(second) {
 		t.Fatal("the second occurrence is not written")
@@ -226,7 +226,7 @@ func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
 		t.Fatal("an occurrence that was left out is forgotten: it would be written again")
 	}
 	r.fast(second)
-	r.end(second, publishingstore.ResultPublished, "")
+	r.end(second, publishing.ResultPublished, "")
 	if third := publishing.Occurrence(root, 2); !r.exists(third) {
 		t.Fatal("the series does not go on")
 	}
@@ -292,7 +292,7 @@ func TestPrune_Keys(t *testing.T) {
 	r.tenant(`update post set state = 'DRAFT' where id = $1`, draft)
 	r.aged(draft, old)
 	repeated := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.end(repeated, publishingstore.ResultPublished, "")
+	r.end(repeated, publishing.ResultPublished, "")
 	r.aged(repeated, old)
 
 	key("ended long ago", old, ended(old))

@@ -2,11 +2,8 @@ package store
 
 import (
 	"context"
-	"maps"
-	"math"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"crier/platform/pg"
@@ -14,51 +11,12 @@ import (
 	"crier/tenancy"
 )
 
-// Lease is what this process may schedule: the shards it holds. Each statement checks that they are Holder's.
-type Lease struct {
-	Holder uuid.UUID // id of the process start
-	Shards []int16
-}
-
-// Want is how many posts an organization may have claimed now. Its channels are looked at in the order of their ids,
-// those after After.
-type Want struct {
-	Org     tenancy.OrgID
-	Permits int
-	After   publishing.ChannelID // zero: from the first channel on
-}
-
-// Limits is what all channels of a platform, or of a destination, share.
-type Limits struct {
-	Platforms map[string]int // how many posts of each may be claimed now; a platform that is not in it has no limit
-	Busy      map[string]int // how many permits the posts of each destination hold now
-	Free      int            // permits that nobody holds; a destination gets one only while it holds fewer than are free
-}
-
-// AllFree are the limits of a process that has no other posts under way.
-func AllFree() Limits { return Limits{Free: math.MaxInt32} }
-
 // ClaimRules is what every claim of a process has in common.
 type ClaimRules struct {
 	Hold    time.Duration // how long the claim lasts unless it is renewed
 	MaxLate time.Duration // a post that is later than this is not claimed
 	Window  int           // how many channels of one organization one claim looks at
 	Node    string        // name of the process in timelines
-}
-
-// ClaimWindow is the usual ClaimRules.Window: it bounds what one organization with thousands of channels costs a claim.
-const ClaimWindow = 256
-
-// Claimed is a post that this process alone may send now, by its token.
-type Claimed struct {
-	Org       tenancy.OrgID
-	Post      publishing.PostID
-	Channel   publishing.ChannelID
-	Connector string
-	Place     string // destination of its calls, as Limits.Busy counts it
-	Token     uuid.UUID
-	Attempt   int
-	Due       time.Time
 }
 
 // The head of a channel: the post that holds it, else the first of its queue that is not too late ($7 milliseconds)
@@ -161,51 +119,20 @@ select org, null, case when count(*) = $6 then (array_agg(channel_id order by ch
 from (select *, post_id is not null and post_id not in (select id from taken) as remains from free) f
 group by org having count(*) = $6 or bool_or(remains)`
 
-// Round is what a claim brought.
-type Round struct {
-	Claimed []Claimed
-	Next    map[tenancy.OrgID]time.Time            // when the next free channel that was looked at has something due; absent = nothing
-	More    map[tenancy.OrgID]publishing.ChannelID // the last channel that was looked at, of organizations that may have more
-	Held    map[tenancy.OrgID][]string             // platforms and destinations with nothing left that have something of it due; they are not in Next
-	Now     time.Time                              // of the database
-}
-
-// NewRound makes an empty one.
-func NewRound() Round {
-	return Round{Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]publishing.ChannelID{}, Held: map[tenancy.OrgID][]string{}}
-}
-
-// Add puts what another claim of the same process brought to this one.
-func (r *Round) Add(other Round) {
-	r.Claimed = append(r.Claimed, other.Claimed...)
-	for org, at := range other.Next {
-		if first, ok := r.Next[org]; !ok || at.Before(first) {
-			r.Next[org] = at
-		}
-	}
-	maps.Copy(r.More, other.More)
-	for org, places := range other.Held {
-		r.Held[org] = append(r.Held[org], places...)
-	}
-	if other.Now.After(r.Now) {
-		r.Now = other.Now
-	}
-}
-
 // Claim takes due posts, at most one a channel, and returns when each organization has more. A stale lease takes
 // nothing. number identifies this statement among those of the process: see GiveBack.
-func (s *Store) Claim(ctx context.Context, l Lease, wants []Want, limits Limits, number int64, rules ClaimRules) (r Round, err error) {
+func (s *Store) Claim(ctx context.Context, l publishing.Lease, wants []publishing.Want, limits publishing.ClaimLimits, number int64, rules ClaimRules) (r publishing.ClaimResult, err error) {
 	orgs, permits, after := columns(wants)
-	names, most, spent := limits.platforms()
+	names, most, spent := platformLimits(limits)
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		r = NewRound()
-		b.Queue(claim, l.Shards, l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, limits.full()...),
-			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.Busy, int64(limits.Free)).Query(r.collect)
+		r = publishing.NewClaimResult()
+		b.Queue(claim, l.Shards, l.Holder, orgs, permits, after, rules.Window, rules.MaxLate.Milliseconds(), append(spent, fullDestinations(limits)...),
+			number, rules.Hold.Milliseconds(), rules.Node, names, most, limits.Busy, int64(limits.Free)).Query(func(rows pgx.Rows) error { return readClaims(rows, &r) })
 	})
 	return r, err
 }
 
-func columns(wants []Want) (orgs [][16]byte, permits []int32, after [][16]byte) {
+func columns(wants []publishing.Want) (orgs [][16]byte, permits []int32, after [][16]byte) {
 	orgs, permits, after = make([][16]byte, len(wants)), make([]int32, len(wants)), make([][16]byte, len(wants))
 	for i, w := range wants {
 		orgs[i], permits[i], after[i] = w.Org.UUID(), int32(w.Permits), w.After.UUID()
@@ -213,11 +140,11 @@ func columns(wants []Want) (orgs [][16]byte, permits []int32, after [][16]byte) 
 	return orgs, permits, after
 }
 
-// collect reads what was claimed, and after that a row without a post for each organization that has more.
-func (r *Round) collect(rows pgx.Rows) error {
+// readClaims adds to r the claimed posts and, from the rows without a post, what each organization has left.
+func readClaims(rows pgx.Rows, r *publishing.ClaimResult) error {
 	defer rows.Close()
 	for rows.Next() {
-		var c Claimed
+		var c publishing.Claimed
 		var name, place *string
 		var attempt *int
 		var at *time.Time
@@ -243,8 +170,8 @@ func (r *Round) collect(rows pgx.Rows) error {
 	return rows.Err()
 }
 
-// platforms are the platforms with their limits, and those of them that have nothing left.
-func (l Limits) platforms() (names []string, most []int32, spent []string) {
+// platformLimits returns the platforms with their limits, and those that are at their limit.
+func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spent []string) {
 	names, most, spent = []string{}, []int32{}, []string{}
 	for name, n := range l.Platforms {
 		names, most = append(names, name), append(most, int32(n))
@@ -255,8 +182,8 @@ func (l Limits) platforms() (names []string, most []int32, spent []string) {
 	return names, most, spent
 }
 
-// full are the destinations that may have no more permits.
-func (l Limits) full() (out []string) {
+// fullDestinations returns the destinations that get no more permits.
+func fullDestinations(l publishing.ClaimLimits) (out []string) {
 	for name, n := range l.Busy {
 		if n >= l.Free {
 			out = append(out, name)
@@ -278,7 +205,7 @@ group by w.org_id`
 
 // Sweep finds every organization of the lease with something due within the horizon, and not too late, on a channel
 // that is free.
-func (s *Store) Sweep(ctx context.Context, l Lease, horizon, maxLate time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
+func (s *Store) Sweep(ctx context.Context, l publishing.Lease, horizon, maxLate time.Duration) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		next = map[tenancy.OrgID]time.Time{}
 		var org tenancy.OrgID

@@ -12,7 +12,6 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
 
@@ -91,7 +90,7 @@ func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 				if left == 0 || t.Context().Err() != nil || t.Failed() {
 					return
 				}
-				round, err := r.claimOf(r.lease, publishingstore.AllFree(), publishingstore.Want{Org: r.org, Permits: 3})
+				round, err := r.claimOf(r.lease, publishing.NoClaimLimits(), publishing.Want{Org: r.org, Permits: 3})
 				if err != nil {
 					t.Error(err)
 					return
@@ -104,7 +103,7 @@ func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 					}
 					last[c.Channel] = c.Due
 					mu.Unlock()
-					out := []publishingstore.Outcome{{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishingstore.ResultPublished, RootID: "x"}}
+					out := []publishing.Outcome{{Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultPublished, RootID: "x"}}
 					for {
 						done, err := r.store.Finish(t.Context(), out, 0, "test")
 						if err != nil {
@@ -175,7 +174,7 @@ func TestADeletedPostNeverComesBack(t *testing.T) {
 	if more := r.claim(10); len(more) != 0 {
 		t.Fatalf("its channel was given away: %+v", more)
 	}
-	if done := r.finish(got[0], publishingstore.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
+	if done := r.finish(got[0], publishing.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
 		t.Fatalf("%+v", done)
 	}
 	if more := r.claim(10); len(more) != 1 || more[0].Post != next {
@@ -228,9 +227,9 @@ func TestFollowersWaitForTheirPredecessor(t *testing.T) {
 	bad := r.post(r.channel(), -time.Second, 5*time.Minute, 5*time.Minute)
 	for _, c := range r.claim(10) {
 		if c.Post == good {
-			r.finish(c, publishingstore.ResultPublished, "")
+			r.finish(c, publishing.ResultPublished, "")
 		} else {
-			r.finish(c, publishingstore.ResultError, "rejected")
+			r.finish(c, publishing.ResultError, "rejected")
 		}
 	}
 	states := func(post publishing.PostID) (out []publishing.State) {
@@ -264,7 +263,7 @@ func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
 		t.Fatalf("%d %+v", n, p)
 	}
 	got := r.claim(10)
-	r.finish(got[0], publishingstore.ResultPublished, "")
+	r.finish(got[0], publishing.ResultPublished, "")
 	round := r.claimBy(r.lease, 10)
 	if len(round.Claimed) != 0 {
 		t.Fatalf("two late posts at once: %+v", round)
@@ -279,7 +278,7 @@ func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
 	busy := r.channel()
 	r.post(busy, -time.Second)
 	r.post(busy, -time.Second)
-	r.finish(r.claim(10)[0], publishingstore.ResultPublished, "")
+	r.finish(r.claim(10)[0], publishing.ResultPublished, "")
 	if more := r.claim(10); len(more) != 1 {
 		t.Fatalf("posts that were never held back are spaced: %+v", more)
 	}
@@ -310,7 +309,7 @@ func TestNothingToDoIsNothingDone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.post(r.channel(), -time.Minute)
-	round, err := r.claimOf(publishingstore.Lease{}, publishingstore.AllFree())
+	round, err := r.claimOf(publishing.Lease{}, publishing.NoClaimLimits())
 	r.ok(err)
 	works, err := r.store.Load(t.Context(), nil)
 	r.ok(err)
@@ -347,7 +346,7 @@ func TestPlan_ChangesNothingAndPlansWhatIsSent(t *testing.T) {
 	published := r.claim(1)[0]
 	r.work(post)
 	r.mark(published)
-	r.finish(published, publishingstore.ResultPublished, "")
+	r.finish(published, publishing.ResultPublished, "")
 	_, _, err := r.store.Sweep(t.Context(), r.lease, time.Minute, time.Hour)
 	r.ok(err)
 	if after := plans(); !maps.Equal(before, after) {

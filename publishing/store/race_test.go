@@ -139,8 +139,8 @@ func TestPartIDsOutliveAnEdit(t *testing.T) {
 				if len(w.Parts) != 1 || len(w.Before) != w.Parts[0].Position {
 					t.Fatalf("%+v", w)
 				}
-				o := publishingstore.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishingstore.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
-				if done, err := r.store.Finish(t.Context(), []publishingstore.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
+				o := publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
+				if done, err := r.store.Finish(t.Context(), []publishing.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
 					t.Fatal(done, err)
 				}
 				r.clock(`update post set due = now() where group_id = $1 and state = 'QUEUE'`, posts[0].Group)

@@ -32,7 +32,7 @@ select distinct org_id from back`
 
 // GiveBack returns to the queue what claims of this process took whose answer it never got, by the numbers of those
 // claims. It returns whose posts they are.
-func (s *Store) GiveBack(ctx context.Context, l Lease, numbers []int64, node string) (orgs []tenancy.OrgID, err error) {
+func (s *Store) GiveBack(ctx context.Context, l publishing.Lease, numbers []int64, node string) (orgs []tenancy.OrgID, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(giveBack, l.Shards, l.Holder, numbers, node).Query(into(&orgs, pgx.RowTo[tenancy.OrgID]))
 	})

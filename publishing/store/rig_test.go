@@ -22,7 +22,7 @@ type rig struct {
 	db    *pg.DB
 	store *publishingstore.Store
 	org   tenancy.OrgID
-	lease publishingstore.Lease
+	lease publishing.Lease
 }
 
 func newRig(t *testing.T) *rig {
@@ -74,9 +74,9 @@ func value[T any](r *rig, sql string, args ...any) (v T) {
 }
 
 // newLease takes every shard for a new process.
-func (r *rig) newLease() publishingstore.Lease {
+func (r *rig) newLease() publishing.Lease {
 	r.Helper()
-	l := publishingstore.Lease{Holder: uuid.New()}
+	l := publishing.Lease{Holder: uuid.New()}
 	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, l.Holder)
 	r.clock(`update shard set owner = $1`, l.Holder)
 	l.Shards = value[[]int16](r, `select array_agg(shard order by shard) from shard`)
@@ -127,29 +127,29 @@ func (r *rig) inOrg(fn func(tx *publishingstore.Tx) error) error {
 	return r.store.InOrg(r.Context(), r.org, fn)
 }
 
-func (r *rig) claim(permits int) []publishingstore.Claimed {
+func (r *rig) claim(permits int) []publishing.Claimed {
 	r.Helper()
 	return r.claimBy(r.lease, permits).Claimed
 }
 
-func (r *rig) claimBy(l publishingstore.Lease, permits int) publishingstore.Round {
+func (r *rig) claimBy(l publishing.Lease, permits int) publishing.ClaimResult {
 	r.Helper()
-	round, err := r.claimOf(l, publishingstore.AllFree(), publishingstore.Want{Org: r.org, Permits: permits})
+	round, err := r.claimOf(l, publishing.NoClaimLimits(), publishing.Want{Org: r.org, Permits: permits})
 	r.ok(err)
 	return round
 }
 
 // rules of a claim that lasts a minute.
 func rules() publishingstore.ClaimRules {
-	return publishingstore.ClaimRules{Hold: time.Minute, MaxLate: 24 * time.Hour, Window: publishingstore.ClaimWindow, Node: "test"}
+	return publishingstore.ClaimRules{Hold: time.Minute, MaxLate: 24 * time.Hour, Window: publishing.ClaimWindow, Node: "test"}
 }
 
-func (r *rig) claimOf(l publishingstore.Lease, limits publishingstore.Limits, wants ...publishingstore.Want) (publishingstore.Round, error) {
+func (r *rig) claimOf(l publishing.Lease, limits publishing.ClaimLimits, wants ...publishing.Want) (publishing.ClaimResult, error) {
 	return r.store.Claim(r.Context(), l, wants, limits, 1, rules())
 }
 
 // upkeep does one kind of it on the posts that need it; it returns on how many.
-func (r *rig) upkeep(l publishingstore.Lease, kind publishingstore.Upkeep, after time.Duration) int {
+func (r *rig) upkeep(l publishing.Lease, kind publishingstore.Upkeep, after time.Duration) int {
 	r.Helper()
 	ids, err := r.store.Find(r.Context(), l, kind, after, nil, publishingstore.MaxUpkeep)
 	r.ok(err)
@@ -158,24 +158,24 @@ func (r *rig) upkeep(l publishingstore.Lease, kind publishingstore.Upkeep, after
 	return n
 }
 
-func (r *rig) reap(l publishingstore.Lease) int {
+func (r *rig) reap(l publishing.Lease) int {
 	r.Helper()
 	return r.upkeep(l, publishingstore.UpkeepReap, 0)
 }
 
-func (r *rig) expire(l publishingstore.Lease) int {
+func (r *rig) expire(l publishing.Lease) int {
 	r.Helper()
 	return r.upkeep(l, publishingstore.UpkeepExpire, 24*time.Hour)
 }
 
 // age gives up what is prepared for longer than 6 hours and what waits for longer than one.
-func (r *rig) age(l publishingstore.Lease) int {
+func (r *rig) age(l publishing.Lease) int {
 	r.Helper()
 	return r.upkeep(l, publishingstore.UpkeepStuck, 6*time.Hour) + r.upkeep(l, publishingstore.UpkeepOrphans, time.Hour)
 }
 
 // look takes the unknown outcomes whose time has come.
-func (r *rig) look(l publishingstore.Lease, hold time.Duration) []publishingstore.Unknown {
+func (r *rig) look(l publishing.Lease, hold time.Duration) []publishingstore.ClaimedUnknown {
 	r.Helper()
 	found, err := r.store.FindUnknown(r.Context(), l, nil, nil, time.Hour)
 	r.ok(err)
@@ -189,7 +189,7 @@ func (r *rig) look(l publishingstore.Lease, hold time.Duration) []publishingstor
 }
 
 // mark asks for the calls of claims that last a minute.
-func (r *rig) mark(claims ...publishingstore.Claimed) []bool {
+func (r *rig) mark(claims ...publishing.Claimed) []bool {
 	r.Helper()
 	marks := make([]publishingstore.Mark, len(claims))
 	for i, c := range claims {
@@ -200,13 +200,13 @@ func (r *rig) mark(claims ...publishingstore.Claimed) []bool {
 	return may
 }
 
-func (r *rig) finish(c publishingstore.Claimed, result publishingstore.Result, code string) []publishingstore.Finished {
+func (r *rig) finish(c publishing.Claimed, result publishing.Result, code string) []publishing.Finished {
 	r.Helper()
-	o := publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release", After: time.Hour}
-	if result != publishingstore.ResultRetry {
+	o := publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Result: result, Code: code, Error: code, RootID: "release", After: time.Hour}
+	if result != publishing.ResultRetry {
 		o.After = 0
 	}
-	done, err := r.store.Finish(r.Context(), []publishingstore.Outcome{o}, 30*time.Second, "test")
+	done, err := r.store.Finish(r.Context(), []publishing.Outcome{o}, 30*time.Second, "test")
 	r.ok(err)
 	return done
 }

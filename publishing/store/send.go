@@ -15,53 +15,6 @@ import (
 	"crier/tenancy"
 )
 
-// Publication is one part on its way, as the sender sees it.
-type Publication struct {
-	ID        publishing.PublicationID
-	Post      publishing.PostID
-	Part      publishing.PartID
-	Position  int
-	Due       time.Time // frozen: identity of the send, with ID
-	ClaimedAt time.Time // of the first claim, stored before the first call
-	MarkedAt  time.Time // when the first call was about to be made; zero before
-	SentTo    string    // destination of its calls that may have arrived, * = several; "" before the first
-	Phase     string    // preparing, committing, done or failed
-	Handle    json.RawMessage
-	ReleaseID *string
-	URL       *string
-	Ref       json.RawMessage
-	Content   publishing.Content
-	Media     []SentMedium
-}
-
-// SentMedium is a medium of a part with its alt text.
-type SentMedium struct {
-	publishing.Medium
-	Alt string
-}
-
-// Work is everything that sending one claimed post needs.
-type Work struct {
-	Org        tenancy.OrgID
-	Post       publishing.PostID
-	Group      publishing.GroupID
-	Token      uuid.UUID
-	Attempt    int
-	Failing    time.Duration // since the first of the passing failures in a row; zero at a first try
-	Due        time.Time
-	Settings   json.RawMessage
-	Channel    publishing.Channel
-	Gone       bool // the channel was disconnected
-	Credential []byte
-	Parts      []Publication // of this round, in order
-	Before     []Publication // done parts of the runs before this one, in order
-	Committing time.Time
-	CallEnded  bool
-	Looks      int
-	Reaps      int  // claims in a row that ended with their worker
-	MaybeSent  bool // a call of the current part may have reached the platform before this claim
-}
-
 // A row for each publication of a post, or one with none. The first has the settings; "attached" says whether the part
 // has media.
 const work = `-- publishing.Work
@@ -86,7 +39,7 @@ join media m on m.id = any (array[t.media_id]) and (m.org_id = t.org_id) is true
 order by t.position`
 
 // Load reads claimed posts with everything that sending them needs. Posts that are no longer claimed are left out.
-func (s *Store) Load(ctx context.Context, posts []publishing.PostID) (out []Work, err error) {
+func (s *Store) Load(ctx context.Context, posts []publishing.PostID) (out []publishing.Work, err error) {
 	var rows []workRow
 	err = s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		b.Queue(work, uuids(posts)).Query(into(&rows, scanWork))
@@ -116,7 +69,7 @@ func (s *Store) Load(ctx context.Context, posts []publishing.PostID) (out []Work
 }
 
 // workMedia reads the media of those parts that have some. Nobody changes them while the post is claimed.
-func (s *Store) workMedia(ctx context.Context, rows []workRow) (map[sentPart][]SentMedium, error) {
+func (s *Store) workMedia(ctx context.Context, rows []workRow) (map[sentPart][]publishing.AttachedMedium, error) {
 	var orgs, parts [][16]byte
 	for _, row := range rows {
 		if row.attached {
@@ -126,12 +79,12 @@ func (s *Store) workMedia(ctx context.Context, rows []workRow) (map[sentPart][]S
 	if len(parts) == 0 {
 		return nil, nil
 	}
-	out := map[sentPart][]SentMedium{}
+	out := map[sentPart][]publishing.AttachedMedium{}
 	err := s.db.WriteRole(ctx, pg.Sender, func(b *pgx.Batch) {
 		clear(out)
 		b.Queue(workMedia, orgs, parts).Query(each(pgx.RowToStructByPos[attached], func(m attached) {
 			of := sentPart{m.Org, m.Part}
-			out[of] = append(out[of], SentMedium{m.Medium, m.Alt})
+			out[of] = append(out[of], publishing.AttachedMedium{Medium: m.Medium, Alt: m.Alt})
 		}))
 	})
 	return out, err
@@ -145,8 +98,8 @@ type sentPart struct {
 
 // workRow is a post with one of its publications, or with none.
 type workRow struct {
-	Work
-	publication Publication
+	publishing.Work
+	publication publishing.Publication
 	attached    bool
 }
 
@@ -276,7 +229,7 @@ where id = $1 and claim_token = $2 and state = 'PUBLISHING' and deleted_at is nu
 
 // PartDone stores a published part that has successors; false means that no further part may be
 // sent, and that the sender must finish the post with what it knows.
-func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid.UUID, x Publication, hold time.Duration, node string) (bool, error) {
+func (s *Store) PartDone(ctx context.Context, post publishing.PostID, token uuid.UUID, x publishing.Publication, hold time.Duration, node string) (bool, error) {
 	return s.clockRow(ctx, partDone, post, token, x.ID, x.ReleaseID, x.URL, x.Ref, hold.Milliseconds(), node)
 }
 

@@ -46,14 +46,14 @@ func (r *rig) step() int {
 }
 
 // end claims what is due on a channel and ends it; the step follows.
-func (r *rig) end(post publishing.PostID, result publishingstore.Result, code string) {
+func (r *rig) end(post publishing.PostID, result publishing.Result, code string) {
 	r.Helper()
 	r.endOnly(post, result, code)
 	r.step()
 }
 
 // endOnly ends an occurrence in a process that dies before the step.
-func (r *rig) endOnly(post publishing.PostID, result publishingstore.Result, code string) {
+func (r *rig) endOnly(post publishing.PostID, result publishing.Result, code string) {
 	r.Helper()
 	for _, c := range r.claim(10) {
 		if c.Post == post {
@@ -112,7 +112,7 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 		t.Fatal("the second is written before the first has ended")
 	}
 	began := r.root(first)
-	r.end(first, publishingstore.ResultPublished, "")
+	r.end(first, publishing.ResultPublished, "")
 	next := r.root(second)
 	if next.State != publishing.StateQueue || next.Interval != 7 || next.Occurrence != 1 {
 		t.Fatalf("%+v", next)
@@ -133,7 +133,7 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 		t.Fatal("the first part has not its post's id")
 	}
 	r.fast(second)
-	r.end(second, publishingstore.ResultPublished, "")
+	r.end(second, publishing.ResultPublished, "")
 	r.expect(publishing.Occurrence(first, 2), publishing.StateQueue)
 }
 
@@ -143,9 +143,9 @@ func TestRepeatingStops(t *testing.T) {
 	t.Run("at its end", func(t *testing.T) {
 		until := time.Now().Add(25 * time.Hour)
 		first := r.repeated(r.channel(), publishing.Repeat{Days: 1, Until: &until}, "UTC")
-		r.end(first, publishingstore.ResultPublished, "")
+		r.end(first, publishing.ResultPublished, "")
 		r.fast(publishing.Occurrence(first, 1))
-		r.end(publishing.Occurrence(first, 1), publishingstore.ResultPublished, "")
+		r.end(publishing.Occurrence(first, 1), publishing.ResultPublished, "")
 		if r.exists(publishing.Occurrence(first, 2)) {
 			t.Error("there is one after the end")
 		}

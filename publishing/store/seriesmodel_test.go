@@ -99,7 +99,7 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 				ok := what == 0 || random.IntN(2) == 0
 				story = append(story, fmt.Sprint("end ", n, ok))
 				r.fast(publishing.Occurrence(first, n))
-				r.end(publishing.Occurrence(first, n), map[bool]publishingstore.Result{true: publishingstore.ResultPublished, false: publishingstore.ResultError}[ok], "rejected")
+				r.end(publishing.Occurrence(first, n), map[bool]publishing.Result{true: publishing.ResultPublished, false: publishing.ResultError}[ok], "rejected")
 				p.end(n, ok)
 			case what == 2:
 				story = append(story, fmt.Sprint("skip ", n))

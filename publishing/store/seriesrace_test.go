@@ -9,7 +9,6 @@ import (
 	"crier/platform/clock"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
-	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
@@ -22,7 +21,7 @@ func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 	for range series {
 		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
 		later = append(later, publishing.Occurrence(first, 1))
-		r.endOnly(first, publishingstore.ResultPublished, "")
+		r.endOnly(first, publishing.ResultPublished, "")
 	}
 	posts := publishingservice.NewPosts(publishingservice.Config{}, publishingservice.Deps{DB: r.db, Clock: clock.System{}, Log: slog.New(slog.DiscardHandler)})
 	who := tenancy.Principal{Org: r.org}

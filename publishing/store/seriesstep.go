@@ -40,7 +40,7 @@ type SeriesRef struct {
 
 // EndedSeries lists at most limit series whose next occurrence is to be written, those that wait longest first. Those
 // that were set aside are left out until their time has come.
-func (s *Store) EndedSeries(ctx context.Context, l Lease, limit int) (out []SeriesRef, err error) {
+func (s *Store) EndedSeries(ctx context.Context, l publishing.Lease, limit int) (out []SeriesRef, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(seriesEnded, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByPos[SeriesRef]))
 	})

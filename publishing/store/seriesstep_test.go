@@ -34,7 +34,7 @@ func (r *rig) numbers(first publishing.PostID) (out []int) {
 func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	for _, result := range []publishingstore.Result{publishingstore.ResultPublished, publishingstore.ResultError} {
+	for _, result := range []publishing.Result{publishing.ResultPublished, publishing.ResultError} {
 		first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin", 0, time.Hour)
 		r.endOnly(first, result, "rejected")
 		if got := r.numbers(first); !slices.Equal(got, []int{0}) {
@@ -68,7 +68,7 @@ func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
-	r.endOnly(first, publishingstore.ResultPublished, "")
+	r.endOnly(first, publishing.ResultPublished, "")
 	var all sync.WaitGroup
 	var written atomic.Int64
 	for range 8 {
@@ -112,7 +112,7 @@ func TestWriteOccurrences_LeavesOutWhatWasMissed(t *testing.T) {
 	r := newRig(t)
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin")
 	r.tenant(`update series set anchor = anchor - interval '40000 days' where id = $1`, first)
-	r.end(first, publishingstore.ResultPublished, "")
+	r.end(first, publishing.ResultPublished, "")
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 40001}) {
 		t.Fatalf("occurrences %v are stored", got)
 	}
@@ -210,7 +210,7 @@ func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	r := newRig(t)
 	c := r.channel()
 	first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
-	r.end(first, publishingstore.ResultError, "rejected")
+	r.end(first, publishing.ResultError, "rejected")
 	r.pause(publishing.PauseChannel, c, true, 0)
 	r.clock(`update post set due = now() - interval '25 hours' where id = $1`, publishing.Occurrence(first, 1))
 	r.expire(r.lease)
@@ -232,14 +232,14 @@ func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "UTC")
 	claimed := r.claim(1)
 	r.mark(claimed...)
-	r.finish(claimed[0], publishingstore.ResultError, publishing.CodeOutcomeUnknown)
+	r.finish(claimed[0], publishing.ResultError, publishing.CodeOutcomeUnknown)
 	if n := r.step(); n != 1 {
 		t.Fatalf("%d are written after the first failure", n)
 	}
-	r.finish(claimed[0], publishingstore.ResultPublished, "")
+	r.finish(claimed[0], publishing.ResultPublished, "")
 	r.expect(first, publishing.StatePublished)
 	r.fast(publishing.Occurrence(first, 1))
-	r.end(publishing.Occurrence(first, 1), publishingstore.ResultError, "rejected")
+	r.end(publishing.Occurrence(first, 1), publishing.ResultError, "rejected")
 	if got := r.numbers(first); !slices.Equal(got, []int{0, 1, 2}) {
 		t.Errorf("occurrences %v are stored, want a third one", got)
 	}
@@ -251,7 +251,7 @@ func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
 	r := newRig(t)
 	c := r.channel()
 	first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
-	r.end(first, publishingstore.ResultPublished, "")
+	r.end(first, publishing.ResultPublished, "")
 	if !r.disconnect(c) {
 		t.Fatal("the channel is not there")
 	}

@@ -18,7 +18,7 @@ func TestTheTimelineTellsOfPartsThatCouldNotFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, time.Hour, time.Hour)
-	r.finish(r.claim(1)[0], publishingstore.ResultError, publishing.CodeRejected)
+	r.finish(r.claim(1)[0], publishing.ResultError, publishing.CodeRejected)
 	events, err := r.store.Events(t.Context(), r.org, r.rootAnyway(post))
 	r.ok(err)
 	var failed []string
@@ -38,7 +38,7 @@ func TestAPauseTellsOfADelayedPartByItsOwnTextAndTime(t *testing.T) {
 	r := newRig(t)
 	c := r.channel()
 	r.post(c, -time.Second, time.Hour)
-	r.finish(r.claim(1)[0], publishingstore.ResultPublished, "")
+	r.finish(r.claim(1)[0], publishing.ResultPublished, "")
 	held := r.pause(publishing.PauseChannel, c, true, time.Hour)
 	if len(held.Posts) != 1 || held.Texts[held.Posts[0].ID] != "part 1" || time.Until(held.Posts[0].PublishDate) < 50*time.Minute {
 		t.Errorf("%+v", held)

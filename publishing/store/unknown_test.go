@@ -16,27 +16,27 @@ import (
 )
 
 // sent is the outcome of a claim's first part.
-func (r *rig) sent(c publishingstore.Claimed, result publishingstore.Result, release string) publishingstore.Outcome {
-	return publishingstore.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: r.publication(c.Post), Result: result, ReleaseID: release, RootID: release}
+func (r *rig) sent(c publishing.Claimed, result publishing.Result, release string) publishing.Outcome {
+	return publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: r.publication(c.Post), Result: result, ReleaseID: release, RootID: release}
 }
 
-func (r *rig) store1(o publishingstore.Outcome) publishingstore.Finished {
+func (r *rig) store1(o publishing.Outcome) publishing.Finished {
 	r.Helper()
-	done, err := r.store.Finish(r.Context(), []publishingstore.Outcome{o}, time.Second, "test")
+	done, err := r.store.Finish(r.Context(), []publishing.Outcome{o}, time.Second, "test")
 	r.ok(err)
 	if len(done) > 1 {
 		r.Fatalf("one outcome ended %d posts", len(done))
 	}
 	if len(done) == 0 {
-		return publishingstore.Finished{}
+		return publishing.Finished{}
 	}
 	return done[0]
 }
 
 // fail ends a claim as an error.
-func (r *rig) fail(c publishingstore.Claimed, code string) publishingstore.Finished {
+func (r *rig) fail(c publishing.Claimed, code string) publishing.Finished {
 	r.Helper()
-	o := r.sent(c, publishingstore.ResultError, "")
+	o := r.sent(c, publishing.ResultError, "")
 	o.Code, o.Error = code, "No."
 	return r.store1(o)
 }
@@ -52,13 +52,13 @@ func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 }
 
 // unknown is a post whose only call was never answered, and that was then sent back to the queue without a proof.
-func (r *rig) unknown() (publishing.PostID, publishingstore.Claimed) {
+func (r *rig) unknown() (publishing.PostID, publishing.Claimed) {
 	r.Helper()
 	post := r.post(r.channel(), -time.Second)
 	c := r.claim(1)[0]
 	r.mark(c)
-	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
-	r.store1(r.sent(c, publishingstore.ResultRetry, ""))
+	r.store1(r.sent(c, publishing.ResultUnknown, ""))
+	r.store1(r.sent(c, publishing.ResultRetry, ""))
 	r.expect(post, publishing.StateQueue)
 	if ofPost, ofPublication := r.maybeSent(post); !ofPost || !ofPublication {
 		r.Fatalf("a retry without a proof forgot that the post may have been sent: post %v, publication %v", ofPost, ofPublication)
@@ -174,8 +174,8 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 			} else {
 				r.mark(r.claim(1)[0])
 			}
-			out := []publishingstore.Outcome{r.sent(c, publishingstore.ResultPublished, "two")}
-			var done []publishingstore.Finished
+			out := []publishing.Outcome{r.sent(c, publishing.ResultPublished, "two")}
+			var done []publishing.Finished
 			r.besideSuccess(out[0].Publication, "one", "Finish", func() (err error) {
 				done, err = r.store.Finish(t.Context(), out, time.Second, "test")
 				return err
@@ -217,14 +217,14 @@ func TestUnmark_AfterLateSuccessChangesNothing(t *testing.T) {
 	post, first := r.unknown()
 	second := r.claim(1)[0]
 	r.mark(second)
-	r.store1(r.sent(first, publishingstore.ResultPublished, "late"))
+	r.store1(r.sent(first, publishing.ResultPublished, "late"))
 	if back, err := r.store.Unmark(t.Context(), post, second.Token, r.publication(post), time.Minute, "test"); err != nil || back {
 		t.Fatalf("the call of a published part may be repeated: %v, %v", back, err)
 	}
 	if phase := r.phase(post); phase != "committing" {
 		t.Errorf("the post is %s, as if nothing had been sent", phase)
 	}
-	r.store1(r.sent(second, publishingstore.ResultRetry, ""))
+	r.store1(r.sent(second, publishing.ResultRetry, ""))
 	r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
 	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
 		t.Errorf("in the end the post is %s", p.State)
@@ -237,8 +237,8 @@ func TestFinish_ProofEndsMaybeSent(t *testing.T) {
 	post := r.post(r.channel(), -time.Second)
 	c := r.claim(1)[0]
 	r.mark(c)
-	r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
-	o := r.sent(c, publishingstore.ResultRetry, "")
+	r.store1(r.sent(c, publishing.ResultUnknown, ""))
+	o := r.sent(c, publishing.ResultRetry, "")
 	o.Proven = true
 	r.store1(o)
 	if ofPost, ofPublication := r.maybeSent(post); ofPost || ofPublication {
@@ -295,7 +295,7 @@ func TestMove_UnscheduleKeepsMaybeSent(t *testing.T) {
 	if err := r.move(post, publishing.StateQueue, false); err == nil {
 		t.Fatal("a draft that may have been sent is scheduled again without republish")
 	}
-	late := r.sent(c, publishingstore.ResultPublished, "late")
+	late := r.sent(c, publishing.ResultPublished, "late")
 	if f := r.store1(late); f.State != publishing.StatePublished {
 		t.Fatalf("a late success of a draft is answered with %+v", f)
 	}
@@ -311,7 +311,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
-		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != publishing.StatePublished || f.Second {
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished || f.Second {
 			t.Fatalf("%+v", f)
 		}
 		if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" || p.OutcomeUnknown || p.Error != nil {
@@ -322,7 +322,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		t.Parallel()
 		r := newRig(t)
 		post, first := r.unknown()
-		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != publishing.StatePublished {
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished {
 			t.Fatalf("%+v", f)
 		}
 		if got := r.claim(1); len(got) != 0 {
@@ -337,12 +337,12 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		again := r.claim(1)[0]
-		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "late")); f.State != "" {
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != "" {
 			t.Fatalf("%+v", f)
 		}
 		works, err := r.store.Load(t.Context(), []publishing.PostID{again.Post})
 		r.ok(err)
-		if x := works[0].Parts[0]; x.Phase != "done" || *x.ReleaseID != "late" {
+		if x := works[0].Parts[0]; x.Phase != publishing.PhaseDone || *x.ReleaseID != "late" {
 			t.Fatalf("%+v", x)
 		}
 		r.timeline(post, "sent")
@@ -352,11 +352,11 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		second := r.claim(1)[0]
-		r.store1(r.sent(second, publishingstore.ResultPublished, "one"))
-		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "one")); f.Second {
+		r.store1(r.sent(second, publishing.ResultPublished, "one"))
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "one")); f.Second {
 			t.Fatal("the same release id counts as a second publication")
 		}
-		if f := r.store1(r.sent(first, publishingstore.ResultPublished, "two")); !f.Second {
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "two")); !f.Second {
 			t.Fatalf("a second release id is answered with %+v", f)
 		}
 		if kept := value[string](r, `select release_id || ' ' || second_release_id from publication where post_id = $1`, post); kept != "one two" {
@@ -431,29 +431,29 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 // The first sender of a thread may come late with what others have learnt and gone on from.
 func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 	t.Parallel()
-	for name, end := range map[string]publishingstore.Outcome{
-		"given up":  {Result: publishingstore.ResultError, Code: publishing.CodeOutcomeUnknown, Error: "Nobody knows."},
-		"sent back": {Result: publishingstore.ResultRetry},
+	for name, end := range map[string]publishing.Outcome{
+		"given up":  {Result: publishing.ResultError, Code: publishing.CodeOutcomeUnknown, Error: "Nobody knows."},
+		"sent back": {Result: publishing.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			post := r.post(r.channel(), -time.Second, 0) // of two parts
-			store := func(c publishingstore.Claimed, part int, o publishingstore.Outcome) {
+			store := func(c publishing.Claimed, part int, o publishing.Outcome) {
 				t.Helper()
 				o.Org, o.Post, o.Token, o.Publication = c.Org, c.Post, c.Token, r.partAt(post, part)
 				r.store1(o)
 			}
 			first := r.claim(1)[0]
 			r.mark(first)
-			sent := publishingstore.Outcome{Result: publishingstore.ResultResume, ReleaseID: "release", RootID: "release"}
-			store(first, 0, publishingstore.Outcome{Result: publishingstore.ResultUnknown})
+			sent := publishing.Outcome{Result: publishing.ResultResume, ReleaseID: "release", RootID: "release"}
+			store(first, 0, publishing.Outcome{Result: publishing.ResultUnknown})
 			store(first, 0, sent)
 			second := r.claim(1)[0]
 			if may, err := r.may(post, second.Token, r.partAt(post, 1)); !may || err != nil {
 				t.Fatal(may, err)
 			}
-			store(second, 1, publishingstore.Outcome{Result: publishingstore.ResultUnknown})
+			store(second, 1, publishing.Outcome{Result: publishing.ResultUnknown})
 			store(second, 1, end)
 			before := r.root(post)
 			store(first, 0, sent)
@@ -473,7 +473,7 @@ func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 		post := r.post(r.to(server), -time.Second)
 		c := r.claim(1)[0]
 		r.mark(c)
-		r.store1(r.sent(c, publishingstore.ResultUnknown, ""))
+		r.store1(r.sent(c, publishing.ResultUnknown, ""))
 		return post
 	}
 	for n := range 20 {
@@ -485,7 +485,7 @@ func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 	if r.ok(err); len(found) != 21 {
 		t.Fatalf("%d are found", len(found))
 	}
-	if at := slices.IndexFunc(found, func(f publishingstore.Found) bool { return f.Post == late }); at > 1 || found[at].Org != other.org {
+	if at := slices.IndexFunc(found, func(f publishing.UnknownPost) bool { return f.Post == late }); at > 1 || found[at].Org != other.org {
 		t.Errorf("the only one of an organization is number %d, behind those of another", at+1)
 	}
 }

@@ -87,7 +87,7 @@ var vendors = []door{
 	{path: "github.com/btcsuite/btcd/", from: []string{"publishing/connector/nostr"}},
 	{path: "github.com/tidwall/gjson", from: []string{"apps/edge/publicv1"}},
 	{path: "github.com/ory/dockertest/", from: []string{"tests/dbtest"}},
-	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "*/store", "actors/cluster"}},
+	{path: "github.com/google/uuid", from: []string{"platform", "apps/edge", "publishing", "*/store", "actors/cluster"}},
 	{path: "golang.org/x/image/draw", from: []string{"publishing/media/picture"}},
 	{path: "golang.org/x/net/html", from: []string{"publishing"}},
 	{path: "golang.org/x/net/idna", from: []string{"publishing/connector"}},

@@ -1,0 +1,233 @@
+package publishing
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+
+	"crier/tenancy"
+)
+
+// Lease is the right of one process start to schedule the posts of some shards. Every statement that schedules checks
+// in the database that the shards still belong to Holder, so a stale Lease changes nothing.
+type Lease struct {
+	Holder uuid.UUID // id of the process start
+	Shards []int16
+}
+
+// Want is how many posts one organization may have claimed by a claim.
+type Want struct {
+	Org tenancy.OrgID
+	// Permits is the largest number of posts to claim.
+	Permits int
+	// After is the channel after which the claim begins: channels are visited in the order of their ids. Zero begins
+	// with the first one.
+	After ChannelID
+}
+
+// ClaimWindow is how many channels of one organization a claim usually visits. It bounds what an organization with
+// thousands of channels costs one claim.
+const ClaimWindow = 256
+
+// ClaimLimits are the limits that a claim shares with the other posts of its process.
+type ClaimLimits struct {
+	// Platforms has the number of posts of each platform that may be claimed. A platform that is not in it has no limit.
+	Platforms map[string]int
+	// Busy has the number of permits that the posts of each destination hold.
+	Busy map[string]int
+	// Free is the number of permits that no post holds. A destination gets a permit only while it holds fewer than are
+	// free, so that one destination never holds more than half of them.
+	Free int
+}
+
+// NoClaimLimits returns the limits of a process that is sending nothing.
+func NoClaimLimits() ClaimLimits { return ClaimLimits{Free: math.MaxInt32} }
+
+// Claimed is a post that one process may send, as long as Token is the claim token of the post's row.
+type Claimed struct {
+	Org       tenancy.OrgID
+	Post      PostID
+	Channel   ChannelID
+	Connector string
+	// Place is the destination of its calls, in the form that ClaimLimits.Busy counts: "@" and the destination.
+	Place string
+	Token uuid.UUID
+	// Attempt is the number of this claim among those of the post, beginning with 1.
+	Attempt int
+	Due     time.Time
+}
+
+// ClaimResult is what a claim took and what it left.
+type ClaimResult struct {
+	Claimed []Claimed
+	// Next is when each organization has something due on a free channel that was visited. An organization without such
+	// a channel is not in it.
+	Next map[tenancy.OrgID]time.Time
+	// More is the last channel that was visited, of organizations that may have more channels.
+	More map[tenancy.OrgID]ChannelID
+	// Held are the platforms and destinations at their limit for which each organization has something due. They are
+	// not in Next.
+	Held map[tenancy.OrgID][]string
+	// Now is the time of the database.
+	Now time.Time
+}
+
+// NewClaimResult returns an empty result, to which others can be added.
+func NewClaimResult() ClaimResult {
+	return ClaimResult{Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]ChannelID{}, Held: map[tenancy.OrgID][]string{}}
+}
+
+// Add merges the result of another claim of the same process into r.
+func (r *ClaimResult) Add(other ClaimResult) {
+	r.Claimed = append(r.Claimed, other.Claimed...)
+	for org, at := range other.Next {
+		if first, ok := r.Next[org]; !ok || at.Before(first) {
+			r.Next[org] = at
+		}
+	}
+	maps.Copy(r.More, other.More)
+	for org, places := range other.Held {
+		r.Held[org] = append(r.Held[org], places...)
+	}
+	if other.Now.After(r.Now) {
+		r.Now = other.Now
+	}
+}
+
+// Phase is how far the send of one part has come. A CHECK constraint of the table carries the same list.
+type Phase string
+
+// The phases of a publication.
+const (
+	PhasePreparing  Phase = "preparing"  // nothing irreversible was done
+	PhaseCommitting Phase = "committing" // the irreversible call comes next, is in progress, or has no known outcome
+	PhaseDone       Phase = "done"       // the part is on the platform
+	PhaseFailed     Phase = "failed"     // the part is not on the platform and is not sent again
+)
+
+// Publication is one send of one part, with an identity that survives a restore of the database: ID is derived from the
+// post, the part, the number of the republication and the due time.
+type Publication struct {
+	ID       PublicationID
+	Post     PostID
+	Part     PartID
+	Position int
+	// Due is the time that the send was booked for. It never changes: it is part of the identity of the send.
+	Due time.Time
+	// ClaimedAt is the time of the first claim, stored before the first call.
+	ClaimedAt time.Time
+	// MarkedAt is when the first irreversible call was announced; zero before.
+	MarkedAt time.Time
+	// SentTo is the destination of the calls that may have arrived, "*" for several, "" before the first call.
+	SentTo string
+	Phase  Phase
+	// Handle is what the connector's last Prepare returned.
+	Handle    json.RawMessage
+	ReleaseID *string
+	URL       *string
+	// Ref is the connector's reference to the published part, from which follow-up parts are made.
+	Ref     json.RawMessage
+	Content Content
+	Media   []AttachedMedium
+}
+
+// AttachedMedium is a file on a part, with its alt text.
+type AttachedMedium struct {
+	Medium
+	Alt string
+}
+
+// Work is everything that sending one claimed post needs.
+type Work struct {
+	Org     tenancy.OrgID
+	Post    PostID
+	Group   GroupID
+	Token   uuid.UUID // claim token
+	Attempt int
+	// Failing is the time since the first of the transient failures in a row; zero at a first try.
+	Failing  time.Duration
+	Due      time.Time
+	Settings json.RawMessage
+	Channel  Channel
+	// Gone says that the channel was disconnected.
+	Gone       bool
+	Credential []byte // sealed
+	// Parts are the publications of this post, in order.
+	Parts []Publication
+	// Before are the published parts of the posts of the thread that precede this one, in order.
+	Before []Publication
+	// Committing is when the latest irreversible call was announced; zero before.
+	Committing time.Time
+	// CallEnded says that the sender has seen its call end, so that no call of it is in progress.
+	CallEnded bool
+	// Looks is how often the platform was asked for an unknown outcome.
+	Looks int
+	// Reaps is how many claims in a row ended with their process.
+	Reaps int
+	// MaybeSent says that a call of the current part may have reached the platform before this claim.
+	MaybeSent bool
+}
+
+// Result is how a claim, or a question about an unknown outcome, ended.
+type Result string
+
+// The results.
+const (
+	ResultPublished Result = "published" // every part is on the platform
+	ResultResume    Result = "resume"    // this part is on the platform, later ones are not
+	ResultError     Result = "error"     // the post is given up
+	ResultRetry     Result = "retry"     // nothing was sent: back to the queue; without a publication it does not count as failing
+	ResultUnknown   Result = "unknown"   // the platform may have acted
+	ResultLater     Result = "later"     // the outcome is still unknown: ask again
+)
+
+// Outcome is how the claim of one post ended. Publication is the part that it is about, zero when none was reached.
+type Outcome struct {
+	Org    tenancy.OrgID
+	Post   PostID
+	Token  uuid.UUID
+	Result Result
+	// Error is a sentence for people, Code one of the error codes.
+	Error string
+	Code  string
+	// After is the time until the next try or question.
+	After time.Duration
+	// CallEnded says, of ResultUnknown, that the call of this process is over.
+	CallEnded bool
+	// Proven says, of ResultRetry and ResultError, that nothing that any earlier call sent is on the platform.
+	Proven      bool
+	Publication PublicationID
+	// ReleaseID, ReleaseURL and Ref are those of the part.
+	ReleaseID  string
+	ReleaseURL string
+	Ref        json.RawMessage
+	// RootID and RootURL are the release of the first part of the post.
+	RootID  string
+	RootURL string
+}
+
+// Finished is what became of an Outcome.
+type Finished struct {
+	Org  tenancy.OrgID
+	Post PostID
+	// State is the new state of the post, empty when its claim had ended before.
+	State State
+	Due   time.Time
+	// Second says that the platform has published the part twice, under two release ids.
+	Second bool
+	// Locked says that another transaction has the post locked: the outcome is not stored and must be sent again.
+	Locked bool
+}
+
+// UnknownPost is a post with an unknown outcome whose time to ask the platform has come.
+type UnknownPost struct {
+	Post PostID
+	Org  tenancy.OrgID
+	// Place is the destination of its calls, as in Claimed.
+	Place string
+	// Stale says that the outcome has been unknown for longer than it may be.
+	Stale bool
+}
