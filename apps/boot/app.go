@@ -32,6 +32,8 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/connector/all"
+	"crier/publishing/pictures"
+	"crier/publishing/sender"
 	publishingservice "crier/publishing/service"
 	tenancyservice "crier/tenancy/service"
 )
@@ -55,10 +57,10 @@ type App struct {
 	sandbox   *outbound.Client // reaches the sandbox and nothing else; nil without one
 	Accounts  *tenancyservice.Accounts
 	Channels  *publishingservice.Channels
-	pictures  *publishingservice.Pictures
+	pictures  *pictures.Maker
 	revoked   *revocations // nil without REDIS_URL
 	actors    *org.Client
-	publisher *publishingservice.Publisher
+	sender    *sender.Sender
 	worker    *worker.Worker
 	jobs      *jobs.Runner
 	pruned    atomic.Int64 // rows that the jobs have deleted
@@ -233,18 +235,19 @@ func (a *App) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.cfg.Publishing.BaseURL = a.cfg.Edge.Base()
-	a.cfg.Worker.LookRest = a.cfg.Publishing.UnknownFor / 8 // so that it is asked several times before the time for asking is over
+	a.cfg.Publishing.BaseURL, a.cfg.Sender.BaseURL = a.cfg.Edge.Base(), a.cfg.Edge.Base()
+	a.cfg.Publishing.RequestDeadline = a.cfg.Sender.RequestDeadline
+	a.cfg.Worker.LookRest = a.cfg.Sender.UnknownFor / 8 // so that it is asked several times before the time for asking is over
 	dispatch := &dispatcher{}
 	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {
 		return err
 	}
 	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: a.nodeName()}
-	a.pictures = publishingservice.NewPictures(a.cfg.Publishing, deps, func() []int16 { return a.member.Lease().Shards })
+	a.pictures = pictures.New(pictures.Deps{DB: a.db, Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.member.Lease().Shards }})
 	deps.Pictures = a.pictures
-	a.publisher = publishingservice.NewPublisher(a.cfg.Publishing, deps)
+	a.sender = sender.New(a.cfg.Sender, sender.Deps(deps))
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
-		Claimer: a.publisher, Publisher: a.publisher, Keeper: a.publisher, Actors: a.actors, Clock: clock.System{}, Log: a.log,
+		Claimer: a.sender, Publisher: a.sender, Keeper: a.sender, Actors: a.actors, Clock: clock.System{}, Log: a.log,
 		Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(),
 		Suspend: func(reason string) { a.member.Suspend(reason) }, Resume: func() { a.member.Resume() },
 		Lease: func() publishing.Lease {

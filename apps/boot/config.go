@@ -19,6 +19,7 @@ import (
 	"crier/platform/secret"
 	"crier/platform/telemetry"
 	"crier/publishing"
+	"crier/publishing/sender"
 	publishingservice "crier/publishing/service"
 	tenancyservice "crier/tenancy/service"
 )
@@ -38,6 +39,7 @@ type Config struct {
 	Cluster    cluster.Config
 	Worker     worker.Config
 	Publishing publishingservice.Config
+	Sender     sender.Config
 	Outbound   outbound.Config
 	Secret     secret.Config
 	Telemetry  telemetry.Config
@@ -58,15 +60,15 @@ func (c Config) Validate() error {
 		faults = append(faults, env.Fault{Name: "SANDBOX_URL", Message: "must be an http or https address."})
 	}
 	for name, d := range map[string]time.Duration{
-		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Publishing.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
-		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Publishing.MaxLate, "UNKNOWN_FOR": c.Publishing.UnknownFor, "SEND_FOR": c.Publishing.SendFor, "WAIT_FOR": c.Publishing.WaitFor,
+		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Sender.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
+		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Sender.MaxLate, "UNKNOWN_FOR": c.Sender.UnknownFor, "SEND_FOR": c.Sender.SendFor, "WAIT_FOR": c.Sender.WaitFor,
 		"PRUNE_EVERY": c.PruneEvery,
 	} {
 		if d <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
 		}
 	}
-	for name, d := range map[string]time.Duration{"LATE_GAP": c.Publishing.LateGap, "SETTLE_TIME": c.Publishing.SettleTime, "BACKOFF_FOR": c.Publishing.BackoffFor, "DRAIN_DELAY": c.DrainDelay, "HELD_FOR": c.Publishing.HeldFor} {
+	for name, d := range map[string]time.Duration{"LATE_GAP": c.Sender.LateGap, "SETTLE_TIME": c.Sender.SettleTime, "BACKOFF_FOR": c.Sender.BackoffFor, "DRAIN_DELAY": c.DrainDelay, "HELD_FOR": c.Publishing.HeldFor} {
 		if d < 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
 		}

@@ -8,7 +8,7 @@ import (
 
 	"crier/platform/jobs"
 	"crier/platform/pg"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 )
 
 // jobTime ends one run of a background job. What it did not come to is done by the next.
@@ -43,7 +43,7 @@ func (a *App) pruning() (out []jobs.Job) {
 		}
 		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneEvery, Timeout: jobTime, Run: run})
 	}
-	pruner := publishingservice.NewPruner(a.cfg.Publishing.Retention, a.db)
+	pruner := sender.NewPruner(a.cfg.Sender.Retention, a.db)
 	for _, kind := range pruner.Kinds() {
 		add(string(kind), func(ctx context.Context) (int, error) { return pruner.Prune(ctx, kind) })
 	}

@@ -88,15 +88,15 @@ func (a *App) observe() error {
 		},
 		"crier_publish_set_aside_total": {
 			"Posts and channels that were left out for a while because the database refused their rows.",
-			a.publisher.SetAsides,
+			a.sender.SetAsides,
 		},
 		"crier_series_written_total": {
 			"Occurrences of repeated posts that were written when the one before had ended.",
-			a.publisher.OccurrencesWritten,
+			a.sender.OccurrencesWritten,
 		},
 		"crier_series_set_aside_total": {
 			"How often a repeated post could not be continued and was left for later.",
-			a.publisher.SeriesSetAside,
+			a.sender.SeriesSetAside,
 		},
 		"crier_pruned_rows_total": {
 			"Rows that were kept for long enough and deleted.",

@@ -13,7 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 )
 
 func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
@@ -125,11 +125,11 @@ type tending struct {
 	hang   chan struct{} // the first sweep waits for it, whatever its context says; nil = none does
 }
 
-func (k *tending) Maintain(context.Context, publishing.Lease) (publishingservice.Maintained, error) {
+func (k *tending) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
 	if k.sweeps.Add(1) == 1 && k.hang != nil {
 		<-k.hang
 	}
-	return publishingservice.Maintained{More: true}, nil
+	return sender.Maintained{More: true}, nil
 }
 
 func TestSweep_HasALeastInterval(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	"crier/tenancy"
 )
 
@@ -128,7 +128,7 @@ func (w *Worker) storeBare(e *ended) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	bare := *e
-	bare.Outcome = publishingservice.Bare(e.Outcome)
+	bare.Outcome = sender.Bare(e.Outcome)
 	locked, err := w.store(ctx, []*ended{&bare})
 	if err != nil || len(locked) > 0 {
 		return false

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	"crier/tenancy"
 )
 
@@ -73,7 +73,7 @@ func (m *Metrics) reconciled(result publishing.Result) {
 	m.looks.WithLabelValues(string(result)).Inc()
 }
 
-func (m *Metrics) maintained(x publishingservice.Maintained) {
+func (m *Metrics) maintained(x sender.Maintained) {
 	m.missed.Add(float64(x.Expired))
 	m.reaped.Add(float64(x.Reaped))
 }

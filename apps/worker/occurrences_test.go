@@ -13,7 +13,7 @@ import (
 
 	"crier/platform/clock"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	"crier/tenancy"
 )
 
@@ -25,8 +25,8 @@ type housekeeping struct {
 	written, swept        int
 }
 
-func (h *housekeeping) Maintain(context.Context, publishing.Lease) (publishingservice.Maintained, error) {
-	return publishingservice.Maintained{}, h.maintain
+func (h *housekeeping) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
+	return sender.Maintained{}, h.maintain
 }
 
 func (h *housekeeping) WriteOccurrences(context.Context, publishing.Lease) (written int, more bool, err error) {

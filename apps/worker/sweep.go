@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 )
 
 // sweepHorizon is how far ahead a sweep wakes organizations; their own timers do the rest.
@@ -146,7 +146,7 @@ func (w *Worker) doubts(ctx, sending context.Context, lease publishing.Lease) er
 	return err
 }
 
-func (w *Worker) reconcile(ctx context.Context, d publishingservice.Doubt) {
+func (w *Worker) reconcile(ctx context.Context, d sender.Doubt) {
 	defer w.sending.Done()
 	out, unanswered := w.deps.Keeper.Reconcile(ctx, d)
 	if !d.Blind {

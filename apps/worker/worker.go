@@ -12,7 +12,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/clock"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	"crier/tenancy"
 )
 
@@ -34,7 +34,7 @@ type Actors interface {
 	SetNow(now, asked time.Time)
 }
 
-// Claimer takes posts out of the queue; see publishingservice.Publisher.
+// Claimer takes posts out of the queue; see sender.Sender.
 type Claimer interface {
 	Warmup(ctx context.Context) error
 	Claim(ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits) (publishing.ClaimResult, []int64, error)
@@ -42,18 +42,18 @@ type Claimer interface {
 	Load(ctx context.Context, claimed []publishing.Claimed) (map[publishing.PostID]publishing.Work, map[publishing.PostID]publishing.Outcome, error)
 }
 
-// Publisher is the act of publishing; see publishingservice.Publisher.
+// Publisher is the act of publishing; see sender.Sender.
 type Publisher interface {
 	Send(ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error) publishing.Outcome
 	Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error)
 	SetAside(ctx context.Context, o publishing.Outcome, cause error) error
 }
 
-// Keeper looks after what is late, unknown or forgotten; see publishingservice.Publisher.
+// Keeper looks after what is late, unknown or forgotten; see sender.Sender.
 type Keeper interface {
-	Maintain(ctx context.Context, l publishing.Lease) (publishingservice.Maintained, error)
-	Doubts(ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool) ([]publishingservice.Doubt, bool, error)
-	Reconcile(ctx context.Context, d publishingservice.Doubt) (publishing.Outcome, error)
+	Maintain(ctx context.Context, l publishing.Lease) (sender.Maintained, error)
+	Doubts(ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool) ([]sender.Doubt, bool, error)
+	Reconcile(ctx context.Context, d sender.Doubt) (publishing.Outcome, error)
 	Sweep(ctx context.Context, l publishing.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
 	WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error)
 }
@@ -271,7 +271,7 @@ func (w *Worker) start(ctx context.Context, round publishing.ClaimResult) {
 
 // send publishes one post and hands its outcome on. What could not be loaded goes back to the queue.
 func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing.Work, loaded bool) {
-	out := publishingservice.Returned(c)
+	out := sender.Returned(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
 		out = w.deps.Publisher.Send(ctx, work, func(ctx context.Context, d time.Duration) error { return w.yield(ctx, c.Place, d) })

@@ -19,7 +19,7 @@ import (
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	"crier/tenancy"
 )
 
@@ -118,13 +118,13 @@ func (w *world) Finish(_ context.Context, outcomes []publishing.Outcome) (out []
 	return out, nil
 }
 
-func (w *world) Maintain(context.Context, publishing.Lease) (publishingservice.Maintained, error) {
-	return publishingservice.Maintained{}, nil
+func (w *world) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
+	return sender.Maintained{}, nil
 }
-func (w *world) Doubts(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]publishingservice.Doubt, bool, error) {
+func (w *world) Doubts(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]sender.Doubt, bool, error) {
 	return nil, false, nil
 }
-func (w *world) Reconcile(context.Context, publishingservice.Doubt) (publishing.Outcome, error) {
+func (w *world) Reconcile(context.Context, sender.Doubt) (publishing.Outcome, error) {
 	return publishing.Outcome{}, nil
 }
 func (w *world) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {

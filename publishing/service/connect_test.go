@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"crier/platform/fault"
 	"crier/platform/outbound"
@@ -50,7 +49,7 @@ func (m member) begin(cfg publishingservice.Config) (finish func(password string
 	m.Helper()
 	channels := publishingservice.NewChannels(cfg, m.deps)
 	state, err := channels.Begin(m.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
-	m.ok(err)
+	m.OK(err)
 	return func(password string) error {
 		code := base64.StdEncoding.EncodeToString([]byte(`{"password":"` + password + `"}`))
 		_, err := channels.Finish(m.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
@@ -125,7 +124,7 @@ func TestFinishConnect_FourInProgressForEachOrganization(t *testing.T) {
 	var one, other string // states
 	for _, state := range []*string{&one, &other} {
 		begun, err := channels.Begin(t.Context(), r.organization().who, publishing.BeginConnect{Connector: "sandbox"})
-		r.ok(err)
+		r.OK(err)
 		*state = begun
 	}
 	finish := func(state string) error {
@@ -181,26 +180,11 @@ func TestFinishConnect_ConnectionsAreOfTheOrganization(t *testing.T) {
 	m := r.organization()
 	channels := publishingservice.NewChannels(limits, r.deps)
 	state, err := channels.Begin(t.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
-	r.ok(err)
+	r.OK(err)
 	code := base64.StdEncoding.EncodeToString([]byte(`{}`))
 	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
 	if !fault.Is(err, fault.Invalid) || d.owner != m.who.Org.String() {
 		t.Errorf("the connections are of %q, want the organization %s: %v", d.owner, m.who.Org, err)
-	}
-}
-
-func TestSend_ConnectionsAreOfTheOrganization(t *testing.T) {
-	t.Parallel()
-	r := newRig(t)
-	var owner string
-	r.register(acting{platform: r.platform, commit: func(ctx context.Context, _ *connector.Session) (connector.Ref, error) {
-		owner = outbound.Owner(ctx)
-		return connector.Ref{ID: "release"}, nil
-	}})
-	m := r.organization()
-	m.book(m.channel, time.Second)
-	if out := m.sendWith(limits, nil); out.Result != publishing.ResultPublished || owner != m.who.Org.String() {
-		t.Errorf("the connections are of %q, want the organization %s: %s", owner, m.who.Org, out.Error)
 	}
 }
 

@@ -214,7 +214,7 @@ func (s *Posts) check(ctx context.Context, e checked) []fault.Channel {
 	if !ok {
 		return []fault.Channel{problemOf(e.channel, 0, 1, "This instance does not offer the platform of this channel any more.")}
 	}
-	draft := connector.Draft{Account: account(e.channel), Settings: settingsFor(e.channel, e.settings)}
+	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {
 		d := connector.DraftPart{Text: part.plain}
 		for _, m := range part.media {

@@ -19,8 +19,8 @@ import (
 func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	db, err := pg.Open(t.Context(), pg.Config{URL: r.address, MaxConns: 16})
-	r.ok(err)
+	db, err := pg.Open(t.Context(), pg.Config{URL: r.Address, MaxConns: 16})
+	r.OK(err)
 	defer db.Close()
 	gate := int(db.Pool(pg.Gate).Config().MaxConns)
 	if gate != 2 {
@@ -32,21 +32,21 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 		_, _, err := media.Open(ctx, strings.Repeat("x", 24), "a.png")
 		return err
 	}
-	owner, err := pgx.Connect(t.Context(), r.address)
-	r.ok(err)
+	owner, err := pgx.Connect(t.Context(), r.Address)
+	r.OK(err)
 	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }()
 	tx, err := owner.Begin(t.Context())
-	r.ok(err)
+	r.OK(err)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = tx.Exec(t.Context(), "lock table media in access exclusive mode")
-	r.ok(err)
+	r.OK(err)
 	const files = 8
 	ended := make(chan error, files)
 	for range files {
 		go func() { ended <- open(t.Context()) }()
 	}
 	hanging := func() (n int) {
-		r.ok(tx.QueryRow(t.Context(), "select count(*) from pg_locks where relation = 'media'::regclass and not granted").Scan(&n))
+		r.OK(tx.QueryRow(t.Context(), "select count(*) from pg_locks where relation = 'media'::regclass and not granted").Scan(&n))
 		return n
 	}
 	for hanging() == 0 {
@@ -69,7 +69,7 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 	if err := open(over); !errors.As(err, &f) || f.Kind != fault.Unavailable || f.RetryAfter <= 0 {
 		t.Errorf("a look-up of a file that waits for too long: %v, want unavailable", err)
 	}
-	r.ok(tx.Rollback(t.Context()))
+	r.OK(tx.Rollback(t.Context()))
 	for range files {
 		if err := <-ended; !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Unavailable) {
 			t.Errorf("a look-up of a file ends with %v, want not found, or unavailable after a long wait", err)

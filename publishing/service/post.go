@@ -308,3 +308,17 @@ func (s *Posts) refused(ctx context.Context, p tenancy.Principal, cmd publishing
 
 // trimmed treats the empty strings that some clients send as absent.
 func trimmed(s string) string { return strings.TrimSpace(s) }
+
+// follow stores the occurrences that follow deleted ones, so that a list shows them at once. An error is logged and not
+// returned: the sender stores what is missing within a minute.
+func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []publishingstore.Standing) {
+	for _, p := range deleted {
+		if p.Series.IsZero() {
+			continue
+		}
+		if _, err := s.store.Advance(ctx, org, p.Series, true); err != nil {
+			s.deps.Log.Warn("the next occurrence of a repeated post is left to the sweep",
+				"org", org, "series", p.Series, "error", err)
+		}
+	}
+}

@@ -72,7 +72,7 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 	if err != nil {
 		return "", s.ended(op, err)
 	}
-	s.deps.Pictures.add(p.Org, pictures)
+	s.deps.Pictures.Add(p.Org, pictures)
 	if due != nil && to == publishing.StateQueue {
 		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}

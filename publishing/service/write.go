@@ -64,7 +64,7 @@ func (s *Posts) write(ctx context.Context, p tenancy.Principal, cmd publishing.C
 		return s.repeat(ctx, tx, p, cmd, entries, plans)
 	})
 	if err == nil {
-		s.deps.Pictures.add(p.Org, pictures)
+		s.deps.Pictures.Add(p.Org, pictures)
 	}
 	return out, due, err
 }

@@ -15,7 +15,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	publishingstore "crier/publishing/store"
 	"crier/tests/dbtest"
 	"crier/tests/fixture"
@@ -39,11 +39,11 @@ func (r *rig) countOf(table, where string, args ...any) (n int) {
 	return n
 }
 
-func (r *rig) pruner() *publishingservice.Pruner {
-	return publishingservice.NewPruner(publishingservice.Retention{Keys: keeps, Events: keeps, Deleted: keeps}, r.db)
+func (r *rig) pruner() *sender.Pruner {
+	return sender.NewPruner(sender.Retention{Keys: keeps, Events: keeps, Deleted: keeps}, r.db)
 }
 
-func (r *rig) prune(kind publishingservice.Prunable) int {
+func (r *rig) prune(kind sender.Prunable) int {
 	r.Helper()
 	n, err := r.pruner().Prune(r.Context(), kind)
 	r.ok(err)
@@ -542,7 +542,7 @@ func TestPrune_ByTwoProcessesAtOnce(t *testing.T) {
 	for i := range all {
 		db := dbtest.OpenURL(t, address)
 		group.Go(func() (err error) {
-			all[i], err = publishingservice.NewPruner(publishingservice.Retention{Deleted: keeps}, db).Prune(t.Context(), publishingstore.PruneDeleted)
+			all[i], err = sender.NewPruner(sender.Retention{Deleted: keeps}, db).Prune(t.Context(), publishingstore.PruneDeleted)
 			return err
 		})
 	}
@@ -561,7 +561,7 @@ func TestPrune_AKillInTheMiddleLeavesNoHalfPost(t *testing.T) {
 	doomed := dbtest.OpenURL(t, address)
 	done := make(chan error, 1)
 	go func() {
-		_, err := publishingservice.NewPruner(publishingservice.Retention{Deleted: keeps}, doomed).Prune(context.WithoutCancel(t.Context()), publishingstore.PruneDeleted)
+		_, err := sender.NewPruner(sender.Retention{Deleted: keeps}, doomed).Prune(context.WithoutCancel(t.Context()), publishingstore.PruneDeleted)
 		done <- err
 	}()
 	super := dbtest.Super(t)

@@ -8,7 +8,7 @@ import (
 	"crier/platform/id"
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	publishingstore "crier/publishing/store"
 	"crier/tests/fixture"
 )
@@ -30,14 +30,14 @@ func (r *rig) repeated(channel publishing.ChannelID, rule publishing.Repeat, zon
 }
 
 // publisher is a process that runs the step over the rig's organizations.
-func (r *rig) publisher() *publishingservice.Publisher {
-	return publishingservice.NewPublisher(publishingservice.Config{}, publishingservice.Deps{DB: r.db, Log: slog.New(slog.DiscardHandler), Node: "test"})
+func (r *rig) sender() *sender.Sender {
+	return sender.New(sender.Config{}, sender.Deps{DB: r.db, Log: slog.New(slog.DiscardHandler), Node: "test"})
 }
 
 // step writes the next occurrences and returns how many.
 func (r *rig) step() int {
 	r.Helper()
-	written, more, err := r.publisher().WriteOccurrences(r.Context(), r.lease)
+	written, more, err := r.sender().WriteOccurrences(r.Context(), r.lease)
 	r.ok(err)
 	if more {
 		r.Error("more is to be done")

@@ -53,7 +53,7 @@ func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 	}
 	written := 0
 	for tries := 0; written < series && tries < 10; tries++ {
-		n, _, err := r.publisher().WriteOccurrences(t.Context(), r.lease)
+		n, _, err := r.sender().WriteOccurrences(t.Context(), r.lease)
 		r.ok(err)
 		written += n
 	}

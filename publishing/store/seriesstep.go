@@ -195,6 +195,20 @@ func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool)
 	return next.Write, t.tx.SendBatch(ctx, b).Close()
 }
 
+// advanceTime is how long moving one series may take.
+const advanceTime = 3 * time.Second
+
+// Advance is Tx.Advance in a transaction of its own, of at most three seconds.
+func (s *Store) Advance(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool) (written bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, advanceTime)
+	defer cancel()
+	err = s.InOrg(ctx, org, func(tx *Tx) error {
+		written, err = tx.Advance(ctx, series, wait)
+		return err
+	})
+	return written && err == nil, err
+}
+
 // occurrenceOf is the id of the root of an occurrence.
 func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)

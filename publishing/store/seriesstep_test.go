@@ -43,7 +43,7 @@ func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 		var all sync.WaitGroup
 		for range 8 {
 			all.Go(func() {
-				if _, _, err := r.publisher().WriteOccurrences(t.Context(), r.lease); err != nil {
+				if _, _, err := r.sender().WriteOccurrences(t.Context(), r.lease); err != nil {
 					t.Error(err)
 				}
 			})
@@ -140,7 +140,7 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 		t.Fatalf("%d posts are expired, want 4", n)
 	}
 	r.expect(plain, publishing.StateError)
-	p := r.publisher()
+	p := r.sender()
 	for call, want := range []int{1, 0} {
 		if written, more, err := p.WriteOccurrences(t.Context(), r.lease); written != want || more || err != nil {
 			t.Fatalf("call %d wrote %d, more is %v: %v", call, written, more, err)
@@ -186,7 +186,7 @@ func TestWriteOccurrences_SaysThatThereIsMore(t *testing.T) {
 		post := r.repeated(channel, publishing.Repeat{Days: 1}, "UTC")
 		r.clock(`update post set state = 'ERROR', error = 'x' where id = $1`, post)
 	}
-	p := r.publisher()
+	p := r.sender()
 	total := 0
 	for more := true; more; {
 		var written int

@@ -84,6 +84,8 @@ func TestABreachIsFound(t *testing.T) {
 			importing("tenancy/signin/oidc.go", `tenancystore "crier/tenancy/store"`),
 			importing("actors/org/actor.go", "crier/actors/cluster/store"),
 			importing("apps/worker/worker.go", "crier/publishing/connector/all"),
+			importing("apps/worker/worker.go", `publishingservice "crier/publishing/service"`),
+			importing("apps/edge/edge.go", "crier/publishing/sender"),
 			importing("apps/boot/app.go", "crier/publishing/connector/conformance"),
 			importing("apps/edge/edge.go", "testing"),
 			importing("apps/sim/sandbox/serve.go", "net/http/httptest"),
@@ -159,7 +161,7 @@ func TestTheAllowedPasses(t *testing.T) {
 	for _, s := range []source{
 		importing("apps/boot/app.go", "crier/apps/edge", "crier/actors/cluster", "crier/publishing/connector/all", `publishingservice "crier/publishing/service"`),
 		importing("apps/edge/publicv1/posts.go", "crier/apps/edge/request", "crier/publishing", "crier/publishing/connector", "crier/actors/org", "net/http", "github.com/gofiber/fiber/v2"),
-		importing("apps/worker/worker.go", "crier/actors/fairqueue", `publishingservice "crier/publishing/service"`, "golang.org/x/time/rate"),
+		importing("apps/worker/worker.go", "crier/actors/fairqueue", "crier/publishing/sender", "golang.org/x/time/rate"),
 		importing("actors/fairqueue/turn.go", "crier/tenancy", "time"),
 		importing("actors/cluster/member.go", "crier/actors/cluster/store", "os"),
 		importing("publishing/service/post.go", `publishingstore "crier/publishing/store"`, "crier/publishing/connector", "crier/tenancy", "net/http"),

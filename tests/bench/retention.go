@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"crier/platform/pg"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	"crier/tenancy"
 )
 
 const oneDay = 24 * time.Hour
 
 // keeps is how long the rows of this benchmark are kept: the defaults.
-var keeps = publishingservice.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
+var keeps = sender.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
 
 // A month of posting that ends $4 days ago: every post was created by a request with a key, published, and has a
 // timeline; one in ten was deleted a day later.
@@ -49,9 +49,9 @@ func (b *base) month(ctx context.Context, t *tenant, posts, daysAgo int) error {
 
 // prune deletes what had been kept for long enough some time ago, and returns how long that took.
 func (b *base) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Duration, error) {
-	then := publishingservice.Retention{Keys: keeps.Keys + ago, Events: keeps.Events + ago, Deleted: keeps.Deleted + ago}
+	then := sender.Retention{Keys: keeps.Keys + ago, Events: keeps.Events + ago, Deleted: keeps.Deleted + ago}
 	began := now()
-	p := publishingservice.NewPruner(then, db)
+	p := sender.NewPruner(then, db)
 	for _, kind := range p.Kinds() {
 		if _, err := p.Prune(ctx, kind); err != nil {
 			return 0, fmt.Errorf("%s: %w", kind, err)

@@ -57,7 +57,7 @@ const (
 	queueFile   = "publishing/store/queue.go"
 	finishFile  = "publishing/store/finish.go"
 	sendFile    = "publishing/store/send.go"
-	publishFile = "publishing/service/publish.go"
+	publishFile = "publishing/sender/send.go"
 	writeFile   = "publishing/service/write.go"
 	pauseFile   = "publishing/store/pause.go"
 )

@@ -285,6 +285,10 @@ func questions(db *pg.DB) map[string]question {
 			_, err := tx.WantPictures(t.Context(), []publishingstore.PictureKey{th.picture()})
 			return false, err
 		}),
+		"Store.Advance": func(t *testing.T, m, th estate) bool {
+			written, err := s.Advance(t.Context(), m.org, th.series(), true)
+			return err == nil && !written
+		},
 		"Store.WantPictures": func(t *testing.T, m, th estate) bool {
 			_, err := s.WantPictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
 			return refused(err, forbidden, foreign)
@@ -327,6 +331,7 @@ func questions(db *pg.DB) map[string]question {
 func preparations(db *pg.DB) map[string]func(*testing.T, estate) {
 	return map[string]func(*testing.T, estate){
 		"Tx.Advance":       func(t *testing.T, e estate) { force(t, db, e, publishing.StatePublished, "committing") },
+		"Store.Advance":    func(t *testing.T, e estate) { force(t, db, e, publishing.StatePublished, "committing") },
 		"Store.RepairHold": func(t *testing.T, e estate) { force(t, db, e, publishing.StatePublishing, "committing") },
 		"Tx.Revoke": func(t *testing.T, e estate) {
 			force(t, db, e, publishing.StatePublishing, "preparing")

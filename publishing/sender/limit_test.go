@@ -1,4 +1,4 @@
-package service_test
+package sender_test
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/connector/conformance"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 )
 
 // acting is a platform whose calls a test makes; nil for those of platform.
@@ -48,23 +48,23 @@ func (a acting) Refresh(context.Context, *connector.Session) (connector.Refreshe
 func (r *rig) register(c connector.Connector) {
 	r.Helper()
 	registry, err := connector.NewRegistry(c)
-	r.ok(err)
+	r.OK(err)
 	r.deps.Connectors = registry
 }
 
 // sendWith claims the organization's due post and sends it under the settings. It stores nothing of how that ends.
-func (m member) sendWith(cfg publishingservice.Config, yield func(context.Context, time.Duration) error) publishing.Outcome {
+func (m member) sendWith(cfg sender.Config, yield func(context.Context, time.Duration) error) publishing.Outcome {
 	m.Helper()
-	publisher := publishingservice.NewPublisher(cfg, m.deps)
+	from := sender.New(cfg, m.deps)
 	want := []publishing.Want{{Org: m.who.Org, Permits: 1}}
-	round, _, err := publisher.Claim(m.Context(), m.lease, want, publishing.ClaimWindow, publishing.NoClaimLimits())
-	m.ok(err)
+	round, _, err := from.Claim(m.Context(), m.lease, want, publishing.ClaimWindow, publishing.NoClaimLimits())
+	m.OK(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)
 	}
-	works, _, err := publisher.Load(m.Context(), round.Claimed)
-	m.ok(err)
-	return publisher.Send(m.Context(), works[round.Claimed[0].Post], yield)
+	works, _, err := from.Load(m.Context(), round.Claimed)
+	m.OK(err)
+	return from.Send(m.Context(), works[round.Claimed[0].Post], yield)
 }
 
 // A process may stand still between its mark and its call, as when the machine sleeps. By then the others may have
@@ -129,8 +129,8 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 			return connector.Ref{ID: "release"}, nil
 		},
 	})
-	owner, err := pgx.Connect(t.Context(), r.address)
-	r.ok(err)
+	owner, err := pgx.Connect(t.Context(), r.Address)
+	r.OK(err)
 	t.Cleanup(func() { _ = owner.Close(context.WithoutCancel(t.Context())) })
 	var unlocked time.Duration
 	failed := make(chan error, 1)
@@ -138,7 +138,7 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		<-prepared
-		failed <- pgx.BeginFunc(ctx, r.db.Pool(pg.Clock), func(tx pgx.Tx) error {
+		failed <- pgx.BeginFunc(ctx, r.DB.Pool(pg.Clock), func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, `select 1 from post where id = $1 for no key update`, post)
 			close(locked)
 			for tried := false; err == nil && !tried; {
@@ -150,7 +150,7 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 		})
 	}()
 	out := m.sendWith(limits, nil)
-	r.ok(<-failed)
+	r.OK(<-failed)
 	if out.Result != publishing.ResultPublished || began > unlocked {
 		t.Errorf("the send ends as %q; its limit begins %s after its mark could be stored", out.Result, began-unlocked)
 	}
@@ -194,7 +194,7 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	if out := m.send(nil, nil); out.Result != publishing.ResultRetry {
 		t.Fatalf("the first try ends as %q: %s", out.Result, out.Error)
 	}
-	r.clock(`update post set not_before = null, failing_since = failing_since - $2 * interval '1 millisecond' where id = $1`,
+	r.Clock(`update post set not_before = null, failing_since = failing_since - $2 * interval '1 millisecond' where id = $1`,
 		post, limits.BackoffFor.Milliseconds())
 	out := m.send(nil, nil)
 	if out.Result != publishing.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
@@ -213,7 +213,7 @@ func TestSend_KeepsAccessWhenTheFreshOneIsTooLarge(t *testing.T) {
 	}})
 	m := r.organization()
 	access := func() (sealed []byte, parked bool) {
-		r.ok(r.db.InOrg(t.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+		r.OK(r.DB.InOrg(t.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), "select credential, refresh_needed from channel where id = $1", m.channel).Scan(&sealed, &parked)
 		}))
 		return sealed, parked
@@ -225,5 +225,20 @@ func TestSend_KeepsAccessWhenTheFreshOneIsTooLarge(t *testing.T) {
 	}
 	if after, parked := access(); !bytes.Equal(after, before) || parked {
 		t.Errorf("the channel has an access of %d bytes, parked: %t; want the one that it had", len(after), parked)
+	}
+}
+
+func TestSend_ConnectionsAreOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	var owner string
+	r.register(acting{platform: r.platform, commit: func(ctx context.Context, _ *connector.Session) (connector.Ref, error) {
+		owner = outbound.Owner(ctx)
+		return connector.Ref{ID: "release"}, nil
+	}})
+	m := r.organization()
+	m.book(m.channel, time.Second)
+	if out := m.sendWith(limits, nil); out.Result != publishing.ResultPublished || owner != m.who.Org.String() {
+		t.Errorf("the connections are of %q, want the organization %s: %s", owner, m.who.Org, out.Error)
 	}
 }

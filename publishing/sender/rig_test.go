@@ -1,4 +1,4 @@
-package service_test
+package sender_test
 
 import (
 	"bytes"
@@ -6,29 +6,25 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"log/slog"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"crier/platform/blob"
 	"crier/platform/clock"
-	"crier/platform/pg"
-	"crier/platform/secret"
 	"crier/publishing"
 	"crier/publishing/connector"
 	"crier/publishing/media/picture"
+	"crier/publishing/pictures"
+	"crier/publishing/sender"
 	publishingservice "crier/publishing/service"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
-	tenancystore "crier/tenancy/store"
-	"crier/tests/dbtest"
 	"crier/tests/fixture"
-	"crier/tests/syncbuffer"
+	"crier/tests/publishtest"
 )
 
 // fits is what the platform of these tests takes.
@@ -96,83 +92,63 @@ func (f *readFile) Read(p []byte) (int, error) {
 	return f.File.Read(p)
 }
 
-// rig is the services of one process on a database.
-type rig struct {
-	*testing.T
-	db       *pg.DB
-	store    *publishingstore.Store
-	files    *files
-	platform *platform
-	deps     publishingservice.Deps
-	lease    publishing.Lease
-	log      *syncbuffer.Buffer
-	address  string // of the database, as its owner
+var limits = sender.Config{
+	BaseURL: "http://crier.test", RequestDeadline: 20 * time.Second, MaxLate: 24 * time.Hour,
+	BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute,
 }
 
-type deafWaker struct{}
+// saving are the limits of the service that saves posts.
+var saving = publishingservice.Config{BaseURL: limits.BaseURL, RequestDeadline: limits.RequestDeadline, MaxImage: 10 << 20, MaxVideo: 1 << 20, MaxChannels: 1000}
 
-func (deafWaker) Wake(context.Context, tenancy.OrgID, time.Time) {}
+// rig is the services of one process on a database.
+type rig struct {
+	*publishtest.Base
+	files    *files
+	platform *platform
+	deps     sender.Deps
+	lease    publishing.Lease
+}
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, platform: &platform{}, log: &syncbuffer.Buffer{}, address: dbtest.URL(t)}
-	r.db = dbtest.OpenURL(t, r.address)
-	r.store = publishingstore.New(r.db)
-	disk, err := blob.NewDisk(t.TempDir())
-	r.ok(err)
-	t.Cleanup(func() { _ = disk.Close() })
-	r.files = &files{Store: disk}
-	key, err := secret.GenerateKey()
-	r.ok(err)
-	keyring, err := secret.NewKeyring([]string{key})
-	r.ok(err)
-	registry, err := connector.NewRegistry(r.platform)
-	r.ok(err)
-	r.deps = publishingservice.Deps{DB: r.db, Blobs: r.files, Keyring: keyring, Connectors: registry, Clock: clock.System{}, Waker: deafWaker{}, Log: slog.New(slog.NewTextHandler(r.log, nil)), Node: "test"}
-	r.lease = publishing.Lease{Holder: uuid.New()}
-	r.clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
-	r.clock(`update shard set owner = $1`, r.lease.Holder)
+	base := publishtest.New(t)
+	r := &rig{Base: base, platform: &platform{}, files: &files{Store: base.Disk}, lease: publishing.Lease{Holder: uuid.New()}}
+	r.deps = sender.Deps{
+		DB: r.DB, Blobs: r.files, Keyring: r.Keyring, Connectors: r.Registry(r.platform), Clock: clock.System{},
+		Waker: publishtest.Waker{}, Log: r.Logger, Node: "test",
+	}
+	r.Clock(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, r.lease.Holder)
+	r.Clock(`update shard set owner = $1`, r.lease.Holder)
 	for shard := range tenancy.Shards {
 		r.lease.Shards = append(r.lease.Shards, int16(shard))
 	}
 	return r
 }
 
-func (r *rig) clock(sql string, args ...any) {
+func (r *rig) organization() member {
 	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
-		_, err := tx.Exec(r.Context(), sql, args...)
-		return err
-	}))
+	m := member{rig: r, who: r.Organization()}
+	m.channel = m.connect()
+	return m
 }
 
-// value reads the only value of a row.
-func value[T any](r *rig, sql string, args ...any) (v T) {
-	r.Helper()
-	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(r.Context(), sql, args...).Scan(&v) }))
-	return v
+func (m member) connect() publishing.ChannelID {
+	m.Helper()
+	return m.Connect(m.who.Org)
 }
 
-func (r *rig) ok(err error) {
-	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
-}
-
-var limits = publishingservice.Config{
-	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxLate: 24 * time.Hour,
-	BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute, MaxChannels: 1000,
+// tenant executes a statement as the organization, past the services.
+func (m member) tenant(sql string, args ...any) {
+	m.Helper()
+	m.Tenant(m.who.Org, sql, args...)
 }
 
 // queue is the pictures of a process that is not started yet. Another process has other files or the same.
-func (r *rig) queue(f *files) *publishingservice.Pictures {
-	deps := r.deps
-	deps.Blobs = f
-	return publishingservice.NewPictures(limits, deps, func() []int16 { return r.lease.Shards })
+func (r *rig) queue(f *files) *pictures.Maker {
+	return pictures.New(pictures.Deps{DB: r.DB, Blobs: f, Log: r.Logger, Shards: func() []int16 { return r.lease.Shards }})
 }
 
-func (r *rig) start(p *publishingservice.Pictures) *publishingservice.Pictures {
+func (r *rig) start(p *pictures.Maker) *pictures.Maker {
 	p.Start(r.Context())
 	r.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -189,26 +165,6 @@ type member struct {
 	*rig
 	who     tenancy.Principal
 	channel publishing.ChannelID
-}
-
-func (r *rig) organization() member {
-	r.Helper()
-	person, org, membership := fixture.Owner(time.Now())
-	people := tenancystore.New(r.db)
-	r.ok(people.CreatePerson(r.Context(), person))
-	r.ok(people.CreateOrganization(r.Context(), org, membership))
-	m := member{rig: r, who: tenancy.Principal{Org: org.ID, Person: person.ID}}
-	m.channel = m.connect()
-	return m
-}
-
-func (m member) connect() publishing.ChannelID {
-	m.Helper()
-	sealed, err := m.deps.Keyring.Seal([]byte(`{}`), m.who.Org.String())
-	m.ok(err)
-	c, _, err := m.store.Connect(m.Context(), fixture.Channel(m.who.Org), sealed, publishing.MaxChannels)
-	m.ok(err)
-	return c.ID
 }
 
 var largeImage = sync.OnceValue(func() []byte {
@@ -230,13 +186,13 @@ func (m member) image() publishing.Medium {
 	medium := fixture.Medium(m.who.Org, time.Now())
 	medium.Size, medium.Width, medium.Height = int64(len(raw)), 80, 60
 	_, err := m.files.Create(m.Context(), medium.BlobKey(), bytes.NewReader(raw))
-	m.ok(err)
-	m.ok(m.store.SaveMedium(m.Context(), medium, 0))
+	m.OK(err)
+	m.OK(m.Store.SaveMedium(m.Context(), medium, 0))
 	return medium
 }
 
 // post saves a post through the process of those pictures, which may be nil.
-func (m member) post(p *publishingservice.Pictures, kind publishing.CreateType, media ...publishing.Medium) (publishing.CreateResult, error) {
+func (m member) post(p *pictures.Maker, kind publishing.CreateType, media ...publishing.Medium) (publishing.CreateResult, error) {
 	m.Helper()
 	deps := m.deps
 	deps.Pictures = p
@@ -244,17 +200,17 @@ func (m member) post(p *publishingservice.Pictures, kind publishing.CreateType, 
 	for _, x := range media {
 		value.Image = append(value.Image, publishing.CreateImage{ID: x.ID.String()})
 	}
-	return publishingservice.NewPosts(limits, deps).Create(m.Context(), m.who, publishing.CreatePosts{
+	return publishingservice.NewPosts(saving, publishingservice.Deps(deps)).Create(m.Context(), m.who, publishing.CreatePosts{
 		Type: kind, Date: time.Now().Add(time.Hour).UTC(), Method: publishing.MethodAPI,
 		Entries: []publishing.CreateEntry{{Integration: m.channel.String(), Value: []publishing.CreateValue{value}}},
 	})
 }
 
 // save is post, which must succeed.
-func (m member) save(p *publishingservice.Pictures, kind publishing.CreateType, media ...publishing.Medium) {
+func (m member) save(p *pictures.Maker, kind publishing.CreateType, media ...publishing.Medium) {
 	m.Helper()
 	_, err := m.post(p, kind, media...)
-	m.ok(err)
+	m.OK(err)
 }
 
 func keyOf(x publishing.Medium) publishingstore.PictureKey {
@@ -264,8 +220,8 @@ func keyOf(x publishing.Medium) publishingstore.PictureKey {
 // picture is how the picture of an image stands; its state is empty when there is none.
 func (m member) picture(x publishing.Medium) publishingstore.DerivedPicture {
 	m.Helper()
-	all, err := m.store.Pictures(m.Context(), m.who.Org, []publishingstore.PictureKey{keyOf(x)})
-	m.ok(err)
+	all, err := m.Store.Pictures(m.Context(), m.who.Org, []publishingstore.PictureKey{keyOf(x)})
+	m.OK(err)
 	if len(all) == 0 {
 		return publishingstore.DerivedPicture{}
 	}
@@ -289,36 +245,27 @@ func (r *rig) until(what string, reached func() bool) {
 		select {
 		case <-tick.C:
 		case <-end:
-			r.Fatalf("not reached: %s\n%s", what, r.log.String())
+			r.Fatalf("not reached: %s\n%s", what, r.Log.String())
 		}
 	}
 }
 
-// tenant runs a statement past the services, as after a long time.
-func (m member) tenant(sql string, args ...any) {
-	m.Helper()
-	m.ok(m.db.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
-		_, err := tx.Exec(m.Context(), sql, args...)
-		return err
-	}))
-}
-
 // send claims the organization's due post and sends it; yield is called when it gives its permit back.
-func (m member) send(p *publishingservice.Pictures, yield func(context.Context, time.Duration) error) publishing.Outcome {
+func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duration) error) publishing.Outcome {
 	m.Helper()
 	deps := m.deps
 	deps.Pictures = p
-	publisher := publishingservice.NewPublisher(limits, deps)
-	round, _, err := publisher.Claim(m.Context(), m.lease, []publishing.Want{{Org: m.who.Org, Permits: 1}}, publishing.ClaimWindow, publishing.NoClaimLimits())
-	m.ok(err)
+	from := sender.New(limits, deps)
+	round, _, err := from.Claim(m.Context(), m.lease, []publishing.Want{{Org: m.who.Org, Permits: 1}}, publishing.ClaimWindow, publishing.NoClaimLimits())
+	m.OK(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)
 	}
-	works, _, err := publisher.Load(m.Context(), round.Claimed)
-	m.ok(err)
-	out := publisher.Send(m.Context(), works[round.Claimed[0].Post], yield)
-	_, err = publisher.Finish(m.Context(), []publishing.Outcome{out})
-	m.ok(err)
+	works, _, err := from.Load(m.Context(), round.Claimed)
+	m.OK(err)
+	out := from.Send(m.Context(), works[round.Claimed[0].Post], yield)
+	_, err = from.Finish(m.Context(), []publishing.Outcome{out})
+	m.OK(err)
 	return out
 }
 
@@ -326,17 +273,17 @@ func (m member) send(p *publishingservice.Pictures, yield func(context.Context, 
 func (r *rig) stored(key string) []byte {
 	r.Helper()
 	f, err := r.files.Store.Open(r.Context(), key)
-	r.ok(err)
+	r.OK(err)
 	defer func() { _ = f.Close() }()
 	raw, err := io.ReadAll(f)
-	r.ok(err)
+	r.OK(err)
 	return raw
 }
 
 // claimOutlasts checks that nobody takes over the organization's post while it waits for so long.
 func (m member) claimOutlasts(d time.Duration) {
 	m.Helper()
-	outlasts := value[bool](m.rig, `select claim_until > now() + $2 * interval '1 millisecond' from post where org_id = $1 and state = 'PUBLISHING'`, m.who.Org, d.Milliseconds())
+	outlasts := publishtest.Value[bool](m.rig.Base, `select claim_until > now() + $2 * interval '1 millisecond' from post where org_id = $1 and state = 'PUBLISHING'`, m.who.Org, d.Milliseconds())
 	if !outlasts {
 		m.Error("the claim ends while the post waits")
 	}

@@ -1,4 +1,4 @@
-package service
+package sender
 
 import (
 	"context"
@@ -9,18 +9,18 @@ import (
 )
 
 // Panicking sends a post on a Publisher that has no keyring, so that opening the channel's access panics.
-func Panicking(s *Publisher, w publishing.Work) publishing.Outcome {
+func Panicking(s *Sender, w publishing.Work) publishing.Outcome {
 	w.Channel.Connector = "panics"
 	deps := s.deps
 	deps.Keyring = nil
 	deps.Connectors, _ = connector.NewRegistry(onlyFound{})
-	broken := &Publisher{core: newCore(s.cfg, deps)}
+	broken := &Sender{cfg: s.cfg, deps: deps}
 	return broken.Send(context.Background(), w, func(context.Context, time.Duration) error { return nil })
 }
 
 // Asked returns what a connector is asked for when the outcome of a post's first part is unknown.
-func Asked(s *Publisher, w publishing.Work) connector.Item {
-	return (&run{Publisher: s, w: w, c: onlyFound{}}).item(context.Background(), 0)
+func Asked(s *Sender, w publishing.Work) connector.Item {
+	return (&run{Sender: s, w: w, c: onlyFound{}}).item(context.Background(), 0)
 }
 
 // onlyFound is a connector that is only found.

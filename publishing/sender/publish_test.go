@@ -1,4 +1,4 @@
-package service_test
+package sender_test
 
 import (
 	"context"
@@ -25,13 +25,13 @@ func TestSend_CountsNoTimeAsFailingInWhichTheSettingsAreWrong(t *testing.T) {
 	org := r.organization()
 	post := org.book(org.channel, time.Second)
 	registry, err := connector.NewRegistry(overloaded{r.platform})
-	r.ok(err)
+	r.OK(err)
 	key, err := secret.GenerateKey()
-	r.ok(err)
+	r.OK(err)
 	wrong, err := secret.NewKeyring([]string{key})
-	r.ok(err)
+	r.OK(err)
 	none, err := connector.NewRegistry()
-	r.ok(err)
+	r.OK(err)
 	for try, has := range []struct {
 		keys      *secret.Keyring
 		platforms *connector.Registry
@@ -40,6 +40,6 @@ func TestSend_CountsNoTimeAsFailingInWhichTheSettingsAreWrong(t *testing.T) {
 		if out := org.send(nil, nil); out.Result != publishing.ResultRetry {
 			t.Fatalf("try %d ends as %q: %s", try, out.Result, out.Error)
 		}
-		r.clock(`update post set not_before = null, failing_since = failing_since - interval '1 hour' where id = $1`, post)
+		r.Clock(`update post set not_before = null, failing_since = failing_since - interval '1 hour' where id = $1`, post)
 	}
 }

@@ -1,14 +1,20 @@
-package service
+// Package pictures makes the smaller pictures that platforms need of images that they do not take as they are.
+package pictures
 
 import (
 	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"crier/platform/blob"
 	"crier/platform/clock"
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/publishing/connector"
 	"crier/publishing/media/picture"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
@@ -21,19 +27,19 @@ const (
 	picturesAll    = 4096 // jobs in memory
 	pictureSearch  = 15 * time.Second
 	pictureLimit   = time.Minute // of making one picture
-	pictureStore   = 10 * time.Second
-	pictureLease   = pictureLimit + 3*pictureStore
+	storeTime      = 10 * time.Second
+	pictureLease   = pictureLimit + 3*storeTime
 	pictureCrashes = 3   // attempts in a row that ended without a word
 	pictureTries   = 100 // attempts in all: about eight hours of a file store that does not answer
 	pictureRest    = 5 * time.Minute
 )
 
-// Pictures makes the smaller pictures that platforms need: one at a time in this process, in turns by organization,
+// Maker makes the smaller pictures that platforms need: one at a time in this process, in turns by organization,
 // and outside of requests and sends. The rows in the database are the truth; what waits here are ids. A process that
 // dies loses nothing: its picture may be taken again when the lease of the attempt is over.
-type Pictures struct {
-	core
-	shards func() []int16
+type Maker struct {
+	deps  Deps
+	store *publishingstore.Store
 
 	mu      sync.Mutex
 	urgent  fairQueue // a post waits for it now
@@ -55,18 +61,26 @@ type pictureWatch struct {
 	watchers int
 }
 
-// NewPictures returns the queue; it does nothing before Start. shards are those whose organizations this process
-// schedules: it searches their pending pictures.
-func NewPictures(cfg Config, deps Deps, shards func() []int16) *Pictures {
-	return &Pictures{
-		core: newCore(cfg, deps), shards: shards,
+// Deps are what a Maker needs.
+type Deps struct {
+	DB    *pg.DB
+	Blobs blob.Store
+	Log   *slog.Logger
+	// Shards returns the shards whose organizations this process schedules: it searches their pending pictures.
+	Shards func() []int16
+}
+
+// New returns a Maker. It does nothing before Start.
+func New(deps Deps) *Maker {
+	return &Maker{
+		deps: deps, store: publishingstore.New(deps.DB),
 		urgent: fairQueue{each: picturesEach, all: picturesAll}, ahead: fairQueue{each: picturesEach, all: picturesAll},
 		watched: map[pictureJob]*pictureWatch{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
 
 // Start begins to make pictures, until Stop.
-func (p *Pictures) Start(ctx context.Context) {
+func (p *Maker) Start(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	p.stop = stop
@@ -76,7 +90,7 @@ func (p *Pictures) Start(ctx context.Context) {
 
 // Stop ends the work and gives back the picture that is being made. It returns when that is written down, or with the
 // error of ctx.
-func (p *Pictures) Stop(ctx context.Context) error {
+func (p *Maker) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	stop := p.stop
 	p.mu.Unlock()
@@ -92,8 +106,8 @@ func (p *Pictures) Stop(ctx context.Context) error {
 	}
 }
 
-// add says that pictures are pending. In a process that makes none it does nothing: another one finds them.
-func (p *Pictures) add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
+// Add says that pictures are pending. In a process that makes none it does nothing: another one finds them.
+func (p *Maker) Add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
 	if p == nil || len(keys) == 0 {
 		return
 	}
@@ -107,9 +121,9 @@ func (p *Pictures) add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
 	p.nudge()
 }
 
-// need has a pending picture made before those that no post waits for yet. The channel is closed when its state may
+// Await has a pending picture made before those that no post waits for yet. The channel is closed when its state may
 // have changed; done ends the watch.
-func (p *Pictures) need(org tenancy.OrgID, key publishingstore.PictureKey) (changed <-chan struct{}, done func()) {
+func (p *Maker) Await(org tenancy.OrgID, key publishingstore.PictureKey) (changed <-chan struct{}, done func()) {
 	if p == nil {
 		return nil, func() {}
 	}
@@ -135,14 +149,14 @@ func (p *Pictures) need(org tenancy.OrgID, key publishingstore.PictureKey) (chan
 	}
 }
 
-func (p *Pictures) nudge() {
+func (p *Maker) nudge() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (p *Pictures) run(ctx context.Context) {
+func (p *Maker) run(ctx context.Context) {
 	defer close(p.ended)
 	tick := time.NewTicker(pictureSearch)
 	defer tick.Stop()
@@ -172,7 +186,7 @@ func (p *Pictures) run(ctx context.Context) {
 }
 
 // next takes the next job out of the queue; more says that a search will find others.
-func (p *Pictures) next() (job pictureJob, found, more bool) {
+func (p *Maker) next() (job pictureJob, found, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if job, found = p.urgent.pop(); !found {
@@ -183,12 +197,12 @@ func (p *Pictures) next() (job pictureJob, found, more bool) {
 
 // search fills the queue from the database: with what other processes wrote, what had no room, and what a process left
 // when it died.
-func (p *Pictures) search(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, pictureStore)
+func (p *Maker) search(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	var pending []publishingstore.PendingPicture
 	var err error
-	if shards := p.shards(); len(shards) > 0 {
+	if shards := p.deps.Shards(); len(shards) > 0 {
 		pending, err = p.store.PendingPictures(ctx, shards, picturesEach, picturesAll)
 	}
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
@@ -209,9 +223,9 @@ func (p *Pictures) search(ctx context.Context) {
 }
 
 // make makes one picture, unless another process does, and wakes the posts that wait for it.
-func (p *Pictures) make(ctx context.Context, job pictureJob) {
+func (p *Maker) make(ctx context.Context, job pictureJob) {
 	defer p.notify(job)
-	taking, cancel := context.WithTimeout(ctx, pictureStore)
+	taking, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
 	taken, found, err := p.store.TakePicture(taking, job.org, job.PictureKey, publishingstore.PictureLimits{
 		Lease: pictureLease, Unfinished: pictureCrashes, Attempts: pictureTries,
@@ -236,7 +250,7 @@ func (p *Pictures) make(ctx context.Context, job pictureJob) {
 }
 
 // derive reads the image, makes the picture and stores its bytes.
-func (p *Pictures) derive(ctx context.Context, taken publishingstore.TakenPicture) (publishingstore.MadePicture, error) {
+func (p *Maker) derive(ctx context.Context, taken publishingstore.TakenPicture) (publishingstore.MadePicture, error) {
 	spec, err := picture.ParseSpec(taken.Spec)
 	if err != nil {
 		return publishingstore.MadePicture{}, err // of a newer version of this service, which will make it
@@ -260,11 +274,11 @@ func (p *Pictures) derive(ctx context.Context, taken publishingstore.TakenPictur
 }
 
 // end writes down how an attempt ended. What cannot be written is found again when the attempt's lease is over.
-func (p *Pictures) end(
+func (p *Maker) end(
 	ctx context.Context, job pictureJob, taken publishingstore.TakenPicture, made publishingstore.MadePicture, cause error,
 ) {
 	stopped := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pictureStore)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	log := p.deps.Log.With("org", job.org, "media", job.Media, "attempt", taken.Attempt)
 	var refusal *picture.Refusal
@@ -296,7 +310,7 @@ func (p *Pictures) end(
 }
 
 // clean deletes the bytes of attempts that nothing refers to: of those before a kept one, or of one that came too late.
-func (p *Pictures) clean(ctx context.Context, taken publishingstore.TakenPicture, made publishingstore.MadePicture, kept bool) error {
+func (p *Maker) clean(ctx context.Context, taken publishingstore.TakenPicture, made publishingstore.MadePicture, kept bool) error {
 	if !kept {
 		return p.deps.Blobs.Delete(ctx, made.BlobKey)
 	}
@@ -308,7 +322,7 @@ func (p *Pictures) clean(ctx context.Context, taken publishingstore.TakenPicture
 }
 
 // notify wakes the posts that wait for a picture.
-func (p *Pictures) notify(job pictureJob) {
+func (p *Maker) notify(job pictureJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if w := p.watched[job]; w != nil {
@@ -317,8 +331,8 @@ func (p *Pictures) notify(job pictureJob) {
 	}
 }
 
-// PictureStats is what an operator sees of the queue.
-type PictureStats struct {
+// Stats is what an operator sees of the queue.
+type Stats struct {
 	Waiting  int           // jobs in memory
 	Busy     time.Duration // since the picture that is made now was taken
 	Searched time.Duration // since the database was last searched
@@ -328,10 +342,10 @@ type PictureStats struct {
 }
 
 // Stats returns counts since Start.
-func (p *Pictures) Stats() PictureStats {
+func (p *Maker) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := PictureStats{
+	s := Stats{
 		Waiting: p.urgent.size + p.ahead.size, Made: p.made.Load(), Failed: p.failed.Load(), Returned: p.returned.Load(),
 	}
 	if at := p.began.Load(); at != 0 {
@@ -341,4 +355,15 @@ func (p *Pictures) Stats() PictureStats {
 		s.Searched = clock.Boot() - time.Duration(at)
 	}
 	return s
+}
+
+// KeyOf returns the key of the picture that a connector gets in place of an image; needed is false when it takes the
+// image as it is.
+func KeyOf(c connector.Connector, id publishing.MediaID, m connector.Media) (key publishingstore.PictureKey, needed bool) {
+	deriver, ok := c.(connector.Deriver)
+	if !ok {
+		return key, false
+	}
+	spec, needed := deriver.Derived(m)
+	return publishingstore.PictureKey{Media: id, Spec: spec.String()}, needed
 }

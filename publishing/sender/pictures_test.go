@@ -1,4 +1,4 @@
-package service_test
+package sender_test
 
 import (
 	"bytes"
@@ -134,8 +134,8 @@ func TestPictures_MoreThanTheQueueHoldsAreAllMade(t *testing.T) {
 		last = m.image()
 		keys = append(keys, keyOf(last))
 	}
-	_, err := r.store.WantPictures(t.Context(), m.who.Org, keys)
-	r.ok(err)
+	_, err := r.Store.WantPictures(t.Context(), m.who.Org, keys)
+	r.OK(err)
 	m.save(p, publishing.CreateSchedule, last)
 	<-g.reached
 	if waiting := p.Stats().Waiting; waiting > 64 {
@@ -179,8 +179,8 @@ func TestPictures_DecoderThatPanicsSpoilsOnePictureOnly(t *testing.T) {
 // take begins to make the picture of an image, in a process that does not come to its end.
 func (m member) take(x publishing.Medium) {
 	m.Helper()
-	_, found, err := m.store.TakePicture(m.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
-	if m.ok(err); !found {
+	_, found, err := m.Store.TakePicture(m.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
+	if m.OK(err); !found {
 		m.Fatal("nothing is taken")
 	}
 }
@@ -259,7 +259,7 @@ func TestPictures_PassingFailureIsTriedAgain(t *testing.T) {
 	m := r.organization()
 	x := m.image()
 	raw := r.stored(x.BlobKey())
-	r.ok(r.files.Delete(t.Context(), x.BlobKey()))
+	r.OK(r.files.Delete(t.Context(), x.BlobKey()))
 	p := r.start(r.queue(r.files))
 	m.save(p, publishing.CreateNow, x)
 	r.until("it failed once", func() bool { return m.picture(x).Error != "" })
@@ -268,7 +268,7 @@ func TestPictures_PassingFailureIsTriedAgain(t *testing.T) {
 		t.Errorf("a post whose picture is tried again in an hour, with a minute of patience: %+v", out)
 	}
 	_, err := r.files.Create(t.Context(), x.BlobKey(), bytes.NewReader(raw))
-	r.ok(err)
+	r.OK(err)
 	m.tenant(`update derived_picture set not_before = now()`)
 	if made := m.becomes(x, publishingstore.PictureReady); made.Error != "" {
 		t.Errorf("%+v", made)
@@ -294,7 +294,7 @@ func TestPictures_StopGivesBackThePictureUnderWay(t *testing.T) {
 		return p.Stop(short) != nil
 	})
 	close(g.open)
-	r.ok(<-ended)
+	r.OK(<-ended)
 	if got := m.picture(x); got.State != publishingstore.PicturePending || got.Wait > 0 || got.Error != "" {
 		t.Errorf("%+v", got)
 	}

@@ -1,4 +1,4 @@
-package service
+package sender
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-func (s *Publisher) rules(window int) publishingstore.ClaimRules {
+func (s *Sender) rules(window int) publishingstore.ClaimRules {
 	return publishingstore.ClaimRules{Hold: s.hold(), MaxLate: s.cfg.MaxLate, Window: window, Node: s.deps.Node}
 }
 
 // Warmup has Postgres plan the large statements on every connection before the first posts are due.
-func (s *Publisher) Warmup(ctx context.Context) error { return s.store.Plan(ctx) }
+func (s *Sender) Warmup(ctx context.Context) error { return s.store.Plan(ctx) }
 
 // claimSplits is how many claims one call of Claim may send while it looks for what Postgres refuses.
 const claimSplits = 64
@@ -31,12 +31,12 @@ const claimSplits = 64
 //
 // With an error, lost has the numbers of the claims that may have been stored although their answer never came: they
 // go to GiveBack. A claim that ran out of time is among them; the next one should look at fewer channels.
-func (s *Publisher) Claim(ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits) (round publishing.ClaimResult, lost []int64, err error) {
+func (s *Sender) Claim(ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits) (round publishing.ClaimResult, lost []int64, err error) {
 	limits.Platforms, limits.Busy = maps.Clone(limits.Platforms), maps.Clone(limits.Busy) // what one statement takes, the next must not take again
 	if limits.Busy == nil {
 		limits.Busy = map[string]int{}
 	}
-	c := &claiming{Publisher: s, lease: l, limits: limits, round: publishing.NewClaimResult(), left: claimSplits}
+	c := &claiming{Sender: s, lease: l, limits: limits, round: publishing.NewClaimResult(), left: claimSplits}
 	_, err = batch.Isolate(wants, func(some []publishing.Want) error {
 		return c.claim(ctx, some, window)
 	}, c.blame, func(w publishing.Want, cause error) {
@@ -47,7 +47,7 @@ func (s *Publisher) Claim(ctx context.Context, l publishing.Lease, wants []publi
 
 // claiming is one call of Claim.
 type claiming struct {
-	*Publisher
+	*Sender
 	lease  publishing.Lease
 	limits publishing.ClaimLimits
 	round  publishing.ClaimResult
@@ -123,7 +123,7 @@ func (c *claiming) channels(ctx context.Context, w publishing.Want, window int, 
 }
 
 // GiveBack returns to the queue what claims took whose answer never came, and wakes whose posts they are.
-func (s *Publisher) GiveBack(ctx context.Context, l publishing.Lease, lost []int64) error {
+func (s *Sender) GiveBack(ctx context.Context, l publishing.Lease, lost []int64) error {
 	orgs, err := s.store.GiveBack(ctx, l, lost, s.deps.Node)
 	for _, org := range orgs {
 		s.deps.Waker.Wake(ctx, org, time.Time{})
@@ -143,7 +143,7 @@ const (
 // read has an outcome instead, and does not keep the others from being sent. An error means that the database is away
 // or slow: nothing is known of the posts that are in neither map. After such an error, statements are smaller; posts
 // come in any order, so that none is always read with the same others.
-func (s *Publisher) Load(ctx context.Context, claimed []publishing.Claimed) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error) {
+func (s *Sender) Load(ctx context.Context, claimed []publishing.Claimed) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, loadsTime)
 	defer cancel()
 	works, unreadable = map[publishing.PostID]publishing.Work{}, map[publishing.PostID]publishing.Outcome{}
@@ -172,7 +172,7 @@ func (s *Publisher) Load(ctx context.Context, claimed []publishing.Claimed) (wor
 	return works, unreadable, err
 }
 
-func (s *Publisher) load(ctx context.Context, claimed []publishing.Claimed, works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome) error {
+func (s *Sender) load(ctx context.Context, claimed []publishing.Claimed, works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, loadTime)
 	defer cancel()
 	_, err := batch.Isolate(claimed, func(some []publishing.Claimed) error {

@@ -1,27 +1,21 @@
-package service
+package sender
 
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"crier/platform/fault"
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
-	"crier/tenancy"
 )
 
 // The bounds of one call of WriteOccurrences.
 const (
 	occurrenceBatch = 100             // series
-	occurrenceTime  = 3 * time.Second // for one series
 	occurrencesTime = 5 * time.Second // for all of them
 )
-
-// seriesCounts is what WriteOccurrences has done in this process.
-type seriesCounts struct{ written, aside atomic.Int64 }
 
 // WriteOccurrences writes the next occurrence of each repeated post whose current one has ended, at most 100 in a
 // call, and returns how many it wrote and whether there may be more to do at once. A series that fails is set aside
@@ -30,7 +24,7 @@ type seriesCounts struct{ written, aside atomic.Int64 }
 //
 // A process that dies anywhere loses nothing: what has ended and has no successor is found again, and the key of the
 // occurrence lets it be written once.
-func (s *Publisher) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
+func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
 	ended, err := s.store.EndedSeries(ctx, l, occurrenceBatch)
@@ -39,7 +33,7 @@ func (s *Publisher) WriteOccurrences(ctx context.Context, l publishing.Lease) (w
 	}
 	moved := 0
 	for _, e := range ended {
-		wrote, err := s.advance(ctx, e.Org, e.Series, false)
+		wrote, err := s.store.Advance(ctx, e.Org, e.Series, false)
 		switch {
 		case err == nil:
 			moved++
@@ -55,18 +49,18 @@ func (s *Publisher) WriteOccurrences(ctx context.Context, l publishing.Lease) (w
 			written++
 		}
 	}
-	s.series.written.Add(int64(written))
+	s.occurrences.Add(int64(written))
 	return written, moved > 0 && len(ended) == occurrenceBatch, nil
 }
 
 // OccurrencesWritten counts the occurrences that WriteOccurrences has written.
-func (s *Publisher) OccurrencesWritten() int64 { return s.series.written.Load() }
+func (s *Sender) OccurrencesWritten() int64 { return s.occurrences.Load() }
 
 // SeriesSetAside counts how often a repeated post could not be continued and was left for later.
-func (s *Publisher) SeriesSetAside() int64 { return s.series.aside.Load() }
+func (s *Sender) SeriesSetAside() int64 { return s.seriesAside.Load() }
 
 // setAside leaves a series for later; an error means that not even this could be stored.
-func (s *Publisher) setAside(ctx context.Context, of publishingstore.SeriesRef, cause error) error {
+func (s *Sender) setAside(ctx context.Context, of publishingstore.SeriesRef, cause error) error {
 	reason := "The next occurrence could not be written; it is tried again."
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {
 		reason = f.Message
@@ -75,35 +69,8 @@ func (s *Publisher) setAside(ctx context.Context, of publishingstore.SeriesRef, 
 	if pg.IsAway(err) {
 		return err
 	}
-	s.series.aside.Add(1)
+	s.seriesAside.Add(1)
 	s.deps.Log.Warn("the next occurrence of a repeated post cannot be written now; it is tried again later",
 		"org", of.Org, "series", of.Series, "error", errors.Join(cause, err))
 	return nil
-}
-
-// advance moves one series past what has ended, as its organization.
-func (c core) advance(
-	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool,
-) (wrote bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, occurrenceTime)
-	defer cancel()
-	err = c.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
-		wrote, err = tx.Advance(ctx, series, wait)
-		return err
-	})
-	return wrote && err == nil, err
-}
-
-// follow writes what follows deleted occurrences at once, so that a list shows it. WriteOccurrences does it later if
-// this fails.
-func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []publishingstore.Standing) {
-	for _, p := range deleted {
-		if p.Series.IsZero() {
-			continue
-		}
-		if _, err := s.advance(ctx, org, p.Series, true); err != nil {
-			s.deps.Log.Warn("the next occurrence of a repeated post is left to the sweep",
-				"org", org, "series", p.Series, "error", err)
-		}
-	}
 }

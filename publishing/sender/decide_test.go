@@ -1,4 +1,4 @@
-package service_test
+package sender_test
 
 import (
 	"testing"
@@ -8,14 +8,14 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 )
 
-var cfg = publishingservice.Config{RequestDeadline: 10 * time.Second, SettleTime: 60 * time.Second, UnknownFor: 12 * time.Minute}
+var cfg = sender.Config{RequestDeadline: 10 * time.Second, SettleTime: 60 * time.Second, UnknownFor: 12 * time.Minute}
 
-func doubt(grade publishing.Grade, age time.Duration, gone, ended bool, looks int) publishingservice.Doubt {
+func doubt(grade publishing.Grade, age time.Duration, gone, ended bool, looks int) sender.Doubt {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return publishingservice.Doubt{HolderGone: gone, Now: now, Work: publishing.Work{
+	return sender.Doubt{HolderGone: gone, Now: now, Work: publishing.Work{
 		Channel: publishing.Channel{Grade: grade}, Committing: now.Add(-age), CallEnded: ended, Looks: looks}}
 }
 
@@ -24,7 +24,7 @@ func TestDecide(t *testing.T) {
 	const early, ripe, old = time.Second, 71 * time.Second, 13 * time.Minute
 	for name, c := range map[string]struct {
 		found connector.Outcome
-		d     publishingservice.Doubt
+		d     sender.Doubt
 		want  publishing.Result
 	}{
 		"found is found, whoever sent it":                {connector.Published, doubt("C", early, false, false, 1), publishing.ResultPublished},
@@ -41,7 +41,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := publishingservice.Decide(c.found, c.d, cfg); got != c.want {
+			if got := sender.Decide(c.found, c.d, cfg); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -63,10 +63,10 @@ func TestProves_OnlyWhatTheSameServerSays(t *testing.T) {
 		d := doubt("A", 71*time.Second, true, true, 3)
 		d.Channel.Destination = tc.now
 		d.Parts = []publishing.Publication{{Phase: publishing.PhaseCommitting, SentTo: tc.sentTo}}
-		if got := publishingservice.Proves(connector.NotPublished, d, cfg); got != tc.want {
+		if got := sender.Proves(connector.NotPublished, d, cfg); got != tc.want {
 			t.Errorf("%s proves an absence: %t", name, got)
 		}
-		if got := publishingservice.Decide(connector.NotPublished, d, cfg); got != publishing.ResultRetry {
+		if got := sender.Decide(connector.NotPublished, d, cfg); got != publishing.ResultRetry {
 			t.Errorf("%s: %s, want it to be sent again under its key", name, got)
 		}
 	}
@@ -79,10 +79,10 @@ func TestAnAbsentPostIsNeverSentAgainTooEarly(t *testing.T) {
 		age := time.Duration(rapid.IntRange(0, 900).Draw(t, "seconds")) * time.Second
 		gone, ended := rapid.Bool().Draw(t, "gone"), rapid.Bool().Draw(t, "ended")
 		d := doubt(grade, age, gone, ended, rapid.IntRange(1, 9).Draw(t, "looks"))
-		if publishingservice.Decide(connector.NotPublished, d, cfg) == publishing.ResultRetry && (age <= 70*time.Second || !gone && !ended) {
+		if sender.Decide(connector.NotPublished, d, cfg) == publishing.ResultRetry && (age <= 70*time.Second || !gone && !ended) {
 			t.Fatalf("sent again after %v, gone=%v ended=%v", age, gone, ended)
 		}
-		if wait := publishingservice.NextLook(d, cfg); wait <= 0 || wait > 2*time.Minute {
+		if wait := sender.NextLook(d, cfg); wait <= 0 || wait > 2*time.Minute {
 			t.Fatalf("next look in %v", wait)
 		}
 	})
@@ -92,7 +92,7 @@ func TestBackoff(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 100).Draw(t, "attempt")
-		d := publishingservice.Backoff(n, rapid.Float64Range(0, 1).Draw(t, "jitter"))
+		d := sender.Backoff(n, rapid.Float64Range(0, 1).Draw(t, "jitter"))
 		if d < 100*time.Millisecond || d > 5*time.Minute || n < 5 && d > time.Second<<n {
 			t.Fatalf("%v after try %d", d, n)
 		}

@@ -1,4 +1,4 @@
-package service
+package sender
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func (r *run) item(ctx context.Context, i int) connector.Item {
 		Handle: x.Handle, Committing: x.MarkedAt,
 	}
 	for _, m := range x.Media {
-		item.Media = append(item.Media, r.media(ctx, m.Medium, m.Alt))
+		item.Media = append(item.Media, r.picture(ctx, m.Medium, m.Alt))
 	}
 	before := append(append([]publishing.Publication{}, r.w.Before...), r.w.Parts[:i]...)
 	if len(before) > 0 {

@@ -1,4 +1,4 @@
-package service_test
+package sender_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	"crier/publishing"
 	"crier/publishing/connector"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 )
 
 // An absent post is sent again only when a call of it can have no effect any more: after the deadline of a request, and
@@ -29,7 +29,7 @@ func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, grade := range []publishing.Grade{"C", "D"} {
-				if got := publishingservice.Decide(connector.NotPublished, doubt(grade, tc.age, true, true, 3), cfg); got != tc.want {
+				if got := sender.Decide(connector.NotPublished, doubt(grade, tc.age, true, true, 3), cfg); got != tc.want {
 					t.Errorf("grade %s after %s: %s, want %s", grade, tc.age, got, tc.want)
 				}
 			}

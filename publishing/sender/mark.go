@@ -1,4 +1,4 @@
-package service
+package sender
 
 import (
 	"context"
@@ -34,7 +34,7 @@ func (m *marking) answer(may bool, err error) {
 
 // newMarks makes the batcher of marks. An error that is no single mark's fault ends all marks of its statement, because
 // they may be stored all the same.
-func (s *Publisher) newMarks() *batch.Batcher[*marking] {
+func (s *Sender) newMarks() *batch.Batcher[*marking] {
 	return batch.New(batch.Rules[*marking]{
 		Most: marksAtOnce, Bound: marksAtOnce, Gather: markGather, Timeout: markTimeout,
 		Do: s.writeMarks, Refused: pg.IsRefused, Locked: pg.IsLocked,
@@ -51,7 +51,7 @@ func (s *Publisher) newMarks() *batch.Batcher[*marking] {
 
 // mark returns when the mark is stored; false means that the call must not be made. After an error nobody knows whether
 // it is stored, and the call must not be made either.
-func (s *Publisher) mark(x publishingstore.Mark) (bool, error) {
+func (s *Sender) mark(x publishingstore.Mark) (bool, error) {
 	m := &marking{Mark: x, done: make(chan struct{})}
 	s.marks.Add(m)
 	<-m.done
@@ -59,7 +59,7 @@ func (s *Publisher) mark(x publishingstore.Mark) (bool, error) {
 }
 
 // writeMarks stores marks in one statement, answers their sends, and returns those whose posts are locked.
-func (s *Publisher) writeMarks(ctx context.Context, some []*marking) (locked []*marking, err error) {
+func (s *Sender) writeMarks(ctx context.Context, some []*marking) (locked []*marking, err error) {
 	marks := make([]publishingstore.Mark, len(some))
 	for i, m := range some {
 		marks[i] = m.Mark

@@ -1,12 +1,10 @@
-package service
+package sender
 
 import (
 	"context"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
-	"crier/platform/batch"
 	"crier/platform/clock"
 	"crier/platform/failpoint"
 	"crier/platform/outbound"
@@ -16,30 +14,10 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Publisher is the act of publishing: it claims, sends and finishes posts, and asks platforms for unknown outcomes.
-// It decides nothing about order or time.
-type Publisher struct {
-	core
-	aged   atomic.Int64 // when stuck and orphaned posts were last looked for, by clock.Boot
-	noLate atomic.Int64 // when a search for missed posts last found none, by clock.Boot
-	marks  *batch.Batcher[*marking]
-	number atomic.Int64 // of the last claim statement
-	aside  asides
-
-	loading batch.Size // posts in a statement of Load
-}
-
-// NewPublisher makes the service.
-func NewPublisher(cfg Config, deps Deps) *Publisher {
-	s := &Publisher{core: newCore(cfg, deps), loading: batch.Size{Most: loadsAtOnce}}
-	s.marks = s.newMarks()
-	return s
-}
-
-func (s *Publisher) hold() time.Duration { return s.cfg.RequestDeadline + slack }
+func (s *Sender) hold() time.Duration { return s.cfg.RequestDeadline + slack }
 
 // Finish stores outcomes; see the store.
-func (s *Publisher) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
+func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
 	return s.store.Finish(ctx, outcomes, s.cfg.LateGap, s.deps.Node)
 }
 
@@ -59,7 +37,7 @@ func Bare(o publishing.Outcome) publishing.Outcome {
 }
 
 // SetAside writes into a post's timeline that its outcome cannot be stored, and why.
-func (s *Publisher) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
+func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
 	s.aside.count.Add(1)
 	return s.store.SetAside(ctx, o.Post, s.deps.Node, "The database refuses the outcome of this post ("+string(o.Result)+"): "+pg.Reason(cause))
 }
@@ -71,7 +49,7 @@ func Returned(c publishing.Claimed) publishing.Outcome {
 
 // run is one claimed post being sent.
 type run struct {
-	*Publisher
+	*Sender
 	w       publishing.Work
 	c       connector.Connector
 	session *connector.Session
@@ -84,8 +62,8 @@ type run struct {
 // Send sends a claimed post, part by part, and returns how it ended; storing that by its token is the caller's. yield
 // waits without occupying a worker. A panic ends this post only: as unknown when its call may have been made, else as
 // an error.
-func (s *Publisher) Send(ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error) (out publishing.Outcome) {
-	r := &run{Publisher: s, w: w}
+func (s *Sender) Send(ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error) (out publishing.Outcome) {
+	r := &run{Sender: s, w: w}
 	defer func() {
 		if p := recover(); p != nil {
 			out = r.panicked(p)
@@ -138,7 +116,7 @@ func (r *run) panicked(cause any) publishing.Outcome {
 }
 
 // tell repeats a write that must not be lost, as long as the claim lasts.
-func (s *Publisher) tell(ctx context.Context, do func(context.Context) (bool, error)) (bool, error) {
+func (s *Sender) tell(ctx context.Context, do func(context.Context) (bool, error)) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slack)
 	defer cancel()
 	for {
@@ -154,7 +132,7 @@ func (s *Publisher) tell(ctx context.Context, do func(context.Context) (bool, er
 }
 
 // open finds the connector and opens the credential; what cannot be sent at all is an outcome.
-func (s *Publisher) open(w publishing.Work) (*run, *publishing.Outcome) {
+func (s *Sender) open(w publishing.Work) (*run, *publishing.Outcome) {
 	out := publishing.Outcome{Org: w.Org, Post: w.Post, Token: w.Token, Result: publishing.ResultError}
 	c, ok := s.deps.Connectors.Get(w.Channel.Connector)
 	switch {
@@ -181,8 +159,8 @@ func (s *Publisher) open(w publishing.Work) (*run, *publishing.Outcome) {
 		out.Result, out.After, out.Error = publishing.ResultRetry, operatorWait, "The channel's access cannot be read with the keys of this instance."
 		return nil, &out
 	}
-	session := &connector.Session{Env: connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, Account: account(w.Channel), Credential: credential}
-	return &run{Publisher: s, w: w, c: c, session: session, sealed: w.Credential}, nil
+	session := &connector.Session{Env: connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, Account: connector.AccountOf(w.Channel), Credential: credential}
+	return &run{Sender: s, w: w, c: c, session: session, sealed: w.Credential}, nil
 }
 
 // operatorWait is how long a post waits when the settings of this process are wrong.

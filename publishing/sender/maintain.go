@@ -1,4 +1,4 @@
-package service
+package sender
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type asides struct {
 }
 
 // SetAsides is how many rows were set aside since the start because Postgres refused them.
-func (s *Publisher) SetAsides() int64 { return s.aside.count.Load() }
+func (s *Sender) SetAsides() int64 { return s.aside.count.Load() }
 
 func (a *asides) add(post publishing.PostID, until time.Time) {
 	a.count.Add(1)
@@ -56,7 +56,7 @@ func (a *asides) current(now time.Time) []publishing.PostID {
 }
 
 // refusedRow sets a post aside that Postgres refuses to change, and writes the reason into its timeline.
-func (s *Publisher) refusedRow(ctx context.Context, what string) func(publishing.PostID, error) {
+func (s *Sender) refusedRow(ctx context.Context, what string) func(publishing.PostID, error) {
 	return func(post publishing.PostID, cause error) {
 		s.aside.add(post, s.deps.Clock.Now().Add(asideFor))
 		err := s.store.SetAside(ctx, post, s.deps.Node, "The database refuses this post ("+what+"): "+pg.Reason(cause))
@@ -74,7 +74,7 @@ type Maintained struct {
 // Maintain gives up posts of the lease's shards that are too late or stand in a state for too long, and ends the
 // claims of dead workers. One kind of work that fails does not keep the others from being done, nor one post the
 // others of its kind.
-func (s *Publisher) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
+func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  publishingstore.Upkeep
 		after time.Duration
@@ -109,7 +109,7 @@ func over(last int64, now, rest time.Duration) bool {
 
 // upkeep does one kind of work until there is none left or it has sent its share of statements. It returns how many
 // posts it changed, and how many it found: those that another transaction has locked are left to the next call.
-func (s *Publisher) upkeep(
+func (s *Sender) upkeep(
 	ctx context.Context, l publishing.Lease, kind publishingstore.Upkeep, after time.Duration,
 ) (changed, found int, err error) {
 	what := "it cannot be given up"
@@ -139,6 +139,6 @@ func (s *Publisher) upkeep(
 }
 
 // Sweep finds every organization of the lease with something due within the horizon.
-func (s *Publisher) Sweep(ctx context.Context, l publishing.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func (s *Sender) Sweep(ctx context.Context, l publishing.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return s.store.Sweep(ctx, l, horizon, s.cfg.MaxLate)
 }

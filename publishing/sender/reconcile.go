@@ -1,4 +1,4 @@
-package service
+package sender
 
 import (
 	"context"
@@ -28,12 +28,12 @@ type Doubt struct {
 
 // lookHold is how long a look at an unknown outcome may take in all, an access that is renewed included; nobody else
 // looks meanwhile.
-func (s *Publisher) lookHold() time.Duration { return 2*s.cfg.RequestDeadline + slack }
+func (s *Sender) lookHold() time.Duration { return 2*s.cfg.RequestDeadline + slack }
 
 // Doubts takes unknown posts whose time has come, with everything that asking for them needs. admit is asked for each
 // before it is taken, and may leave it for later; of the resting destinations only posts are taken that are ended
 // without being asked for. more means that there may be others.
-func (s *Publisher) Doubts(ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool) (out []Doubt, more bool, err error) {
+func (s *Sender) Doubts(ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool) (out []Doubt, more bool, err error) {
 	found, err := s.store.FindUnknown(ctx, l, s.aside.current(s.deps.Clock.Now()), resting, s.cfg.UnknownFor)
 	if err != nil || len(found) == 0 {
 		return nil, false, err
@@ -74,7 +74,7 @@ func (s *Publisher) Doubts(ctx context.Context, l publishing.Lease, resting []st
 
 // Reconcile asks the platform what became of an unknown send and returns what follows. unanswered is why its
 // destination did not answer, nil when it did, or need not.
-func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out publishing.Outcome, unanswered error) {
+func (s *Sender) Reconcile(ctx context.Context, d Doubt) (out publishing.Outcome, unanswered error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.RequestDeadline)
 	defer cancel()
 	defer func() {
@@ -134,7 +134,7 @@ func (s *Publisher) Reconcile(ctx context.Context, d Doubt) (out publishing.Outc
 }
 
 // undecided is the outcome of a look that failed: the post is looked up again until its time is over.
-func (s *Publisher) undecided(d Doubt) publishing.Outcome {
+func (s *Sender) undecided(d Doubt) publishing.Outcome {
 	out := publishing.Outcome{Org: d.Org, Post: d.Post, Token: d.Token, Result: publishing.ResultLater, After: NextLook(d, s.cfg)}
 	if d.Now.Sub(d.Committing) > s.cfg.UnknownFor {
 		out = giveUp(d.Work, out)

@@ -1,4 +1,4 @@
-package service
+package pictures
 
 import (
 	"slices"

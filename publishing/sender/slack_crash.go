@@ -1,6 +1,6 @@
 //go:build crash
 
-package service
+package sender
 
 import "time"
 

@@ -1,4 +1,4 @@
-package service_test
+package sender_test
 
 import (
 	"errors"
@@ -11,32 +11,33 @@ import (
 
 	"crier/platform/pg"
 	"crier/publishing"
-	publishingservice "crier/publishing/service"
+	"crier/publishing/sender"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 	"crier/tests/fixture"
+	"crier/tests/publishtest"
 )
 
 // isolation is a Publisher on a database of its own.
 type isolation struct {
 	*rig
-	publisher *publishingservice.Publisher
+	sender *sender.Sender
 }
 
 func newIsolation(t *testing.T) *isolation {
 	t.Helper()
 	r := newRig(t)
-	return &isolation{r, publishingservice.NewPublisher(limits, r.deps)}
+	return &isolation{r, sender.New(limits, r.deps)}
 }
 
 // book books a post that has been due for a while.
 func (m member) book(c publishing.ChannelID, late time.Duration) publishing.PostID {
 	m.Helper()
 	posts := fixture.Post(m.who.Org, c, time.Now())
-	m.ok(m.store.InOrg(m.Context(), m.who.Org, func(tx *publishingstore.Tx) error {
+	m.OK(m.Store.InOrg(m.Context(), m.who.Org, func(tx *publishingstore.Tx) error {
 		return tx.Insert(m.Context(), []publishingstore.NewPost{{Post: posts[0], By: "test"}})
 	}))
-	m.clock(`update post set due = now() - $2 * interval '1 millisecond' where id = $1`, posts[0].ID, late.Milliseconds())
+	m.Clock(`update post set due = now() - $2 * interval '1 millisecond' where id = $1`, posts[0].ID, late.Milliseconds())
 	return posts[0].ID
 }
 
@@ -46,8 +47,8 @@ func (m member) want(permits int) publishing.Want {
 
 func (r *isolation) claim(wants ...publishing.Want) publishing.ClaimResult {
 	r.Helper()
-	round, lost, err := r.publisher.Claim(r.Context(), r.lease, wants, publishing.ClaimWindow, publishing.NoClaimLimits())
-	if r.ok(err); len(lost) != 0 {
+	round, lost, err := r.sender.Claim(r.Context(), r.lease, wants, publishing.ClaimWindow, publishing.NoClaimLimits())
+	if r.OK(err); len(lost) != 0 {
 		r.Fatalf("claims %v are lost", lost)
 	}
 	return round
@@ -64,22 +65,22 @@ func claimed(round publishing.ClaimResult) (out []publishing.PostID) {
 // written.
 func (r *isolation) refuse(post publishing.PostID, code string) {
 	r.Helper()
-	owner, err := pgx.Connect(r.Context(), r.address)
-	r.ok(err)
+	owner, err := pgx.Connect(r.Context(), r.Address)
+	r.OK(err)
 	_, err = owner.Exec(r.Context(), `create function refuse() returns trigger language plpgsql as $f$ begin
 		if new.id = '`+post.String()+`' then raise exception 'this row is bad' using errcode = '`+code+`'; end if; return new; end $f$;
 		create trigger refuse before update on post for each row execute function refuse()`)
-	r.ok(errors.Join(err, owner.Close(r.Context())))
+	r.OK(errors.Join(err, owner.Close(r.Context())))
 }
 
 func (r *isolation) state(post publishing.PostID) publishing.State {
 	r.Helper()
-	return value[publishing.State](r.rig, `select state from post where id = $1`, post)
+	return publishtest.Value[publishing.State](r.rig.Base, `select state from post where id = $1`, post)
 }
 
 func (m member) setAside(post publishing.PostID) (reasons int) {
 	m.Helper()
-	m.ok(m.db.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+	m.OK(m.DB.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
 		return tx.QueryRow(m.Context(), `select count(*) from post_event where post_id = $1 and event = 'set_aside' and length(reason) > 20`, post).Scan(&reasons)
 	}))
 	return reasons
@@ -94,7 +95,7 @@ func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	behind := broken.book(c, time.Second)
 	want := []publishing.Want{broken.want(8), healthy.want(8)}
 	r.claim(want...)
-	r.clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as somebody may "unstick" a channel
+	r.Clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as somebody may "unstick" a channel
 	posts := []publishing.PostID{broken.book(beside, time.Second), healthy.book(healthy.connect(), time.Second)}
 	got := claimed(r.claim(want...))
 	for _, p := range posts {
@@ -105,7 +106,7 @@ func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	if len(got) != 2 || r.state(behind) != publishing.StateQueue {
 		t.Fatalf("%d posts are claimed", len(got))
 	}
-	if r.publisher.SetAsides() != 0 {
+	if r.sender.SetAsides() != 0 {
 		t.Fatal("a channel that could be repaired is set aside")
 	}
 }
@@ -129,7 +130,7 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 					t.Errorf("%s is not claimed beside one that the database refuses", p)
 				}
 			}
-			if broken.setAside(bad) != 1 || r.publisher.SetAsides() != 1 {
+			if broken.setAside(bad) != 1 || r.sender.SetAsides() != 1 {
 				t.Fatal("nobody can read why the post does not go out")
 			}
 			if more := claimed(r.claim(broken.want(8))); len(more) != 0 {
@@ -149,8 +150,8 @@ func TestClaim_LooksAtTheWindowThatIsAsked(t *testing.T) {
 	for range 5 {
 		org.book(org.connect(), time.Second)
 	}
-	round, _, err := r.publisher.Claim(t.Context(), r.lease, []publishing.Want{org.want(8)}, 2, publishing.NoClaimLimits())
-	r.ok(err)
+	round, _, err := r.sender.Claim(t.Context(), r.lease, []publishing.Want{org.want(8)}, 2, publishing.NoClaimLimits())
+	r.OK(err)
 	if _, more := round.More[org.who.Org]; len(round.Claimed) > 2 || !more {
 		t.Fatalf("a claim that looks at two channels takes %d posts and leaves more: %t", len(round.Claimed), more)
 	}
@@ -159,8 +160,8 @@ func TestClaim_LooksAtTheWindowThatIsAsked(t *testing.T) {
 // timeOut ends every statement that loads posts of more than so many channels, as statement_timeout does.
 func (r *isolation) timeOut(most int) {
 	r.Helper()
-	owner, err := pgx.Connect(r.Context(), r.address)
-	r.ok(err)
+	owner, err := pgx.Connect(r.Context(), r.Address)
+	r.OK(err)
 	_, err = owner.Exec(r.Context(), `create sequence channels_read; grant usage on sequence channels_read to crier_sender;
 		create function in_time() returns boolean language plpgsql as $f$ begin
 			if current_setting('test.statement', true) is distinct from statement_timestamp()::text then
@@ -171,7 +172,7 @@ func (r *isolation) timeOut(most int) {
 			end if;
 			return true; end $f$;
 		create policy in_time on channel as restrictive for select to crier_sender using (in_time())`)
-	r.ok(errors.Join(err, owner.Close(r.Context())))
+	r.OK(errors.Join(err, owner.Close(r.Context())))
 }
 
 func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
@@ -188,7 +189,7 @@ func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
 	r.timeOut(4)
 	calls := 0
 	for ; len(left) > 0 && calls < 20; calls++ {
-		works, unreadable, err := r.publisher.Load(t.Context(), left)
+		works, unreadable, err := r.sender.Load(t.Context(), left)
 		if len(unreadable) != 0 {
 			t.Fatalf("a timeout is taken for the fault of %v", unreadable)
 		}
@@ -205,15 +206,15 @@ func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
 // neverInTime has every statement time out that loads this post.
 func (r *isolation) neverInTime(post publishing.PostID) {
 	r.Helper()
-	owner, err := pgx.Connect(r.Context(), r.address)
-	r.ok(err)
+	owner, err := pgx.Connect(r.Context(), r.Address)
+	r.OK(err)
 	_, err = owner.Exec(r.Context(), `create function in_time(post uuid) returns boolean language plpgsql as $f$ begin
 			if post = '`+post.String()+`' then
 				raise exception 'canceling statement due to statement timeout' using errcode = '57014';
 			end if;
 			return true; end $f$;
 		create policy in_time on post as restrictive for select to crier_sender using (in_time(id))`)
-	r.ok(errors.Join(err, owner.Close(r.Context())))
+	r.OK(errors.Join(err, owner.Close(r.Context())))
 }
 
 func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
@@ -228,7 +229,7 @@ func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
 	left := r.claim(broken.want(8), healthy.want(8)).Claimed
 	var last publishing.Outcome
 	for range 200 {
-		works, unreadable, err := r.publisher.Load(t.Context(), left)
+		works, unreadable, err := r.sender.Load(t.Context(), left)
 		if err == nil {
 			t.Fatal("a timeout is no error")
 		}
@@ -247,7 +248,7 @@ func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
 	}
 	for _, c := range left {
 		if c.Org == healthy.who.Org && c.Post != bad {
-			works, _, err := r.publisher.Load(t.Context(), []publishing.Claimed{c})
+			works, _, err := r.sender.Load(t.Context(), []publishing.Claimed{c})
 			if len(works) != 1 {
 				t.Fatalf("%s is not loaded: %v", c.Post, err)
 			}
@@ -265,7 +266,7 @@ func TestLoad_EndsSoonWhenTheDatabaseIsAway(t *testing.T) {
 	claimed := r.claim(org.want(64)).Claimed
 	r.timeOut(0)
 	for range 20 {
-		works, unreadable, err := r.publisher.Load(t.Context(), claimed)
+		works, unreadable, err := r.sender.Load(t.Context(), claimed)
 		if len(works)+len(unreadable) > 0 || err == nil {
 			t.Fatalf("%d works and %d outcomes of a database that answers nothing in time: %v", len(works), len(unreadable), err)
 		}
@@ -283,7 +284,7 @@ func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 	}
 	r.refuse(bad, "P0002")
 	for range 2 {
-		if _, err := r.publisher.Maintain(t.Context(), r.lease); err != nil {
+		if _, err := r.sender.Maintain(t.Context(), r.lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -302,18 +303,18 @@ func TestMaintain_LooksAgainForLockedPost(t *testing.T) {
 	r := newIsolation(t)
 	org := r.organization()
 	late := org.book(org.connect(), 25*time.Hour)
-	r.ok(r.db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
+	r.OK(r.DB.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(t.Context(), `select from post where id = $1 for update`, late); err != nil {
 			return err
 		}
-		m, err := r.publisher.Maintain(t.Context(), r.lease)
+		m, err := r.sender.Maintain(t.Context(), r.lease)
 		if err == nil && m.Expired != 0 {
 			t.Error("a post that another transaction has locked is given up")
 		}
 		return err
 	}))
 	for _, want := range []int{1, 0} {
-		if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != want {
+		if m, err := r.sender.Maintain(t.Context(), r.lease); err != nil || m.Expired != want {
 			t.Fatalf("%d posts are given up, want %d: %v", m.Expired, want, err)
 		}
 	}
@@ -325,8 +326,8 @@ func TestMaintain_GivesUpStuckPost(t *testing.T) {
 	org := r.organization()
 	stuck := org.book(org.connect(), time.Second)
 	r.claim(org.want(1))
-	r.clock(`update post set updated_at = now() - interval '2 hours' where id = $1`, stuck)
-	if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != 1 || r.state(stuck) != publishing.StateError {
+	r.Clock(`update post set updated_at = now() - interval '2 hours' where id = $1`, stuck)
+	if m, err := r.sender.Maintain(t.Context(), r.lease); err != nil || m.Expired != 1 || r.state(stuck) != publishing.StateError {
 		t.Fatalf("a post that has been prepared for two hours is %s: %+v, %v", r.state(stuck), m, err)
 	}
 }
@@ -339,7 +340,7 @@ func TestMaintain_ExpiresUntilNothingIsLate(t *testing.T) {
 	const n = 2*publishingstore.MaxUpkeep + 1
 	org.tenant(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date)
 		select $1, gen_random_uuid(), gen_random_uuid(), $2, $3, 'QUEUE', now() - interval '2 days', now() from generate_series(1, $4::int)`, org.who.Org, c, tenancy.Shard(org.who.Org), n)
-	if m, err := r.publisher.Maintain(t.Context(), r.lease); err != nil || m.Expired != n || m.More {
+	if m, err := r.sender.Maintain(t.Context(), r.lease); err != nil || m.Expired != n || m.More {
 		t.Fatalf("%d of %d late posts are given up, more %v: %v", m.Expired, n, m.More, err)
 	}
 	if round := r.claim(org.want(8)); len(round.Claimed) != 0 {
@@ -354,7 +355,7 @@ func TestSend_PanicEndsItsPostOnly(t *testing.T) {
 	for phase, want := range map[publishing.Phase]publishing.Result{publishing.PhasePreparing: publishing.ResultError, publishing.PhaseCommitting: publishing.ResultUnknown} {
 		parts := []publishing.Publication{{Phase: phase}}
 		w := publishing.Work{Channel: c, Parts: parts}
-		if out := publishingservice.Panicking(r.publisher, w); out.Result != want {
+		if out := sender.Panicking(r.sender, w); out.Result != want {
 			t.Errorf("a panic while %s ends as %q, want %q", phase, out.Result, want)
 		}
 	}
@@ -370,20 +371,20 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 	var first time.Time
 	for try := range 2 {
 		claims := r.claim(org.want(1)).Claimed
-		works, err := r.store.Load(t.Context(), []publishing.PostID{post})
-		if r.ok(err); len(claims) != 1 || len(works) != 1 {
+		works, err := r.Store.Load(t.Context(), []publishing.PostID{post})
+		if r.OK(err); len(claims) != 1 || len(works) != 1 {
 			t.Fatalf("try %d: %d claimed", try, len(claims))
 		}
 		mark := publishingstore.Mark{
 			Post: post, Token: claims[0].Token, Publication: works[0].Parts[0].ID, Destination: []string{"a.example", "b.example"}[try],
 		}
-		_, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second)
-		r.ok(err)
-		works, err = r.store.Load(t.Context(), []publishing.PostID{post})
-		if r.ok(err); try == 0 {
+		_, _, err = r.Store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, time.Second)
+		r.OK(err)
+		works, err = r.Store.Load(t.Context(), []publishing.PostID{post})
+		if r.OK(err); try == 0 {
 			first = works[0].Committing
 		}
-		asked := publishingservice.Asked(r.publisher, works[0])
+		asked := sender.Asked(r.sender, works[0])
 		if first.IsZero() || !asked.Committing.Equal(first) || (try > 0) != works[0].Committing.After(first) {
 			t.Errorf("call %d was at %s, the platform is asked for what came after %s, want %s", try+1, works[0].Committing, asked.Committing, first)
 		}
@@ -391,10 +392,10 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 			t.Errorf("after call %d it was sent to %q, want %q", try+1, got, want)
 		}
 		for _, result := range []publishing.Result{publishing.ResultUnknown, publishing.ResultRetry} {
-			_, err := r.publisher.Finish(t.Context(), []publishing.Outcome{{
+			_, err := r.sender.Finish(t.Context(), []publishing.Outcome{{
 				Org: org.who.Org, Post: post, Token: mark.Token, Publication: mark.Publication, Result: result,
 			}})
-			r.ok(err)
+			r.OK(err)
 		}
 	}
 }

@@ -1,0 +1,121 @@
+// Package publishtest sets up what the tests of the publishing services need: a database of their own with the owner's
+// address, a file store, a keyring, a log and organizations with a channel.
+package publishtest
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/blob"
+	"crier/platform/pg"
+	"crier/platform/secret"
+	"crier/publishing"
+	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+	tenancystore "crier/tenancy/store"
+	"crier/tests/dbtest"
+	"crier/tests/fixture"
+	"crier/tests/syncbuffer"
+)
+
+// Base is the parts that the services of one process share.
+type Base struct {
+	*testing.T
+	DB      *pg.DB
+	Store   *publishingstore.Store
+	Disk    blob.Store
+	Keyring *secret.Keyring
+	Log     *syncbuffer.Buffer
+	Logger  *slog.Logger
+	Address string // of the database, as its owner
+}
+
+// New returns a Base on a database of its own.
+func New(t *testing.T) *Base {
+	t.Helper()
+	b := &Base{T: t, Log: &syncbuffer.Buffer{}, Address: dbtest.URL(t)}
+	b.Logger = slog.New(slog.NewTextHandler(b.Log, nil))
+	b.DB = dbtest.OpenURL(t, b.Address)
+	b.Store = publishingstore.New(b.DB)
+	disk, err := blob.NewDisk(t.TempDir())
+	b.OK(err)
+	t.Cleanup(func() { _ = disk.Close() })
+	b.Disk = disk
+	key, err := secret.GenerateKey()
+	b.OK(err)
+	b.Keyring, err = secret.NewKeyring([]string{key})
+	b.OK(err)
+	return b
+}
+
+// OK ends the test when err is not nil.
+func (b *Base) OK(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// Registry returns a registry of these connectors.
+func (b *Base) Registry(connectors ...connector.Connector) *connector.Registry {
+	b.Helper()
+	registry, err := connector.NewRegistry(connectors...)
+	b.OK(err)
+	return registry
+}
+
+// Clock executes a statement in the role of the scheduler.
+func (b *Base) Clock(sql string, args ...any) {
+	b.Helper()
+	b.OK(b.DB.InRole(b.Context(), pg.Clock, func(tx pgx.Tx) error {
+		_, err := tx.Exec(b.Context(), sql, args...)
+		return err
+	}))
+}
+
+// Value returns the only value of a row, read in the role of the scheduler.
+func Value[T any](b *Base, sql string, args ...any) (v T) {
+	b.Helper()
+	b.OK(b.DB.InRole(b.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(b.Context(), sql, args...).Scan(&v) }))
+	return v
+}
+
+// Organization stores an organization with its owner.
+func (b *Base) Organization() tenancy.Principal {
+	b.Helper()
+	person, org, membership := fixture.Owner(time.Now())
+	people := tenancystore.New(b.DB)
+	b.OK(people.CreatePerson(b.Context(), person))
+	b.OK(people.CreateOrganization(b.Context(), org, membership))
+	return tenancy.Principal{Org: org.ID, Person: person.ID}
+}
+
+// Connect stores a channel of the sandbox in an organization.
+func (b *Base) Connect(org tenancy.OrgID) publishing.ChannelID {
+	b.Helper()
+	sealed, err := b.Keyring.Seal([]byte(`{}`), org.String())
+	b.OK(err)
+	c, _, err := b.Store.Connect(b.Context(), fixture.Channel(org), sealed, publishing.MaxChannels)
+	b.OK(err)
+	return c.ID
+}
+
+// Tenant executes a statement as an organization, past the services.
+func (b *Base) Tenant(org tenancy.OrgID, sql string, args ...any) {
+	b.Helper()
+	b.OK(b.DB.InOrg(b.Context(), org.UUID(), func(tx pgx.Tx) error {
+		_, err := tx.Exec(b.Context(), sql, args...)
+		return err
+	}))
+}
+
+// Waker is a publishing.Waker that wakes nothing.
+type Waker struct{}
+
+// Wake does nothing.
+func (Waker) Wake(context.Context, tenancy.OrgID, time.Time) {}
