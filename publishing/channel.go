@@ -30,23 +30,29 @@ type Channel struct {
 	CreatedAt     time.Time
 }
 
-// Grade says how sure a platform lets us be that a post goes out once.
+// Grade is what a platform offers so that a post goes out exactly once. The letter is what the table stores.
 type Grade string
 
 // The grades, best to worst.
 const (
-	GradeA Grade = "A" // native key or content address: the same publication sent twice is one post
-	GradeB Grade = "B" // a stored handle whose state can be asked
-	GradeC Grade = "C" // a marker that a read-back finds for sure
-	GradeD Grade = "D" // a read-back by text and time only
-	GradeE Grade = "E" // it can never be asked
+	// GradeIdempotent: the platform de-duplicates by a key or a content address of ours, so that sending the same
+	// publication twice makes one post.
+	GradeIdempotent Grade = "A"
+	// GradeTrackable: a stored handle says what became of the publication.
+	GradeTrackable Grade = "B"
+	// GradeMarked: a published post can be found with certainty by a mark of ours.
+	GradeMarked Grade = "C"
+	// GradeSearchable: a published post can be looked for by its text and time only.
+	GradeSearchable Grade = "D"
+	// GradeOpaque: the platform cannot be asked.
+	GradeOpaque Grade = "E"
 )
 
-// Valid tells whether the grade exists.
-func (g Grade) Valid() bool { return len(g) == 1 && g >= GradeA && g <= GradeE }
+// Valid returns whether the grade exists.
+func (g Grade) Valid() bool { return len(g) == 1 && g >= GradeIdempotent && g <= GradeOpaque }
 
-// Deduplicates tells whether an absent publication may be sent again at once under its own key.
-func (g Grade) Deduplicates() bool { return g == GradeA || g == GradeB }
+// Deduplicates returns whether an absent publication may be sent again at once under its own key.
+func (g Grade) Deduplicates() bool { return g == GradeIdempotent || g == GradeTrackable }
 
-// Askable tells whether the platform can say what became of a publication.
-func (g Grade) Askable() bool { return g != GradeE }
+// Askable returns whether the platform can say what became of a publication.
+func (g Grade) Askable() bool { return g != GradeOpaque }

@@ -244,7 +244,7 @@ func TestRegistry_KeepsConnectionsToAccountsThatDeduplicate(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	for grade, want := range map[publishing.Grade]int{
-		publishing.GradeA: 1, publishing.GradeB: 1, publishing.GradeC: 3, publishing.GradeD: 3, publishing.GradeE: 3,
+		publishing.GradeIdempotent: 1, publishing.GradeTrackable: 1, publishing.GradeMarked: 3, publishing.GradeSearchable: 3, publishing.GradeOpaque: 3,
 	} {
 		client, err := outbound.New(outbound.Config{Allow: []string{server.Listener.Addr().String()}}, outbound.Deps{})
 		if err != nil {

@@ -34,7 +34,7 @@ const lateCreated = 2 * time.Minute
 // claim, which was stored before the first call.
 func (r *run) createdAt(x publishing.Publication) time.Time {
 	late := x.ClaimedAt.Sub(x.Due) > lateCreated
-	if late && r.c.Describe().KeyOnly && r.w.Channel.Grade == publishing.GradeA {
+	if late && r.c.Describe().KeyOnly && r.w.Channel.Grade == publishing.GradeIdempotent {
 		return x.ClaimedAt.UTC().Truncate(time.Millisecond).Add(time.Duration(x.Position) * time.Millisecond)
 	}
 	return x.Due.UTC()

@@ -235,7 +235,7 @@ func Decide(found connector.Outcome, d Doubt, cfg Config) publishing.Result {
 		return publishing.ResultRetry
 	case Proves(found, d, cfg):
 		return publishing.ResultRetry
-	case age > cfg.UnknownFor && d.Channel.Grade == publishing.GradeA:
+	case age > cfg.UnknownFor && d.Channel.Grade == publishing.GradeIdempotent:
 		return publishing.ResultRetry
 	case age > cfg.UnknownFor:
 		return publishing.ResultError
@@ -250,7 +250,7 @@ func Decide(found connector.Outcome, d Doubt, cfg Config) publishing.Result {
 func Proves(found connector.Outcome, d Doubt, cfg Config) bool {
 	grade := d.Channel.Grade
 	return found == connector.NotPublished && !d.elsewhere() && (d.HolderGone || d.CallEnded) && d.Now.Sub(d.Committing) > cfg.RequestDeadline+cfg.SettleTime &&
-		grade.Askable() && (grade != publishing.GradeD || d.Looks > 2)
+		grade.Askable() && (grade != publishing.GradeSearchable || d.Looks > 2)
 }
 
 // elsewhere returns true when a call went to another server than the channel's access leads to now.

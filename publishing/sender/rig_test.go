@@ -38,7 +38,7 @@ type platform struct {
 }
 
 func (p *platform) Describe() connector.Descriptor {
-	return connector.Descriptor{ID: "sandbox", Name: "Sandbox", Grade: publishing.GradeC}
+	return connector.Descriptor{ID: "sandbox", Name: "Sandbox", Grade: publishing.GradeMarked}
 }
 func (p *platform) Validate(connector.Draft) []connector.Problem { return nil }
 func (p *platform) Derived(m connector.Media) (picture.Spec, bool) {

@@ -32,7 +32,7 @@ func (d *door) Connect(_ context.Context, _ connector.Env, fields map[string]str
 	if fields["password"] != "right" {
 		return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
 	}
-	return connector.Connected{Account: connector.Account{ID: "account", Name: "A", Grade: publishing.GradeC}, Credential: []byte(`{}`)}, nil
+	return connector.Connected{Account: connector.Account{ID: "account", Name: "A", Grade: publishing.GradeMarked}, Credential: []byte(`{}`)}, nil
 }
 
 // connecting is a connect that m has begun at the door; try finishes it with a password, or with a code that is no form.

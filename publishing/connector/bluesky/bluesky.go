@@ -43,7 +43,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		},
 		Editor: "normal", MaxLength: maxGraphemes, Unit: connector.Graphemes,
 		Media:   connector.MediaRules{MaxImages: maxImages},
-		Grade:   publishing.GradeA,
+		Grade:   publishing.GradeIdempotent,
 		KeyOnly: true,
 		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, with up to 4 images (PNG, JPEG or GIF) and no video. " +
 			"Images over 1,000,000 bytes are made smaller: a JPEG of at most 40 million pixels (9 million if it is progressive), " +

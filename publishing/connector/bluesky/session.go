@@ -169,7 +169,7 @@ func tooLarge(err error) error {
 // account reads name and picture from the profile's record; an account without a profile goes by its handle.
 func account(ctx context.Context, env connector.Env, cred credential) (connector.Account, error) {
 	out := connector.Account{
-		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeA,
+		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeIdempotent,
 		Destination: cred.destination(),
 	}
 	if out.Name == "" {

@@ -45,7 +45,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		},
 		Editor: "normal", MaxLength: maxLength, Unit: connector.Runes,
 		Media: connector.MediaRules{MaxImages: maxImages, MaxVideos: maxVideos, Mixed: true},
-		Grade: publishing.GradeA,
+		Grade: publishing.GradeIdempotent,
 		Rules: "Plain text of up to 100000 characters, without Markdown or HTML; many relays refuse notes of more than 64 KB. Up to 20 images and 4 videos are " +
 			"added as addresses at the end of the text. Threads are chains of replies. What was published can not be changed.",
 	}
@@ -99,7 +99,7 @@ func (w signer) account(fields map[string]string, shown profile) (connector.Acco
 		picture = shown.Picture
 	}
 	return connector.Account{
-		ID: w.pub, Name: name, Profile: npub, Picture: picture, Grade: publishing.GradeA,
+		ID: w.pub, Name: name, Profile: npub, Picture: picture, Grade: publishing.GradeIdempotent,
 		Destination: connector.Destination(w.relays...),
 	}, nil
 }

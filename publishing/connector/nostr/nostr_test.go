@@ -177,7 +177,7 @@ func TestConforms(t *testing.T) {
 		},
 		Rendered: func(it connector.Item) string { return content(it.Text, it.Media) },
 		Faults:   func(*testing.T) conformance.Faults { return armed{r} },
-		Grade:    publishing.GradeA,
+		Grade:    publishing.GradeIdempotent,
 		Lasting:  true, // a key pair
 		Offline:  []conformance.Method{conformance.MethodPrepare},
 		// A relay has one answer to an event that it does not take, and no status.

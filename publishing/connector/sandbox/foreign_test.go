@@ -41,7 +41,7 @@ func TestCommit_ForeignAnswerIsNoRefusal(t *testing.T) {
 			line := conformance.NewLine(t, server.Listener.Addr().String())
 			s := &connector.Session{
 				Env:        connector.Env{HTTP: line, Clock: clock.System{}},
-				Account:    connector.Account{Grade: publishing.GradeA},
+				Account:    connector.Account{Grade: publishing.GradeIdempotent},
 				Credential: json.RawMessage(`{"service":"` + server.URL + `"}`),
 			}
 			_, err := sandbox.New(sandbox.Config{}).Commit(t.Context(), s, item("text"))

@@ -133,9 +133,9 @@ func write(grade publishing.Grade, item connector.Item, h handle) post {
 		p.ReplyTo = item.Parent.ID
 	}
 	switch grade {
-	case publishing.GradeA:
+	case publishing.GradeIdempotent:
 		p.Key = item.Publication.String()
-	case publishing.GradeC:
+	case publishing.GradeMarked:
 		p.Marker = item.Publication.String()
 	}
 	return p

@@ -56,7 +56,7 @@ func (c *Connector) Describe() connector.Descriptor {
 		},
 		Editor: "normal", MaxLength: maxLength, Unit: connector.Graphemes,
 		Media: connector.MediaRules{MaxImages: maxMedia, MaxVideos: maxMedia, Mixed: true, MaxImageBytes: maxImage, MaxVideoBytes: maxVideo},
-		Grade: publishing.GradeA, KeyOnly: true,
+		Grade: publishing.GradeIdempotent, KeyOnly: true,
 		Rules: "Plain text of up to 500 characters (an account may allow more or less) and up to 4 PNG, JPEG, GIF or MP4 files. Threads are chains of replies. Nothing is really published.",
 	}
 }
@@ -77,7 +77,7 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 		return connector.Connected{}, &connector.Error{Kind: connector.KindContent, Public: "Type an account name and a password."}
 	}
 	if grade == "" {
-		grade = string(publishing.GradeA)
+		grade = string(publishing.GradeIdempotent)
 	}
 	cl := client{http: c.way(service, env.HTTP), base: service}
 	if err := cl.post(ctx, "/api/accounts", map[string]string{"name": name, "password": password, "grade": grade}, nil); err != nil {

@@ -100,7 +100,7 @@ func unique() string { return id.New[world]().String() }
 
 func TestConforms(t *testing.T) {
 	t.Parallel()
-	for _, grade := range []publishing.Grade{publishing.GradeA, publishing.GradeC, publishing.GradeE} {
+	for _, grade := range []publishing.Grade{publishing.GradeIdempotent, publishing.GradeMarked, publishing.GradeOpaque} {
 		t.Run("grade "+string(grade), func(t *testing.T) {
 			t.Parallel()
 			w := open(t)
@@ -349,7 +349,7 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 	w := open(t)
 	guarded := connector.Env{HTTP: conformance.NewLine(t), Clock: clock.System{}}
 	own := sandbox.New(sandbox.Config{URL: w.url + "/", HTTP: conformance.NewLine(t, w.host)})
-	done, err := own.Connect(t.Context(), guarded, w.form(publishing.GradeA))
+	done, err := own.Connect(t.Context(), guarded, w.form(publishing.GradeIdempotent))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -374,8 +374,8 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 		c      connector.Connector
 		fields map[string]string
 	}{
-		"the sandbox at another address": {own, other.form(publishing.GradeA)},
-		"a sandbox without its own way":  {w.connector(), w.form(publishing.GradeA)},
+		"the sandbox at another address": {own, other.form(publishing.GradeIdempotent)},
+		"a sandbox without its own way":  {w.connector(), w.form(publishing.GradeIdempotent)},
 		"bluesky":                        {bluesky.New(), map[string]string{"service": w.url, "identifier": "me.example", "password": "secret password"}},
 		"nostr":                          {nostr.New(), map[string]string{"key": strings.Repeat("1", 64), "relays": "ws://" + w.host + ", ws://" + other.host}},
 	} {
