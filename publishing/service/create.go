@@ -2,252 +2,270 @@ package service
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/url"
-	"strings"
+	"maps"
+	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
-	"crier/platform/fault"
+	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/publishing"
-	"crier/publishing/connector"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
-// checked is one entry with everything that it refers to found.
-type checked struct {
-	channel  publishing.Channel
-	settings json.RawMessage
-	parts    []checkedPart
-	group    string // existing group, as sent
-}
-
-type checkedPart struct {
-	id      string // existing part, as sent
-	content publishing.Content
-	plain   string // the same as a platform without markup gets it
-	media   []attachedMedium
-	delay   time.Duration
-}
-
-type attachedMedium struct {
-	publishing.Medium
-	alt string
-}
-
-var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)
-
-// quoted is what a client sent, for a sentence: on one line and not too long, as people read it.
-func quoted(sent string) string {
-	const longest = 100
-	line := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || connector.Hidden(r) {
-			return ' '
+// Create makes one post for each entry, or replaces the posts that entries name. It makes all of them or none.
+//
+// With an Idempotency-Key that has an answer already it makes nothing and returns that answer, with Replayed set. It
+// returns Invalid with the problems of all channels, Conflict while another request with the same key is running,
+// TooLarge when checking takes longer than the request may, and Unavailable when the database cannot be reached. After
+// Unavailable the posts may exist, because the connection may have broken during the commit; repeating the request
+// under its key makes them once.
+func (s *Posts) Create(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
+) (publishing.CreateResult, error) {
+	if cmd.IdempotencyKey != "" {
+		leave, err := s.keys.enter(ctx, p.Org, cmd.IdempotencyKey)
+		if err != nil {
+			return publishing.CreateResult{}, err
 		}
-		return r
-	}, sent)
-	if runes := []rune(line); len(runes) > longest {
-		line = string(runes[:longest]) + "…"
+		defer leave()
+		if answer, found, err := s.remembered(ctx, p, cmd); err != nil || found {
+			return answer, err
+		}
 	}
-	return `"` + line + `"`
-}
-
-func contentFault(problems []fault.Channel) error {
-	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Channels: problems}
-}
-
-// resolve finds channels and media of every entry and applies the channels' rules, gathering all faults.
-func (s *Posts) resolve(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
-	known, err := s.lookup(ctx, p, cmd)
+	if err := cmd.Validate(); err != nil {
+		return publishing.CreateResult{}, err
+	}
+	entries, err := s.check(ctx, p, cmd)
 	if err != nil {
-		return nil, internal("publishing.resolve", err)
+		return publishing.CreateResult{}, err
 	}
-	var out []checked
-	var problems []fault.Channel
-	texts := 0
-	for i, e := range cmd.Entries {
-		entry, bad := s.entry(ctx, known, e, cmd.Type)
-		if ctx.Err() != nil {
-			return nil, fault.Wrap(fault.TooLarge, "publishing.resolve", "To check these posts takes longer than a request may: send fewer at once.", ctx.Err())
-		}
-		for _, part := range entry.parts {
-			texts += len(part.content.Text)
-		}
-		if len(bad) > 0 && i > 0 && bad[0].Provider == "" {
-			bad[0].Message = fmt.Sprintf("Entry %d: %s", i+1, bad[0].Message)
-		}
-		problems = append(problems, bad...)
-		out = append(out, entry)
-		if len(problems) > fault.MaxTold {
-			break // one more than is told, so that the answer says that there are others
-		}
+	out, due, err := s.writeOnce(ctx, p, cmd, entries)
+	if err != nil {
+		return publishing.CreateResult{}, err
 	}
-	if len(problems) == 0 && texts > publishing.MaxAllTexts {
-		return nil, &fault.Error{Kind: fault.Invalid, Op: "publishing.resolve", Message: "The post is not valid.",
-			Fields: []fault.Field{{Name: "posts", Message: fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)}}}
-	}
-	if len(problems) > 0 {
-		return nil, contentFault(problems)
+	if due != nil {
+		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}
 	return out, nil
 }
 
-type catalogue struct {
-	channels map[string]publishing.Channel
-	byID     map[string]publishing.Medium
-	byKey    map[string]publishing.Medium
-}
-
-func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (catalogue, error) {
-	var channels []publishing.ChannelID
-	var media []publishing.MediaID
-	keys := []string{}
-	for _, e := range cmd.Entries {
-		if c, ok := id.Parse[publishing.ChannelTag](e.Integration); ok {
-			channels = append(channels, c)
+// writeOnce writes the posts and returns when the first of them is due, nil when none is queued. While another process
+// writes under the same key it waits, keyWait at most, and returns that answer. A write that fails for another reason
+// may have met the same request on another process, whose answer it then returns.
+func (s *Posts) writeOnce(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
+) (publishing.CreateResult, *time.Time, error) {
+	for waited := time.Duration(0); ; waited += keyPoll {
+		out, due, err := s.write(ctx, p, cmd, entries)
+		switch err {
+		case nil:
+			return out, due, nil
+		case publishingstore.ErrKeyBusy:
+			if waited >= keyWait || clock.Sleep(ctx, keyPoll) != nil {
+				return publishing.CreateResult{}, nil, keyBusy()
+			}
+			continue
+		case publishingstore.ErrKeyTaken:
+			out, _, err = s.remembered(ctx, p, cmd)
+			return out, nil, err
 		}
-		for _, v := range e.Value {
-			for _, m := range v.Image {
-				if key, ours := s.keyOf(m.URL); ours {
-					keys = append(keys, key)
-				} else if parsed, ok := id.Parse[publishing.MediaTag](m.ID); ok && m.URL == "" {
-					media = append(media, parsed)
-				}
+		if cmd.IdempotencyKey != "" {
+			if out, found, lookup := s.remembered(ctx, p, cmd); lookup == nil && found {
+				return out, nil, nil
 			}
 		}
+		return publishing.CreateResult{}, nil, publicFault("publishing.CreatePosts", err)
 	}
-	k, err := s.store.Lookup(ctx, p.Org, channels, media, keys)
-	out := catalogue{map[string]publishing.Channel{}, map[string]publishing.Medium{}, map[string]publishing.Medium{}}
-	for _, c := range k.Channels {
-		out.channels[c.ID.String()] = c
-	}
-	for _, m := range k.Media {
-		out.byID[m.ID.String()], out.byKey[m.Key] = m, m
-	}
-	return out, err
 }
 
-// keyOf reads the media key from an address that this instance serves.
-func (s *Posts) keyOf(raw string) (string, bool) {
-	u, err := url.Parse(raw)
-	base, baseErr := url.Parse(s.cfg.BaseURL)
-	if err != nil || baseErr != nil || raw == "" {
-		return "", false
-	}
-	if u.Host != "" && (!strings.EqualFold(u.Host, base.Host) || u.Scheme != base.Scheme) {
-		return "", false
-	}
-	path := strings.Split(strings.TrimPrefix(u.Path, strings.TrimRight(base.Path, "/")), "/")
-	if len(path) != 4 || path[0] != "" || path[1] != "files" {
-		return "", false
-	}
-	return path[2], true
-}
-
-func (s *Posts) entry(ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType) (checked, []fault.Channel) {
-	channel, ok := known.channels[strings.ToLower(e.Integration)]
-	if !ok {
-		return checked{}, []fault.Channel{{Integration: e.Integration, Message: "There is no channel with the id " + quoted(e.Integration) + "."}}
-	}
-	out := checked{channel: channel, settings: e.Settings, group: trimmed(e.Group)}
-	var problems []fault.Channel
-	for i, v := range e.Value {
-		part := checkedPart{id: trimmed(v.ID), content: publishing.ReadContent(v.Content, v.Type), delay: time.Duration(v.Delay) * time.Minute}
-		part.plain = part.content.Plain()
-		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
-			problems = append(problems, problemOf(channel, i, len(e.Value), tooLong))
+// write stores everything in one transaction: the idempotency key, the posts, the pictures that they need, and the
+// series that they begin. It returns when the first queued post is due.
+func (s *Posts) write(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
+) (out publishing.CreateResult, due *time.Time, err error) {
+	var pictures []publishingstore.PictureKey
+	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		out, due, pictures = publishing.CreateResult{}, nil, nil // fn may run again
+		if err := holdChannels(ctx, tx, entries); err != nil {
+			return err
 		}
-		for _, m := range v.Image {
-			medium, problem := s.medium(known, m)
-			if problem != "" {
-				if len(problems) <= fault.MaxTold {
-					problems = append(problems, problemOf(channel, i, len(e.Value), problem))
-				}
+		plans, err := s.plan(ctx, tx, p, cmd, entries)
+		if err != nil {
+			return err
+		}
+		var added []publishingstore.NewPost
+		for _, pl := range plans {
+			root := pl.posts[0]
+			out.Created = append(out.Created, publishing.Created{Post: root.ID, Channel: root.Channel})
+			if pl.old == nil {
+				added = append(added, pl.posts...)
+			}
+		}
+		if err := remember(ctx, tx, cmd, out.Created); err != nil {
+			return err
+		}
+		for _, pl := range plans {
+			if pl.old == nil {
 				continue
 			}
-			part.media = append(part.media, attachedMedium{medium, m.Alt})
+			if err := tx.Rewrite(ctx, pl.posts[0].Group, pl.old, pl.posts); err != nil {
+				return err
+			}
 		}
-		out.parts = append(out.parts, part)
+		if len(added) > 0 {
+			if err := tx.Insert(ctx, added); err != nil {
+				return err
+			}
+		}
+		due = firstDue(plans)
+		for i, pl := range plans {
+			if pl.posts[0].State != publishing.StateQueue {
+				continue
+			}
+			keys, err := s.wantPictures(ctx, tx, entries[i])
+			if err != nil {
+				return err
+			}
+			pictures = append(pictures, keys...)
+		}
+		return s.repeat(ctx, tx, p, cmd, entries, plans)
+	})
+	if err == nil {
+		s.deps.Pictures.Add(p.Org, pictures)
 	}
-	if len(problems) == 0 {
-		problems = s.entryRules(ctx, out, t)
-	}
-	return out, problems
+	return out, due, err
 }
 
-func (s *Posts) entryRules(ctx context.Context, e checked, t publishing.CreateType) []fault.Channel {
-	if t == publishing.CreateDraft {
-		if first := e.parts[0]; publishing.Blank(first.plain) && len(first.media) == 0 {
-			return []fault.Channel{problemOf(e.channel, 0, 1, "The draft is empty: write a text or add an image or video.")}
-		}
-		return nil
+// holdChannels locks the channels of the entries against disconnecting until the transaction ends. It returns Invalid
+// when one is gone.
+func holdChannels(ctx context.Context, tx *publishingstore.Tx, entries []checked) error {
+	ids := map[publishing.ChannelID]bool{}
+	for _, e := range entries {
+		ids[e.channel.ID] = true
 	}
-	return s.check(ctx, e)
-}
-
-func (s *Posts) medium(known catalogue, m publishing.CreateImage) (publishing.Medium, string) {
-	if m.URL != "" {
-		key, ours := s.keyOf(m.URL)
-		if !ours {
-			return publishing.Medium{}, "The file " + quoted(m.URL) + " is not on this service: upload it first with POST /upload."
-		}
-		if medium, ok := known.byKey[key]; ok {
-			return medium, ""
-		}
-		return publishing.Medium{}, "There is no file at " + quoted(m.URL) + "."
-	}
-	if medium, ok := known.byID[strings.ToLower(m.ID)]; ok {
-		return medium, ""
-	}
-	return publishing.Medium{}, "There is no file with the id " + quoted(m.ID) + "."
-}
-
-// check applies the channel's state and its platform's rules.
-func (s *Posts) check(ctx context.Context, e checked) []fault.Channel {
-	if e.channel.Disabled {
-		return []fault.Channel{problemOf(e.channel, 0, 1, "The channel is disabled.")}
-	}
-	c, ok := s.deps.Connectors.Get(e.channel.Connector)
-	if !ok {
-		return []fault.Channel{problemOf(e.channel, 0, 1, "This instance does not offer the platform of this channel any more.")}
-	}
-	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
-	for _, part := range e.parts {
-		d := connector.DraftPart{Text: part.plain}
-		for _, m := range part.media {
-			d.Media = append(d.Media, s.media(ctx, m.Medium, m.alt))
-		}
-		draft.Parts = append(draft.Parts, d)
-	}
-	var out []fault.Channel
-	for _, p := range c.Validate(draft) {
-		out = append(out, problemOf(e.channel, p.Part, len(e.parts), p.Message))
-	}
-	return out
-}
-
-func problemOf(c publishing.Channel, part, parts int, message string) fault.Channel {
-	if parts > 1 {
-		message = fmt.Sprintf("Part %d: %s", part+1, message)
-	}
-	return fault.Channel{Integration: c.ID.String(), Provider: c.Connector, Name: c.Name, Message: message}
-}
-
-// settingsFor puts the platform's name into the settings, whatever the client wrote there.
-func settingsFor(c publishing.Channel, settings json.RawMessage) json.RawMessage {
-	members := map[string]json.RawMessage{}
-	if len(settings) > 0 {
-		if err := json.Unmarshal(settings, &members); err != nil || members == nil {
-			members = map[string]json.RawMessage{}
-		}
-	}
-	members["__type"], _ = json.Marshal(c.Connector)
-	out, err := json.Marshal(members)
+	n, err := tx.HoldChannels(ctx, slices.Collect(maps.Keys(ids)), publishing.GroupID{})
 	if err != nil {
-		return json.RawMessage(`{}`)
+		return err
+	}
+	if n < len(ids) {
+		return disconnected("publishing.CreatePosts")
+	}
+	return nil
+}
+
+// plan is what is written for one entry: new posts, or the new content of existing ones.
+type plan struct {
+	posts []publishingstore.NewPost  // the root first
+	old   []publishingstore.Standing // the posts that are replaced; nil for new ones
+}
+
+// plan returns what is written for each entry and locks the posts that entries replace. Invalid means that an entry
+// names no post, a post of another channel, or the post of another entry; Conflict that a post cannot be moved now.
+func (s *Posts) plan(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts, entries []checked,
+) ([]plan, error) {
+	out := make([]plan, 0, len(entries))
+	seen := map[publishing.GroupID]bool{}
+	for _, e := range entries {
+		group, found, err := existing(ctx, tx, e)
+		if err != nil {
+			return nil, err
+		}
+		if found && seen[group] {
+			return nil, entryFault(e, "Two entries replace the same post.")
+		}
+		seen[group] = true
+		if !found && cmd.Type == publishing.CreateUpdate {
+			return nil, entryFault(e, "There is no post to update: name its group, or its id in value[0].id.")
+		}
+		if !found {
+			root, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
+			out = append(out, plan{posts: s.build(p, cmd, e, root, group, stateOf(cmd.Type))})
+			continue
+		}
+		old, root, err := replaced(ctx, tx, e, group, cmd.Republish)
+		if err != nil {
+			return nil, err
+		}
+		state := stateOf(cmd.Type)
+		if cmd.Type == publishing.CreateUpdate {
+			state = keptState(root.State)
+		}
+		out = append(out, plan{posts: s.build(p, cmd, e, root.ID, group, state), old: old})
+	}
+	return out, nil
+}
+
+func stateOf(t publishing.CreateType) publishing.State {
+	if t == publishing.CreateDraft {
+		return publishing.StateDraft
+	}
+	return publishing.StateQueue
+}
+
+// build returns the posts of one entry: a root, and a follower wherever a part has a delay. A follower waits for the
+// post before it.
+func (s *Posts) build(
+	p tenancy.Principal, cmd publishing.CreatePosts, e checked,
+	root publishing.PostID, group publishing.GroupID, state publishing.State,
+) []publishingstore.NewPost {
+	base := publishing.Post{
+		Org: p.Org, Group: group, Channel: e.channel.ID, State: state,
+		Settings: settingsFor(e.channel, e.settings), CreationMethod: cmd.Method,
+	}
+	if cmd.Type != publishing.CreateNow {
+		base.PublishDate = cmd.Date
+		base.Due = &cmd.Date
+	}
+	first := base
+	first.ID = root
+	out := []publishingstore.NewPost{{Post: first, By: by(p)}}
+	used := map[publishing.PartID]bool{}
+	for i, part := range e.parts {
+		if part.delay > 0 {
+			next := base
+			next.ID, next.After, next.Delay, next.Due = id.New[publishing.PostTag](), out[len(out)-1].ID, part.delay, nil
+			next.State = publishing.StateWaiting
+			out = append(out, publishingstore.NewPost{Post: next, By: by(p)})
+		}
+		last := &out[len(out)-1]
+		written := publishing.Part{ID: id.New[publishing.PartTag](), Position: i, Content: part.content}
+		if kept, ok := keptID(part, i, root); ok && !used[kept] {
+			written.ID = kept
+		}
+		used[written.ID] = true
+		for _, m := range part.media {
+			written.Media = append(written.Media, publishing.Attachment{Media: m.ID, Alt: m.alt})
+		}
+		last.Parts = append(last.Parts, written)
 	}
 	return out
+}
+
+// keptID returns the id that a part keeps: the first part has the id of its post, others the one that was sent.
+func keptID(part checkedPart, index int, root publishing.PostID) (publishing.PartID, bool) {
+	if index == 0 {
+		return id.FromUUID[publishing.PartTag](root.UUID()), true
+	}
+	return id.Parse[publishing.PartTag](part.id)
+}
+
+// firstDue returns when the first queued post is due, the zero time for one that is due now, and nil when none is
+// queued.
+func firstDue(plans []plan) (first *time.Time) {
+	for _, pl := range plans {
+		root := pl.posts[0]
+		if root.State != publishing.StateQueue {
+			continue
+		}
+		at := time.Time{} // now by the clock of the database, whatever this process's clock shows
+		if root.Due != nil {
+			at = *root.Due
+		}
+		if first == nil || at.Before(*first) {
+			first = &at
+		}
+	}
+	return first
 }

@@ -3,69 +3,73 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"crier/platform/fault"
 	"crier/publishing"
+	publishingstore "crier/publishing/store"
 	"crier/tenancy"
 )
 
-// answer is what an idempotency key remembers.
-type answer struct {
-	Post    publishing.PostID    `json:"postId"`
-	Channel publishing.ChannelID `json:"integration"`
-}
-
-// Create makes one post for each entry, or none at all.
-func (s *Posts) Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error) {
-	if cmd.IdempotencyKey == "" {
-		return s.create(ctx, p, cmd)
-	}
-	release, err := s.enter(ctx, p.Org.String()+"/"+cmd.IdempotencyKey)
-	if err != nil {
-		return publishing.CreateResult{}, err
-	}
-	defer release()
-	if r, found, err := s.remembered(ctx, p, cmd); err != nil || found {
-		return r, err
-	}
-	return s.create(ctx, p, cmd)
-}
-
-const keyWait = 5 * time.Second
+const (
+	keyWait = 5 * time.Second        // how long a request waits for another one with its key
+	keyPoll = 100 * time.Millisecond // how often it looks whether a request on another process has ended
+)
 
 func keyBusy() error {
-	return &fault.Error{Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second, Message: "A request with this Idempotency-Key is still running; ask again in a moment."}
+	return &fault.Error{
+		Kind: fault.Conflict, Op: "publishing.CreatePosts", RetryAfter: time.Second,
+		Message: "A request with this Idempotency-Key is still running; ask again in a moment.",
+	}
 }
 
-// enter waits until no other request of this process works on the key.
-func (s *Posts) enter(ctx context.Context, key string) (release func(), err error) {
-	patience, cancel := context.WithTimeout(ctx, keyWait)
+// keys are the idempotency keys that requests of this process are working under. The lock in Postgres
+// (publishingstore.ErrKeyBusy) is what holds between processes.
+type keys struct {
+	mu      sync.Mutex
+	running map[string]chan struct{} // closed when the request ends
+}
+
+// enter waits until no other request of this process works under the key. It returns Conflict when that takes longer
+// than keyWait. leave must be called once.
+func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave func(), err error) {
+	key = org.String() + "/" + key
+	ctx, cancel := context.WithTimeout(ctx, keyWait)
 	defer cancel()
 	for {
-		s.mu.Lock()
-		other, busy := s.running[key]
+		k.mu.Lock()
+		other, busy := k.running[key]
 		if !busy {
 			mine := make(chan struct{})
-			s.running[key] = mine
-			s.mu.Unlock()
+			k.running[key] = mine
+			k.mu.Unlock()
 			return func() {
-				s.mu.Lock()
-				delete(s.running, key)
-				s.mu.Unlock()
+				k.mu.Lock()
+				delete(k.running, key)
+				k.mu.Unlock()
 				close(mine)
 			}, nil
 		}
-		s.mu.Unlock()
+		k.mu.Unlock()
 		select {
 		case <-other:
-		case <-patience.Done():
+		case <-ctx.Done():
 			return nil, keyBusy()
 		}
 	}
 }
 
-func (s *Posts) remembered(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, bool, error) {
+// answer is what is stored with an idempotency key, for each entry.
+type answer struct {
+	Post    publishing.PostID    `json:"postId"`
+	Channel publishing.ChannelID `json:"integration"`
+}
+
+// remembered returns the answer that the key of a request has already; Mismatch is set when that request differed.
+func (s *Posts) remembered(
+	ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts,
+) (out publishing.CreateResult, found bool, err error) {
 	const op = "publishing.remembered"
 	r, found, err := s.store.Remembered(ctx, p.Org, cmd.IdempotencyKey, cmd.RequestHash)
 	if err != nil || !found {
@@ -75,11 +79,26 @@ func (s *Posts) remembered(ctx context.Context, p tenancy.Principal, cmd publish
 	if err := json.Unmarshal(r.Body, &answers); err != nil {
 		return publishing.CreateResult{}, false, internal(op, err)
 	}
-	out := publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
+	out = publishing.CreateResult{Replayed: true, Mismatch: r.Mismatch}
 	for _, a := range answers {
 		out.Created = append(out.Created, publishing.Created{Post: a.Post, Channel: a.Channel})
 	}
 	return out, true, nil
 }
 
-const keyPoll = 100 * time.Millisecond
+// remember stores the answer under the key of a request, in the transaction of its posts. It returns
+// publishingstore.ErrKeyBusy while another request has the key, and ErrKeyTaken when it has an answer.
+func remember(ctx context.Context, tx *publishingstore.Tx, cmd publishing.CreatePosts, created []publishing.Created) error {
+	if cmd.IdempotencyKey == "" {
+		return nil
+	}
+	answers := make([]answer, len(created))
+	for i, c := range created {
+		answers[i] = answer{Post: c.Post, Channel: c.Channel}
+	}
+	body, err := json.Marshal(answers)
+	if err != nil {
+		return err
+	}
+	return tx.Remember(ctx, cmd.IdempotencyKey, cmd.RequestHash, body)
+}

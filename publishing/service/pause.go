@@ -10,7 +10,11 @@ import (
 	"crier/tenancy"
 )
 
-// Pause keeps back what would be published, or lets it go on. Whoever manages the organization may pause the whole of it, every member a channel or a group of channels.
+// Pause pauses or resumes an organization, a customer or a channel. Claims that have not come to their call are revoked;
+// calls in progress end. It returns what it holds back, and how many posts were given up as missed when it resumes.
+//
+// Only who manages the organization may pause the whole of it: Forbidden. NotFound means that there is no such customer
+// or channel.
 func (s *Posts) Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (out publishing.PauseResult, err error) {
 	const op = "publishing.SetPause"
 	if err := cmd.Validate(); err != nil {
@@ -35,7 +39,7 @@ func (s *Posts) Pause(ctx context.Context, p tenancy.Principal, cmd publishing.S
 		return nil
 	})
 	if err != nil {
-		return out, s.ended(op, err)
+		return out, publicFault(op, err)
 	}
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		if cmd.Paused {
@@ -51,7 +55,7 @@ func (s *Posts) Pause(ctx context.Context, p tenancy.Principal, cmd publishing.S
 		out = held
 		return nil
 	})
-	return out, s.ended(op, err)
+	return out, publicFault(op, err)
 }
 
 func subjectOf(p tenancy.Principal, cmd publishing.SetPause) (subject any, ok bool) {
@@ -75,19 +79,4 @@ func nothingToPause(op string, scope publishing.PauseScope) error {
 		return fault.New(fault.NotFound, op, "There is no such channel.")
 	}
 	return fault.New(fault.NotFound, op, "There is no such group of channels.")
-}
-
-// Queue is what every connector's posts wait in, by the names that monitors know it under.
-const queueName, queueAlias = "publish", "post"
-
-// Figures tells how a queue stands over all organizations: all of it, or one platform's share by the platform's identifier.
-func (s *Posts) Figures(ctx context.Context, queue string) (publishing.Figures, error) {
-	const op = "publishing.Figures"
-	if queue == queueName || queue == queueAlias {
-		queue = ""
-	} else if _, ok := s.deps.Connectors.Get(queue); !ok {
-		return publishing.Figures{}, fault.New(fault.NotFound, op, "There is no such queue: ask for publish, or for a platform.")
-	}
-	f, err := s.store.Figures(ctx, queue)
-	return f, internal(op, err)
 }

@@ -10,7 +10,9 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeStatus takes the whole group of a post to DRAFT or QUEUE, and returns the root's state.
+// ChangeStatus takes all posts of a thread to DRAFT or QUEUE and returns the new state of the root. A post that is queued
+// already keeps its place. It returns NotFound, Invalid for a status that does not exist or a post that breaks its
+// platform's rules, and Conflict when the post is being published, or is or may be published and Republish is not set.
 func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus) (publishing.State, error) {
 	const op = "publishing.ChangeStatus"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -66,11 +68,11 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 		if due, err = tx.Move(ctx, posts, to, keepUnknown, by(p)); err != nil || to == publishing.StateDraft {
 			return err
 		}
-		pictures, err = s.want(ctx, tx, entry)
+		pictures, err = s.wantPictures(ctx, tx, entry)
 		return err
 	})
 	if err != nil {
-		return "", s.ended(op, err)
+		return "", publicFault(op, err)
 	}
 	s.deps.Pictures.Add(p.Org, pictures)
 	if due != nil && to == publishing.StateQueue {
@@ -79,7 +81,7 @@ func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post stri
 	return to, nil
 }
 
-// queued returns true when every post waits for its time. One that may have been sent does not only wait.
+// queued returns whether every post waits for its time, and none may have been sent.
 func queued(posts []publishingstore.Standing) bool {
 	for _, p := range posts {
 		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
@@ -89,7 +91,7 @@ func queued(posts []publishingstore.Standing) bool {
 	return true
 }
 
-// movable applies publishing.Move to every post of a group; what is out of one is out of all.
+// movable applies publishing.Move to every post of a group. If a part of one post is published, all count as published.
 func movable(posts []publishingstore.Standing, to publishing.State, republish bool) error {
 	published := false
 	for _, p := range posts {
@@ -103,7 +105,7 @@ func movable(posts []publishingstore.Standing, to publishing.State, republish bo
 	return nil
 }
 
-// recheck applies the rules of the channel to a stored post, as if it were made now.
+// recheck applies the rules of the channel to a stored post, as to a new one.
 func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (checked, error) {
 	detail, err := s.Get(ctx, p, post)
 	if err != nil {
@@ -111,17 +113,17 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	}
 	entry := checked{channel: detail.Channel, settings: detail.Root.Settings}
 	for _, part := range detail.Root.Parts {
-		entry.parts = append(entry.parts, checkedPart{content: part.Content, plain: part.Content.Plain(), media: s.attached(detail, part)})
+		entry.parts = append(entry.parts, checkedPart{content: part.Content, plain: part.Content.Plain(), media: attached(detail, part)})
 	}
-	if problems := s.check(ctx, entry); len(problems) > 0 {
+	if problems := s.channelRules(ctx, entry); len(problems) > 0 {
 		return checked{}, contentFault(problems)
 	}
 	return entry, nil
 }
 
-func (s *Posts) attached(d publishing.PostDetail, part publishing.Part) (out []attachedMedium) {
+func attached(d publishing.PostDetail, part publishing.Part) (out []attachedMedium) {
 	for _, m := range part.Media {
-		out = append(out, attachedMedium{d.Media[m.Media], m.Alt})
+		out = append(out, attachedMedium{Medium: d.Media[m.Media], alt: m.Alt})
 	}
 	return out
 }

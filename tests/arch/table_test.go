@@ -170,8 +170,8 @@ const maxLines = 400
 
 // topLevel is all that the root holds; entries that begin with a dot are configuration of tools.
 var topLevel = []string{
-	"actors/", "apps/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
-	"CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "Taskfile.yml", "go.mod", "go.sum",
+	"actors/", "apps/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
+	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "Taskfile.yml", "go.mod", "go.sum",
 }
 
 // emptyNames say nothing about what a package is for.

@@ -58,7 +58,7 @@ const (
 	finishFile  = "publishing/store/finish.go"
 	sendFile    = "publishing/store/send.go"
 	publishFile = "publishing/sender/send.go"
-	writeFile   = "publishing/service/write.go"
+	createFile  = "publishing/service/create.go"
 	pauseFile   = "publishing/store/pause.go"
 )
 
@@ -100,8 +100,8 @@ func mutants() []mutant {
 				"due = case when v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' else p.due end,", 1},
 		}},
 		{name: "early-201", nodes: 1, tells: func(v *verdict) int { return v.Lost }, swaps: []swap{
-			{writeFile, "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", 1},
-			{writeFile, "func remember(", earlyAnswer + "\nfunc remember(", 1},
+			{createFile, "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", 1},
+			{createFile, "func holdChannels(", earlyAnswer + "\nfunc holdChannels(", 1},
 		}},
 		{name: "deaf-to-pauses", nodes: 1, tells: func(v *verdict) int { return v.SentWhilePaused }, swaps: []swap{
 			{pauseFile, "set paused = s.paused,", "set paused = false,", 1},

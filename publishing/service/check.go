@@ -1,0 +1,266 @@
+package service
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	"crier/publishing/connector"
+	"crier/tenancy"
+)
+
+// checked is one entry with everything that it refers to.
+type checked struct {
+	channel  publishing.Channel
+	settings json.RawMessage
+	parts    []checkedPart
+	group    string // existing group, as sent
+}
+
+// checkedPart is one part of an entry.
+type checkedPart struct {
+	id      string // existing part, as sent
+	content publishing.Content
+	plain   string // content as a platform without markup gets it
+	media   []attachedMedium
+	delay   time.Duration
+}
+
+type attachedMedium struct {
+	publishing.Medium
+	alt string
+}
+
+// check finds the channels and media of every entry and applies the rules of the words and of the channels' platforms.
+// It returns Invalid with the problems of all entries, and TooLarge when that takes longer than the request may.
+func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) ([]checked, error) {
+	known, err := s.lookup(ctx, p, cmd)
+	if err != nil {
+		return nil, internal("publishing.check", err)
+	}
+	var out []checked
+	var problems []fault.Channel
+	texts := 0
+	for i, e := range cmd.Entries {
+		entry, bad := s.checkEntry(ctx, known, e, cmd.Type)
+		if ctx.Err() != nil {
+			return nil, fault.Wrap(fault.TooLarge, "publishing.check", "To check these posts takes longer than a request may: send fewer at once.", ctx.Err())
+		}
+		for _, part := range entry.parts {
+			texts += len(part.content.Text)
+		}
+		if len(bad) > 0 && i > 0 && bad[0].Provider == "" {
+			bad[0].Message = fmt.Sprintf("Entry %d: %s", i+1, bad[0].Message)
+		}
+		problems = append(problems, bad...)
+		out = append(out, entry)
+		if len(problems) > fault.MaxTold {
+			break // one more than an answer lists, so that it says that there are others
+		}
+	}
+	if len(problems) == 0 && texts > publishing.MaxAllTexts {
+		return nil, &fault.Error{Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
+			Fields: []fault.Field{{Name: "posts", Message: fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)}}}
+	}
+	if len(problems) > 0 {
+		return nil, contentFault(problems)
+	}
+	return out, nil
+}
+
+// catalogue is the channels and media that the entries of a create name, by what the client sent.
+type catalogue struct {
+	channels map[string]publishing.Channel
+	byID     map[string]publishing.Medium
+	byKey    map[string]publishing.Medium
+}
+
+func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (catalogue, error) {
+	var channels []publishing.ChannelID
+	var media []publishing.MediaID
+	keys := []string{}
+	for _, e := range cmd.Entries {
+		if c, ok := id.Parse[publishing.ChannelTag](e.Integration); ok {
+			channels = append(channels, c)
+		}
+		for _, v := range e.Value {
+			for _, m := range v.Image {
+				if key, ours := s.keyOf(m.URL); ours {
+					keys = append(keys, key)
+				} else if parsed, ok := id.Parse[publishing.MediaTag](m.ID); ok && m.URL == "" {
+					media = append(media, parsed)
+				}
+			}
+		}
+	}
+	k, err := s.store.Lookup(ctx, p.Org, channels, media, keys)
+	out := catalogue{channels: map[string]publishing.Channel{}, byID: map[string]publishing.Medium{}, byKey: map[string]publishing.Medium{}}
+	for _, c := range k.Channels {
+		out.channels[c.ID.String()] = c
+	}
+	for _, m := range k.Media {
+		out.byID[m.ID.String()], out.byKey[m.Key] = m, m
+	}
+	return out, err
+}
+
+// keyOf returns the media key of an address that this instance serves; ours is false for any other address.
+func (s *Posts) keyOf(raw string) (key string, ours bool) {
+	u, err := url.Parse(raw)
+	base, baseErr := url.Parse(s.cfg.BaseURL)
+	if err != nil || baseErr != nil || raw == "" {
+		return "", false
+	}
+	if u.Host != "" && (!strings.EqualFold(u.Host, base.Host) || u.Scheme != base.Scheme) {
+		return "", false
+	}
+	path := strings.Split(strings.TrimPrefix(u.Path, strings.TrimRight(base.Path, "/")), "/")
+	if len(path) != 4 || path[0] != "" || path[1] != "files" {
+		return "", false
+	}
+	return path[2], true
+}
+
+// checkEntry returns an entry with its channel, media and texts, and its problems.
+func (s *Posts) checkEntry(ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType) (checked, []fault.Channel) {
+	channel, ok := known.channels[strings.ToLower(e.Integration)]
+	if !ok {
+		return checked{}, []fault.Channel{{Integration: e.Integration, Message: "There is no channel with the id " + quoted(e.Integration) + "."}}
+	}
+	out := checked{channel: channel, settings: e.Settings, group: strings.TrimSpace(e.Group)}
+	var problems []fault.Channel
+	for i, v := range e.Value {
+		part := checkedPart{id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type), delay: time.Duration(v.Delay) * time.Minute}
+		part.plain = part.content.Plain()
+		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
+			problems = append(problems, problemOf(channel, i, len(e.Value), tooLong))
+		}
+		for _, m := range v.Image {
+			medium, problem := s.medium(known, m)
+			if problem != "" {
+				if len(problems) <= fault.MaxTold {
+					problems = append(problems, problemOf(channel, i, len(e.Value), problem))
+				}
+				continue
+			}
+			part.media = append(part.media, attachedMedium{Medium: medium, alt: m.Alt})
+		}
+		out.parts = append(out.parts, part)
+	}
+	if len(problems) == 0 {
+		problems = s.rules(ctx, out, t)
+	}
+	return out, problems
+}
+
+// medium returns the file that an image names, or the problem with it.
+func (s *Posts) medium(known catalogue, m publishing.CreateImage) (publishing.Medium, string) {
+	if m.URL != "" {
+		key, ours := s.keyOf(m.URL)
+		if !ours {
+			return publishing.Medium{}, "The file " + quoted(m.URL) + " is not on this service: upload it first with POST /upload."
+		}
+		if medium, ok := known.byKey[key]; ok {
+			return medium, ""
+		}
+		return publishing.Medium{}, "There is no file at " + quoted(m.URL) + "."
+	}
+	if medium, ok := known.byID[strings.ToLower(m.ID)]; ok {
+		return medium, ""
+	}
+	return publishing.Medium{}, "There is no file with the id " + quoted(m.ID) + "."
+}
+
+// rules applies the rules of the platform, except to a draft, which only may not be empty.
+func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) []fault.Channel {
+	if t == publishing.CreateDraft {
+		if first := e.parts[0]; publishing.Blank(first.plain) && len(first.media) == 0 {
+			return []fault.Channel{problemOf(e.channel, 0, 1, "The draft is empty: write a text or add an image or video.")}
+		}
+		return nil
+	}
+	return s.channelRules(ctx, e)
+}
+
+// channelRules applies the channel's state and its platform's rules.
+func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Channel {
+	if e.channel.Disabled {
+		return []fault.Channel{problemOf(e.channel, 0, 1, "The channel is disabled.")}
+	}
+	c, ok := s.deps.Connectors.Get(e.channel.Connector)
+	if !ok {
+		return []fault.Channel{problemOf(e.channel, 0, 1, "This instance does not offer the platform of this channel any more.")}
+	}
+	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
+	for _, part := range e.parts {
+		d := connector.DraftPart{Text: part.plain}
+		for _, m := range part.media {
+			d.Media = append(d.Media, s.media(ctx, m.Medium, m.alt))
+		}
+		draft.Parts = append(draft.Parts, d)
+	}
+	var out []fault.Channel
+	for _, p := range c.Validate(draft) {
+		out = append(out, problemOf(e.channel, p.Part, len(e.parts), p.Message))
+	}
+	return out
+}
+
+// problemOf returns the problem of one part; it names the part when the entry has several.
+func problemOf(c publishing.Channel, part, parts int, message string) fault.Channel {
+	if parts > 1 {
+		message = fmt.Sprintf("Part %d: %s", part+1, message)
+	}
+	return fault.Channel{Integration: c.ID.String(), Provider: c.Connector, Name: c.Name, Message: message}
+}
+
+// entryFault returns Invalid with one problem of an entry.
+func entryFault(e checked, message string) error {
+	return contentFault([]fault.Channel{problemOf(e.channel, 0, 1, message)})
+}
+
+// contentFault returns Invalid with the problems of entries.
+func contentFault(problems []fault.Channel) error {
+	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Channels: problems}
+}
+
+var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)
+
+// quoted returns what a client sent for use in a sentence: on one line, in quotation marks, 100 characters at most.
+func quoted(sent string) string {
+	const longest = 100
+	line := strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || connector.Hidden(r) {
+			return ' '
+		}
+		return r
+	}, sent)
+	if runes := []rune(line); len(runes) > longest {
+		line = string(runes[:longest]) + "…"
+	}
+	return `"` + line + `"`
+}
+
+// settingsFor returns the settings with the platform's name as __type, whatever the client sent there.
+func settingsFor(c publishing.Channel, settings json.RawMessage) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	if len(settings) > 0 {
+		if err := json.Unmarshal(settings, &members); err != nil || members == nil {
+			members = map[string]json.RawMessage{}
+		}
+	}
+	members["__type"], _ = json.Marshal(c.Connector)
+	out, err := json.Marshal(members)
+	if err != nil {
+		return json.RawMessage(`{}`)
+	}
+	return out
+}

@@ -1,0 +1,115 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// Delete removes the thread of a post. What is published stays on the platform. Of a repeated post it skips this
+// occurrence, and the next one is stored before it returns. It returns NotFound, and Conflict while the post is being
+// published.
+func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) error {
+	const op = "publishing.DeletePost"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return noPost(op)
+	}
+	var deleted []publishingstore.Standing
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
+		group, err := groupOf(ctx, tx, parsed)
+		if err != nil {
+			return err
+		}
+		deleted, err = deleteGroup(ctx, tx, group)
+		return err
+	})
+	if err != nil {
+		return publicFault(op, err)
+	}
+	s.follow(ctx, p.Org, deleted)
+	return nil
+}
+
+// DeleteGroup removes every post of a group. A repeated post ends with it: the occurrences that are stored go too, and none
+// follows.
+func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
+	const op = "publishing.DeleteGroup"
+	parsed, ok := id.Parse[publishing.GroupTag](group)
+	if !ok {
+		return fault.New(fault.NotFound, op, "There is no such group of posts.")
+	}
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error { return deleteSeries(ctx, tx, parsed) })
+	if fault.Is(publicFault(op, err), fault.NotFound) {
+		return fault.New(fault.NotFound, op, "There is no such group of posts.")
+	}
+	return publicFault(op, err)
+}
+
+// deleteGroup deletes the posts of a group and returns their states from before.
+func deleteGroup(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) ([]publishingstore.Standing, error) {
+	posts, err := tx.LockGroup(ctx, group)
+	if err != nil {
+		return nil, err
+	}
+	if len(posts) == 0 {
+		return nil, noPost("publishing.deleteGroup")
+	}
+	return posts, tx.Delete(ctx, posts)
+}
+
+func deleteSeries(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) error {
+	posts, err := tx.LockGroup(ctx, group)
+	if err == nil && len(posts) == 0 {
+		if _, _, err = tx.Materialize(ctx, group.UUID(), true); err == nil {
+			posts, err = tx.LockGroup(ctx, group)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range posts {
+		if p.Series.IsZero() {
+			continue
+		}
+		if err := tx.EndSeries(ctx, p.Series); err != nil {
+			return err
+		}
+		if err := deletePending(ctx, tx, p); err != nil {
+			return err
+		}
+	}
+	return tx.Delete(ctx, posts)
+}
+
+// deletePending removes the occurrences of a post's series that are stored beside it.
+func deletePending(ctx context.Context, tx *publishingstore.Tx, of publishingstore.Standing) error {
+	groups, err := tx.Pending(ctx, of.Series, of.Occurrence)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if _, err := deleteGroup(ctx, tx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// follow stores the occurrences that follow deleted ones, so that a list shows them at once. An error is logged and not
+// returned: the sweep stores what is missing.
+func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []publishingstore.Standing) {
+	for _, p := range deleted {
+		if p.Series.IsZero() {
+			continue
+		}
+		if _, err := s.store.Advance(ctx, org, p.Series, true); err != nil {
+			s.deps.Log.Warn("the next occurrence of a repeated post is left to the sweep",
+				"org", org, "series", p.Series, "error", err)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/publishing/pictures"
+	publishingstore "crier/publishing/store"
+)
+
+// wantPictures stores the pictures that an entry needs as pending, in the transaction of its posts, and returns their keys.
+// It returns Invalid when an image is known not to fit the platform.
+func (s *Posts) wantPictures(ctx context.Context, tx *publishingstore.Tx, e checked) (keys []publishingstore.PictureKey, err error) {
+	if keys = s.pictures(ctx, e); len(keys) == 0 {
+		return nil, nil
+	}
+	all, err := tx.WantPictures(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	var problems []fault.Channel
+	for _, d := range all {
+		if d.State == publishingstore.PictureFailed {
+			problems = append(problems, problemOf(e.channel, 0, 1, d.Error))
+		}
+	}
+	if len(problems) > 0 {
+		return nil, contentFault(problems)
+	}
+	return keys, nil
+}
+
+// pictures returns the keys of the pictures that the parts of an entry need.
+func (s *Posts) pictures(ctx context.Context, e checked) (keys []publishingstore.PictureKey) {
+	c, ok := s.deps.Connectors.Get(e.channel.Connector)
+	if !ok {
+		return nil
+	}
+	for _, part := range e.parts {
+		for _, m := range part.media {
+			if key, needed := pictures.KeyOf(c, m.ID, s.media(ctx, m.Medium, m.alt)); needed {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}

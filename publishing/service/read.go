@@ -1,0 +1,114 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// Get returns one post with its timeline. The id of a follower returns its whole thread. It returns NotFound for an id that
+// names no post.
+func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
+	const op = "publishing.GetPost"
+	parsed, ok := id.Parse[publishing.PostTag](post)
+	if !ok {
+		return publishing.PostDetail{}, noPost(op)
+	}
+	roots, err := s.store.Root(ctx, p.Org, parsed)
+	if err == nil && len(roots) == 0 {
+		roots, err = s.store.Coming(ctx, p.Org, parsed)
+	}
+	if err == nil && len(roots) == 0 {
+		roots, err = s.store.Root(ctx, p.Org, parsed) // a later occurrence may have been stored meanwhile
+	}
+	if err != nil {
+		return publishing.PostDetail{}, internal(op, err)
+	}
+	if len(roots) == 0 {
+		return publishing.PostDetail{}, noPost(op)
+	}
+	threads, err := s.threads(ctx, p.Org, roots)
+	if err != nil {
+		return publishing.PostDetail{}, internal(op, err)
+	}
+	events, err := s.store.Events(ctx, p.Org, roots[0].Group)
+	return publishing.PostDetail{Thread: threads[0], Events: events}, internal(op, err)
+}
+
+// List returns the threads of a date range or of a page. It returns Invalid when the range has more than
+// publishing.MaxListed posts, or the answer more than publishing.MaxListedBytes.
+func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error) {
+	const op = "publishing.ListPosts"
+	customer, ok := id.Parse[publishing.CustomerTag](q.Customer)
+	if q.Customer != "" && !ok {
+		return publishing.ThreadPage{}, nil // no channel belongs to a group that cannot exist
+	}
+	var page publishing.ThreadPage
+	var roots []publishing.Post
+	var err error
+	if q.Page != nil {
+		roots, page.Total, err = s.store.RootPage(ctx, p.Org, *q.Page, customer)
+		page.HasMore = (q.Page.Number+1)*q.Page.Limit < page.Total
+	} else {
+		roots, err = s.store.Roots(ctx, p.Org, q, customer, publishing.MaxListed+1)
+	}
+	if err == nil && len(roots) > publishing.MaxListed {
+		return page, fault.New(fault.Invalid, op, "The range holds more than 10,000 posts; ask for a shorter one.")
+	}
+	if err == nil {
+		page.Threads, err = s.threads(ctx, p.Org, roots)
+	}
+	if errors.Is(err, publishingstore.ErrTooMuch) {
+		return publishing.ThreadPage{}, fault.New(fault.Invalid, op, "These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
+	}
+	return page, internal(op, err)
+}
+
+// threads reads the parts, followers, channels and media of roots. It returns publishingstore.ErrTooMuch when that is more
+// than publishing.MaxListedBytes, the parts of a later occurrence counted for each.
+func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {
+	if len(roots) == 0 {
+		return nil, nil
+	}
+	whole, err := s.store.Whole(ctx, org, roots)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]publishing.Thread, len(roots))
+	left := publishing.MaxListedBytes
+	for i, r := range roots {
+		r.Parts = whole.Parts[r.Group]
+		if r.Coming != nil {
+			r.Settings, r.Parts = whole.Settings[r.Coming.Template], coming(r, whole.Parts[r.Coming.Template])
+			for _, part := range r.Parts {
+				left -= publishing.ListedPart * (1 + len(part.Media))
+			}
+			if left < 0 {
+				return nil, publishingstore.ErrTooMuch
+			}
+		}
+		if r.ReleaseID == nil && r.State == publishing.StateError && len(r.Parts) > 0 {
+			r.ReleaseID, r.ReleaseURL = r.Parts[0].ReleaseID, r.Parts[0].ReleaseURL // the thread stopped midway; what was published can still be found
+		}
+		out[i] = publishing.Thread{Root: r, Followers: whole.Followers[r.Group], Channel: whole.Channels[r.Channel], Media: whole.Media}
+	}
+	return out, nil
+}
+
+// coming returns the parts that a later occurrence will have.
+func coming(root publishing.Post, template []publishing.Part) []publishing.Part {
+	out := slices.Clone(template)
+	for i := range out {
+		out[i].ID = publishing.Occurrence(out[i].ID, root.Occurrence)
+		if i == 0 {
+			out[i].ID = id.FromUUID[publishing.PartTag](root.ID.UUID())
+		}
+	}
+	return out
+}

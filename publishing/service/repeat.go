@@ -1,0 +1,69 @@
+package service
+
+import (
+	"context"
+	"slices"
+
+	"crier/platform/fault"
+	"crier/platform/id"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+	"crier/tenancy"
+)
+
+// repeat begins the series that a create asks for. The template of each is written beside its post, because one
+// occurrence may be changed by itself.
+func (s *Posts) repeat(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal, cmd publishing.CreatePosts,
+	entries []checked, plans []plan,
+) error {
+	if cmd.Repeat.Days == 0 {
+		return nil
+	}
+	for i, pl := range plans {
+		e := entries[i]
+		if err := s.replaceSeries(ctx, tx, e, pl); err != nil {
+			return err
+		}
+		e.parts = slices.Clone(e.parts)
+		for j := range e.parts {
+			e.parts[j].id = ""
+		}
+		template := s.build(p, cmd, e, id.New[publishing.PostTag](), id.New[publishing.GroupTag](), publishing.StateDraft)
+		err := tx.Repeat(ctx, pl.posts[0].ID, cmd.Repeat, e.channel.Timezone, template)
+		if fault.Is(err, fault.Invalid) {
+			return entryFault(e, "This server does not know the channel's time zone "+quoted(e.channel.Timezone)+
+				": connect the channel again with another one.")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceSeries makes sure that only the next occurrence of a series changes the series, and deletes the other
+// occurrences that are stored. It returns Invalid for any other occurrence.
+func (s *Posts) replaceSeries(ctx context.Context, tx *publishingstore.Tx, e checked, pl plan) error {
+	for _, old := range pl.old {
+		if old.Series.IsZero() {
+			continue
+		}
+		// An occurrence that has just ended is followed by the next one first. Invalid means an unknown time zone, which
+		// this change replaces.
+		if _, err := tx.Advance(ctx, old.Series, true); err != nil && !fault.Is(err, fault.Invalid) {
+			return err
+		}
+		next, over, err := tx.NextOf(ctx, old.Series)
+		if err != nil {
+			return err
+		}
+		if !over && next != old.Occurrence {
+			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change this one alone, or change the next one to change all that follow.")
+		}
+		if err := deletePending(ctx, tx, old); err != nil {
+			return err
+		}
+	}
+	return nil
+}

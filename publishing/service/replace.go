@@ -1,0 +1,91 @@
+package service
+
+import (
+	"context"
+
+	"crier/platform/id"
+	"crier/platform/pg"
+	"crier/publishing"
+	publishingstore "crier/publishing/store"
+)
+
+// existing returns the group of posts that an entry replaces: it is named by its id, or by the id of any of its parts.
+// found is false when the entry names none. Invalid means that an id names nothing, or that the ids are of different
+// groups. A later occurrence of a repeated post that is named is stored, so that it can be changed by itself.
+func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group publishing.GroupID, found bool, err error) {
+	unknown := entryFault(e, "There is no such post or group to replace.")
+	if e.group != "" {
+		parsed, ok := id.Parse[publishing.GroupTag](e.group)
+		if !ok {
+			return group, false, unknown
+		}
+		posts, err := tx.LockGroup(ctx, parsed)
+		if err == nil && len(posts) == 0 {
+			_, _, err = tx.Materialize(ctx, parsed.UUID(), true)
+		}
+		if pg.IsNoRows(err) {
+			return group, false, unknown
+		}
+		if err != nil {
+			return group, false, err
+		}
+		group = parsed
+	}
+	for _, part := range e.parts {
+		if part.id == "" {
+			continue
+		}
+		parsed, ok := id.Parse[publishing.PartTag](part.id)
+		if !ok {
+			return group, false, unknown
+		}
+		of, err := tx.GroupOfPart(ctx, parsed)
+		if pg.IsNoRows(err) {
+			of, _, err = tx.Materialize(ctx, parsed.UUID(), false)
+		}
+		if pg.IsNoRows(err) {
+			return group, false, unknown
+		}
+		if err != nil {
+			return group, false, err
+		}
+		if !group.IsZero() && of != group {
+			return group, false, unknown
+		}
+		group = of
+	}
+	return group, !group.IsZero(), nil
+}
+
+// replaced locks the posts of a group that an entry replaces and returns them, with their root. It returns Conflict when
+// they cannot be moved, and Invalid when they belong to another channel or are gone.
+func replaced(
+	ctx context.Context, tx *publishingstore.Tx, e checked, group publishing.GroupID, republish bool,
+) (old []publishingstore.Standing, root publishingstore.Standing, err error) {
+	old, err = tx.LockGroup(ctx, group)
+	if err != nil {
+		return nil, root, err
+	}
+	if err := movable(old, publishing.StateQueue, republish); err != nil {
+		return nil, root, err
+	}
+	for _, p := range old {
+		if !p.After.IsZero() {
+			continue
+		}
+		if p.Channel != e.channel.ID {
+			return nil, root, entryFault(e, "The group belongs to a post of another channel.")
+		}
+		return old, p, nil
+	}
+	return nil, root, entryFault(e, "There is no such post any more.")
+}
+
+// keptState returns the state of an updated post. A post that had failed becomes a draft, so that it does not go out
+// without being asked for.
+func keptState(s publishing.State) publishing.State {
+	if s == publishing.StateQueue {
+		return s
+	}
+	return publishing.StateDraft
+}
