@@ -211,6 +211,45 @@ func TestUploadAnswersTheMedium(t *testing.T) {
 	want(t, s.call(t, "POST", "/public/v1/upload", encoded, "Authorization", goodKey, "Content-Type", kind), 400, "Content-Transfer-Encoding")
 }
 
+// uploadOf is a body with a part of these headers, after so many bytes of another field.
+func uploadOf(headers string, before int) string {
+	field := "--b\r\nContent-Disposition: form-data; name=\"before\"\r\n\r\n" + strings.Repeat("x", before) + "\r\n"
+	return field + "--b\r\n" + headers + "\r\n\r\ncontent\r\n--b--\r\n"
+}
+
+func TestUpload_LittleMayComeBeforeTheFile(t *testing.T) {
+	t.Parallel()
+	const file = `Content-Disposition: form-data; name="file"; filename="%s"`
+	named := func(n int) string { return fmt.Sprintf(file, strings.Repeat("a", n)) }
+	const late, long, malformed = "must begin within the first 64 KB", "must have at most 1,024 bytes", "not well formed"
+	for name, c := range map[string]struct {
+		body   string
+		status int
+		words  string
+	}{
+		"nearly 64 KB of another field": {uploadOf(named(5), 64<<10-200), 201, ""},
+		"64 KB of another field":        {uploadOf(named(5), 64<<10), 400, late},
+		"the longest name":              {uploadOf(named(1024), 0), 201, ""},
+		"a name that is too long":       {uploadOf(named(1025), 0), 400, long},
+		"a name of 9 MB":                {uploadOf(named(9<<20), 0), 400, late},
+		"an encoded name":               {uploadOf(`Content-Disposition: form-data; name="file"; filename*=utf-8''`+strings.Repeat("%61", 1025), 0), 400, long},
+		"9,900 headers":                 {uploadOf(named(5)+strings.Repeat("\r\nA: bcdef", 9900), 0), 400, late},
+		"9 MB without a colon":          {uploadOf(strings.Repeat("\x01", 9<<20), 0), 400, late},
+		"60 KB without a colon":         {uploadOf(strings.Repeat("\x01", 60<<10), 0), 400, malformed},
+		"a preamble of 9 MB":            {strings.Repeat("x\n", 9<<19) + uploadOf(named(5), 0), 400, late},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, nil)
+			a := s.call(t, "POST", "/public/v1/upload", c.body, "Authorization", goodKey, "Content-Type", "multipart/form-data; boundary=b")
+			want(t, a, c.status, c.words)
+			if n := len(s.log.String()); n > 2000 {
+				t.Errorf("%d bytes were logged", n)
+			}
+		})
+	}
+}
+
 // zeros is as long as it says and holds nothing in memory.
 type zeros struct{ left int64 }
 

@@ -39,6 +39,27 @@ func TestCreateRefusesLongListsWithoutReadingThem(t *testing.T) {
 	}
 }
 
+// Not parallel: it measures what the whole process allocates.
+func TestUpload_LongHeadersAreNotReadIntoMemory(t *testing.T) {
+	s := start(t, nil)
+	for name, headers := range map[string]string{
+		"no header":   strings.Repeat("\x01", 9<<20),
+		"a long name": `Content-Disposition: form-data; name="file"; filename="` + strings.Repeat("a", 9<<20) + `"`,
+	} {
+		body := uploadOf(headers, 0)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		a := s.call(t, "POST", "/public/v1/upload", body, "Authorization", goodKey, "Content-Type", "multipart/form-data; boundary=b")
+		runtime.ReadMemStats(&after)
+		if a.status != 400 {
+			t.Errorf("%s: %d", name, a.status)
+		}
+		if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+			t.Errorf("%s: %d bytes were allocated", name, n)
+		}
+	}
+}
+
 // members is an object of very many members, without its end.
 func members(bytes int) string {
 	var b strings.Builder

@@ -65,24 +65,58 @@ func (f *formFile) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// filePart finds the field "file"; other fields before it are read past.
+// The bounds of what comes before the content of the file, in bytes: the headers of a part are kept in memory.
+const (
+	uploadHead   = 64 << 10
+	uploadedName = 1 << 10
+)
+
+// filePart finds the field "file"; other fields before it are read past. The library's errors quote what was sent, so they
+// are not passed on.
 func filePart(contentType string, body *request.Body) (*multipart.Part, error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, fault.Wrap(fault.Invalid, opUpload, "Send the file as multipart/form-data, in the field file.", err)
 	}
-	reader := multipart.NewReader(body, params["boundary"])
+	head := &headReader{Reader: body, left: uploadHead}
+	reader := multipart.NewReader(head, params["boundary"])
 	for {
 		part, err := reader.NextPart()
 		switch {
 		case body.Err() != nil:
 			return nil, body.Err()
+		case head.refused:
+			return nil, fault.New(fault.Invalid, opUpload, "The content of the field file must begin within the first 64 KB of the body.")
 		case errors.Is(err, io.EOF):
 			return nil, fault.New(fault.Invalid, opUpload, "There is no file: send it in the field file.")
 		case err != nil:
-			return nil, fault.Wrap(fault.Invalid, opUpload, "The multipart body is not well formed.", err)
-		case part.FormName() == "file":
-			return part, nil
+			return nil, fault.New(fault.Invalid, opUpload, "The multipart body is not well formed.")
+		case part.FormName() != "file":
+			continue
+		case len(part.FileName()) > uploadedName:
+			return nil, fault.New(fault.Invalid, opUpload, "The name of the file must have at most 1,024 bytes.")
 		}
+		head.found = true
+		return part, nil
 	}
+}
+
+// headReader reads at most left bytes before the file is found, and refuses to read on then.
+type headReader struct {
+	io.Reader
+	left           int
+	found, refused bool
+}
+
+func (h *headReader) Read(p []byte) (int, error) {
+	if h.found {
+		return h.Reader.Read(p)
+	}
+	if h.left == 0 {
+		h.refused = true
+		return 0, io.ErrUnexpectedEOF
+	}
+	n, err := h.Reader.Read(p[:min(len(p), h.left)])
+	h.left -= n
+	return n, err
 }
