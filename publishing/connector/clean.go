@@ -20,6 +20,7 @@ const (
 	maxCode        = 128
 	maxPublic      = 1024
 	maxRaw         = 4096
+	maxCause       = 8 << 10  // of an error in the log, which may have the stack of a panic
 	maxDocument    = 8 << 10  // of a JSON document: Ref.Data, Account.Data, Step.Handle
 	maxCredential  = 16 << 10 // of the access; the schema has room for it sealed
 	maxDepth       = 64       // levels of nesting in such a document
@@ -91,11 +92,12 @@ func CleanRef(ref Ref) Ref {
 
 // cleanError returns a copy of what err says, with words that any store and log can hold: a Code of at most 128 bytes,
 // Public of at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. A kind that is none, or that no call but
-// a commit may have, becomes unknown in a commit and transient elsewhere. An error of another type is returned as is.
+// a commit may have, becomes unknown in a commit and transient elsewhere. Err, and an error of another type, says at most
+// 8 KB, and wraps what it was.
 func cleanError(err error, committing bool) error {
 	var e *Error
 	if !errors.As(err, &e) {
-		return err
+		return cleanCause(err)
 	}
 	if e == nil {
 		return errors.New("the connector failed without saying why")
@@ -115,8 +117,29 @@ func cleanError(err error, committing bool) error {
 	out.Code = Clean(out.Code, maxCode)
 	out.Public = Clean(out.Public, maxPublic)
 	out.Raw = Clean(out.Raw, maxRaw)
+	out.Err = cleanCause(out.Err)
 	return &out
 }
+
+// cause is an error whose words may hold another party's, in words that a log can hold.
+type cause struct {
+	words string
+	err   error
+}
+
+// cleanCause returns nil for nil.
+func cleanCause(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &cause{Clean(err.Error(), maxCause), err}
+}
+
+// Error returns the clean words.
+func (c *cause) Error() string { return c.words }
+
+// Unwrap returns the error as it was, for errors.Is and errors.As.
+func (c *cause) Unwrap() error { return c.err }
 
 // cleanAccount returns an account with words that any store can hold: Name and Profile of at most 512 bytes, a Picture
 // of at most 2,048 or none, a Destination of at most 255, and Data that is a JSON document of at most 8 KB or absent.

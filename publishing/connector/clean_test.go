@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"crier/platform/outbound"
 )
 
 func TestClean_KeepsOnlyWhatEveryStoreHolds(t *testing.T) {
@@ -118,6 +120,29 @@ func TestCleanRef_NeverLosesThatPostIsOut(t *testing.T) {
 		if got := CleanRef(Ref{ID: "1", URL: address}).URL; (got == address) != kept {
 			t.Errorf("the URL %q became %q", address, got)
 		}
+	}
+}
+
+func TestCleanError_BoundsTheWordsOfCauses(t *testing.T) {
+	t.Parallel()
+	sent := &outbound.SendError{Written: true, Err: errors.New(strings.Repeat("\x01", 250<<10) + "\nmalformed " + strings.Repeat("x", 250<<10))}
+	for name, err := range map[string]error{
+		"a cause":                     FromSend(sent, true),
+		"a cause of a wrapped error":  fmt.Errorf("publish: %w", FromSend(sent, true)),
+		"an error of another type":    sent,
+		"one that wraps another type": fmt.Errorf("publish: %w", sent),
+	} {
+		got := cleanError(err, true)
+		if words := got.Error(); len(words) > maxCause+500 || strings.ContainsFunc(words, unicode.IsControl) || !strings.Contains(words, "malformed") {
+			t.Errorf("%s: %d bytes that begin with %.100q", name, len(words), words)
+		}
+		var found *outbound.SendError
+		if !errors.As(got, &found) || found != sent || !errors.Is(got, sent) || KindOf(got, true) != KindUnknown {
+			t.Errorf("%s: the cause is not found in %.100q", name, got)
+		}
+	}
+	if got := cleanError(&Error{Kind: KindContent}, true); errors.Unwrap(got) != nil {
+		t.Errorf("no cause became %v", errors.Unwrap(got))
 	}
 }
 
