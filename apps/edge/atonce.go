@@ -64,17 +64,22 @@ func (s *Server) limited(most int) fiber.Handler {
 func (s *Server) limitedBodies(longest int64) fiber.Handler {
 	a := newAtOnce(bodiesAtOnce * int(longest))
 	return func(c *fiber.Ctx) error {
-		size := c.Request().Header.ContentLength()
-		if size < 0 || size > int(longest) {
-			size = int(longest)
-		}
-		leave, err := a.take(c.UserContext(), c, size)
+		leave, err := a.take(c.UserContext(), c, bodySize(c, longest))
 		if err != nil {
 			return err
 		}
 		defer leave()
 		return c.Next()
 	}
+}
+
+// bodySize returns how many bytes the body of a request may bring, at most longest.
+func bodySize(c *fiber.Ctx, longest int64) int {
+	size := c.Request().Header.ContentLength()
+	if size < 0 || size > int(longest) {
+		return int(longest)
+	}
+	return size
 }
 
 // limitedAnswers is limited for answers that may be large: a request has its place until its answer is on the wire, so

@@ -2,7 +2,9 @@ package edge
 
 import (
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
 
+	"crier/apps/edge/appapi"
 	"crier/apps/edge/publicv1"
 	"crier/apps/edge/route"
 )
@@ -32,7 +34,13 @@ func (s *Server) routes() {
 	api.Mount(public, aliasPrefix, true)
 
 	s.session = s.appAPI()
-	s.session.Mount(s.table, s.body(s.cfg.BodyLimit, ordinaryValues), s.deadline(s.cfg.Timeout))
+	quickly := s.deadline(s.cfg.Timeout)
+	s.session.Mount(s.table, appapi.Bodies{
+		None:    []fiber.Handler{quickly},
+		Known:   []fiber.Handler{s.body(s.cfg.BodyLimit, ordinaryValues), quickly},
+		Login:   s.openBodies(loginBodies, loginBody),
+		Connect: s.openBodies(connectBodies, connectBody),
+	})
 	s.mountFiles(slow)
 	s.mountDocs(quick)
 	s.mountSandbox(quick)

@@ -106,14 +106,23 @@ func New(cfg Config, deps Deps) *API {
 	}
 }
 
-// Mount adds every route. Body handlers read bodies and set deadlines; they run after whatever can refuse without a body.
-func (a *API) Mount(all *route.Table, body ...fiber.Handler) {
-	before := func(handlers ...fiber.Handler) *route.Table { return all.With(append(handlers, body...)...) }
+// Bodies are the handlers that read a body and set a deadline, by whose it is. They run after whatever can refuse without a
+// body.
+type Bodies struct {
+	None    []fiber.Handler // for routes that read no body
+	Known   []fiber.Handler // of somebody with a session
+	Login   []fiber.Handler // of a stranger who logs in
+	Connect []fiber.Handler // of a stranger who finishes connecting a channel
+}
+
+// Mount adds every route. Those that are not built and need no session answer before they read a body.
+func (a *API) Mount(all *route.Table, bodies Bodies) {
+	known := func(handlers ...fiber.Handler) *route.Table { return all.With(append(handlers, bodies.Known...)...) }
 	// person is for the routes that leave an organization behind, whatever organization the request names.
-	t, user, person := before(), before(a.session, a.member), before(a.session)
+	t, user, person := all.With(bodies.None...), known(a.session, a.member), known(a.session)
 	a.mountRoot(t)
-	a.mountAuth(before(a.signInGuard, jsonOnly), person)
-	a.mountChannels(t, user, before(jsonOnly))
+	a.mountAuth(all.With(a.signInGuard, jsonOnly).With(bodies.Login...), person)
+	a.mountChannels(t, user, all.With(jsonOnly).With(bodies.Connect...))
 	a.mountQueue(t, user)
 	for _, r := range missingOpen() {
 		t.Missing(r.Method, r.Path)

@@ -100,7 +100,11 @@ const believed = 256 << 10
 // all reads to the end. A body of known length is copied once at most.
 func (b *Body) all() ([]byte, error) {
 	var data bytes.Buffer
-	data.Grow(min(max(b.length, 0), believed) + bytes.MinRead)
+	first := min(max(b.length, 0), believed)
+	if b.length < 0 && 0 < b.limit && b.limit < believed { // less than what a buffer that grows would take
+		first = int(b.limit)
+	}
+	data.Grow(first + bytes.MinRead)
 	if _, err := io.CopyN(&data, b, believed); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = nil

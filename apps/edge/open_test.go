@@ -1,0 +1,97 @@
+package edge_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+const asJSON = "Content-Type: application/json\r\n"
+
+func TestOpenBodies_TakeWhatIsValidAndLittleMore(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	escaped := func(n int) string { return strings.Repeat(`\u0061`, n) }
+	login := func(pad int) string {
+		return `{"provider":"LOCAL","email":"` + escaped(242) + `@example.org","password":"` + strings.Repeat(`\ud83d\ude00`, 128) + `"` + strings.Repeat(" ", pad) + "}"
+	}
+	connect := func(pad int) string {
+		return `{"state":"` + escaped(1000) + `","code":"` + strings.Repeat("x", 100_000) + `","timezone":"Europe/Vienna"` + strings.Repeat(" ", pad) + "}"
+	}
+	for name, c := range map[string]struct {
+		path, body string
+		status     int
+	}{
+		"the longest log-in":         {"/auth/login", login(0), 400}, // it is not the right password
+		"a log-in of 4 KB":           {"/auth/login", login(4<<10 - len(login(0))), 400},
+		"a longer one":               {"/auth/login", login(4<<10 - len(login(0)) + 1), 413},
+		"the longest connecting":     {"/integrations/social-connect/sandbox", connect(0), 201},
+		"a connecting of 150 KB":     {"/integrations/social-connect/sandbox", connect(150<<10 - len(connect(0))), 201},
+		"a longer one of a channel":  {"/integrations/social-connect/sandbox", connect(150<<10 - len(connect(0)) + 1), 413},
+		"a body that nothing limits": {"/auth/login", strings.Repeat(" ", 1<<20-10), 413},
+	} {
+		if a := s.call(t, "POST", c.path, c.body, "Content-Type", "application/json"); a.status != c.status {
+			t.Errorf("%s: got %d, want %d: %.200s", name, a.status, c.status, a.body)
+		}
+	}
+}
+
+// stall begins to finish connecting a channel and sends as much as the server reads with the headers. The answer's status and
+// Retry-After come to answers, or why there is none.
+func (r *running) stall(t *testing.T, from string, answers chan<- string) net.Conn {
+	t.Helper()
+	c := r.dial(t, post("/integrations/social-connect/sandbox", asJSON+"X-Forwarded-For: "+from+"\r\n", 150<<10)+strings.Repeat(" ", 16<<10))
+	go func() {
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		_ = resp.Body.Close() // the connection is closed anyway
+		answers <- fmt.Sprint(resp.StatusCode, " after ", resp.Header.Get("Retry-After"))
+	}()
+	return c
+}
+
+const connecting = `{"state":"st","code":"Y29kZQ=="}`
+
+func TestOpenBodies_AreBoundedInTheWholeProcess(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1", "REQUEST_TIMEOUT": "10m"})
+	const places = 48 << 20 / (150 << 10)
+	answers := make(chan string, places+1)
+	var stalled []net.Conn
+	for i := range places + 1 {
+		stalled = append(stalled, s.stall(t, fmt.Sprintf("203.0.%d.%d", i/250, i%250), answers))
+	}
+	if got := <-answers; got != "503 after 1" {
+		t.Errorf("one too many is answered with %s, want 503 after 1", got)
+	}
+	door{running: s}.try(t, home, ada, "right", 201)
+	for _, c := range stalled {
+		_ = c.Close()
+	}
+	if a := s.call(t, "POST", "/integrations/social-connect/sandbox", connecting, "Content-Type", "application/json"); a.status != 201 {
+		t.Errorf("after they have ended: %d %s", a.status, a.body)
+	}
+}
+
+func TestOpenBodies_OfOneSiteLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1", "REQUEST_TIMEOUT": "10m"})
+	const places = 48 << 20 / 8 / (150 << 10)
+	answers := make(chan string, places+1)
+	for i := range places + 1 {
+		s.stall(t, fmt.Sprintf("2001:db8:0:%x::1", i), answers)
+	}
+	if got := <-answers; got != "503 after 1" {
+		t.Errorf("one too many is answered with %s, want 503 after 1", got)
+	}
+	a := s.call(t, "POST", "/integrations/social-connect/sandbox", connecting, "Content-Type", "application/json", "X-Forwarded-For", "2001:db8:1::1")
+	if a.status != 201 {
+		t.Errorf("another site: %d %s", a.status, a.body)
+	}
+}

@@ -1,0 +1,62 @@
+package bounds
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"crier/apps/edge"
+)
+
+// stranger sends a request without a credential and returns the status of the answer. Its body may be shorter than it says.
+func (r *rig) stranger(t *testing.T, route edge.Route, framing string, body []byte) int {
+	t.Helper()
+	kind := "application/json"
+	if strings.HasSuffix(route.Path, "/upload") {
+		kind = "multipart/form-data; boundary=b"
+	}
+	c, err := net.Dial("tcp", r.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // the service may answer, and close, before the end
+		_, _ = io.WriteString(c, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: crier.test\r\nContent-Type: %s\r\n%s\r\n\r\n", route.Method, filled(route.Path), kind, framing))
+		_, _ = c.Write(body)
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatalf("%s: %v", route, err)
+	}
+	_ = resp.Body.Close() // the connection is closed
+	return resp.StatusCode
+}
+
+// opens returns whether a route has to read the body of a stranger.
+func opens(route edge.Route) bool {
+	return route.Path == "/auth/login" || route.Path == "/integrations/social-connect/{integration}"
+}
+
+// Who waits for the rest of a body answers 408.
+func TestNoOtherRouteReadsTheBodyOfAStranger(t *testing.T) {
+	t.Parallel()
+	r := start(t)
+	begun := bytes.Repeat([]byte(" "), 16<<10) // more than the server reads with the headers
+	for _, route := range routes() {
+		if route.Method == http.MethodGet || opens(route) {
+			continue
+		}
+		if status := r.stranger(t, route, "Content-Length: 900000", begun); status == http.StatusRequestTimeout || status < 400 {
+			t.Errorf("%s is answered with %d", route, status)
+		}
+	}
+}
