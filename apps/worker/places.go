@@ -248,6 +248,7 @@ type lookout struct {
 	open     int
 	failures int // in a row
 	until    time.Time
+	org      tenancy.OrgID // the only one whose questions failed, in this row; zero: several
 }
 
 // Bounds of the questions about unknown outcomes.
@@ -256,7 +257,9 @@ const (
 	orgSlots     = 16              // of one organization
 	firstRest    = 5 * time.Second // after the first failure; it doubles
 	longestRest  = 2 * time.Minute
-	lookoutsKept = 4096 // destinations that are remembered although they are not asked now
+	lookoutsKept = 4096             // destinations that are remembered because they failed
+	orgLookouts  = 64               // of these, destinations that have failed for one organization only
+	lookoutFor   = 10 * longestRest // how long after its rest a destination is remembered
 )
 
 func newLookouts(rest time.Duration) *lookouts {
@@ -310,12 +313,59 @@ func (l *lookouts) done(a asker, asked, failed bool, now time.Time) {
 	x.open--
 	switch {
 	case asked && failed:
-		x.failures++
+		x.fail(a.org)
 		x.until = now.Add(min(l.rest, firstRest<<min(x.failures-1, 10)))
+		l.forget(a.org, now)
 	case asked:
 		x.failures, x.until = 0, time.Time{}
 	}
-	if x.open == 0 && (x.failures == 0 || len(l.all) > lookoutsKept) {
+	if x.open == 0 && x.failures == 0 {
 		delete(l.all, a.place)
+	}
+}
+
+func (x *lookout) fail(org tenancy.OrgID) {
+	if x.failures++; x.failures == 1 {
+		x.org = org
+	} else if x.org != org {
+		x.org = tenancy.OrgID{}
+	}
+}
+
+// forget drops what it is too late to remember, and, when a failure is one too many for its organization or for all,
+// the destination whose rest ends first. An organization chooses the hosts of its channels, so it may push out only
+// destinations that nobody else has failed to ask.
+func (l *lookouts) forget(org tenancy.OrgID, now time.Time) {
+	own, all := earliest{}, earliest{}
+	for name, x := range l.all {
+		switch {
+		case x.failures == 0:
+		case x.open == 0 && now.Sub(x.until) > lookoutFor:
+			delete(l.all, name)
+		default:
+			all.add(name, x)
+			if !org.IsZero() && x.org == org {
+				own.add(name, x)
+			}
+		}
+	}
+	switch {
+	case own.count > orgLookouts:
+		delete(l.all, own.name)
+	case all.count > lookoutsKept:
+		delete(l.all, all.name)
+	}
+}
+
+// earliest is, of destinations that failed, the one that is not asked now and whose rest ends first.
+type earliest struct {
+	count int // of all
+	name  string
+	until time.Time
+}
+
+func (e *earliest) add(name string, x *lookout) {
+	if e.count++; x.open == 0 && (e.name == "" || x.until.Before(e.until)) {
+		e.name, e.until = name, x.until
 	}
 }

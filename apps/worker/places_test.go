@@ -2,6 +2,7 @@ package worker
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,5 +211,62 @@ func TestLookouts_OneOrganizationTakesAPart(t *testing.T) {
 	l.done(asker{many, "@host-0.example"}, true, false, time.Now())
 	if !l.admit(asker{many, "@host-1000.example"}) || l.admit(asker{many, "@host-1001.example"}) {
 		t.Error("a slot that is given back is not taken again, or twice")
+	}
+}
+
+// failing asks a destination once, which fails, for each organization.
+func failing(t *testing.T, l *lookouts, place string, now time.Time, orgs ...tenancy.OrgID) {
+	t.Helper()
+	for _, org := range orgs {
+		a := asker{org, place}
+		if !l.admit(a) {
+			t.Fatalf("a question to %s must wait", place)
+		}
+		l.done(a, true, true, now)
+	}
+}
+
+func TestLookouts_ForgetsTheOldestFailures(t *testing.T) {
+	t.Parallel()
+	l, now := newLookouts(longestRest), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	fill := func(day int) {
+		for range lookoutsKept / orgLookouts {
+			org := id.New[tenancy.OrgTag]()
+			for range orgLookouts {
+				failing(t, l, fmt.Sprintf("@%d-%d.example", day, len(l.all)), now, org)
+			}
+		}
+	}
+	fill(1)
+	if len(l.all) != lookoutsKept {
+		t.Fatalf("%d destinations are remembered, want %d", len(l.all), lookoutsKept)
+	}
+	now = now.Add(firstRest)
+	failing(t, l, "@fails.example", now, id.New[tenancy.OrgTag]())
+	if got := l.resting(now); len(got) != 1 || len(l.all) != lookoutsKept {
+		t.Errorf("%v rest of %d that are remembered, want the last to fail of %d", got, len(l.all), lookoutsKept)
+	}
+	a := asker{id.New[tenancy.OrgTag](), "@fails.example"}
+	if !l.admit(a) || l.admit(a) {
+		t.Error("a destination that failed is not asked one question at a time beside many others that failed")
+	}
+	now = now.Add(lookoutFor + longestRest)
+	failing(t, l, "@last.example", now, id.New[tenancy.OrgTag]())
+	if len(l.all) != 2 || l.all["@fails.example"] == nil {
+		t.Errorf("%d destinations are remembered long after they failed, want the last and the one that is asked", len(l.all))
+	}
+}
+
+func TestLookouts_OneOrganizationPushesOnlyItsOwnOut(t *testing.T) {
+	t.Parallel()
+	l, now := newLookouts(longestRest), time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	many, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
+	failing(t, l, "@other.example", now, other)
+	failing(t, l, "@shared.example", now, many, other)
+	for n := range 2 * lookoutsKept {
+		failing(t, l, fmt.Sprintf("@host-%d.example", n), now.Add(time.Second), many)
+	}
+	if got := l.resting(now); !slices.Contains(got, "@other.example") || !slices.Contains(got, "@shared.example") || len(l.all) != orgLookouts+2 {
+		t.Errorf("%d destinations are remembered, want the %d of one organization and two that failed for another", len(l.all), orgLookouts)
 	}
 }
