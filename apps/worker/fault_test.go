@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"crier/platform/id"
 	"crier/publishing"
 	"crier/publishing/sender"
 )
@@ -80,6 +81,53 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stuck is a database on which the statement that stores the outcome of a post takes longer than any may, up to a time.
+type stuck struct {
+	*world
+	post  publishing.PostID
+	until time.Time
+}
+
+func (s *stuck) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
+	if time.Now().Before(s.until) && slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == s.post }) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.world.Finish(ctx, outcomes)
+}
+
+func TestFinish_KeepsSlowOutcomeBesideTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{hold: make(chan struct{})}
+		var ids []publishing.PostID
+		for range 20 {
+			p := id.New[publishing.PostTag]()
+			ids = append(ids, p)
+			w.due = append(w.due, publishing.Claimed{Org: organization, Post: p, Token: token})
+		}
+		k := w.build()
+		k.deps.Publisher = &stuck{world: w, post: ids[7], until: time.Now().Add(time.Hour)}
+		k.Start(t.Context())
+		k.Offer(organization, 64)
+		close(w.hold)
+		time.Sleep(30 * time.Minute)
+		synctest.Wait()
+		if got := w.seen(); len(got.stored) != 19 || len(got.aside) != 0 || got.busy != 1 {
+			t.Fatalf("%d of 19 outcomes are stored beside a slow one, %d are set aside, %d under way", len(got.stored), len(got.aside), got.busy)
+		}
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := w.seen(); !same(got.stored, ids) || got.busy != 0 {
+			t.Errorf("%d of %d outcomes are stored when none is slow, %d are under way", len(got.stored), len(ids), got.busy)
+		}
+		stop(t, k, time.Minute)
+		if !strings.Contains(w.log.String(), "release of "+ids[7].String()) {
+			t.Errorf("the log does not say what was out:\n%s", w.log.String())
+		}
+	})
 }
 
 func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"crier/platform/batch"
@@ -26,13 +27,14 @@ type ended struct {
 	publishing.Outcome
 	posts int
 	place string // the destination of the post's calls, if posts is not 0
-	tries int    // that met a lock
+	tries int    // that met a lock or ran out of time
 	aside bool   // the database has refused it
 }
 
 // newFinish makes the batcher of outcomes. No outcome is dropped before it is stored: while the database is away, or
 // something is missing that every statement needs, all of them wait; one that the database refuses is set aside and
-// tried again each minute, and one whose rows another transaction has locked is tried again, each beside the others.
+// tried again each minute, and one whose rows another transaction has locked is tried again, each beside the others; one
+// whose statement runs out of time each time is tried again too, and leaves most of the time to the others.
 func (w *Worker) newFinish() *batch.Batcher[*ended] {
 	return batch.New(batch.Rules[*ended]{
 		Most: finishBatch, Bound: finishBound, Gather: finishGather, Timeout: storeTimeout, Over: w.over,
@@ -107,12 +109,14 @@ func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err
 	return locked, nil
 }
 
-// storeLater returns when an outcome is tried again whose rows are locked, or which the database refuses even without
-// the texts of the platform: those are what it is refused for as a rule. The organization of a refused one may go on,
-// and its post says why it does not.
+// storeLater returns when an outcome is tried again whose rows are locked, whose statement runs out of time, or which the
+// database refuses even without the texts of the platform: those are what it is refused for as a rule. The organization
+// of a refused one may go on, and its post says why it does not.
 func (w *Worker) storeLater(e *ended, cause error) time.Duration {
 	if !pg.IsRefused(cause) {
-		e.tries++
+		if e.tries++; !pg.IsLocked(cause) && !errors.Is(cause, batch.ErrLocked) {
+			w.report(e, "an outcome takes too long to store; it is tried again beside the others", cause)
+		}
 		return min(storePause, lockedPause<<min(e.tries-1, 10))
 	}
 	if w.storeBare(e) {

@@ -29,8 +29,9 @@ type Rules[T any] struct {
 	// Refused and Locked return true for errors that may be due to a single item, and that say for sure that nothing was
 	// done. Locked ones end by themselves.
 	Refused, Locked func(err error) bool
-	// Alone receives an item that is refused or locked, and returns after how long it is tried again; 0 = never, Alone has
-	// answered it. err is ErrLocked for an item that Do has returned.
+	// Alone receives an item that is refused, locked or slow, and returns after how long it is tried again; 0 = never,
+	// Alone has answered it. err is ErrLocked for an item that Do has returned. An item is slow when its call ran out of
+	// time slowTries times in a row without any other item; without Away none is.
 	Alone func(item T, err error) time.Duration
 	// Away receives every other error and how many items wait because of it, and returns after how long they are tried
 	// again. Without Away they are not: after such an error nobody knows what the call has done.
@@ -51,11 +52,18 @@ var ErrLocked = errors.New("something else has it locked")
 // lockedSplits is how many calls may fail by a lock before it is taken for one that all items need.
 const lockedSplits = 32
 
+// slowTries is how many calls of a single item must run out of time before the others go on without it.
+const slowTries = 2
+
+// slowRest times Timeout is how long no slow item is tried after one that is still slow: however many there are, nine
+// tenths of the time are left to the others.
+const slowRest = 9
+
 // mostLocked times Bound is how many items may be tried again before no new ones are taken.
 const mostLocked = 16
 
 // Batcher carries out items of many goroutines, many in one call. An item never waits for another one that is refused
-// or locked: see Isolate. It has a goroutine only while it has items.
+// or locked: see Isolate. It waits for a slow one until that is known, and a tenth of the time after that. It has a goroutine only while it has items.
 type Batcher[T any] struct {
 	rules   Rules[T]
 	in      chan T
@@ -66,16 +74,19 @@ type Batcher[T any] struct {
 	running bool
 
 	// These are of the running goroutine.
-	pace  Pace
-	size  Size
-	again []again[T]
+	pace    Pace
+	size    Size
+	again   []again[T]
+	slowAt  time.Time // no slow item is tried before this
+	trySlow bool      // all items of this call are known to be slow
+	late    bool      // the last call had a single item and ran out of time
 }
 
 // again is an item that is tried again.
 type again[T any] struct {
-	item   T
-	at     time.Time
-	locked bool
+	item         T
+	at           time.Time
+	locked, slow bool
 }
 
 // New makes a Batcher.
@@ -149,7 +160,7 @@ func (b *Batcher[T]) next() []T {
 		if len(first)+len(b.in) < size {
 			b.pace.Wait(b.rules.Over)
 		}
-		if first == nil {
+		if b.trySlow = false; first == nil {
 			first = b.dueAgain(size)
 		} else {
 			for len(first) < size && len(b.in) > 0 {
@@ -185,22 +196,30 @@ func (b *Batcher[T]) nextAgain() <-chan time.Time {
 }
 
 func (b *Batcher[T]) wait(x again[T], now time.Time) time.Duration {
-	if closed(b.rules.Over) || !x.locked && closed(b.closing) {
+	if closed(b.rules.Over) || (x.slow || !x.locked) && closed(b.closing) {
 		return 0
+	}
+	if x.slow {
+		return max(0, x.at.Sub(now), b.slowAt.Sub(now))
 	}
 	return max(0, x.at.Sub(now))
 }
 
-// dueAgain takes the items that are tried again now, at most so many.
+// dueAgain takes the items that are tried again now, at most so many. A slow one it takes alone, or all of them for the
+// last call.
 func (b *Batcher[T]) dueAgain(most int) (items []T) {
 	now := clock.System{}.Now()
 	var rest []again[T]
 	for _, x := range b.again {
-		if len(items) < most && b.wait(x, now) == 0 {
-			items = append(items, x.item)
-		} else {
-			rest = append(rest, x)
+		fits := len(items) < most && !x.slow && !b.trySlow
+		if x.slow {
+			fits = b.trySlow && closed(b.rules.Over)
 		}
+		if b.wait(x, now) > 0 || len(items) > 0 && !fits {
+			rest = append(rest, x)
+			continue
+		}
+		items, b.trySlow = append(items, x.item), x.slow
 	}
 	b.again = rest
 	return items
@@ -209,7 +228,7 @@ func (b *Batcher[T]) dueAgain(most int) (items []T) {
 // carryOut returns when the items of one call are done, lost, or will be tried again by themselves. It returns the
 // others: there are some when a call that is tried again is made smaller.
 func (b *Batcher[T]) carryOut(items []T) (rest []T) {
-	for try := 1; ; try++ {
+	for try, slow := 1, 0; ; try++ {
 		n, locks := min(len(items), b.size.Next()), 0
 		left, err := Isolate(items[:n], b.call, func(err error) bool {
 			if !b.rules.Locked(err) {
@@ -221,6 +240,14 @@ func (b *Batcher[T]) carryOut(items []T) (rest []T) {
 		items = items[n-len(left):] // Isolate works from the first to the last
 		if err == nil {
 			return items
+		}
+		if slow++; !b.late {
+			slow = 0
+		}
+		if b.rules.Away != nil && !closed(b.rules.Over) && (slow == slowTries || slow == 1 && b.trySlow) {
+			b.slowAt = clock.System{}.Now().Add(slowRest * b.rules.Timeout)
+			b.later(items[0], err, true)
+			return items[1:]
 		}
 		if !b.away(len(items), try, err) {
 			for _, item := range items {
@@ -235,7 +262,8 @@ func (b *Batcher[T]) call(items []T) error {
 	ctx, cancel := context.WithTimeout(context.Background(), b.rules.Timeout)
 	defer cancel()
 	locked, err := b.rules.Do(ctx, items)
-	if err == nil || !b.rules.Refused(err) && !b.rules.Locked(err) {
+	b.late = err != nil && len(items) == 1 && ctx.Err() != nil
+	if err == nil || !b.rules.Refused(err) && !b.rules.Locked(err) && !b.trySlow {
 		b.size.Done(len(items), err == nil)
 	}
 	for _, item := range locked {
@@ -244,15 +272,18 @@ func (b *Batcher[T]) call(items []T) error {
 	return err
 }
 
-func (b *Batcher[T]) alone(item T, err error) {
+func (b *Batcher[T]) alone(item T, err error) { b.later(item, err, false) }
+
+// later has Alone say what becomes of an item. A slow one is kept as a locked one is.
+func (b *Batcher[T]) later(item T, err error, slow bool) {
 	pause := b.rules.Alone(item, err)
-	locked := errors.Is(err, ErrLocked) || b.rules.Locked(err)
+	locked := slow || errors.Is(err, ErrLocked) || b.rules.Locked(err)
 	switch {
 	case pause == 0:
 	case closed(b.rules.Over), !locked && (closed(b.closing) || len(b.again) >= b.rules.Bound):
 		b.rules.Lost(item, err)
 	default:
-		b.again = append(b.again, again[T]{item, clock.System{}.Now().Add(pause), locked})
+		b.again = append(b.again, again[T]{item, clock.System{}.Now().Add(pause), locked, slow})
 	}
 }
 

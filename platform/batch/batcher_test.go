@@ -25,6 +25,7 @@ type calls struct {
 	locked []int
 	err    error // of every call
 	most   int   // a call of more items runs out of time; 0 = none does
+	late   []int // sizes of the calls that took all of their time: see slowRules
 }
 
 func (c *calls) rules() batch.Rules[int] {
@@ -350,6 +351,99 @@ func TestBatcher_ManyLockedItemsLeaveRoomForOthers(t *testing.T) {
 		b.Close()
 		if n := len(done); n != 50 {
 			t.Errorf("%d items are done when they are free, want 50", n)
+		}
+	})
+}
+
+// slowRules are those of c, but a call runs out of time that has one of the items of slow.
+func (c *calls) slowRules(slow func() []int) batch.Rules[int] {
+	rules := c.rules()
+	rules.Away = func(int, int, error) time.Duration { return 100 * time.Millisecond }
+	rules.Alone = func(int, error) time.Duration { return 2 * time.Second }
+	rules.Do = func(ctx context.Context, items []int) ([]int, error) {
+		if slices.ContainsFunc(items, func(i int) bool { return slices.Contains(slow(), i) }) {
+			c.mu.Lock()
+			c.late = append(c.late, len(items))
+			c.mu.Unlock()
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		return c.do(ctx, items)
+	}
+	return rules
+}
+
+func TestBatcher_SlowItemsLeaveMostOfTheTimeToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		var free atomic.Bool
+		rules := c.slowRules(func() []int {
+			if free.Load() {
+				return nil
+			}
+			return []int{3, 4}
+		})
+		b := batch.New(rules)
+		want := []int{}
+		add := func() {
+			for range rules.Bound {
+				b.Add(len(want))
+				want = append(want, len(want))
+			}
+		}
+		others := func() []int {
+			return slices.DeleteFunc(slices.Clone(want), func(n int) bool { return n == 3 || n == 4 })
+		}
+		add()
+		time.Sleep(time.Minute)
+		c.expect(t, "beside two slow items", others(), nil)
+		c.sizes, c.late = nil, nil
+		for range 60 {
+			add()
+			time.Sleep(10 * time.Second)
+		}
+		c.expect(t, "for ten minutes", others(), nil)
+		if got := slices.Max(c.sizes); got != rules.Most {
+			t.Errorf("the largest call has %d items, want %d", got, rules.Most)
+		}
+		if slices.Max(c.late) > 1 || len(c.late) > 60 || len(c.late) < 30 {
+			t.Errorf("calls of %v items took all of their second in ten minutes, want at most 60, each of one item", c.late)
+		}
+		free.Store(true)
+		time.Sleep(time.Minute)
+		c.expect(t, "when they are no longer slow", want, nil)
+		b.Close()
+	})
+}
+
+func TestBatcher_SlowItemsAreKeptUntilTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		over := make(chan struct{})
+		rules := c.slowRules(func() []int { return []int{1, 2, 3} })
+		rules.Over = over
+		b := batch.New(rules)
+		for i := range 5 {
+			b.Add(i)
+		}
+		time.Sleep(time.Hour)
+		c.expect(t, "while nothing ends", []int{0, 4}, nil)
+		closed := make(chan struct{})
+		go func() { b.Close(); close(closed) }()
+		time.Sleep(time.Hour)
+		c.expect(t, "while it closes", []int{0, 4}, nil)
+		c.mu.Lock()
+		before := len(c.late)
+		c.mu.Unlock()
+		close(over)
+		<-closed
+		if slices.Sort(c.lost); !slices.Equal(c.lost, []int{1, 2, 3}) {
+			t.Errorf("lost are %v, want the slow ones", c.lost)
+		}
+		if n := len(c.late) - before; n > 1 {
+			t.Errorf("%d calls wait for slow items when nothing may be repeated, want one for all", n)
 		}
 	})
 }
