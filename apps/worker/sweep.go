@@ -110,8 +110,9 @@ type woken struct {
 	began, end time.Time
 }
 
-// over tells whether it is time to wake everybody again. That reads all that is due, mostly to tell actors what they know: while very much is due it rests
-// ten times as long as it took, at most a quarter of a minute. For shards that are new it never rests.
+// over returns true when it is time to wake everybody again. That reads much of what is due, mostly to tell actors what
+// they know: while very much is due it rests ten times as long as it took, at most a quarter of a minute. For shards that
+// are new it never rests.
 func (l woken) over(lease publishing.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest

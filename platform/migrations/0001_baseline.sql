@@ -555,6 +555,8 @@ create table channel_queue (
 -- Claim and HeadCount look at an organization's channels in this order, window by window.
 -- "org_id is not null" keeps look-ups of one channel off it, which would read all of it.
 create index channel_queue_org on channel_queue (org_id, channel_id) where org_id is not null;
+-- SweepChannels: the channels of a process. Its condition keeps everything else off it.
+create index channel_queue_shard on channel_queue (shard) where shard is not null;
 
 
 -- Events --------------------------------------------------------------------------------------------------------------

@@ -38,8 +38,11 @@ const (
 const findReap = `-- publishing.FindReap
 select p.id from post p where ` + mine + ` and ` + reapable + ` and $3::bigint >= 0 and ` + isLeftOut + ` order by p.claim_until, p.id limit $5`
 
+// Shard by shard, in the order of the index, so that it reads no more than so many of each.
 const findExpire = `-- publishing.FindExpire
-select p.id from post p where ` + mine + ` and ` + lapsed + ` and ` + isLeftOut + ` order by p.due, p.id limit $5`
+select x.id from (` + held + `) h cross join lateral (
+  select p.id, p.due from post p where p.shard = h.shard and ` + lapsed + ` and ` + isLeftOut + ` order by p.due limit $5) x
+order by x.due, x.id limit $5`
 
 const findStuck = `-- publishing.FindStuck
 select p.id from post p where ` + mine + ` and ` + stuck + ` and ` + isLeftOut + ` order by p.updated_at, p.id limit $5`

@@ -92,7 +92,7 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 	}
 	statements := map[pg.Role][]string{
 		pg.Clock: {
-			claim, giveBack, holdRepair, channelSetAside, sweep, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
+			claim, giveBack, holdRepair, channelSetAside, sweep, sweepChannels, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
 			finish, findUnknown, look, seriesEnded, setAside, picturePending, handleSave, commitMark, partDone, commitUnmark,
 		}, pg.Sender: {work, workMedia},
 		pg.Retention: {
