@@ -56,6 +56,43 @@ func TestPerKey_WaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestPerKey_RefusesWhenAsManyWaitAsMay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := NewBounded[string](1, 2)
+		leave, err := l.Enter(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		entered := make(chan func(), 2)
+		for range cap(entered) {
+			go func() {
+				leave, err := l.Enter(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+				}
+				entered <- leave
+			}()
+		}
+		synctest.Wait()
+		if _, err := l.Enter(t.Context(), "a"); !errors.Is(err, ErrFull) {
+			t.Errorf("a third one that would wait gets %v, want ErrFull", err)
+		}
+		other, err := l.Enter(t.Context(), "b")
+		if err != nil {
+			t.Fatalf("another key: %v", err)
+		}
+		other()
+		leave()
+		for range cap(entered) {
+			(<-entered)()
+		}
+		if len(l.keys) != 0 {
+			t.Errorf("%d keys are remembered that nobody uses", len(l.keys))
+		}
+	})
+}
+
 func TestPerKey_TakesManyPlaces(t *testing.T) {
 	t.Parallel()
 	l := New[string](10)

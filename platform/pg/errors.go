@@ -19,8 +19,16 @@ import (
 // RetryAfter is what a client is told to wait while the database is away: about as long as a restart takes.
 const RetryAfter = 3 * time.Second
 
-// lockedRetryAfter is what a client is told to wait when other transactions had what it needed: most take milliseconds.
-const lockedRetryAfter = time.Second
+// What a client is told to wait when other transactions, or other calls of its organization, had what it needed: most
+// take milliseconds.
+const (
+	lockedRetryAfter = time.Second
+	busyRetryAfter   = time.Second
+)
+
+// ErrOrgBusy is returned by Read, WriteOrg and InOrg when other calls of the same organization had all the connections
+// that it may have. Nothing was done. It says nothing of the database: calls of other organizations may work.
+var ErrOrgBusy = errors.New("other calls of the organization have all its connections")
 
 // SQLSTATE codes that are acted upon.
 const (
@@ -99,10 +107,13 @@ func IsOfRows(err error) bool {
 	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
 }
 
+// IsOrgBusy returns true when err is ErrOrgBusy.
+func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
+
 // IsEnvironment returns true when err says nothing of any row or value: the database is away, or what every statement
-// needs is missing. It may end.
+// needs is missing or in use. It may end.
 func IsEnvironment(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) || IsAway(err) {
+	if err == nil || errors.Is(err, context.Canceled) || IsAway(err) || IsOrgBusy(err) {
 		return err != nil
 	}
 	var pe *pgconn.PgError
@@ -126,7 +137,9 @@ func Reason(err error) string {
 func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
 // Fault is the one way from an error of a query to a fault: Unavailable while the database is away or when other
-// transactions had what it needed, Invalid for a value that no column can hold, else Internal. nil stays nil. Errors with a meaning of their own (IsNoRows, IsUnique) are the caller's to tell first.
+// transactions had what it needed, RateLimited when other calls of the organization had all its connections, Invalid for
+// a value that no column can hold, else Internal. nil stays nil. Errors with a meaning of their own (IsNoRows, IsUnique)
+// are the caller's to tell first.
 func Fault(op string, err error) error {
 	switch {
 	case err == nil:
@@ -134,6 +147,10 @@ func Fault(op string, err error) error {
 	case IsAway(err):
 		f := fault.Wrap(fault.Unavailable, op, "The database cannot be reached right now; try again soon.", err)
 		f.RetryAfter = RetryAfter
+		return f
+	case IsOrgBusy(err):
+		f := fault.Wrap(fault.RateLimited, op, "Your organization has too many requests in progress; try again in a second.", err)
+		f.RetryAfter = busyRetryAfter
 		return f
 	case IsLocked(err):
 		f := fault.Wrap(fault.Unavailable, op, "Too many changes are being made at the same time; try again soon.", err)

@@ -2,13 +2,16 @@ package pg_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"crier/platform/fault"
 	"crier/platform/pg"
+	"crier/tests/dbtest"
 )
 
 // asOrg are the ways to carry out a statement as one organization. Each calls begun when nothing but a connection is
@@ -31,6 +34,46 @@ func asOrg(d *pg.DB) map[string]func(ctx context.Context, org uuid.UUID, sql str
 				return err
 			})
 		},
+	}
+}
+
+// busy checks that a call waited for connections of its organization in vain, and what a client is told then.
+func busy(t *testing.T, way string, err error) {
+	t.Helper()
+	if !pg.IsOrgBusy(err) || pg.IsAway(err) {
+		t.Errorf("%s of an organization that has half of the connections: got %v, want ErrOrgBusy", way, err)
+		return
+	}
+	var f *fault.Error
+	if !errors.As(pg.Fault("test.Op", err), &f) || f.Kind != fault.RateLimited || f.RetryAfter != time.Second || f.Message == "" {
+		t.Errorf("%s: the fault is %+v, want RateLimited with a second to wait", way, f)
+	}
+}
+
+// One call more than may have a connection or wait for one is refused; the others still wait.
+func TestOrganization_HasABoundedQueue(t *testing.T) {
+	t.Parallel()
+	d := open(t, blank(t), "")
+	org := uuid.New()
+	dbtest.Occupy(t, d, org)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	const waiting = 128
+	ended := make(chan error, waiting+1)
+	for range waiting + 1 {
+		go func() { ended <- d.Read(ctx, org, func(b *pgx.Batch) { b.Queue("select 1") }) }()
+	}
+	select {
+	case err := <-ended:
+		busy(t, "Read", err)
+	case <-time.After(20 * time.Second): // so that a test of a queue without a bound ends
+		t.Fatalf("%d calls wait for connections of one organization", waiting+1)
+	}
+	cancel()
+	for range waiting {
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("a call that waited until it was cancelled ends with %v", err)
+		}
 	}
 }
 
@@ -62,10 +105,10 @@ func TestOrganization_HasAtMostHalfOfTheConnections(t *testing.T) {
 			}
 			for name, do := range ways {
 				soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				if err := do(soon, slow, "select 1", func() {}); !pg.IsAway(err) {
-					t.Errorf("%s gets one more connection than half, or fails otherwise: %v", name, err)
-				}
+				busy(t, name, do(soon, slow, "select 1", func() {}))
 				cancel()
+				short := pg.WithOrgWait(t.Context(), time.Millisecond)
+				busy(t, name+" with a short wait", do(short, slow, "select 1", func() {}))
 				if err := do(t.Context(), other, "select 1", func() {}); err != nil {
 					t.Errorf("%s of another organization: %v", name, err)
 				}

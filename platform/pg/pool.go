@@ -39,6 +39,9 @@ const (
 	// cancelWait is how long a client waits, after its deadline, for the server to confirm that the statement was
 	// cancelled.
 	cancelWait = time.Second
+
+	// waitingPerOrg is how many calls may wait for connections of one organization.
+	waitingPerOrg = 128
 )
 
 // statementTimeout is how long one statement of the role may run before the server cancels it.
@@ -78,7 +81,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}, orgs: limit.New[uuid.UUID](perOrg(cfg.MaxConns))}
+	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}, orgs: limit.NewBounded[uuid.UUID](perOrg(cfg.MaxConns), waitingPerOrg)}
 	for _, r := range slices.Concat(roles[:], beside[:]) {
 		pc, err := d.poolConfig(r)
 		if err != nil {

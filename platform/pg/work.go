@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"crier/platform/fault"
+	"crier/platform/limit"
 )
 
 const (
@@ -23,7 +24,8 @@ const (
 // Read runs a batch as one organization in one round trip and one implicit transaction. It is repeated as InOrg is, and
 // when a migration changed a column's type under a cached plan: queue's callbacks must overwrite what they fill. The
 // first error of any member is returned. Nothing in the batch may be BEGIN or COMMIT. Read, WriteOrg and InOrg of one
-// organization have at most half of the tenants' connections at once; the next call waits for one of them to end.
+// organization have at most half of the tenants' connections at once; the next call waits for one of them to end, and
+// fails with ErrOrgBusy when that takes too long or too many wait.
 func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, attempts, repeatable, queue)
 }
@@ -142,13 +144,34 @@ func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn f
 	}))
 }
 
-// enter waits until the organization (uuid.Nil = none) may have one more connection; leave gives that up. It fails as
-// waiting for a connection does: with the error of ctx.
+type orgWait struct{}
+
+// WithOrgWait returns a context with which Read, WriteOrg and InOrg wait at most so long for the organization's other
+// calls; then they fail with ErrOrgBusy. It does not limit how long their statements take.
+func WithOrgWait(ctx context.Context, most time.Duration) context.Context {
+	return context.WithValue(ctx, orgWait{}, most)
+}
+
+// enter waits until the organization (uuid.Nil = none) may have one more connection; leave gives that up. It fails with
+// ErrOrgBusy when the organization has all it may have until the wait is over, or when too many wait already.
 func (d *DB) enter(ctx context.Context, org uuid.UUID) (leave func(), err error) {
 	if org == uuid.Nil {
 		return func() {}, nil
 	}
-	return d.orgs.Enter(ctx, org)
+	if err := ctx.Err(); err != nil { // over before the wait: not because of the organization
+		return nil, err
+	}
+	waiting := ctx
+	if most, ok := ctx.Value(orgWait{}).(time.Duration); ok {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
+	leave, err = d.orgs.Enter(waiting, org)
+	if errors.Is(err, limit.ErrFull) || errors.Is(err, context.DeadlineExceeded) {
+		return nil, ErrOrgBusy
+	}
+	return leave, err
 }
 
 // withDeadline bounds one round trip of the role, so that a server that no longer answers holds nobody: not even a
