@@ -13,6 +13,7 @@ import (
 	"crier/platform/pg"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
+	"crier/tests/dbtest"
 )
 
 // numbers lists the numbers of the occurrences that are stored.
@@ -174,6 +175,59 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	}))
 	if retries != 0 {
 		t.Errorf("%d retries are still counted", retries)
+	}
+}
+
+// An organization that uses all its connections is passed over, with all its series and without setting one aside.
+func TestWriteOccurrences_PassesOverABusyOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	other := newRigOn(t, r.db)
+	r.lease = other.lease
+	var waiting []publishing.PostID
+	channel := r.channel()
+	for range 3 {
+		post := r.repeated(channel, publishing.Repeat{Days: 1}, "UTC")
+		r.clock(`update post set state = 'ERROR', error = 'x' where id = $1`, post)
+		waiting = append(waiting, post)
+	}
+	good := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
+	other.endOnly(good, publishing.ResultPublished, "")
+	release := dbtest.Occupy(t, r.db, r.org.UUID())
+	p := r.publisher()
+	written, _, err := p.WriteOccurrences(t.Context(), r.lease)
+	if written != 1 || err != nil || !other.exists(publishing.Occurrence(good, 1)) {
+		t.Errorf("%d are written beside a busy organization, want 1: %v", written, err)
+	}
+	if n := p.SeriesSetAside(); n != 0 {
+		t.Errorf("%d series of the busy organization are set aside", n)
+	}
+	release()
+	if n := r.step(); n != len(waiting) {
+		t.Errorf("%d are written afterwards, want %d", n, len(waiting))
+	}
+	for _, post := range waiting {
+		if !r.exists(publishing.Occurrence(post, 1)) {
+			t.Errorf("%s has no next occurrence", post)
+		}
+	}
+}
+
+func TestEndedSeries_OrganizationsTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	other := newRigOn(t, r.db)
+	r.lease = other.lease
+	channel := r.channel()
+	for range 5 {
+		r.clock(`update post set state = 'ERROR', error = 'x' where id = $1`, r.repeated(channel, publishing.Repeat{Days: 1}, "UTC"))
+	}
+	single := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
+	other.endOnly(single, publishing.ResultPublished, "")
+	refs, err := r.store.EndedSeries(t.Context(), r.lease, 2)
+	r.ok(err)
+	if len(refs) != 2 || refs[0].Org != r.org || refs[1].Org != other.org {
+		t.Errorf("of five series and a later one of another organization, the first two are %+v; want one of each", refs)
 	}
 }
 
