@@ -61,3 +61,10 @@ func (q *fairQueue) pop() (pictureJob, bool) {
 	q.order = append(q.order, org)
 	return own[0], true
 }
+
+// drop removes all jobs of an organization.
+func (q *fairQueue) drop(org tenancy.OrgID) {
+	q.size -= len(q.jobs[org])
+	delete(q.jobs, org)
+	q.order = slices.DeleteFunc(q.order, func(o tenancy.OrgID) bool { return o == org })
+}

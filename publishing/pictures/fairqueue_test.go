@@ -1,6 +1,7 @@
 package pictures
 
 import (
+	"maps"
 	"strconv"
 	"testing"
 
@@ -22,27 +23,38 @@ func TestFairQueue_TakesTurnsWithinItsBounds(t *testing.T) {
 		q := fairQueue{each: 5, all: 12}
 		waiting := map[pictureJob]bool{}
 		of := map[tenancy.OrgID]int{}
-		var last tenancy.OrgID // served last
-		others := 0            // that waited then
+		var last tenancy.OrgID             // served last
+		others := map[tenancy.OrgID]bool{} // that waited then and still do
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "pop") {
 				j, found := q.pop()
 				if found != (len(waiting) > 0) || found && !waiting[j] {
 					t.Fatalf("%v, %t of %d", j, found, len(waiting))
 				}
-				if found && j.org == last && others > 0 {
-					t.Fatalf("an organization is served twice in a row while %d others wait", others)
+				if found && j.org == last && len(others) > 0 {
+					t.Fatalf("an organization is served twice in a row while %d others wait", len(others))
 				}
 				if !found {
 					continue
 				}
 				delete(waiting, j)
 				of[j.org]--
-				last, others = j.org, 0
+				last, others = j.org, map[tenancy.OrgID]bool{}
 				for org, n := range of {
 					if org != j.org && n > 0 {
-						others++
+						others[org] = true
 					}
+				}
+				continue
+			}
+			if rapid.IntRange(0, 9).Draw(t, "drop") == 0 {
+				org := rapid.SampledFrom(organizations).Draw(t, "dropped")
+				q.drop(org)
+				maps.DeleteFunc(waiting, func(j pictureJob, _ bool) bool { return j.org == org })
+				of[org] = 0
+				delete(others, org)
+				if q.size != len(waiting) {
+					t.Fatalf("%d jobs are counted as %d after a drop", len(waiting), q.size)
 				}
 				continue
 			}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +14,6 @@ import (
 	"crier/platform/blob"
 	"crier/platform/clock"
 	"crier/platform/pg"
-	"crier/publishing"
-	"crier/publishing/connector"
 	"crier/publishing/media/picture"
 	publishingstore "crier/publishing/store"
 	"crier/tenancy"
@@ -28,6 +27,7 @@ const (
 	pictureSearch  = 15 * time.Second
 	pictureLimit   = time.Minute // of making one picture
 	storeTime      = 10 * time.Second
+	pictureWait    = time.Second // for connections of one organization
 	pictureLease   = pictureLimit + 3*storeTime
 	pictureCrashes = 3   // attempts in a row that ended without a word
 	pictureTries   = 100 // attempts in all: about eight hours of a file store that does not answer
@@ -46,6 +46,10 @@ type Maker struct {
 	ahead   fairQueue
 	watched map[pictureJob]*pictureWatch
 	more    bool // the last search found as much as it may
+	// resting are organizations that had all their connections in use: until the next periodic search, their pictures
+	// stay pending in the database.
+	resting map[tenancy.OrgID]bool
+	ending  sync.WaitGroup // ends that wait for the connections of a resting organization
 	stop    context.CancelFunc
 	wake    chan struct{}
 	ended   chan struct{}
@@ -75,7 +79,7 @@ func New(deps Deps) *Maker {
 	return &Maker{
 		deps: deps, store: publishingstore.New(deps.DB),
 		urgent: fairQueue{each: picturesEach, all: picturesAll}, ahead: fairQueue{each: picturesEach, all: picturesAll},
-		watched: map[pictureJob]*pictureWatch{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		watched: map[pictureJob]*pictureWatch{}, resting: map[tenancy.OrgID]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
 
@@ -112,7 +116,7 @@ func (p *Maker) Add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
 		return
 	}
 	p.mu.Lock()
-	if p.stop != nil {
+	if p.stop != nil && !p.resting[org] {
 		for _, k := range keys {
 			p.more = !p.ahead.push(pictureJob{org, k}) || p.more
 		}
@@ -136,7 +140,7 @@ func (p *Maker) Await(org tenancy.OrgID, key publishingstore.PictureKey) (change
 		p.watched[job] = w
 	}
 	w.watchers++
-	if p.stop != nil {
+	if p.stop != nil && !p.resting[org] {
 		p.urgent.push(job) // without room the post looks for itself, and asks again
 	}
 	p.nudge()
@@ -158,12 +162,14 @@ func (p *Maker) nudge() {
 
 func (p *Maker) run(ctx context.Context) {
 	defer close(p.ended)
+	defer p.ending.Wait()
 	tick := time.NewTicker(pictureSearch)
 	defer tick.Stop()
 	p.search(ctx)
 	for ctx.Err() == nil {
 		select {
 		case <-tick.C:
+			p.resume()
 			p.search(ctx)
 		default:
 		}
@@ -179,6 +185,7 @@ func (p *Maker) run(ctx context.Context) {
 		select {
 		case <-p.wake:
 		case <-tick.C:
+			p.resume()
 			p.search(ctx)
 		case <-ctx.Done():
 		}
@@ -193,6 +200,22 @@ func (p *Maker) next() (job pictureJob, found, more bool) {
 		job, found = p.ahead.pop()
 	}
 	return job, found, p.more
+}
+
+// rest leaves the pictures of an organization pending until the next periodic search.
+func (p *Maker) rest(org tenancy.OrgID) {
+	p.deps.Log.Warn("an organization has all its connections in use; its pictures are made later", "org", org)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resting[org] = true
+	p.urgent.drop(org)
+	p.ahead.drop(org)
+}
+
+func (p *Maker) resume() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	clear(p.resting)
 }
 
 // search fills the queue from the database: with what other processes wrote, what had no room, and what a process left
@@ -213,7 +236,7 @@ func (p *Maker) search(ctx context.Context) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.more = false
+	pending = slices.DeleteFunc(pending, func(x publishingstore.PendingPicture) bool { return p.resting[x.Org] })
 	for _, x := range pending {
 		p.ahead.push(pictureJob{x.Org, x.PictureKey})
 	}
@@ -227,11 +250,14 @@ func (p *Maker) make(ctx context.Context, job pictureJob) {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	taken, found, err := p.store.TakePicture(taking, job.org, job.PictureKey, publishingstore.PictureLimits{
+	taken, found, err := p.store.TakePicture(pg.WithOrgWait(taking, pictureWait), job.org, job.PictureKey, publishingstore.PictureLimits{
 		Lease: pictureLease, Unfinished: pictureCrashes, Attempts: pictureTries,
 		GivenUp: "An image could not be made smaller, though it was tried several times; upload it with fewer pixels.",
 	})
 	switch {
+	case pg.IsOrgBusy(err):
+		p.rest(job.org)
+		return
 	case err != nil && ctx.Err() == nil:
 		p.deps.Log.Warn("a picture could not be taken; it is tried again", "org", job.org, "media", job.Media, "error", err)
 		_ = clock.Sleep(ctx, time.Second) // the database is away, for the next one too; a stop is seen by the caller
@@ -278,34 +304,58 @@ func (p *Maker) end(
 	ctx context.Context, job pictureJob, taken publishingstore.TakenPicture, made publishingstore.MadePicture, cause error,
 ) {
 	stopped := ctx.Err() != nil
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
 	log := p.deps.Log.With("org", job.org, "media", job.Media, "attempt", taken.Attempt)
+	giveBack := func(rest time.Duration, slow bool, reason string) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			return p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, rest, slow, reason)
+		}
+	}
 	var refusal *picture.Refusal
-	var kept bool
-	var err error
+	var write func(context.Context) (bool, error)
 	switch {
 	case cause == nil:
 		p.made.Add(1)
-		if kept, err = p.store.KeepPicture(ctx, job.org, job.PictureKey, taken.Attempt, made); err == nil {
-			err = p.clean(ctx, taken, made, kept)
+		write = func(ctx context.Context) (kept bool, err error) {
+			if kept, err = p.store.KeepPicture(ctx, job.org, job.PictureKey, taken.Attempt, made); err == nil {
+				err = p.clean(ctx, taken, made, kept)
+			}
+			return kept, err
 		}
 	case errors.As(cause, &refusal):
 		p.failed.Add(1)
 		log.Warn("an image cannot be made smaller", "error", cause)
 		reason := taken.Name + "." + taken.Ext + " " + refusal.Reason + "."
-		_, err = p.store.FailPicture(ctx, job.org, job.PictureKey, taken.Attempt, reason)
+		write = func(ctx context.Context) (bool, error) {
+			return p.store.FailPicture(ctx, job.org, job.PictureKey, taken.Attempt, reason)
+		}
 	case stopped:
-		_, err = p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, 0, false, "")
+		write = giveBack(0, false, "")
 	default:
 		p.returned.Add(1)
 		log.Error("a picture could not be made; it is tried again", "error", cause)
-		slow := errors.Is(cause, context.DeadlineExceeded)
 		rest := min(pictureRest, time.Second<<min(taken.Attempt, 20))
-		_, err = p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, rest, slow, "An image of this post could not be read.")
+		write = giveBack(rest, errors.Is(cause, context.DeadlineExceeded), "An image of this post could not be read.")
 	}
-	if err != nil {
-		log.Error("the end of a picture could not be written down; it is made again", "error", err)
+	p.writeEnd(context.WithoutCancel(ctx), job, log, write)
+}
+
+// writeEnd writes down the end of an attempt. When the organization has all its connections in use, it is written as soon
+// as one is free, beside the next pictures.
+func (p *Maker) writeEnd(
+	ctx context.Context, job pictureJob, log *slog.Logger, write func(context.Context) (bool, error),
+) {
+	try := func(ctx context.Context, last bool) (busy bool) {
+		ctx, cancel := context.WithTimeout(ctx, storeTime)
+		defer cancel()
+		_, err := write(ctx)
+		if busy = pg.IsOrgBusy(err); err != nil && (last || !busy) {
+			log.Error("the end of a picture could not be written down; it is made again", "error", err)
+		}
+		return busy
+	}
+	if try(pg.WithOrgWait(ctx, pictureWait), false) {
+		p.rest(job.org)
+		p.ending.Go(func() { _ = try(ctx, true); p.notify(job) })
 	}
 }
 
@@ -329,41 +379,4 @@ func (p *Maker) notify(job pictureJob) {
 		close(w.changed)
 		delete(p.watched, job)
 	}
-}
-
-// Stats is what an operator sees of the queue.
-type Stats struct {
-	Waiting  int           // jobs in memory
-	Busy     time.Duration // since the picture that is made now was taken
-	Searched time.Duration // since the database was last searched
-	// Made, Failed and Returned count attempts that ended with a picture, for good without one, and for now without
-	// one.
-	Made, Failed, Returned int64
-}
-
-// Stats returns counts since Start.
-func (p *Maker) Stats() Stats {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := Stats{
-		Waiting: p.urgent.size + p.ahead.size, Made: p.made.Load(), Failed: p.failed.Load(), Returned: p.returned.Load(),
-	}
-	if at := p.began.Load(); at != 0 {
-		s.Busy = clock.Boot() - time.Duration(at)
-	}
-	if at := p.searched.Load(); at != 0 {
-		s.Searched = clock.Boot() - time.Duration(at)
-	}
-	return s
-}
-
-// KeyOf returns the key of the picture that a connector gets in place of an image; needed is false when it takes the
-// image as it is.
-func KeyOf(c connector.Connector, id publishing.MediaID, m connector.Media) (key publishingstore.PictureKey, needed bool) {
-	deriver, ok := c.(connector.Deriver)
-	if !ok {
-		return key, false
-	}
-	spec, needed := deriver.Derived(m)
-	return publishingstore.PictureKey{Media: id, Spec: spec.String()}, needed
 }

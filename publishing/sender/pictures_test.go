@@ -13,6 +13,7 @@ import (
 	"crier/platform/fault"
 	"crier/publishing"
 	publishingstore "crier/publishing/store"
+	"crier/tests/dbtest"
 )
 
 // gate stops the first reader of a file until it is opened.
@@ -95,6 +96,51 @@ func TestPictures_OrganizationsTakeTurns(t *testing.T) {
 	single.becomes(x, publishingstore.PictureReady)
 	if at := slices.Index(r.files.keys(), x.BlobKey()); at < 0 || at > 1 {
 		t.Errorf("the only picture of an organization is made as number %d", at+1)
+	}
+}
+
+// An organization that uses all its connections holds up nobody else's pictures, also when posts wait for its own.
+func TestPictures_BusyOrganizationHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	busy, other := r.organization(), r.organization()
+	p := r.queue(r.files)
+	var waiting, all []publishing.Medium
+	for range 10 { // more than until waits for, if each has to wait for a request of the busy organization
+		waiting, all = append(waiting, busy.image()), append(all, other.image())
+		busy.save(nil, publishing.CreateSchedule, waiting[len(waiting)-1])
+		other.save(nil, publishing.CreateSchedule, all[len(all)-1])
+	}
+	release := dbtest.Occupy(t, r.DB, busy.who.Org.UUID())
+	r.start(p)
+	r.until("the other organization's pictures are ready", func() bool {
+		return !slices.ContainsFunc(all, func(x publishing.Medium) bool { return other.picture(x).State != publishingstore.PictureReady })
+	})
+	release()
+	for _, x := range waiting {
+		if made := busy.becomes(x, publishingstore.PictureReady); made.BlobKey != x.DerivedKey(fits.String(), 1) {
+			t.Errorf("a picture of the busy organization is made under %s, want the first attempt", made.BlobKey)
+		}
+	}
+}
+
+// The organization uses all its connections when its picture is done.
+func TestPictures_EndThatFindsNoConnectionHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	busy, other := r.organization(), r.organization()
+	g := r.files.gate()
+	p := r.start(r.queue(r.files))
+	x, y := busy.image(), other.image()
+	busy.save(p, publishing.CreateSchedule, x)
+	<-g.reached
+	other.save(p, publishing.CreateSchedule, y)
+	release := dbtest.Occupy(t, r.DB, busy.who.Org.UUID())
+	close(g.open)
+	other.becomes(y, publishingstore.PictureReady)
+	release()
+	if made := busy.becomes(x, publishingstore.PictureReady); made.BlobKey != x.DerivedKey(fits.String(), 1) {
+		t.Errorf("the picture of the busy organization is made under %s, want the first attempt", made.BlobKey)
 	}
 }
 

@@ -194,7 +194,7 @@ func TestWriteOccurrences_PassesOverABusyOrganization(t *testing.T) {
 	good := other.repeated(other.channel(), publishing.Repeat{Days: 1}, "UTC")
 	other.endOnly(good, publishing.ResultPublished, "")
 	release := dbtest.Occupy(t, r.db, r.org.UUID())
-	p := r.publisher()
+	p := r.sender()
 	written, _, err := p.WriteOccurrences(t.Context(), r.lease)
 	if written != 1 || err != nil || !other.exists(publishing.Occurrence(good, 1)) {
 		t.Errorf("%d are written beside a busy organization, want 1: %v", written, err)
