@@ -24,6 +24,7 @@ const (
 	readsAtOnce    = 8 // other reads of the public API
 	listsAtOnce    = 2 // lists of posts
 	uploadsAtOnce  = 4
+	sessionsAtOnce = 4 // requests of people who are signed in, beside those of the public API
 	atOncePatience = 5 * time.Second
 )
 

@@ -7,8 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"crier/platform/fault"
+	"crier/platform/pg"
 	"crier/publishing"
 )
 
@@ -65,6 +67,50 @@ func TestOneOrganizationWritesFourTimesAtOnce(t *testing.T) {
 	}
 	if a := s.api(t, "POST", "/public/v1/posts", goodPost); a.status != 201 {
 		t.Errorf("afterwards: %d", a.status)
+	}
+}
+
+func TestSession_OneOrganizationAsksFourTimesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.release = make(chan struct{})
+	release := sync.OnceFunc(func() { close(s.release) })
+	t.Cleanup(release)
+	pause := func() answer {
+		return s.call(t, "PUT", "/integrations/c1/pause", `{"paused":true}`, "auth", goodSession, "Content-Type", "application/json")
+	}
+	answers := make(chan answer, 5)
+	for range cap(answers) {
+		go func() { answers <- pause() }()
+	}
+	select {
+	case first := <-answers: // the one that waited for too long, before any of the others may go on
+		if first.status != 429 || first.header.Get("Retry-After") != "1" {
+			t.Errorf("the fifth is answered with %d, Retry-After %q", first.status, first.header.Get("Retry-After"))
+		}
+	case <-time.After(9 * time.Second): // less than call waits for
+		t.Fatal("five requests are in progress")
+	}
+	want(t, s.call(t, "POST", "/user/logout", "", "auth", goodSession), 201) // is of no organization
+	release()
+	for range cap(answers) - 1 {
+		want(t, <-answers, 200)
+	}
+	want(t, pause(), 200)
+}
+
+// The same beyond one process' limits: the organization's share of the database's connections.
+func TestOrganizationWithoutAConnectionIsToldToWait(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.err = pg.Fault("fake", pg.ErrOrgBusy)
+	a := s.api(t, "POST", "/public/v1/posts", goodPost)
+	want(t, a, 429, "Your organization has too many requests in progress; try again in a second.", `"retryAfter":1`)
+	if got := a.header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After is %q, want 1", got)
+	}
+	if log := s.log.String(); !strings.Contains(log, "level=INFO msg=request") || strings.Contains(log, "level=ERROR") {
+		t.Errorf("it is not logged at INFO: %s", log)
 	}
 }
 

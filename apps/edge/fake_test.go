@@ -54,7 +54,7 @@ type world struct {
 	thread    publishing.Thread
 	began     atomic.Bool   // an upload has reached its port
 	entering  chan string   // gets the address of each log-in that waits for release
-	release   chan struct{} // creating waits for it, when there is one
+	release   chan struct{} // creating and pausing wait for it, when there is one
 	computing atomic.Int64  // creations begun
 	refused   atomic.Bool
 	sick      atomic.Bool
@@ -154,6 +154,9 @@ type queue struct{ *world }
 func (q queue) Pause(_ context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error) {
 	if cmd.Scope == publishing.PauseOrganization && !p.Role.Manages() {
 		return publishing.PauseResult{}, fault.New(fault.Forbidden, "fake", "Only an administrator may.")
+	}
+	if q.release != nil {
+		<-q.release
 	}
 	held := q.thread.Root
 	return publishing.PauseResult{Paused: cmd.Paused, Held: 3, InFlight: 1, Posts: []publishing.Post{held},

@@ -38,6 +38,7 @@ func (s *Server) routes() {
 	s.session.Mount(s.table, appapi.Bodies{
 		None:    []fiber.Handler{quickly},
 		Known:   []fiber.Handler{s.body(s.cfg.BodyLimit, ordinaryValues), quickly},
+		Limited: s.limited(sessionsAtOnce),
 		Login:   s.openBodies(loginBodies, loginBody),
 		Connect: s.openBodies(connectBodies, connectBody),
 	})

@@ -110,7 +110,8 @@ func New(cfg Config, deps Deps) *API {
 // body.
 type Bodies struct {
 	None    []fiber.Handler // for routes that read no body
-	Known   []fiber.Handler // of somebody with a session
+	Known   []fiber.Handler // of a person with a session
+	Limited fiber.Handler   // follows Known where the request is for an organization: a number of them at once
 	Login   []fiber.Handler // of a stranger who logs in
 	Connect []fiber.Handler // of a stranger who finishes connecting a channel
 }
@@ -119,7 +120,7 @@ type Bodies struct {
 func (a *API) Mount(all *route.Table, bodies Bodies) {
 	known := func(handlers ...fiber.Handler) *route.Table { return all.With(append(handlers, bodies.Known...)...) }
 	// person is for the routes that leave an organization behind, whatever organization the request names.
-	t, user, person := all.With(bodies.None...), known(a.session, a.member), known(a.session)
+	t, user, person := all.With(bodies.None...), known(a.session, a.member).With(bodies.Limited), known(a.session)
 	a.mountRoot(t)
 	a.mountAuth(all.With(a.signInGuard, jsonOnly).With(bodies.Login...), person)
 	a.mountChannels(t, user, all.With(jsonOnly).With(bodies.Connect...))
