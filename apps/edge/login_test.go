@@ -84,7 +84,24 @@ func TestLogin_AddressesOfOneNetworkCountAsOne(t *testing.T) {
 		}
 		d.try(t, fmt.Sprintf("2001:db8:1:2::%x", i), ada, "wrong", want)
 	}
-	d.try(t, "2001:db8:1:3::1", ada, "wrong", 400)
+	d.try(t, "2001:db8:2:2::1", ada, "wrong", 400)
+}
+
+// One subscriber may have a /48, and with it 65,536 networks of /64.
+func TestLogin_NetworksOfOneSubscriberShareTheDelayOfAnAccount(t *testing.T) {
+	t.Parallel()
+	d := openDoor(t)
+	for i := range 40 {
+		want := 400
+		if i >= 5 {
+			want = 60
+		}
+		d.try(t, fmt.Sprintf("2001:db8:1:%x::1", i), ada, "wrong", want)
+	}
+	d.try(t, "2001:db8:1:ffff::1", "person@example.org", "guess", 400)
+	for i := range 2 { // the account itself does not wait: an owner elsewhere gets in
+		d.try(t, fmt.Sprintf("2001:db8:2:%x::1", i), ada, "right", 201)
+	}
 }
 
 func TestLogin_LinesThatAClientWritesChangeNothing(t *testing.T) {

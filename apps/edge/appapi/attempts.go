@@ -9,7 +9,7 @@ import (
 	"crier/platform/clock"
 )
 
-// Attempts counts log-ins that may fail, each under three keys: of its client, of its account, and of both. What succeeds is
+// Attempts counts log-ins that may fail, each under three keys: of its client, of its account, and of its account and site. What succeeds is
 // forgiven, so that failures stay. Both methods return soon, also when they fail; what failed may have been done.
 type Attempts interface {
 	// Begin counts an attempt. When a key has to wait nothing is counted, and wait is the longest rest; see LoginDelays.
@@ -23,14 +23,14 @@ const (
 	AttemptMemory = time.Hour
 	// MaxAttempts is how many keys are remembered; of more, those whose last attempt is the oldest are forgotten.
 	MaxAttempts = 100_000
-	// SharedAfter is the attempt of a client on an account from which on the delays of the account are its own, too: who
+	// SharedAfter is the attempt of a site on an account from which on the delays of the account are its own, too: who
 	// mistypes the password of an attacked account twice does not wait.
 	SharedAfter = 3
 )
 
 // LoginDelays returns how long a key has to wait after its first attempt, its second, and so on; the last delay goes on.
-// The first list is for clients, whatever the account. The other two are for a client on an account: by the attempts of all
-// clients on the account, from its attempt of number SharedAfter on, and by its own; the longer delay counts. An account
+// The first list is for clients, whatever the account. The other two are for a site on an account: by the attempts of all
+// sites on the account, from its attempt of number SharedAfter on, and by its own; the longer delay counts. An account
 // itself never has to wait.
 func LoginDelays() [3][]time.Duration {
 	return [3][]time.Duration{

@@ -59,20 +59,20 @@ func (a *API) login(c *fiber.Ctx) error {
 	if err := in.validate(); err != nil {
 		return err
 	}
-	client := a.deps.Client(c)
+	client, site := a.deps.Client(c), a.deps.Site(c)
 	leave, err := a.logins.turn(c.UserContext(), client)
 	if err != nil {
 		a.logFailure(c, "a log-in was refused", in.Email, err)
 		return err
 	}
 	defer leave()
-	forgive, wait := a.logins.begin(c.UserContext(), client, a.accountName(in.Email))
+	forgive, wait := a.logins.begin(c.UserContext(), client, site, a.accountName(in.Email))
 	if wait > 0 {
 		err := &fault.Error{Kind: fault.RateLimited, Op: "appapi.login", Message: "Too many log-ins failed; wait before the next one.", RetryAfter: wait}
 		a.logFailure(c, "a log-in was refused", in.Email, err)
 		return err
 	}
-	token, err := a.deps.Accounts.Login(c.UserContext(), a.deps.Site(c), in.Email, in.Password)
+	token, err := a.deps.Accounts.Login(c.UserContext(), site, in.Email, in.Password)
 	if err == nil || !fault.Is(err, fault.Invalid) { // one that could not be decided is no failure
 		forgive(context.WithoutCancel(c.UserContext()))
 	}

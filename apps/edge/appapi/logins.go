@@ -14,15 +14,16 @@ import (
 const turnWait = 3 * time.Second
 
 // logins delays log-ins after failed ones. Three are counted: those of a client, those of an account, and those of an account
-// from one client.
+// from one site. A client has one IPv4 address or the /64 network of an IPv6 address; a site has the /48, because one
+// subscriber may have all of its 65,536 networks of /64, each of which would have tries of its own.
 //
-// An account and a client that has failed on it wait longer after each failure, and after three of them longer still when the
-// account is attacked from elsewhere: each of a thousand addresses gets hardly more than three tries. A client with fewer
-// failures on the account does not wait, and failures of other clients do not lengthen the delay of one that has more: the
-// right password of an account gets in at once from an address with at most two failures, and after the longest delay from
-// any other on which nobody fails meanwhile.
+// An account and a site that has failed on it wait longer after each failure, and after three of them longer still when the
+// account is attacked from elsewhere: each of a thousand sites gets hardly more than three tries. A site with fewer failures
+// on the account does not wait, and failures of other sites do not lengthen the delay of one that has more: the right
+// password of an account gets in at once from a site with at most two failures, and after the longest delay from any other
+// on which nobody fails meanwhile.
 //
-// Whoever shares a client's address or network shares its delays. A stranger in the same office, or any client behind a
+// Whoever shares an address or a network shares its delays. A stranger in the same office or the same /48, or any client behind a
 // proxy that is not in TRUSTED_PROXIES, can delay the log-ins of all there by up to a minute, and those into one account by
 // up to 15, again and again.
 type logins struct {
@@ -55,8 +56,8 @@ func (l *logins) turn(ctx context.Context, client string) (leave func(), err err
 // begin counts a log-in before it is made, so that parallel ones cannot pass the limits. It must not be made when wait is
 // above zero; then nothing is counted. Otherwise forgive is to be called unless the log-in fails because of its address or
 // password. While the shared count cannot be reached, this process counts alone.
-func (l *logins) begin(ctx context.Context, client, account string) (forgive func(context.Context), wait time.Duration) {
-	keys := [3]string{"client " + client, "account " + account, "pair " + client + " " + account}
+func (l *logins) begin(ctx context.Context, client, site, account string) (forgive func(context.Context), wait time.Duration) {
+	keys := [3]string{"client " + client, "account " + account, "pair " + site + " " + account}
 	places := []Attempts{l.own}
 	if l.shared != nil {
 		wait, err := l.shared.Begin(ctx, keys)
