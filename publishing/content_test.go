@@ -63,6 +63,18 @@ func TestSanitize(t *testing.T) {
 		"texts of frames stay":        {"<p>a<iframe>b</iframe><object>c</object></p>", "<p>abc</p>"},
 		"HTML stays HTML":             {"<a>x &lt;p&gt; & y</a>", "<p>x &lt;p&gt; &amp; y</p>"},
 		"attributes may hold a >":     {`<p title="a>b">c</p>`, "<p>c</p>"},
+
+		"what is open is closed":                {`<a href="https://evil.test/">Sign in again<ul><li>x`, `<a href="https://evil.test/">Sign in again<ul><li>x</li></ul></a>`},
+		"ends without a beginning are dropped":  {"<p>a</u></strong></p>b", "<p>a</p>b"},
+		"those of blocks leave their breaks":    {"<br>x</li></ul></a></p><p>y", "<br>x<br><br><br><p>y</p>"},
+		"a paragraph ends before a block":       {"<p>a<p><u>b<h1>c</h1>d", "<p>a</p><p><u>b</u></p><h1>c</h1>d"},
+		"a list item ends before the next":      {"<ul><li>a<ul><li>b</ul><li>c</ul>d", "<ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>d"},
+		"the end of a block closes what is in":  {"<p><strong><u>a</p>b</u>", "<p><strong><u>a</u></strong></p>b"},
+		"the end of bold text closes no block":  {"<strong><p>a</strong>b</p>c", "<strong><p>ab</p></strong>c"},
+		"crossed emphasis is nested":            {"<p><strong>a<u>b</strong>c</u></p>", "<p><strong>a<u>b</u></strong>c</p>"},
+		"an element that closes itself is open": {`<p/>a<a href="https://example.com/"/>b`, `<p>a<a href="https://example.com/">b</a></p>`},
+		"the end of a break is a break":         {"<p>a</br>b</p>", "<p>a<br>b</p>"},
+		"balanced HTML stays, whatever is in":   {"<p>a<p>b</p></p><ul><ul><u><li>c<br/></li></u></ul></ul>", "<p>a<p>b</p></p><ul><ul><u><li>c<br/></li></u></ul></ul>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,7 +90,7 @@ func TestContent_IsReadInLinearTime(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{
 		"<!--<p>", "<!doctype ", "<!doctype <p>", "<p \"'<p '\"", "<p>", "<ul><li>", "<a href=x>", "<a href='http://x/'>y", "</p>", "<strong><u>",
-		"&", "<br", "<script>", "<p><style>", "\x01<", "<p title='", "<p title=\"x\"><",
+		"<u><p></p>", "</p></u>", "<ul><u>", "<p><u></p>", "<strong><h1></strong>", "&", "<br", "<script>", "<p><style>", "\x01<", "<p title='", "<p title=\"x\"><",
 	} {
 		for _, said := range []publishing.ContentType{"", publishing.ContentHTML} {
 			publishing.ReadContent(strings.Repeat(piece, publishing.MaxAllTexts/len(piece)), said).Plain()
@@ -164,6 +176,60 @@ func TestTextWithinMarkupComesThroughUnchanged(t *testing.T) {
 			t.Fatalf("%q became %q the second time", c.Text, again.Text)
 		}
 	})
+}
+
+// open returns the elements of HTML that are not closed in order.
+func open(content string) (out []string) {
+	for _, m := range regexp.MustCompile(`<(/?)([a-z0-9]+)[^>]*>`).FindAllStringSubmatch(content, -1) {
+		last := len(out) - 1
+		switch {
+		case m[2] == "br" && m[1] == "":
+		case m[1] == "":
+			out = append(out, m[2])
+		case last >= 0 && out[last] == m[2]:
+			out = out[:last]
+		default:
+			return append(out, "/"+m[2])
+		}
+	}
+	return out
+}
+
+func TestSanitize_ClosesWhatItReturns(t *testing.T) {
+	t.Parallel()
+	pieces := []string{
+		"a", "b", " c ", "\n", "<p>", "</p>", "<h1>", "</h1>", "<ul>", "</ul>", "<li>", "</li>", "<u>", "</u>", "<strong>", "</strong>",
+		`<a href="https://example.com/">`, "</a>", "<br>", "</br>", "<p/>", "<div>d</div>", "<em>e</em>", "<a>", "<a href='javascript:x'>",
+	}
+	squeeze := strings.NewReplacer(" ", "", "\n", "", "-", "", "(https://example.com/)", "", "(javascript:x)", "")
+	rapid.Check(t, func(t *rapid.T) {
+		sent := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 15).Draw(t, "pieces"), "")
+		c := publishing.ReadContent(sent, publishing.ContentHTML)
+		if left := open(c.Text); len(left) != 0 {
+			t.Fatalf("%q became %q: %q are not closed", sent, c.Text, left)
+		}
+		if again := publishing.ReadContent(c.Text, ""); again != c {
+			t.Fatalf("%q became %q, and then %q", sent, c.Text, again.Text)
+		}
+		if before, after := (publishing.Content{Text: sent, HTML: true}).Plain(), c.Plain(); squeeze.Replace(before) != squeeze.Replace(after) {
+			t.Fatalf("%q: the words %q became %q", sent, before, after)
+		}
+	})
+}
+
+func TestSanitize_UnclosedElementsKeepThePlainText(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		"<p>one<p>two":                            "one\ntwo",
+		"<p>one</p>two</p>three":                  "one\ntwo\nthree",
+		"<ul><li>a<li>b":                          "- a\n- b",
+		"<strong><p>a</strong>b</p>c":             "ab\nc",
+		`<p>a<a href="https://example.com/">b<p>`: "ab (https://example.com/)",
+	} {
+		if got := plain(sent); got != want {
+			t.Errorf("%q: got %q, want %q", sent, got, want)
+		}
+	}
 }
 
 func TestBlank(t *testing.T) {

@@ -26,7 +26,7 @@ func isHTML(content string) bool {
 }
 
 // sanitize removes from HTML content the markup that the subset does not know, but none of its text; scripts and styles
-// are no text. What it returns is HTML also for isHTML, so that a client may send it again without saying so.
+// are no text. Each element of what it returns is closed, and it is HTML also for isHTML, so that a client may send it again without saying so.
 func sanitize(content string) string {
 	p := bluemonday.NewPolicy()
 	p.AllowElements("p", "h1", "h2", "h3", "u", "strong", "ul", "li", "br")
@@ -34,7 +34,7 @@ func sanitize(content string) string {
 	p.AllowURLSchemes("http", "https", "mailto")
 	p.RequireParseableURLs(true)
 	p.AllowElementsContent("frame", "frameset", "iframe", "noembed", "noframes", "noscript", "nostyle", "object", "title")
-	clean := p.Sanitize(escapeText(content))
+	clean := balance(p.Sanitize(escapeText(content)))
 	if !isHTML(clean) {
 		return "<p>" + clean + "</p>"
 	}
@@ -65,7 +65,7 @@ func escapeText(content string) string {
 		out.WriteString(strings.ReplaceAll(text, "<", "&lt;"))
 		switch {
 		case class == inSubset:
-			inLine = inLine && (t.name == "a" || t.name == "u" || t.name == "strong")
+			inLine = inLine && isInline(t.name)
 			out.WriteString(content[t.at:t.end])
 		case !isForeignBlock(t.name):
 			out.WriteString(content[t.at:t.end]) // the sanitizer removes it, and what is in a script
