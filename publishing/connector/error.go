@@ -75,14 +75,15 @@ func KindOf(err error, committing bool) Kind {
 
 // FromSend classifies an error of an HTTP call that brought no answer. In a commit, only what provably wrote nothing is transient.
 // An address that the guard refuses is the operator's: a connected channel reached it once, so what changed is where its name leads or what
-// OUTBOUND_ALLOW opens; the post is not to blame. In a form it is one more refusal of what was typed.
+// OUTBOUND_ALLOW opens; the post is not to blame. In a form it is one more refusal of what was typed. People read the same words as of a host
+// that is not there, so that nobody learns which names of the private network exist; the kind and Err are for the log.
 func FromSend(err error, committing bool) *Error {
 	var sent *outbound.SendError
 	switch {
 	case committing && (!errors.As(err, &sent) && !errors.Is(err, outbound.ErrBlocked) || sent != nil && sent.Written):
 		return &Error{Kind: KindUnknown, Public: "The platform did not answer, so it may or may not have published this.", Err: err}
 	case errors.Is(err, outbound.ErrBlocked):
-		return &Error{Kind: KindOperator, Public: "This instance may not call the platform's address.", Err: err}
+		return &Error{Kind: KindOperator, Public: "The platform could not be reached.", Err: err}
 	case errors.Is(err, context.Canceled):
 		return &Error{Kind: KindTransient, Public: "Crier was stopped while publishing.", Err: err}
 	}

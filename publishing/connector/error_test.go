@@ -1,6 +1,8 @@
 package connector
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -64,6 +66,24 @@ func TestFromStatus_ProvesOnlyWhatStatusMeans(t *testing.T) {
 			if e.Kind != want || e.Status != tc.status || e.Public == "" {
 				t.Errorf("%d by %s, in a commit %v: got %s, want %s", tc.status, tc.author, committing, e.Kind, want)
 			}
+		}
+	}
+}
+
+// The words must not say which names of the private network exist.
+func TestFromSend_SaysTheSameOfAnAddressThatIsNotAllowed(t *testing.T) {
+	t.Parallel()
+	blocked, gone := fmt.Errorf("dial: %w", outbound.ErrBlocked), errors.New("no such host")
+	for _, committing := range []bool{false, true} {
+		if committing {
+			blocked, gone = &outbound.SendError{Err: blocked}, &outbound.SendError{Err: gone}
+		}
+		closed, away := FromSend(blocked, committing), FromSend(gone, committing)
+		if closed.Public != away.Public {
+			t.Errorf("in a commit %v: people read %q and %q, want the same", committing, closed.Public, away.Public)
+		}
+		if closed.Kind != KindOperator || away.Kind != KindTransient || !errors.Is(closed, outbound.ErrBlocked) {
+			t.Errorf("in a commit %v: got %v and %v, want kinds that differ, and the cause", committing, closed, away)
 		}
 	}
 }

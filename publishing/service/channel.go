@@ -267,9 +267,8 @@ func connectFault(op string, err error) error {
 	switch {
 	case e.After > 0 || e.Status == http.StatusTooManyRequests:
 		return &fault.Error{Kind: fault.RateLimited, Op: op, Message: e.Public, RetryAfter: min(e.After, time.Hour), Err: err}
-	case errors.Is(err, outbound.ErrBlocked): // in the same words, so that nobody learns which names of the inside exist
-		return fault.Wrap(fault.Invalid, op, "The platform could not be reached. Check what you typed, or try again later.", err)
-	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown:
+	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown,
+		errors.Is(err, outbound.ErrBlocked): // as for a host that is not there: nobody learns which names of the private network exist
 		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
 	default:
 		return fault.Wrap(fault.Invalid, op, e.Public, err)

@@ -25,6 +25,7 @@ func TestConnectFault(t *testing.T) {
 		"a host that is not there is the form's":       {connector.FromSend(syscall.ECONNREFUSED, false), fault.Invalid, "The platform could not be reached. Check what you typed, or try again later."},
 		"a host that is too slow is the form's":        {connector.FromSend(context.DeadlineExceeded, false), fault.Invalid, "The platform could not be reached. Check what you typed, or try again later."},
 		"an address that is closed to us is too":       {connector.FromSend(blocked, false), fault.Invalid, "The platform could not be reached. Check what you typed, or try again later."},
+		"a relay that is closed to us keeps its words": {&connector.Error{Kind: connector.KindOperator, Public: "No relay: a cannot be reached.", Err: blocked}, fault.Invalid, "No relay: a cannot be reached. Check what you typed, or try again later."},
 		"an answer that makes no sense is too":         {&connector.Error{Kind: connector.KindTransient, Status: 200, Public: "The answer cannot be read."}, fault.Invalid, "The answer cannot be read. Check what you typed, or try again later."},
 		"a server that fails is too":                   {&connector.Error{Kind: connector.KindTransient, Status: 502, Public: "It fails."}, fault.Invalid, "It fails. Check what you typed, or try again later."},
 		"a refusal keeps its words":                    {&connector.Error{Kind: connector.KindReauth, Status: 401, Public: "The password is wrong."}, fault.Invalid, "The password is wrong."},

@@ -382,7 +382,7 @@ func TestRefusals(t *testing.T) {
 			failures []failure
 			want     connector.Kind
 		}{
-			{[]failure{closed, closed}, connector.KindOperator}, {[]failure{closed, refused}, connector.KindContent}, {[]failure{refused, closed}, connector.KindContent},
+			{[]failure{closed, closed}, connector.KindOperator}, {[]failure{closed, refused}, connector.KindOperator}, {[]failure{refused, closed}, connector.KindOperator},
 			{[]failure{dead, refused, closed}, connector.KindTransient}, {[]failure{closed, dead}, connector.KindTransient},
 		} {
 			wantKind(t, gather("None", c.failures), c.want)
@@ -397,6 +397,37 @@ func TestRefusals(t *testing.T) {
 		_, err := New().Commit(t.Context(), s, prepared(t, s, item("hello")))
 		wantKind(t, err, connector.KindTransient)
 	})
+}
+
+// Only the kind and the log tell a relay of the private network from one that is not there. The kinds have the same effect.
+func TestRelays_ThatAreNotAllowedLookLikeAbsentOnes(t *testing.T) {
+	t.Parallel()
+	dead := relay.Start(t)
+	s := session(t, dead)
+	it := prepared(t, s, item("hello"))
+	fields := form(dead)
+	dead.Stop()
+	attempt := func(env connector.Env) (connect, publish *connector.Error) {
+		_, err := New().Connect(t.Context(), env, fields)
+		if !errors.As(err, &connect) {
+			t.Fatalf("got %v", err)
+		}
+		_, err = New().Commit(t.Context(), &connector.Session{Env: env, Account: s.Account, Credential: s.Credential}, it)
+		if !errors.As(err, &publish) {
+			t.Fatalf("got %v", err)
+		}
+		return connect, publish
+	}
+	absent, absentLater := attempt(s.Env)
+	closed, closedLater := attempt(envFor(t))
+	if absent.Public != closed.Public || absentLater.Public != closedLater.Public {
+		t.Errorf("people read\n%q\n%q\n%q\n%q, want pairs", absent.Public, closed.Public, absentLater.Public, closedLater.Public)
+	}
+	for _, e := range []*connector.Error{closed, closedLater} {
+		if e.Kind != connector.KindOperator || !errors.Is(e, outbound.ErrBlocked) {
+			t.Errorf("got %v, want the operator's kind and the cause", e)
+		}
+	}
 }
 
 func TestMembersOnlyRelayIsToldWhoWeAre(t *testing.T) {

@@ -115,7 +115,7 @@ type failure struct {
 }
 
 func unreached(relay string, err error) failure {
-	// Of an address that is not allowed in the same words, so that nobody learns which names of the inside exist.
+	// In the same words for an address that is not allowed, so that nobody learns which names of the private network exist.
 	return failure{host(relay), connector.FromSend(err, false).Kind, "cannot be reached", err}
 }
 
@@ -160,10 +160,10 @@ func brief(message string) string {
 	return string(words)
 }
 
-// gather makes one error of all relays: unknown if any may have acted; else worth another try if any relay may change its mind; else final, and the
-// operator's only if no relay may be called.
+// gather makes one error of all relays: unknown if any may have acted; else worth another try if any relay may change its mind or may not be called;
+// else final. A relay that may not be called has the effect of one that is not there: see unreached.
 func gather(what string, failures []failure) error {
-	order := []connector.Kind{connector.KindOperator, connector.KindContent, connector.KindTransient, connector.KindUnknown}
+	order := []connector.Kind{connector.KindContent, connector.KindOperator, connector.KindTransient, connector.KindUnknown}
 	e := &connector.Error{}
 	var words []string
 	for _, f := range failures {
