@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"net/http"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -327,8 +326,6 @@ type dispatcher struct{ *worker.Worker }
 
 // way is platform/outbound as connectors know it.
 type way struct{ *outbound.Client }
-
-func (w way) Do(r *http.Request) (*http.Response, error) { return w.HTTP().Do(r) }
 
 func (w way) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	return w.DialWebsocket(ctx, url)

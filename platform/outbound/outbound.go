@@ -127,6 +127,26 @@ func (c *Client) HTTP() *http.Client {
 	return &http.Client{Transport: refuseUpgrade{c.read}, CheckRedirect: checkRedirect}
 }
 
+// Do makes a call that may be repeated, as HTTP does. Its errors name the URL without its query, which may hold a token.
+func (c *Client) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.HTTP().Do(req)
+	return resp, withoutQuery(err)
+}
+
+// withoutQuery returns the *url.Error in err with no more of its URL than the scheme, the host and the path; what wraps
+// it has the whole URL in its words, and is left out. Any other error is returned as it is.
+func withoutQuery(err error) error {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
+		return err
+	}
+	shown := ""
+	if u, err := url.Parse(failed.URL); err == nil {
+		shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	}
+	return &url.Error{Op: failed.Op, URL: shown, Err: failed.Err}
+}
+
 // refuseUpgrade fails a request that is answered with 101: net/http leaves such a connection to the caller, and to read
 // its body would wait for as long as the server keeps it open, whatever becomes of the request's context.
 type refuseUpgrade struct{ http.RoundTripper }

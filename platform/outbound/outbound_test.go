@@ -107,6 +107,33 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
+func TestErrors_NameNoQuery(t *testing.T) {
+	t.Parallel()
+	c := newClient(t, Deps{})
+	for name, try := range map[string]func(address string) error{
+		"a websocket": func(address string) error {
+			_, err := c.DialWebsocket(t.Context(), "ws"+address)
+			return err
+		},
+		"a request": func(address string) error {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http"+address, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := c.Do(req)
+			if err == nil {
+				return resp.Body.Close()
+			}
+			return err
+		},
+	} {
+		err := try("://me:SECRET@127.0.0.1/relay?auth=SECRET#SECRET")
+		if err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "127.0.0.1/relay") || !errors.Is(err, ErrBlocked) {
+			t.Errorf("%s: got %v, want ErrBlocked with the path and without the query", name, err)
+		}
+	}
+}
+
 func TestWebsocketTalks(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

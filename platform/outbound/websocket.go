@@ -44,6 +44,7 @@ var ErrTooMuch = errors.New("the server sends too much")
 // what the kernel has not sent yet is never sent. A caller that has its answer closes the connection before it ends the
 // context: that close is orderly. After the limit of WithLimit nothing is sent. Of a server that sends more than 4 MB or
 // 100 pings, reads return ErrTooMuch. An owner has at most 40 at once: one more waits until another is closed or ctx ends.
+// Errors name the URL without its query, which may hold a token.
 func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	leave, err := c.websockets.Enter(ctx, Owner(ctx))
 	if err != nil {
@@ -55,6 +56,7 @@ func (c *Client) DialWebsocket(ctx context.Context, url string) (*websocket.Conn
 	conn, resp, err := websocket.Dial(ctx, url, &websocket.DialOptions{HTTPClient: client, OnPingReceived: got.ping})
 	if err != nil {
 		leave()
+		err = withoutQuery(err)
 		if resp != nil && resp.Body != nil {
 			err = errors.Join(err, resp.Body.Close())
 		}

@@ -77,7 +77,7 @@ func (l *Line) counted() tally {
 // Do passes a call that may be repeated.
 func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	fault := l.nextCall(req.Method != http.MethodGet && req.Method != http.MethodHead)
-	resp, err := l.send(req, fault, l.client.HTTP().Do)
+	resp, err := l.send(req, fault, l.client.Do)
 	if err != nil && fault != "" {
 		err = &url.Error{Op: req.Method, URL: req.URL.String(), Err: err}
 	}
