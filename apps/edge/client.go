@@ -99,20 +99,30 @@ func (s *Server) connRules() connRules {
 // forwarding are the headers in which a proxy names its client. Only the first one is read, and only from a trusted proxy.
 var forwarding = [...]string{fiber.HeaderXForwardedFor, fiber.HeaderForwarded, "X-Real-Ip"}
 
-// warnForwarded logs, at most once a minute, that a proxy names clients although it is not trusted: then all its clients
-// share one address, and with it the limits of one client. The header changes nothing.
+// warnForwarded logs, at most once a minute each, that a proxy names clients although it is not trusted, and that a
+// trusted one names them only in headers that are not read: then all its clients share one address, and with it the
+// limits of one client. The header changes nothing.
 func (s *Server) warnForwarded(c *fiber.Ctx) error {
 	for _, name := range forwarding {
-		if c.Request().Header.Peek(name) == nil {
-			continue
+		if c.Request().Header.Peek(name) != nil {
+			s.warnUnread(c, name)
+			break
 		}
-		if ip := peer(c); !s.trusts(ip) && s.forwarded.allow(s.deps.Clock) {
-			s.deps.Log.WarnContext(c.UserContext(), "a forwarding header of an address that is not in TRUSTED_PROXIES is ignored; "+
-				"if that address is your proxy, add it, or all its clients count as one", "header", name, "peer", ip.String())
-		}
-		break
 	}
 	return c.Next()
+}
+
+// warnUnread logs a forwarding header, the first one of a request, unless it is read.
+func (s *Server) warnUnread(c *fiber.Ctx, name string) {
+	ip := peer(c)
+	switch trusted := s.trusts(ip); {
+	case !trusted && s.forwarded.allow(s.deps.Clock):
+		s.deps.Log.WarnContext(c.UserContext(), "a forwarding header of an address that is not in TRUSTED_PROXIES is ignored; "+
+			"if that address is your proxy, add it, or all its clients count as one", "header", name, "peer", ip.String())
+	case trusted && name != fiber.HeaderXForwardedFor && s.unread.allow(s.deps.Clock):
+		s.deps.Log.WarnContext(c.UserContext(), "a proxy in TRUSTED_PROXIES names its clients in a header that is not read; "+
+			"let it send X-Forwarded-For, or all its clients count as one", "header", name, "peer", ip.String())
+	}
 }
 
 // rarely lets one event a minute pass, the first at once. It is safe for concurrent use.

@@ -136,7 +136,31 @@ func TestForwardingHeader_OfAnUntrustedPeerIsLoggedOnceAMinute(t *testing.T) {
 		trusted := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"})
 		trusted.call(t, "GET", "/health", "", header, "203.0.113.9")
 		if strings.Contains(trusted.log.String(), words) {
-			t.Errorf("%s of a trusted proxy is logged", header)
+			t.Errorf("%s of a trusted proxy is logged as that of a stranger", header)
+		}
+	}
+}
+
+func TestForwardingHeader_OfATrustedProxyIsLoggedWhenItIsNotRead(t *testing.T) {
+	t.Parallel()
+	const words = "names its clients in a header that is not read"
+	for name, c := range map[string]struct {
+		headers []string
+		want    int // lines after three requests
+	}{
+		"none":                           {nil, 0},
+		"X-Forwarded-For":                {[]string{"X-Forwarded-For", "203.0.113.9"}, 0},
+		"X-Forwarded-For beside another": {[]string{"X-Real-IP", "203.0.113.9", "X-Forwarded-For", "203.0.113.9"}, 0},
+		"only X-Real-IP":                 {[]string{"X-Real-IP", "203.0.113.9"}, 1},
+		"only Forwarded":                 {[]string{"Forwarded", "for=203.0.113.9"}, 1},
+	} {
+		h := &hand{now: day}
+		s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"}, func(d *edge.Deps) { d.Clock = h })
+		for range 3 {
+			s.call(t, "GET", "/health", "", c.headers...)
+		}
+		if n := strings.Count(s.log.String(), words); n != c.want {
+			t.Errorf("%s: %d lines, want %d: %s", name, n, c.want, s.log)
 		}
 	}
 }

@@ -57,6 +57,8 @@ type Server struct {
 	metrics  *metrics
 	// forwarded limits the log of forwarding headers that are not believed.
 	forwarded rarely
+	// unread limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
+	unread rarely
 	known     map[string]bool // patterns, for logs and metrics
 	document  []byte
 	page      *page
