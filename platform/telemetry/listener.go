@@ -8,6 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -35,7 +38,9 @@ type Listener struct {
 	done   chan struct{}
 }
 
-// Serve serves on ln until Stop, which closes ln.
+// Serve serves on ln until Stop, which closes ln. Where ln is on loopback, it refuses every request to a host that is
+// neither an IP address nor localhost: a name that a stranger points at 127.0.0.1 would let a page in a browser on this
+// machine read profiles.
 func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.Logger, more ...Route) *Listener {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
@@ -49,7 +54,7 @@ func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.
 		mux.Handle(r.Pattern, r.Handler)
 	}
 	l := &Listener{ln: ln, done: make(chan struct{}), server: &http.Server{
-		Handler:           mux,
+		Handler:           guarded(ln, mux),
 		ReadHeaderTimeout: 5 * time.Second,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}}
@@ -60,6 +65,29 @@ func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.
 		}
 	}()
 	return l
+}
+
+// guarded returns next, behind a check of the Host header when ln is on loopback.
+func guarded(ln net.Listener, next http.Handler) http.Handler {
+	if at, ok := ln.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocalName(r.Host) {
+			http.Error(w, "Ask for localhost or an IP address: this listener has no other name.", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isLocalName returns whether a Host header, with or without a port, is an IP address or localhost. HTTP/1.0 may leave it
+// out; browsers do not.
+func isLocalName(host string) bool {
+	u := url.URL{Host: host}
+	name := u.Hostname()
+	_, err := netip.ParseAddr(name)
+	return host == "" || strings.EqualFold(name, "localhost") || err == nil
 }
 
 // answerHealth answers 503 when a check failed that the service cannot do without, else 200.

@@ -113,6 +113,59 @@ func TestListenerServesMetricsAndProfiles(t *testing.T) {
 	}
 }
 
+// elsewhere is a listener that says it is not on loopback.
+type elsewhere struct{ net.Listener }
+
+func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4612} }
+
+func TestListener_OnLoopbackRefusesOtherNames(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	discard := slog.New(slog.DiscardHandler)
+	own := Serve(ln, NewRegistry(), NewHealth(time.Second, nil), discard)
+	other := Serve(elsewhere{open}, NewRegistry(), NewHealth(time.Second, nil), discard)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	status := func(at net.Listener, host string) int {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+at.Addr().String()+"/debug/pprof/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Host = host
+		resp, err := client.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := resp.Body.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode
+	}
+	for host, want := range map[string]int{
+		"127.0.0.1:4612": 200, "127.0.0.1": 200, "localhost": 200, "LOCALHOST:4612": 200, "[::1]:4612": 200, "[::1]": 200, "10.0.0.1": 200,
+		"evil.test": 403, "evil.test:4612": 403, "localhost.evil.test": 403, "127.0.0.1.evil.test:80": 403, "evil": 403,
+	} {
+		if got := status(ln, host); got != want {
+			t.Errorf("host %q on loopback: got %d, want %d", host, got, want)
+		}
+	}
+	if got := status(open, "crier-0.internal:4612"); got != 200 {
+		t.Errorf("a name on another address: got %d, want 200", got)
+	}
+	for _, l := range []*Listener{own, other} {
+		if err := l.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestHealthTellsEachCheck(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
