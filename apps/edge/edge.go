@@ -58,11 +58,11 @@ type Server struct {
 	// forwarded limits the log of forwarding headers that are not believed.
 	forwarded rarely
 	// unread limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
-	unread rarely
-	known     map[string]bool // patterns, for logs and metrics
-	document  []byte
-	page      *page
-	sandbox   *sandbox
+	unread   rarely
+	known    map[string]bool // patterns, for logs and metrics
+	document []byte
+	page     *page
+	sandbox  *sandbox
 
 	mu      sync.Mutex
 	ln      *listener

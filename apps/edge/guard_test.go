@@ -1,0 +1,166 @@
+package edge_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"crier/apps/edge"
+	"crier/publishing/connector"
+)
+
+func TestRequest_OfAnotherFormIsRefused(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	request := func(version string, headers ...string) string {
+		return "POST /public/v1/posts " + version + "\r\nHost: x\r\nAuthorization: " + goodKey +
+			"\r\nContent-Type: application/json\r\n" + strings.Join(append(headers, ""), "\r\n") + fmt.Sprintf("Content-Length: %d\r\n\r\n%s", len(goodPost), goodPost)
+	}
+	for name, c := range map[string]struct {
+		message string
+		status  int
+	}{
+		"HTTP/1.1":                   {request("HTTP/1.1"), 201},
+		"HTTP/1.9":                   {request("HTTP/1.9"), 505},
+		"HTTP/2.0":                   {request("HTTP/2.0"), 505},
+		"an unknown expectation":     {request("HTTP/1.1", "Expect: banana"), 417},
+		"no encoding":                {request("HTTP/1.1", "Content-Encoding: identity"), 201},
+		"a body in gzip":             {request("HTTP/1.1", "Content-Encoding: gzip"), 415},
+		"a body in br":               {request("HTTP/1.1", "Content-Encoding: br"), 415},
+		"a body in deflate and gzip": {request("HTTP/1.1", "Content-Encoding: deflate, gzip"), 415},
+	} {
+		if out := s.raw(t, c.message); !strings.HasPrefix(out, fmt.Sprintf("HTTP/1.1 %d ", c.status)) {
+			t.Errorf("%s: got %.60q, want %d", name, out, c.status)
+		}
+	}
+}
+
+func TestEveryAnswer_HasTheHeadersThatKeepItToItself(t *testing.T) {
+	t.Parallel()
+	for base, hsts := range map[string]string{"https://crier.test": "max-age=31536000", "http://crier.test": ""} {
+		s := start(t, map[string]string{"BASE_URL": base})
+		for name, a := range map[string]answer{
+			"an answer":        s.api(t, "GET", "/public/v1/is-connected", ""),
+			"a refusal":        s.call(t, "GET", "/public/v1/is-connected", ""),
+			"a session's":      s.call(t, "GET", "/integrations/list", "", "auth", goodSession),
+			"health":           s.call(t, "GET", "/health", ""),
+			"an unknown route": s.call(t, "GET", "/nowhere", ""),
+		} {
+			for header, want := range map[string]string{
+				"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+				"Content-Security-Policy":   "default-src 'none'; frame-ancestors 'none'",
+				"Strict-Transport-Security": hsts,
+			} {
+				if got := a.header.Get(header); got != want {
+					t.Errorf("%s of %s (%d): %s is %q, want %q", name, base, a.status, header, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestUnauthenticated_SaysHowToAuthenticate(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for name, a := range map[string]answer{
+		"no key":       s.call(t, "GET", "/public/v1/is-connected", ""),
+		"a wrong key":  s.call(t, "GET", "/public/v1/is-connected", "", "Authorization", "wrong"),
+		"a bearer key": s.call(t, "GET", "/public/v1/is-connected", "", "Authorization", "Bearer "+goodKey),
+		"no session":   s.call(t, "GET", "/integrations/list", ""),
+	} {
+		if got, want := a.header.Get("WWW-Authenticate"), `ApiKey realm="crier"`; a.status != 401 || got != want {
+			t.Errorf("%s: got %d with %q, want 401 with %q", name, a.status, got, want)
+		}
+	}
+}
+
+func TestCORS_ExposesEveryHeaderThatAnswersHave(t *testing.T) {
+	t.Parallel()
+	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})
+	exposed := s.call(t, "GET", "/health", "", "Origin", "https://app.test").header.Get("Access-Control-Expose-Headers")
+	all := "," + strings.ReplaceAll(strings.ToLower(exposed), " ", "") + ","
+	for _, name := range []string{
+		"reload", "onboarding", "activate", "logout", "x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "retry-after",
+		"x-request-id", "x-total-count", "x-has-more", "idempotent-replayed", "idempotent-mismatch",
+	} {
+		if !strings.Contains(all, ","+name+",") {
+			t.Errorf("%s is not in %q", name, exposed)
+		}
+	}
+}
+
+// A browser keeps a cookie whose deletion names another path, or does not have the attributes that it asks for.
+func TestLogout_ClearsTheCookieThatLogInHasSet(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"https://crier.test", "http://localhost:4000"} {
+		s := start(t, map[string]string{"BASE_URL": base})
+		place := func(a answer) string {
+			t.Helper()
+			for _, line := range a.header.Values("Set-Cookie") {
+				if c, err := http.ParseSetCookie(line); err == nil && c.Name == "auth" {
+					return fmt.Sprintf("path %s, domain %q, secure %v, http only %v, same site %v", c.Path, c.Domain, c.Secure, c.HttpOnly, c.SameSite)
+				}
+			}
+			t.Fatalf("%d without the cookie: %v", a.status, a.header)
+			return ""
+		}
+		in := place(s.call(t, "POST", "/auth/login", `{"provider":"LOCAL","email":"ada@example.org","password":"right"}`, "Content-Type", "application/json"))
+		out := place(s.call(t, "POST", "/user/logout", "", "auth", goodSession))
+		if in != out || !strings.HasPrefix(in, "path /, ") {
+			t.Errorf("%s: set with %s and cleared with %s, want the same", base, in, out)
+		}
+	}
+}
+
+func TestLogin_PasswordHasAtMost128Characters(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for n, want := range map[int]string{128: "is wrong", 129: "1 to 128 characters", 4000: "1 to 128 characters"} {
+		body := fmt.Sprintf(`{"email":"person%d@example.org","password":%q}`, n, strings.Repeat("é", n))
+		if a := s.call(t, "POST", "/auth/login", body, "Content-Type", "application/json"); a.status != 400 || !strings.Contains(a.body, want) {
+			t.Errorf("%d characters: got %d %s, want 400 with %q", n, a.status, a.body, want)
+		}
+	}
+}
+
+// withDefaults are channels of which a field has a default value.
+type withDefaults struct {
+	channels
+	value string
+}
+
+func (w withDefaults) Catalogue() []connector.Descriptor {
+	return []connector.Descriptor{{ID: "sandbox", Name: "Sandbox", Fields: []connector.Field{{Key: "service", Label: "Address", DefaultValue: w.value}}}}
+}
+
+// Strangers may read the catalogue.
+func TestCatalogue_ShowsNoAddressAsDefault(t *testing.T) {
+	t.Parallel()
+	for value, shown := range map[string]bool{"A": true, "http://127.0.0.1:37835": false, "wss://inner.example, wss://other.example": false} {
+		s := start(t, nil, func(d *edge.Deps) { d.Channels = withDefaults{d.Channels.(channels), value} })
+		if a := s.call(t, "GET", "/integrations", ""); a.status != 200 || strings.Contains(a.body, `"defaultValue":"`+value) != shown {
+			t.Errorf("%q: got %d %s, want it shown: %v", value, a.status, a.body, shown)
+		}
+	}
+}
+
+func TestSandbox_PageHasAPolicy(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{"": "default-src 'none'; sandbox", "default-src 'self'": "default-src 'self'"} {
+		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if own != "" {
+				w.Header().Set("Content-Security-Policy", own)
+			}
+			_, _ = w.Write([]byte("<script>x()</script>")) // the test sees what came
+		}))
+		t.Cleanup(far.Close)
+		s := start(t, nil, func(d *edge.Deps) { d.SandboxURL = far.URL })
+		for _, path := range []string{"/sandbox/", "/sandbox/media/abc", "/sandbox/picture/abc"} {
+			if got := s.call(t, "GET", path, "").header.Get("Content-Security-Policy"); got != want {
+				t.Errorf("%s: the policy is %q, want %q", path, got, want)
+			}
+		}
+	}
+}
