@@ -85,6 +85,21 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
+func TestSanitize_KeepsLinksToPagesAndMailOnly(t *testing.T) {
+	t.Parallel()
+	for href, kept := range map[string]bool{
+		"https://example.com/a?b=c": true, "http://example.com": true, "HTTPS://example.com": true, "mailto:ann@example.com": true,
+		"javascript:x()": false, "JaVaScRiPt:x()": false, " javascript:x()": false, "java&#10;script:x()": false, "&#106;avascript:x()": false,
+		"data:text/html,<script>x()</script>": false, "data:text/html;base64,PHA+": false, "vbscript:x()": false, "VBScript:x()": false,
+		"file:///etc/passwd": false, "blob:https://example.com/1": false, "//example.com": false, "/relative": false, "ftp://example.com": false,
+	} {
+		got := clean(`<p><a href="` + strings.ReplaceAll(href, "<", "&lt;") + `">x</a></p>`)
+		if strings.Contains(got, "href=") != kept {
+			t.Errorf("%q became %q, want the link kept: %v", href, got, kept)
+		}
+	}
+}
+
 // In quadratic time, each of these takes hours.
 func TestContent_IsReadInLinearTime(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,32 @@
+package bluesky
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// The document names the server that gets the account's tokens from then on.
+func TestServerOf_BelievesTheDocumentOfTheAccountOnly(t *testing.T) {
+	t.Parallel()
+	const own, other = "did:plc:own", "did:plc:other"
+	document := func(did, id, kind, address string) string {
+		return `{"id":"` + did + `","service":[{"id":"` + id + `","type":"` + kind + `","serviceEndpoint":"` + address + `"}]}`
+	}
+	const kind, server = "AtprotoPersonalDataServer", "https://pds.example.com"
+	for name, c := range map[string]struct{ document, want string }{
+		"the account's":                     {document(own, "#atproto_pds", kind, server), server},
+		"the account's, with a whole id":    {document(own, own+"#atproto_pds", kind, server), server},
+		"another account's":                 {document(other, "#atproto_pds", kind, server), ""},
+		"one of nobody":                     {document("", "#atproto_pds", kind, server), ""},
+		"one with another account's server": {document(own, other+"#atproto_pds", kind, server), ""},
+		"one with another service":          {document(own, "#labeler", kind, server), ""},
+		"one with another kind of service":  {document(own, "#atproto_pds", "AtprotoLabeler", server), ""},
+		"one whose server is not https":     {document(own, "#atproto_pds", kind, "http://pds.example.com"), ""},
+		"one that is no JSON":               {"x", ""},
+		"none":                              {"", ""},
+	} {
+		if got := serverOf(session{DID: own, DIDDoc: json.RawMessage(c.document)}); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package nostr
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestParseRelays_TakesAtMost20(t *testing.T) {
+	t.Parallel()
+	list := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf("wss://relay%d.example.com", i))
+		}
+		return strings.Join(all, ", ")
+	}
+	for name, c := range map[string]struct {
+		typed string
+		want  int // 0 = refused
+	}{
+		"none takes the defaults":   {"", 5},
+		"one":                       {list(1), 1},
+		"twenty":                    {list(20), 20},
+		"twenty, one of them twice": {list(20) + " WSS://RELAY1.example.com/", 20},
+		"twenty-one":                {list(21), 0},
+		"a thousand":                {list(1000), 0},
+		"only commas":               {",", 0},
+	} {
+		got, err := parseRelays(c.typed)
+		if len(got) != c.want || (err != nil) != (c.want == 0) {
+			t.Errorf("%s: got %d relays and %v, want %d", name, len(got), err, c.want)
+		}
+	}
+}
