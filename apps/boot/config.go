@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
 	"time"
 
 	"crier/actors/cluster"
@@ -29,7 +28,7 @@ type Config struct {
 	Home       string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
 	Files      string        `env:"FILES_DIR" doc:"Folder for uploads; several processes need one that they share. CRIER_HOME/files when not set."`
 	RedisURL   string        `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; a single process needs none."`
-	SandboxURL string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox); the sandbox platform is offered only when set."`
+	SandboxURL string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), http with a loopback address and a port; the sandbox platform is offered only when set."`
 	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long requests are still answered after /health says that the process is stopping."`
 	StopWithin time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
 	PruneEvery time.Duration `env:"PRUNE_EVERY, default=1h" doc:"How often a worker looks for rows that were kept for long enough."`
@@ -56,8 +55,8 @@ func (c Config) Validate() error {
 	if c.Postgres.Pooler != "" && c.Postgres.Pooler != pg.PoolerTransaction {
 		faults = append(faults, env.Fault{Name: "POOLER", Message: "must be empty or transaction."})
 	}
-	if u, err := url.Parse(c.SandboxURL); c.SandboxURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
-		faults = append(faults, env.Fault{Name: "SANDBOX_URL", Message: "must be an http or https address."})
+	if c.SandboxURL != "" && !edge.IsSandbox(c.SandboxURL) {
+		faults = append(faults, env.Fault{Name: "SANDBOX_URL", Message: "must be http with a loopback address and a port, such as http://127.0.0.1:4613."})
 	}
 	for name, d := range map[string]time.Duration{
 		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Sender.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,

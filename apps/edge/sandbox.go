@@ -25,18 +25,31 @@ func newSandbox(address string) (*sandbox, error) {
 	if address == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return nil, fault.Wrap(fault.Invalid, "edge.newSandbox", "The sandbox address is not valid.", err)
-	}
-	at, err := netip.ParseAddrPort(u.Host)
-	if err != nil || !at.Addr().IsLoopback() || u.Scheme != "http" {
+	host, ok := sandboxHost(address)
+	if !ok {
 		return nil, fault.New(fault.Invalid, "edge.newSandbox", "The sandbox address must be http with a loopback address and a port.")
 	}
 	return &sandbox{&fasthttp.HostClient{
-		Addr: u.Host, StreamResponseBody: true, MaxConns: 32, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+		Addr: host, StreamResponseBody: true, MaxConns: 32, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 		MaxIdleConnDuration: 5 * time.Second, NoDefaultUserAgentHeader: true,
 	}}, nil
+}
+
+// IsSandbox returns whether a pretend platform may have this address: http, a loopback address and a port, because
+// everybody who reaches the service can reach the page of the sandbox.
+func IsSandbox(address string) bool {
+	_, ok := sandboxHost(address)
+	return ok
+}
+
+// sandboxHost returns the host and port of the address of a pretend platform; ok is false when it may have no such address.
+func sandboxHost(address string) (host string, ok bool) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" {
+		return "", false
+	}
+	at, err := netip.ParseAddrPort(u.Host)
+	return u.Host, err == nil && at.Addr().IsLoopback()
 }
 
 func (s *Server) mountSandbox(t *route.Table) {
