@@ -193,7 +193,7 @@ update post p set looks = p.looks + 1, claim_until = now() + $2 * interval '1 mi
 from open where p.id = any (array[open.id])
 returning p.org_id, p.id, p.claim_token, p.committing_at, not exists (select from node n where n.id = p.claim_holder and n.expires_at > now()), now()`
 
-// Unknown is a post whose outcome is looked up now.
+// ClaimedUnknown is a post with an unknown outcome that this process asks about now.
 type ClaimedUnknown struct {
 	Org        tenancy.OrgID
 	Post       publishing.PostID
