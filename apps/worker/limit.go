@@ -79,7 +79,7 @@ type limit struct {
 	name   string
 	rate   Rate
 	tokens []time.Time // when each of those ends that are taken and not used
-	line   fairqueue.Turns
+	line   fairqueue.Queue
 	served bool // a goroutine serves the line
 
 	// These are of the goroutine that serves the line.

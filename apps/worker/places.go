@@ -31,7 +31,7 @@ type places struct {
 // place is one destination.
 type place struct {
 	held   int
-	line   fairqueue.Turns
+	line   fairqueue.Queue
 	called int // of its line; see places
 }
 

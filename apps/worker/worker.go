@@ -79,7 +79,7 @@ type Worker struct {
 	deps Deps
 
 	mu     sync.Mutex
-	turns  fairqueue.Turns
+	turns  fairqueue.Queue
 	limits *limits
 	places *places
 	looks  *lookouts

@@ -7,28 +7,28 @@ import (
 	"sync"
 )
 
-// ErrFull is returned when as many users of a key wait as may.
+// ErrFull is returned when as many callers of a key wait as may.
 var ErrFull = errors.New("too many wait")
 
-// Fair has a number of places for all keys together. The keys for which users wait get the free places in turn, and of a
-// key the user that has waited longest gets the place: before a key gets its next place, each other key gets one at most,
-// however many of its users wait. It remembers only keys for which users wait. It is safe for concurrent use.
+// Fair is a semaphore whose places are shared by all keys. The keys that wait get free places in turn, and within a key
+// the caller that has waited longest: between two places of a key, each other key gets at most one, regardless of how
+// many of its callers wait. It uses memory only for keys that wait. It is safe for concurrent use.
 type Fair[K comparable] struct {
-	most int // users of a key that wait
+	maxWaiting int // callers of one key
 
 	mu      sync.Mutex
 	free    int
 	turns   []K                   // keys that wait, each once, in the order in which they get the next places
-	waiting map[K][]chan struct{} // users of these, in the order in which they came; closed when the user has a place
+	waiting map[K][]chan struct{} // their callers, first come first; a channel is closed when its caller has a place
 }
 
-// NewFair returns a Fair of so many places, for which at most so many users of each key wait.
+// NewFair returns a Fair with a number of places, for which at most waiting callers of each key may wait.
 func NewFair[K comparable](places, waiting int) *Fair[K] {
-	return &Fair[K]{free: places, most: waiting, waiting: map[K][]chan struct{}{}}
+	return &Fair[K]{free: places, maxWaiting: waiting, waiting: map[K][]chan struct{}{}}
 }
 
-// Enter waits for a place. leave gives it back and must be called once. When most users of the key wait already, ErrFull
-// is returned at once; when ctx ends first, its error is.
+// Enter waits for a place. leave gives it back and must be called once. Enter returns ErrFull at once when too many
+// callers of the key wait already, and the error of ctx when that ends first.
 func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	place, err := f.join(key)
 	if err != nil {
@@ -37,25 +37,25 @@ func (f *Fair[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	select {
 	case <-place:
 	case <-ctx.Done():
-		if f.part(key, place) {
+		if f.abandon(key, place) {
 			return nil, ctx.Err()
 		}
 	}
 	return f.leave, nil
 }
 
-// join returns what is closed when the user has a place.
-func (f *Fair[K]) join(key K) (place chan struct{}, err error) {
+// join takes a place or starts to wait. It returns a channel that is closed when the caller has a place.
+func (f *Fair[K]) join(key K) (chan struct{}, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	users := f.waiting[key]
-	place = make(chan struct{})
+	place := make(chan struct{})
 	switch {
-	case f.free > 0: // then nobody waits
+	case f.free > 0: // then no caller waits
 		f.free--
 		close(place)
 		return place, nil
-	case len(users) >= f.most:
+	case len(users) >= f.maxWaiting:
 		return nil, ErrFull
 	case len(users) == 0:
 		f.turns = append(f.turns, key)
@@ -64,8 +64,8 @@ func (f *Fair[K]) join(key K) (place chan struct{}, err error) {
 	return place, nil
 }
 
-// part removes a user who does not wait any longer. It returns false when the user has got a place meanwhile.
-func (f *Fair[K]) part(key K, place chan struct{}) bool {
+// abandon removes a caller that stops waiting. It returns false when the caller has got a place meanwhile.
+func (f *Fair[K]) abandon(key K, place chan struct{}) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := slices.Index(f.waiting[key], place)
@@ -80,7 +80,7 @@ func (f *Fair[K]) part(key K, place chan struct{}) bool {
 	return true
 }
 
-// leave gives a place to the user whose turn it is.
+// leave gives a place to the caller whose turn it is, or frees it when none waits.
 func (f *Fair[K]) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +91,8 @@ func (f *Fair[K]) leave() {
 	key := f.turns[0]
 	f.turns = f.turns[1:]
 	close(f.waiting[key][0])
-	if f.waiting[key] = f.waiting[key][1:]; len(f.waiting[key]) > 0 {
+	f.waiting[key] = f.waiting[key][1:]
+	if len(f.waiting[key]) > 0 {
 		f.turns = append(f.turns, key)
 	} else {
 		delete(f.waiting, key)

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// queue is a Fair of one place, with what got it so far.
+// queue is a Fair with one place, and the keys that have got it so far.
 type queue struct {
 	*Fair[string]
 	got    []string
@@ -21,13 +21,13 @@ func newQueue(waiting int) *queue {
 	return &queue{Fair: NewFair[string](1, waiting), leaves: make(chan func(), 100)}
 }
 
-// enter makes a user of the key wait, and returns when it has the place or waits. Call it in a synctest bubble.
+// enter starts a caller of the key, and returns when it has the place or waits. It must be called in a synctest bubble.
 func (q *queue) enter(ctx context.Context, key string) (result chan error) {
 	result = make(chan error, 1)
 	go func() {
 		leave, err := q.Enter(ctx, key)
 		if err == nil {
-			q.got = append(q.got, key) // one at a time: the place is the lock
+			q.got = append(q.got, key) // not a data race: the only place is a lock
 			q.leaves <- leave
 		}
 		result <- err
@@ -36,7 +36,7 @@ func (q *queue) enter(ctx context.Context, key string) (result chan error) {
 	return result
 }
 
-// drain gives the place back until nobody has it.
+// drain gives the place back until no caller has it.
 func (q *queue) drain() {
 	for len(q.leaves) > 0 {
 		(<-q.leaves)()
@@ -59,7 +59,7 @@ func TestFair_KeysTakeTurns(t *testing.T) {
 			t.Errorf("got %q, want %q", q.got, want)
 		}
 		if q.free != 1 || len(q.turns) != 0 || len(q.waiting) != 0 {
-			t.Errorf("%d places are free, %q and %v wait at the end", q.free, q.turns, q.waiting)
+			t.Errorf("got %d free places, keys %q and callers %v at the end, want 1 and none", q.free, q.turns, q.waiting)
 		}
 	})
 }
@@ -77,7 +77,7 @@ func TestFair_RefusesAtOnceWhenTooManyOfAKeyWait(t *testing.T) {
 				t.Errorf("got %v, want ErrFull", err)
 			}
 		default:
-			t.Error("a third one waits")
+			t.Error("got a third caller that waits, want ErrFull")
 		}
 		q.enter(t.Context(), "other")
 		q.drain()
@@ -99,22 +99,22 @@ func TestFair_WaitEndsWithItsContext(t *testing.T) {
 		synctest.Wait()
 		for _, result := range []chan error{gone, alone} {
 			if err := <-result; !errors.Is(err, context.Canceled) {
-				t.Errorf("got %v, want the end of the context", err)
+				t.Errorf("got %v, want context.Canceled", err)
 			}
 		}
 		q.drain()
 		if err := <-stays; err != nil || !slices.Equal(q.got, []string{"first", "a"}) {
-			t.Errorf("who still waited: %v; got %q", err, q.got)
+			t.Errorf("the caller that still waited: got %v and order %q, want no error and [first a]", err, q.got)
 		}
 		if q.free != 1 || len(q.turns) != 0 || len(q.waiting) != 0 {
-			t.Errorf("%d places are free, %q and %v wait at the end", q.free, q.turns, q.waiting)
+			t.Errorf("got %d free places, keys %q and callers %v at the end, want 1 and none", q.free, q.turns, q.waiting)
 		}
 	})
 }
 
-// TestFair_NoKeyWaitsForTwoOfAnother compares random orders with the rule: while a user of a key waits, no other key gets
-// two places more than it.
-func TestFair_NoKeyWaitsForTwoOfAnother(t *testing.T) {
+// TestFair_KeyWaitsForAtMostOnePlaceOfAnother compares random orders with the rule: while a caller of a key waits for
+// its next place, no other key gets two.
+func TestFair_KeyWaitsForAtMostOnePlaceOfAnother(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		f := NewFair[string](rapid.IntRange(1, 3).Draw(rt, "places"), 1000)
@@ -123,7 +123,7 @@ func TestFair_NoKeyWaitsForTwoOfAnother(t *testing.T) {
 			place chan struct{}
 		}
 		var wait []user
-		used, since := 0, map[string]map[string]int{} // by key that waits: places that others got since it waits for the next
+		used, since := 0, map[string]map[string]int{} // by waiting key: the places that each other key has got since
 		for range rapid.IntRange(1, 60).Draw(rt, "steps") {
 			if rapid.Bool().Draw(rt, "enter") {
 				key := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "key")
@@ -145,7 +145,7 @@ func TestFair_NoKeyWaitsForTwoOfAnother(t *testing.T) {
 				delete(since, u.key)
 				for key, others := range since {
 					if others[u.key]++; others[u.key] > 1 {
-						rt.Fatalf("%s got two places while %s waits", u.key, key)
+						rt.Fatalf("%s got two places while %s waits, want at most one", u.key, key)
 					}
 				}
 				return true

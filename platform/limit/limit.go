@@ -1,4 +1,5 @@
-// Package limit divides what all share, such as connections, so that no user of it has more than a part.
+// Package limit limits how many callers use a shared resource, such as connections, at the same time: PerKey limits
+// each key, and Fair limits all keys together and serves them in turn.
 package limit
 
 import (
@@ -8,11 +9,11 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// PerKey has a number of places for each key. It remembers only keys that have a place or wait for one. It is safe for
-// concurrent use.
+// PerKey is a semaphore for each key, with the same number of places. It uses memory only for keys that have a place or
+// wait for one. It is safe for concurrent use.
 type PerKey[K comparable] struct {
-	most    int
-	waiting int // beside as many users as there are places; 0 = any number
+	perKey  int
+	waiting int // callers of a key that may wait for a place; 0 means any number
 
 	mu   sync.Mutex
 	keys map[K]*places
@@ -20,61 +21,64 @@ type PerKey[K comparable] struct {
 
 type places struct {
 	free  *semaphore.Weighted
-	users int // those that have a place, and those that wait
+	users int // callers that have a place or wait for one
 }
 
-// New returns a PerKey of most places a key.
-func New[K comparable](most int) *PerKey[K] {
-	return &PerKey[K]{most: most, keys: map[K]*places{}}
+// New returns a PerKey with perKey places for each key.
+func New[K comparable](perKey int) *PerKey[K] {
+	return &PerKey[K]{perKey: perKey, keys: map[K]*places{}}
 }
 
-// NewBounded returns a PerKey of most places a key, which most+waiting users of a key may have or wait for; waiting is at
-// least 1. The next user gets ErrFull at once.
-func NewBounded[K comparable](most, waiting int) *PerKey[K] {
-	l := New[K](most)
+// NewBounded returns a PerKey with perKey places for each key, for which at most waiting callers of a key may wait;
+// waiting is at least 1. Enter and Take return ErrFull at once to further callers.
+func NewBounded[K comparable](perKey, waiting int) *PerKey[K] {
+	l := New[K](perKey)
 	l.waiting = waiting
 	return l
 }
 
-// Enter waits for a place of the key, behind those that waited before. leave gives the place back and must be called once.
-// When ctx ends first, its error is returned.
+// Enter waits for a place of the key, first come, first served. leave gives the place back and must be called once.
+// When ctx ends first, Enter returns its error.
 func (l *PerKey[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	return l.Take(ctx, key, 1)
 }
 
-// Take is Enter for n places at once. More than the key has count as all of them.
+// Take is Enter for n places at once, or for all places of the key if n is more than these.
 func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err error) {
 	p, err := l.join(key)
 	if err != nil {
 		return nil, err
 	}
-	weight := int64(min(n, l.most))
+	weight := int64(min(n, l.perKey))
 	if err := p.free.Acquire(ctx, weight); err != nil {
-		l.part(key, p)
+		l.release(key, p)
 		return nil, err
 	}
-	return func() { p.free.Release(weight); l.part(key, p) }, nil
+	return func() { p.free.Release(weight); l.release(key, p) }, nil
 }
 
+// join counts a caller of the key. It returns ErrFull when too many wait.
 func (l *PerKey[K]) join(key K) (*places, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	p := l.keys[key]
 	if p == nil {
-		p = &places{free: semaphore.NewWeighted(int64(l.most))}
+		p = &places{free: semaphore.NewWeighted(int64(l.perKey))}
 		l.keys[key] = p
 	}
-	if l.waiting > 0 && p.users >= l.most+l.waiting {
+	if l.waiting > 0 && p.users >= l.perKey+l.waiting {
 		return nil, ErrFull
 	}
 	p.users++
 	return p, nil
 }
 
-func (l *PerKey[K]) part(key K, p *places) {
+// release counts a caller of the key off, and forgets the key after the last one.
+func (l *PerKey[K]) release(key K, p *places) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if p.users--; p.users == 0 {
+	p.users--
+	if p.users == 0 {
 		delete(l.keys, key)
 	}
 }

@@ -26,14 +26,14 @@ func TestPerKey_NextOfAKeyWaitsUntilOneLeaves(t *testing.T) {
 		go func() { third <- enter("a") }()
 		synctest.Wait()
 		if len(third) != 0 {
-			t.Error("a third user of the key has one of two places")
+			t.Error("got a third place for a key, want two at most")
 		}
 		enter("b")()
 		first()
 		(<-third)()
 		second()
 		if len(l.keys) != 0 {
-			t.Errorf("%d keys are remembered that nobody uses", len(l.keys))
+			t.Errorf("got %d keys in memory that are not used, want 0", len(l.keys))
 		}
 	})
 }
@@ -48,15 +48,15 @@ func TestPerKey_WaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.Enter(ctx, "a"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a wait whose context is over ends with %v", err)
+		t.Errorf("a wait whose context has ended: got %v, want context.Canceled", err)
 	}
 	leave()
 	if len(l.keys) != 0 {
-		t.Errorf("%d keys are remembered that nobody uses", len(l.keys))
+		t.Errorf("got %d keys in memory that are not used, want 0", len(l.keys))
 	}
 }
 
-func TestPerKey_RefusesWhenAsManyWaitAsMay(t *testing.T) {
+func TestPerKey_RefusesAtOnceWhenTooManyWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := NewBounded[string](1, 2)
@@ -76,11 +76,11 @@ func TestPerKey_RefusesWhenAsManyWaitAsMay(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, err := l.Enter(t.Context(), "a"); !errors.Is(err, ErrFull) {
-			t.Errorf("a third one that would wait gets %v, want ErrFull", err)
+			t.Errorf("a third caller that would wait: got %v, want ErrFull", err)
 		}
 		other, err := l.Enter(t.Context(), "b")
 		if err != nil {
-			t.Fatalf("another key: %v", err)
+			t.Fatalf("another key: got %v, want a place", err)
 		}
 		other()
 		leave()
@@ -88,7 +88,7 @@ func TestPerKey_RefusesWhenAsManyWaitAsMay(t *testing.T) {
 			(<-entered)()
 		}
 		if len(l.keys) != 0 {
-			t.Errorf("%d keys are remembered that nobody uses", len(l.keys))
+			t.Errorf("got %d keys in memory that are not used, want 0", len(l.keys))
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestPerKey_TakesManyPlaces(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.Take(over, "a", 5); !errors.Is(err, context.Canceled) {
-		t.Errorf("eleven of ten places are taken: %v", err)
+		t.Errorf("taking eleven of ten places: got %v, want context.Canceled", err)
 	}
 	four, err := l.Take(t.Context(), "a", 4)
 	if err != nil {
@@ -111,17 +111,17 @@ func TestPerKey_TakesManyPlaces(t *testing.T) {
 	}
 	all, err := l.Take(t.Context(), "b", 100)
 	if err != nil {
-		t.Fatalf("who wants more than there are gets none: %v", err)
+		t.Fatalf("taking more places than there are: got %v, want all of them", err)
 	}
 	six()
 	four()
 	all()
 	if len(l.keys) != 0 {
-		t.Errorf("%d keys are remembered that nobody uses", len(l.keys))
+		t.Errorf("got %d keys in memory that are not used, want 0", len(l.keys))
 	}
 }
 
-func TestPerKey_HoldsForManyAtOnce(t *testing.T) {
+func TestPerKey_LimitHoldsUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	const most = 3
 	l := New[int](most)
@@ -137,7 +137,7 @@ func TestPerKey_HoldsForManyAtOnce(t *testing.T) {
 					return
 				}
 				if got := inside[key].Add(1); got > most {
-					t.Errorf("%d users of a key, want at most %d", got, most)
+					t.Errorf("got %d callers of a key at a time, want at most %d", got, most)
 				}
 				inside[key].Add(-1)
 				leave()
@@ -146,6 +146,6 @@ func TestPerKey_HoldsForManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	if len(l.keys) != 0 {
-		t.Errorf("%d keys are remembered that nobody uses", len(l.keys))
+		t.Errorf("got %d keys in memory that are not used, want 0", len(l.keys))
 	}
 }

@@ -1,26 +1,30 @@
-// Package ratelimit is the arithmetic of a request limit: a fixed window that opens with its first counted request.
+// Package ratelimit counts requests against a limit in fixed windows. A window begins with its first request.
 package ratelimit
 
 import "time"
 
-// Span is how long a window lasts.
+// Span is the length of a window.
 const Span = time.Minute
 
-// Window counts the admitted requests of one organization. The zero Window is closed.
+// Window counts the allowed requests of one key. The zero Window is expired. It is not safe for concurrent use.
 type Window struct {
 	start time.Time
 	used  int
 }
 
-// Verdict is the answer to one request.
+// Verdict is the decision on one request.
 type Verdict struct {
-	Allowed    bool
-	Remaining  int
-	Reset      time.Time
-	RetryAfter time.Duration // whole seconds, at least one, when refused
+	Allowed bool
+	// Remaining is the number of requests left in the window.
+	Remaining int
+	// Reset is the end of the window.
+	Reset time.Time
+	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero when the request is allowed.
+	RetryAfter time.Duration
 }
 
-// Take counts one request against limit. A refused request does not count.
+// Take counts one request at now against limit, and begins a new window if this one has expired. A refused request does
+// not count.
 func (w *Window) Take(now time.Time, limit int) Verdict {
 	if w.Expired(now) {
 		w.start, w.used = now, 0
@@ -33,11 +37,13 @@ func (w *Window) Take(now time.Time, limit int) Verdict {
 	return Verdict{Allowed: true, Remaining: limit - w.used, Reset: reset}
 }
 
-// Expired tells whether the window counts for nothing any more. A clock that went back opens a new one.
+// Expired returns true when the next Take begins a new window. That is also so when now is before the window began,
+// because the clock was set back.
 func (w *Window) Expired(now time.Time) bool {
 	return w.start.IsZero() || !now.Before(w.start.Add(Span)) || now.Before(w.start)
 }
 
+// ceilSecond rounds d up to whole seconds, at least one.
 func ceilSecond(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
 }

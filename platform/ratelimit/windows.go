@@ -5,23 +5,24 @@ import (
 	"time"
 )
 
-// Windows keeps a Window for each of many keys. What one Take costs does not depend on how many keys there are: windows
-// are not searched for expired ones but kept in two generations, and the older generation is dropped as a whole when a
-// span has passed. When the clock is set back after that, a dropped window begins again, and its key may take more than
-// its limit. It is safe for concurrent use.
+// Windows keeps a Window for each of many keys. It is safe for concurrent use.
+//
+// The cost of a Take does not depend on the number of keys: windows are kept in two generations, and the older one is
+// dropped as a whole when a Span has passed. When the clock is set back after that, a dropped window begins again, and
+// its key may take more than its limit.
 type Windows[K comparable] struct {
-	most int
+	maxKeys int
 
 	mu    sync.Mutex
-	since time.Time // when the young generation began
+	since time.Time // start of the young generation
 	young map[K]Window
 	old   map[K]Window
 }
 
-// NewWindows makes a Windows whose generations hold up to most keys each. With more keys in one span, windows are
-// dropped early, and their keys may take more than their limit.
-func NewWindows[K comparable](most int) *Windows[K] {
-	return &Windows[K]{most: most, young: map[K]Window{}}
+// NewWindows returns a Windows that keeps up to maxKeys keys in each of its two generations. With more keys in one
+// Span, windows are dropped early, and their keys may take more than their limit.
+func NewWindows[K comparable](maxKeys int) *Windows[K] {
+	return &Windows[K]{maxKeys: maxKeys, young: map[K]Window{}}
 }
 
 // Take counts one request of the key against limit.
@@ -30,7 +31,7 @@ func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	defer s.mu.Unlock()
 	w, known := s.young[key]
 	if !known {
-		s.turn(now)
+		s.rotate(now)
 		w = s.old[key]
 	}
 	v := w.Take(now, limit)
@@ -38,16 +39,16 @@ func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	return v
 }
 
-// turn begins a new generation when the young one is a span old or full. A window that it drops was last used by the
-// generation before that, and has ended unless that one was full.
-func (s *Windows[K]) turn(now time.Time) {
-	if now.Sub(s.since) < Span && len(s.young) < s.most { // a clock that went back makes this generation last longer
+// rotate begins a new generation when the young one is a Span old or full. The windows that it drops were last used in
+// the generation before the young one; they have expired unless the young one was full.
+func (s *Windows[K]) rotate(now time.Time) {
+	if now.Sub(s.since) < Span && len(s.young) < s.maxKeys { // longer than a Span if the clock was set back
 		return
 	}
 	s.since, s.old, s.young = now, s.young, map[K]Window{}
 }
 
-// Len is how many windows are kept, of which some may have ended.
+// Len returns the number of windows that are kept. Some of them may have expired.
 func (s *Windows[K]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

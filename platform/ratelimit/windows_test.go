@@ -18,24 +18,24 @@ func TestWindows_ExpiredWindowsAreDroppedTogether(t *testing.T) {
 	for key := range 64_000 {
 		w.Take(key, start, 3)
 	}
-	// A request that looked through the windows would drop the expired ones one by one.
+	// Dropping them one by one would make the cost of a Take depend on their number.
 	if w.Take(-1, start.Add(ratelimit.Span), 3); w.Len() != 64_001 {
-		t.Errorf("%d windows are kept after the first request of the next span, want 64001", w.Len())
+		t.Errorf("got %d windows after the first request of the next span, want 64001", w.Len())
 	}
 	if w.Take(-2, start.Add(2*ratelimit.Span), 3); w.Len() != 2 {
-		t.Errorf("%d windows are kept a span later, want 2", w.Len())
+		t.Errorf("got %d windows a span later, want 2", w.Len())
 	}
 }
 
-func TestWindows_TheirNumberIsBounded(t *testing.T) {
+func TestWindows_NumberIsBounded(t *testing.T) {
 	t.Parallel()
 	w := ratelimit.NewWindows[int](100)
 	for key := range 10_000 {
 		if v := w.Take(key, start, 3); !v.Allowed || v.Remaining != 2 {
-			t.Fatalf("the first request of %d: %+v", key, v)
+			t.Fatalf("the first request of key %d: got %+v, want an admission with 2 left", key, v)
 		}
 		if w.Len() > 200 {
-			t.Fatalf("%d windows are kept, want 200 at most", w.Len())
+			t.Fatalf("got %d windows, want at most 200", w.Len())
 		}
 	}
 }

@@ -1,0 +1,64 @@
+// Package fairqueue shares permits fairly among organizations: those that have work take turns, regardless of how much
+// work each of them has.
+package fairqueue
+
+import "crier/tenancy"
+
+// Queue is a queue in which every organization is at most once. The zero Queue is empty. It is not safe for concurrent
+// use.
+type Queue struct {
+	queue  []tenancy.OrgID
+	wanted map[tenancy.OrgID]int
+}
+
+// Offer appends an organization that wants permits to the queue. If it is in the queue already it keeps its place, and
+// the larger number of permits counts. Offer does nothing if permits is not positive.
+func (q *Queue) Offer(org tenancy.OrgID, permits int) {
+	if permits <= 0 {
+		return
+	}
+	if q.wanted == nil {
+		q.wanted = map[tenancy.OrgID]int{}
+	}
+	if _, waiting := q.wanted[org]; !waiting {
+		q.queue = append(q.queue, org)
+	}
+	q.wanted[org] = max(q.wanted[org], permits)
+}
+
+// Grant is the number of permits given to one organization.
+type Grant struct {
+	Org     tenancy.OrgID
+	Permits int
+}
+
+// Take gives at most free permits to the first organizations of the queue, at most width of them: one to each, then one
+// more to each in the same order until all have what they want or no permit is free. It removes the organizations that
+// got a permit from the queue.
+func (q *Queue) Take(free, width int) []Grant {
+	n := min(free, width, len(q.queue))
+	grants := make([]Grant, n)
+	for i, org := range q.queue[:n] {
+		grants[i] = Grant{Org: org, Permits: 1}
+	}
+	for left := free - n; left > 0; {
+		before := left
+		for i := range grants {
+			if left > 0 && grants[i].Permits < q.wanted[grants[i].Org] {
+				grants[i].Permits++
+				left--
+			}
+		}
+		if left == before {
+			break
+		}
+	}
+	for _, g := range grants {
+		delete(q.wanted, g.Org)
+	}
+	q.queue = q.queue[n:]
+	return grants
+}
+
+// Len returns the number of organizations in the queue.
+func (q *Queue) Len() int { return len(q.queue) }
