@@ -8,23 +8,26 @@ import (
 	clusterstore "crier/actors/cluster/store"
 )
 
-// handover is how many shards one process gives away at a time: enough to be quick, too few to wake all organizations at once.
-const handover = 64
+// maxHandover is how many shards a process gives away in one step. More would start the actors of too many
+// organizations at once on their new owners.
+const maxHandover = 64
 
-// desired is who should own a shard: rendezvous hashing, so that a process that comes or goes moves only its own share.
-func desired(shard int16, workers []uuid.UUID) uuid.UUID {
+// preferredOwner returns the worker that should own a shard, or uuid.Nil without workers. It is rendezvous hashing: a
+// process that joins or leaves moves only its own share of the shards.
+func preferredOwner(shard int16, workers []uuid.UUID) uuid.UUID {
 	var best uuid.UUID
 	var top uint64
 	for _, w := range workers {
-		if weight := mix(shard, w); best == uuid.Nil || weight > top {
-			best, top = w, weight
+		if score := weight(shard, w); best == uuid.Nil || score > top {
+			best, top = w, score
 		}
 	}
 	return best
 }
 
-// mix is FNV-1a with a finalizer: alone it hardly moves on a changed last byte.
-func mix(shard int16, node uuid.UUID) uint64 {
+// weight hashes a shard and a node by FNV-1a with a finalizer, because FNV-1a alone hardly spreads a change of the last
+// byte.
+func weight(shard int16, node uuid.UUID) uint64 {
 	h := uint64(14695981039346656037)
 	for _, b := range append(node[:], byte(shard), byte(shard>>8)) {
 		h = (h ^ uint64(b)) * 1099511628211
@@ -34,7 +37,7 @@ func mix(shard int16, node uuid.UUID) uint64 {
 	return h ^ h>>31
 }
 
-// workers are those that shards may belong to.
+// workers returns the nodes that may own shards: those with the role worker that are not leaving.
 func workers(nodes []clusterstore.Node) (out []uuid.UUID) {
 	for _, n := range nodes {
 		if !n.Leaving && slices.Contains(n.Roles, RoleWorker) {
@@ -44,8 +47,8 @@ func workers(nodes []clusterstore.Node) (out []uuid.UUID) {
 	return out
 }
 
-// plan is what one of the living processes should do about the shards: take what no living process owns and it should,
-// give a part of what another should have.
+// plan returns the shards that the node me should take and give away. It takes the shards that prefer it and have no
+// live owner, and gives away at most maxHandover of its shards that prefer another node.
 func plan(me uuid.UUID, nodes []clusterstore.Node, shards []clusterstore.Shard) (take, give []int16) {
 	able := workers(nodes)
 	alive := map[uuid.UUID]bool{}
@@ -53,10 +56,10 @@ func plan(me uuid.UUID, nodes []clusterstore.Node, shards []clusterstore.Shard) 
 		alive[n.ID] = true
 	}
 	for _, s := range shards {
-		switch want := desired(s.Shard, able); {
+		switch want := preferredOwner(s.Shard, able); {
 		case want == me && s.Owner != me && !alive[s.Owner]:
 			take = append(take, s.Shard)
-		case want != me && want != uuid.Nil && s.Owner == me && len(give) < handover:
+		case want != me && want != uuid.Nil && s.Owner == me && len(give) < maxHandover:
 			give = append(give, s.Shard)
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"crier/platform/env"
 )
 
-// Config of membership.
+// Config configures a Member and a Host.
 type Config struct {
-	TTL       time.Duration `env:"LEASE, default=10s" doc:"How long a process that does not beat keeps its shards."`
+	TTL       time.Duration `env:"LEASE, default=10s" doc:"How long a process that does not renew its lease keeps its shards."`
 	Beat      time.Duration `env:"BEAT, default=2s" doc:"How often a process renews its lease."`
 	Roles     []string      `env:"ROLES, default=edge,worker" doc:"What this process does: edge answers requests, worker publishes."`
 	Listen    string        `env:"CLUSTER_LISTEN" doc:"Address where other processes reach this one's actors, host:port; alone when not set."`
@@ -26,14 +26,15 @@ type Config struct {
 	CA        string        `env:"CLUSTER_CA" doc:"Who signs the certificates of the processes, a PEM file."`
 }
 
-// Has tells whether the process has a role.
+// Has returns whether the process has a role.
 func (c Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
-// Validate finds every fault at once.
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
 func (c Config) Validate() error {
 	var faults []error
 	bad := func(name, words string) { faults = append(faults, env.Fault{Name: name, Message: words}) }
-	if len(c.Roles) == 0 || slices.ContainsFunc(c.Roles, func(r string) bool { return r != RoleEdge && r != RoleWorker }) {
+	unknown := func(role string) bool { return role != RoleEdge && role != RoleWorker }
+	if len(c.Roles) == 0 || slices.ContainsFunc(c.Roles, unknown) {
 		bad("ROLES", "must be edge, worker or both, separated by a comma")
 	}
 	if c.Listen == "" && len(c.Roles) > 0 && !(c.Has(RoleEdge) && c.Has(RoleWorker)) {
@@ -43,7 +44,7 @@ func (c Config) Validate() error {
 		bad("BEAT", "must be above zero and at most half of LEASE, or the shards are lost between two beats")
 	}
 	if c.Advertise != "" && c.Listen == "" {
-		bad("CLUSTER_ADVERTISE", "says nothing without CLUSTER_LISTEN")
+		bad("CLUSTER_ADVERTISE", "has no effect without CLUSTER_LISTEN")
 	}
 	host, _, err := hostPort(c.Listen)
 	if c.Listen != "" && err != nil {
@@ -53,14 +54,15 @@ func (c Config) Validate() error {
 		bad("CLUSTER_ADVERTISE", "must be host:port")
 	}
 	if c.Listen != "" && err == nil && !loopback(host) && (c.Cert == "" || c.Key == "" || c.CA == "") {
-		bad("CLUSTER_CERT", "and CLUSTER_KEY and CLUSTER_CA are required when CLUSTER_LISTEN is not a loopback address: anyone who reaches it could otherwise give orders")
+		bad("CLUSTER_CERT", "and CLUSTER_KEY and CLUSTER_CA are required when CLUSTER_LISTEN is not a loopback "+
+			"address: anyone who reaches it could otherwise give orders")
 	}
 	return errors.Join(faults...)
 }
 
-// callLimit is the longest that one statement of the heartbeat may take. A beat that finds its connection dead takes
-// three of them, to notice, to connect and to ask again, and still renews the lease before it lapses. Leases under
-// three seconds are for tests and go without that.
+// callLimit returns the longest that one statement of the heartbeat may take. A heartbeat that finds its connection
+// dead takes three times as long, to detect that, to connect and to repeat the statement, and still renews the lease
+// before it expires. That does not hold for leases under three seconds, which are for tests.
 func (c Config) callLimit() time.Duration {
 	return min(max((c.TTL-c.Beat)/3, shortestCall), longestCall)
 }
@@ -70,6 +72,7 @@ const (
 	longestCall  = 5 * time.Second
 )
 
+// hostPort parses "host:port" with a numeric port.
 func hostPort(address string) (host string, port int, err error) {
 	host, p, err := net.SplitHostPort(address)
 	if err != nil {
@@ -84,7 +87,8 @@ func loopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// tls is nil when no certificate is set. Both sides show one, signed by the CA.
+// tls returns the configuration of both ends of a connection, which present a certificate signed by the CA, or nil when
+// no certificate is configured. The error is an env.Fault.
 func (c Config) tls() (*tls.Config, error) {
 	if c.Cert == "" && c.Key == "" && c.CA == "" {
 		return nil, nil
@@ -98,5 +102,8 @@ func (c Config) tls() (*tls.Config, error) {
 	if err != nil || !pool.AppendCertsFromPEM(pem) {
 		return nil, env.Fault{Name: "CLUSTER_CA", Message: "must be a PEM file with the certificates of who signs"}
 	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}, nil
+	return &tls.Config{
+		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool,
+		ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13,
+	}, nil
 }

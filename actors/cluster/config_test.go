@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// authority makes a certificate that is its own authority and returns the files of it and of its key.
+// authority writes a new self-signed certificate and its key, and returns the names of the files.
 func authority(t *testing.T) (cert, key string) {
 	t.Helper()
 	secret, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -37,7 +37,9 @@ func authority(t *testing.T) (cert, key string) {
 	}
 	dir := t.TempDir()
 	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: private},
+	} {
 		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -45,8 +47,8 @@ func authority(t *testing.T) (cert, key string) {
 	return cert, key
 }
 
-// Whoever has no certificate of the authority must not give orders to a process.
-func TestTLS_RequiresACertificateOfTheAuthority(t *testing.T) {
+// Only processes with a certificate of the authority may send messages to another process.
+func TestTLS_RequiresCertificateOfAuthority(t *testing.T) {
 	t.Parallel()
 	cert, key := authority(t)
 	own, err := Config{Cert: cert, Key: key, CA: cert}.tls()
@@ -54,7 +56,7 @@ func TestTLS_RequiresACertificateOfTheAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	otherCert, otherKey := authority(t)
-	stranger, err := tls.LoadX509KeyPair(otherCert, otherKey)
+	foreign, err := tls.LoadX509KeyPair(otherCert, otherKey)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,16 +64,16 @@ func TestTLS_RequiresACertificateOfTheAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = ln.Close() }) // nothing depends on it any more
+	t.Cleanup(func() { _ = ln.Close() })
 	for name, c := range map[string]struct {
-		shown []tls.Certificate
-		most  uint16
-		in    bool
+		certificates []tls.Certificate
+		maxVersion   uint16
+		want         bool
 	}{
-		"one of the authority":          {own.Certificates, tls.VersionTLS13, true},
-		"none":                          {nil, tls.VersionTLS13, false},
-		"one of another authority":      {[]tls.Certificate{stranger}, tls.VersionTLS13, false},
-		"one of the authority, TLS 1.2": {own.Certificates, tls.VersionTLS12, false},
+		"certificate of the authority":       {certificates: own.Certificates, maxVersion: tls.VersionTLS13, want: true},
+		"no certificate":                     {maxVersion: tls.VersionTLS13},
+		"certificate of another authority":   {certificates: []tls.Certificate{foreign}, maxVersion: tls.VersionTLS13},
+		"TLS 1.2 with the right certificate": {certificates: own.Certificates, maxVersion: tls.VersionTLS12},
 	} {
 		client, err := net.Dial("tcp", ln.Addr().String())
 		if err != nil {
@@ -81,13 +83,15 @@ func TestTLS_RequiresACertificateOfTheAuthority(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		go func() { // its error is the server's, too
-			_ = tls.Client(client, &tls.Config{RootCAs: own.RootCAs, ServerName: "other.test", Certificates: c.shown, MaxVersion: c.most}).HandshakeContext(t.Context())
+		go func() { // the error is checked on the server's side
+			_ = tls.Client(client, &tls.Config{
+				RootCAs: own.RootCAs, ServerName: "other.test", Certificates: c.certificates, MaxVersion: c.maxVersion,
+			}).HandshakeContext(t.Context())
 		}()
-		if err := tls.Server(conn, own).HandshakeContext(t.Context()); (err == nil) != c.in {
-			t.Errorf("%s: the process answers with %v, want it let in: %v", name, err, c.in)
+		if err := tls.Server(conn, own).HandshakeContext(t.Context()); (err == nil) != c.want {
+			t.Errorf("%s: got %v, want a connection: %t", name, err, c.want)
 		}
-		_ = conn.Close() // of a test that is over
+		_ = conn.Close()
 		_ = client.Close()
 	}
 }

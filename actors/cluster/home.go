@@ -12,13 +12,17 @@ import (
 	"crier/platform/fault"
 )
 
-// Home is a data folder, held by one process at a time: the holder knows that the processes before it have ended.
+// Home is the data folder of a process. A file lock makes sure that at most one process uses it, so the process that
+// has it knows that the earlier processes with the same ID have ended.
 type Home struct {
+	// ID identifies the folder. It is kept in the file node.id and outlives the process.
 	ID   uuid.UUID
 	lock *os.File
 }
 
-// OpenHome makes the folder if need be and takes its lock. Conflict when another process holds it.
+// OpenHome locks the data folder dir, and creates it if it does not exist. The error is fault.Conflict when another
+// process has locked it, and fault.Invalid when the folder cannot be created, written to, or has a broken node.id. The
+// system releases the lock when the process ends, also after a crash.
 func OpenHome(dir string) (*Home, error) {
 	const op = "cluster.OpenHome"
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -29,15 +33,18 @@ func OpenHome(dir string) (*Home, error) {
 		return nil, fault.Wrap(fault.Invalid, op, "The data folder "+dir+" cannot be written to.", err)
 	}
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Conflict, op, "Another crier runs on the data folder "+dir+": stop it, or set CRIER_HOME.", err), lock.Close())
+		message := "Another crier runs on the data folder " + dir + ": stop it, or set CRIER_HOME."
+		return nil, errors.Join(fault.Wrap(fault.Conflict, op, message, err), lock.Close())
 	}
 	id, err := homeID(filepath.Join(dir, "node.id"))
 	if err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Invalid, op, "The file node.id in the data folder "+dir+" is broken: it must hold a UUID.", err), lock.Close())
+		message := "The file node.id in the data folder " + dir + " is broken: it must hold a UUID."
+		return nil, errors.Join(fault.Wrap(fault.Invalid, op, message, err), lock.Close())
 	}
 	return &Home{ID: id, lock: lock}, nil
 }
 
+// homeID reads the id from the file, or writes a new one when the file is missing or empty.
 func homeID(path string) (uuid.UUID, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) || err == nil && len(raw) == 0 {
@@ -50,7 +57,8 @@ func homeID(path string) (uuid.UUID, error) {
 	return uuid.Parse(strings.TrimSpace(string(raw)))
 }
 
-// Close lets the folder go, also while a process that is being started holds a copy of the lock's file until its exec.
+// Close releases the lock. It unlocks explicitly, because a child process between fork and exec has a copy of the file
+// descriptor that would keep the lock.
 func (h *Home) Close() error {
 	return errors.Join(syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN), h.lock.Close())
 }

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-func TestClose_LetsTheHomeGoBesideAProcessThatIsBeingStarted(t *testing.T) {
+func TestHomeClose_UnlocksDespiteDescriptorOfStartingProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first, err := OpenHome(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	starting, err := syscall.Dup(int(first.lock.Fd())) // what a process has between its fork and its exec
+	starting, err := syscall.Dup(int(first.lock.Fd())) // as in a child process between fork and exec
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,16 +19,16 @@ import (
 	"crier/platform/fault"
 )
 
-// Host runs the actors of this process. Alone it needs no socket; with one, it reaches the actors of the other
-// processes, too.
+// Host runs the actors of this process, and sends messages to the actors of other processes if Config.Listen is set.
+// Its methods are safe for concurrent use.
 //
-// Only the process that owns an identity's shard knows whether its actor is awake. Another process therefore never
-// addresses the actor itself: it sends its message to the owner's router, an actor of a known name, which wakes
-// the actor if need be and hands the message on. So an actor that went to sleep, moved or was restarted is never taken
-// for a process that does not answer.
+// Only the process that owns an identity's shard knows whether its actor runs. Another process therefore never
+// addresses the actor itself: it sends the message to the owner's router, an actor with a fixed name, which starts the
+// actor if necessary and passes the message on. So an actor that stopped, moved or was restarted is never mistaken for
+// a process that does not answer.
 //
-// Of the library, actors and their transport are used. Who is a member and who owns what is Member's, so neither its
-// cluster nor its gossip and block list is started: a process that was cut off for a while would stay blocked for ever.
+// Host uses protoactor's actors and transport only. Membership and ownership are Member's, so the library's cluster,
+// gossip and block list are not started: its block list would exclude a process that was cut off for a while for ever.
 type Host struct {
 	system *actor.ActorSystem
 	lookup *lookup
@@ -37,24 +37,26 @@ type Host struct {
 	moved  atomic.Int64
 }
 
-// Kind is what a host runs.
+// Kind describes the actors that a host runs.
 type Kind struct {
+	// Name is part of the router's name. It must be the same in all processes.
 	Name string
-	// Produce makes the actor of an identity.
+	// Produce returns a new actor of an identity.
 	Produce func(identity string) actor.Actor
-	// Leave is sent to an actor that has to go. From then on it answers requests with Moved and passes other messages on
-	// through Send; it is stopped a second later.
+	// Leave is sent to an actor whose shard moved to another process. From then on the actor must answer requests with
+	// Moved and pass other messages on through Send; it is stopped a second later.
 	Leave any
-	// Moved answers a request that came to the wrong actor: its GetMoved() is true, and that of other answers is not.
+	// Moved is the answer to a request that came to the wrong process or to an actor that has left. Its GetMoved()
+	// returns true, and that of every other answer returns false.
 	Moved any
-	// Shard is the shard of an identity, false when it names nothing.
+	// Shard returns the shard of an identity, and false when the identity is not valid.
 	Shard func(identity string) (int16, bool)
 }
 
 var (
-	// ErrSilent means that a process or its actor did not answer in time.
+	// ErrSilent is returned when the actor, or its process, did not answer in time.
 	ErrSilent = errors.New("no answer in time")
-	// ErrNowhere means that no process could be found that runs the actor.
+	// ErrNowhere is returned when no process could be found that runs the actor.
 	ErrNowhere = errors.New("no process runs the actor now")
 )
 
@@ -64,24 +66,27 @@ func isMoved(answer any) bool {
 }
 
 const (
-	messageLimit = 16 << 20 // a frame holds up to 1,000 messages, and a larger one would kill the connection
+	messageLimit = 16 << 20 // a frame holds up to 1,000 messages, and a larger one would break the connection
 	queueSize    = 1024
-	pingAfter    = 10 * time.Second // a connection on which nothing comes is probed after so long,
-	pingLimit    = 5 * time.Second  // and is dead without an answer in this time
+	pingAfter    = 10 * time.Second // idle time after which a connection is probed
+	pingLimit    = 5 * time.Second  // time to answer the probe, or the connection is closed
 )
 
-// NewHost makes a host for one kind of actor.
+// NewHost returns a host for one kind of actor, and opens the socket at cfg.Listen if that is set. The error is
+// fault.Invalid for an address that cannot be parsed, fault.Unavailable for one that cannot be listened on, and an
+// env.Fault for certificates that cannot be read.
 func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
-	log = slog.New(lower{log.Handler()})
+	log = slog.New(levelShiftHandler{log.Handler()})
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 	host, port := "127.0.0.1", 0
 	if cfg.Listen != "" {
 		var err error
-		if host, port, err = hostPort(cfg.Listen); err != nil {
+		host, port, err = hostPort(cfg.Listen)
+		if err != nil {
 			return nil, fault.Wrap(fault.Invalid, "cluster.NewHost", "CLUSTER_LISTEN must be host:port.", err)
 		}
 	}
-	options, err := wire(cfg)
+	options, err := remoteOptions(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +99,8 @@ func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	return h, h.listen(rc)
 }
 
-func wire(cfg Config) ([]remote.ConfigOption, error) {
+// remoteOptions returns the options of the transport: its limits, keep-alive probes and certificates.
+func remoteOptions(cfg Config) ([]remote.ConfigOption, error) {
 	options := []remote.ConfigOption{
 		remote.WithEndpointWriterQueueSize(queueSize), remote.WithEndpointManagerQueueSize(queueSize),
 		remote.WithCallOptions(grpc.MaxCallRecvMsgSize(messageLimit), grpc.MaxCallSendMsgSize(messageLimit)),
@@ -121,11 +127,12 @@ func wire(cfg Config) ([]remote.ConfigOption, error) {
 	return append(options, remote.WithServerOptions(server...), remote.WithDialOptions(dial...)), nil
 }
 
-// listen opens the socket and starts the router. The library panics where others return an error.
+// listen opens the socket and starts the router. It recovers because the library panics when it cannot listen.
 func (h *Host) listen(rc *remote.Config) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			err = fault.Wrap(fault.Unavailable, "cluster.NewHost", "Cannot listen on CLUSTER_LISTEN: is another process using this address?", fmt.Errorf("%v", r))
+			err = fault.Wrap(fault.Unavailable, "cluster.NewHost",
+				"Cannot listen on CLUSTER_LISTEN: is another process using this address?", fmt.Errorf("%v", r))
 		}
 	}()
 	h.remote = remote.NewRemote(h.system, rc)
@@ -136,10 +143,10 @@ func (h *Host) listen(rc *remote.Config) (err error) {
 
 func routerName(kind string) string { return "router-" + kind }
 
-// identityHeader names, on a message to a router, the identity that it is for.
+// identityHeader is the header of a message to a router that names the identity that the message is for.
 const identityHeader = "identity"
 
-// route is the router: it hands messages of other processes to the actors of this one. It never waits.
+// route is the router's Receive: it passes messages of other processes on to the actors of this one. It never blocks.
 func (h *Host) route(ctx actor.Context) {
 	if ctx.MessageHeader() == nil {
 		return
@@ -148,7 +155,7 @@ func (h *Host) route(ctx actor.Context) {
 	if identity == "" {
 		return // a message of the actor system itself
 	}
-	pid := h.lookup.local(identity)
+	pid := h.lookup.activate(identity)
 	switch {
 	case pid != nil:
 		h.system.Root.Send(pid, &actor.MessageEnvelope{Message: ctx.Message(), Sender: ctx.Sender()})
@@ -157,7 +164,7 @@ func (h *Host) route(ctx actor.Context) {
 	}
 }
 
-// Address is where other processes reach this one, "" when alone.
+// Address returns where other processes reach this one, or "" without Config.Listen.
 func (h *Host) Address() string {
 	if h.remote == nil {
 		return ""
@@ -165,18 +172,19 @@ func (h *Host) Address() string {
 	return h.system.Address()
 }
 
-// Locate tells the host where identities live; without it, all of them are here. Call it before the first request.
-func (h *Host) Locate(place func(shard int16) (address string, here bool)) {
+// SetPlacement sets how the owner of a shard is found; place is Member.Place. Without it this process owns every shard.
+// Call it before the first request.
+func (h *Host) SetPlacement(place func(shard int16) (address string, here bool)) {
 	h.lookup.place.Store(&place)
 }
 
-// Request asks an actor, waking it if need be, and waits for its answer at most as long as budget. When the actor turns
-// out to have moved, stopped or lost its connection, it is looked for once more. The error is ErrSilent or ErrNowhere;
-// after ErrSilent the message may have arrived.
+// Request sends a message to the actor of an identity, starts the actor if necessary, and waits for the answer at most
+// for budget. When the actor has moved or stopped, or its connection was lost, Request tries once more. The error is
+// ErrSilent or ErrNowhere; after ErrSilent the message may have arrived.
 func (h *Host) Request(identity string, message any, budget time.Duration) (any, error) {
 	end := clock.System{}.Now().Add(budget)
 	for tries := 1; ; tries++ {
-		answer, err := h.ask(identity, message, end.Sub(clock.System{}.Now()))
+		answer, err := h.requestOnce(identity, message, end.Sub(clock.System{}.Now()))
 		if err == nil && !isMoved(answer) {
 			return answer, nil
 		}
@@ -192,7 +200,7 @@ func (h *Host) Request(identity string, message any, budget time.Duration) (any,
 	}
 }
 
-func (h *Host) ask(identity string, message any, budget time.Duration) (any, error) {
+func (h *Host) requestOnce(identity string, message any, budget time.Duration) (any, error) {
 	pid, header := h.find(identity)
 	if pid == nil {
 		return nil, ErrNowhere
@@ -206,7 +214,8 @@ func (h *Host) ask(identity string, message any, budget time.Duration) (any, err
 	return answer, err
 }
 
-// Send tells an actor something, waking it if need be. The message may be lost when a process or a connection ends.
+// Send sends a message to the actor of an identity without waiting for an answer, and starts the actor if necessary.
+// The message may be lost when a process or a connection ends.
 func (h *Host) Send(identity string, message any) {
 	pid, header := h.find(identity)
 	if pid != nil {
@@ -214,56 +223,59 @@ func (h *Host) Send(identity string, message any) {
 	}
 }
 
-// find returns where messages for an identity go: to its actor, or to the router of another process with a header that
-// says whom it is for. It returns nil when no process owns the identity, or this one is closed.
+// find returns the receiver of messages for an identity: its actor, or the router of another process and the header
+// that the router needs. It returns nil when no process owns the identity, or this one is closed.
 func (h *Host) find(identity string) (*actor.PID, map[string]string) {
 	address, here := h.lookup.where(identity)
 	switch {
 	case here:
-		return h.lookup.local(identity), nil
+		return h.lookup.activate(identity), nil
 	case address == "":
 		return nil, nil
 	}
 	return actor.NewPID(address, routerName(h.kind.Name)), map[string]string{identityHeader: identity}
 }
 
-// SendHere tells an actor of this process something, if it is awake.
-func (h *Host) SendHere(identity string, message any) {
-	if pid := h.lookup.awake(identity); pid != nil {
+// SendLocal sends a message to the actor of an identity if it runs in this process, and drops the message otherwise.
+func (h *Host) SendLocal(identity string, message any) {
+	if pid := h.lookup.active(identity); pid != nil {
 		h.system.Root.Send(pid, message)
 	}
 }
 
-// Where tells where an identity lives: in this process, or at the address of another one; neither when nobody owns it.
+// Where returns the process that owns an identity: here is true for this process, otherwise address is that of the
+// other. The address is empty when no process owns the identity.
 func (h *Host) Where(identity string) (address string, here bool) { return h.lookup.where(identity) }
 
-// Moves is how many requests found that their actor lives elsewhere, or in another activation, by now.
+// Moves returns how many requests were answered with Kind.Moved.
 func (h *Host) Moves() int64 { return h.moved.Load() }
 
-// leaving is how long an actor that has to go still answers that it is gone.
-const leaving = time.Second
+// forwardFor is how long an actor that has left or retired runs on to forward the messages that were on their way to
+// it.
+const forwardFor = time.Second
 
-// Evict stops the actors that do not belong here any more. It does not wait for them.
+// Evict stops the actors whose shards this process no longer owns. It does not wait for them.
 func (h *Host) Evict() {
-	for _, pid := range h.lookup.strangers() {
+	for _, pid := range h.lookup.removeForeign() {
 		h.system.Root.Send(pid, h.kind.Leave)
-		h.poison(pid)
+		h.stopLater(pid)
 	}
 }
 
-// Retire makes room for a new activation of an identity and stops the given one a second later. An actor calls it when
-// it wants to go to sleep, and treats every message after it as after Kind.Leave: so no message is lost that was on its
-// way to it.
+// Retire removes an activation, so that the next message for its identity starts another, and stops it a second later.
+// An actor calls Retire when it is idle. It must handle later messages as after Kind.Leave, so that no message that was
+// on its way to it is lost.
 func (h *Host) Retire(identity string, pid *actor.PID) {
 	h.lookup.remove(identity, pid)
-	h.poison(pid)
+	h.stopLater(pid)
 }
 
-func (h *Host) poison(pid *actor.PID) {
-	time.AfterFunc(leaving, func() { h.system.Root.Poison(pid) })
+func (h *Host) stopLater(pid *actor.PID) {
+	time.AfterFunc(forwardFor, func() { h.system.Root.Poison(pid) })
 }
 
-// Close stops every actor and the system. Messages under way are answered first.
+// Close stops every actor, after it has handled the messages in its mailbox, and then the actor system. When ctx ends
+// first, Close does not wait for the remaining actors and returns the error of ctx.
 func (h *Host) Close(ctx context.Context) error {
 	var stopped []actor.Future
 	for _, pid := range h.lookup.close() {
@@ -284,5 +296,5 @@ func (h *Host) Close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Len is how many actors live here, those that are about to go among them.
-func (h *Host) Len() int { return int(h.lookup.running.Load()) }
+// ActorCount returns how many actors run in this process, those that are being stopped included.
+func (h *Host) ActorCount() int { return int(h.lookup.running.Load()) }

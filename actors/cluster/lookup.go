@@ -7,20 +7,21 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 )
 
-// lookup knows where identities live and which of this process's actors are awake. It never starts an actor that
-// belongs elsewhere.
+// lookup finds the process that runs an identity's actor and the actors of this process. It never starts an actor whose
+// shard another process owns.
 type lookup struct {
 	system *actor.ActorSystem
 	kind   Kind
 	place  atomic.Pointer[func(shard int16) (address string, here bool)]
 
-	running atomic.Int64 // actors that have not stopped, those that have to go among them
+	running atomic.Int64 // actors that have not stopped, those that are being stopped included
 
 	mu     sync.Mutex
 	pids   map[string]*actor.PID
 	closed bool
 }
 
+// where returns the process that owns an identity's shard, as Host.Where does.
 func (l *lookup) where(identity string) (address string, here bool) {
 	place := l.place.Load()
 	if place == nil {
@@ -33,8 +34,9 @@ func (l *lookup) where(identity string) (address string, here bool) {
 	return (*place)(shard)
 }
 
-// local finds or starts an actor that belongs here; nil when it does not, or when the host is closed.
-func (l *lookup) local(identity string) *actor.PID {
+// activate returns the actor of an identity and starts it if it does not run. It returns nil when another process owns
+// the identity's shard, or when the host is closed.
+func (l *lookup) activate(identity string) *actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, here := l.where(identity); !here || l.closed {
@@ -49,7 +51,7 @@ func (l *lookup) local(identity string) *actor.PID {
 	return pid
 }
 
-// props makes an actor that is forgotten when it stops, for whatever reason.
+// props returns the properties of an actor that removes itself from the map when it has stopped.
 func (l *lookup) props(identity string) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor { return l.kind.Produce(identity) },
 		actor.WithReceiverMiddleware(func(next actor.ReceiverFunc) actor.ReceiverFunc {
@@ -63,14 +65,15 @@ func (l *lookup) props(identity string) *actor.Props {
 		}))
 }
 
-func (l *lookup) awake(identity string) *actor.PID {
+// active returns the actor of an identity, or nil when it does not run.
+func (l *lookup) active(identity string) *actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pids[identity]
 }
 
-// strangers takes the actors that do not belong here out of the map.
-func (l *lookup) strangers() (out []*actor.PID) {
+// removeForeign removes and returns the actors whose shards this process no longer owns.
+func (l *lookup) removeForeign() (out []*actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for identity, pid := range l.pids {
@@ -82,7 +85,7 @@ func (l *lookup) strangers() (out []*actor.PID) {
 	return out
 }
 
-// remove forgets an activation.
+// remove removes an activation from the map, unless a later one has replaced it.
 func (l *lookup) remove(identity string, pid *actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,6 +94,7 @@ func (l *lookup) remove(identity string, pid *actor.PID) {
 	}
 }
 
+// close returns the actors that run, and prevents that others start.
 func (l *lookup) close() []*actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()

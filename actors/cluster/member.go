@@ -1,4 +1,5 @@
-// Package cluster is how organizations find their actors: the processes that run, the shards that each of them schedules, and the actor system.
+// Package cluster divides the organizations among processes. A Member keeps this process's lease and its shards, which
+// are what it schedules; a Host runs the actors of this process and sends messages to those of the others.
 package cluster
 
 import (
@@ -21,38 +22,43 @@ import (
 
 // The roles of a process.
 const (
-	RoleEdge   = "edge"
+	// RoleEdge answers requests.
+	RoleEdge = "edge"
+	// RoleWorker owns shards and publishes their posts.
 	RoleWorker = "worker"
 )
 
-// Deps of a member. Changed is called when shards were gained, Lost when some were given away, before anybody else can
-// have them.
+// Deps are what a Member uses. Changed and Lost may be nil; they are called from the heartbeat and must not block.
 type Deps struct {
-	DB      *pg.DB
-	Home    *Home
-	Log     *slog.Logger
+	DB   *pg.DB
+	Home *Home
+	Log  *slog.Logger
+	// Changed is called after shards were gained.
 	Changed func()
-	Lost    func()
+	// Lost is called when shards are given away, before another process can own them.
+	Lost func()
 }
 
-// Member is this process in the cluster: it renews its lease, holds its share of the shards, and knows who holds the
+// Member is this process in the cluster: it renews its lease, owns its share of the shards, and knows the owners of the
 // others. Its methods are safe for concurrent use.
 type Member struct {
-	ID        uuid.UUID // of this start of the process
-	cfg       Config
-	deps      Deps
-	store     *clusterstore.Store
-	lease     atomic.Pointer[publishing.Lease]
-	owners    atomic.Pointer[map[int16]owner]
-	seen      atomic.Int64
-	beaten    atomic.Pointer[time.Time]
-	stop      context.CancelFunc
-	done      sync.WaitGroup
-	leaving   atomic.Bool
-	suspended atomic.Bool
-	wake      chan struct{}
-	freed     sync.Once
-	free      chan struct{} // closed when every shard was released for good
+	// ID identifies this start of the process. A restarted process is another member.
+	ID uuid.UUID
+
+	cfg         Config
+	deps        Deps
+	store       *clusterstore.Store
+	lease       atomic.Pointer[publishing.Lease]
+	owners      atomic.Pointer[map[int16]owner]
+	live        atomic.Int64
+	lastBeat    atomic.Pointer[time.Time]
+	stop        context.CancelFunc
+	done        sync.WaitGroup
+	leaving     atomic.Bool
+	suspended   atomic.Bool
+	wake        chan struct{}
+	releaseOnce sync.Once
+	released    chan struct{} // closed when Release has given every shard back
 }
 
 type owner struct {
@@ -60,12 +66,14 @@ type owner struct {
 	address string
 }
 
-// Join makes this process a member and starts its heartbeat. address is where its actors are reached, "" for nowhere.
+// Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave. address is where
+// other processes reach its actors; it is empty when they cannot. Join fails when Postgres does not answer. A process
+// that ends without Leave keeps its shards until its lease expires or the next process on the same Home joins.
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
 	me := clusterstore.Node{ID: uuid.Must(uuid.NewV7()), Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
 	m := &Member{
 		ID: me.ID, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, me, cfg.TTL, cfg.callLimit()),
-		wake: make(chan struct{}, 1), free: make(chan struct{}),
+		wake: make(chan struct{}, 1), released: make(chan struct{}),
 	}
 	m.lease.Store(&publishing.Lease{Holder: m.ID})
 	m.owners.Store(&map[int16]owner{})
@@ -78,32 +86,34 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 	return m, nil
 }
 
-// joinTries is how often a start asks a Postgres that does not answer within the limit of a heartbeat, which is short
-// for a start.
+// joinTries is how many times join tries while Postgres does not answer: the limit of one statement is chosen for the
+// heartbeat and is short for a start.
 const joinTries = 3
 
-func (m *Member) join(ctx context.Context) (err error) {
+func (m *Member) join(ctx context.Context) error {
+	var err error
 	for range joinTries {
-		if err = m.begin(ctx); err == nil || !pg.IsAway(err) || ctx.Err() != nil {
+		err = m.joinOnce(ctx)
+		if err == nil || !pg.IsAway(err) || ctx.Err() != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (m *Member) begin(ctx context.Context) error {
-	if err := m.store.Forget(ctx); err != nil {
+func (m *Member) joinOnce(ctx context.Context) error {
+	if err := m.store.DeleteStale(ctx); err != nil {
 		return err
 	}
 	if _, err := m.renew(ctx, false); err != nil {
 		return err
 	}
-	_, err := m.look(ctx)
+	_, err := m.rebalance(ctx)
 	return err
 }
 
-// Lease is what may be scheduled now; whether it still holds is decided by every claim itself. While suspended it is
-// empty.
+// Lease returns the shards that this process may schedule. It is a snapshot that may be out of date: every claim checks
+// the lease in Postgres. It has no shards while the process is suspended.
 func (m *Member) Lease() publishing.Lease {
 	if m.suspended.Load() {
 		return publishing.Lease{Holder: m.ID}
@@ -111,55 +121,55 @@ func (m *Member) Lease() publishing.Lease {
 	return *m.lease.Load()
 }
 
-// LastBeat is when the request that last renewed the lease was sent.
-func (m *Member) LastBeat() time.Time { return *m.beaten.Load() }
+// LastHeartbeat returns when the last successful renewal of the lease was sent.
+func (m *Member) LastHeartbeat() time.Time { return *m.lastBeat.Load() }
 
-// Suspend gives every shard to the others and takes none until Resume. It does not wait: from now on Lease is empty
-// here, Lost is called soon, and the others get the shards as soon as Postgres can be reached. The process stays a
-// member and keeps its heartbeat. Without others, nobody has the shards meanwhile.
+// Suspend gives every shard back and takes none until Resume. It does not wait: Lease is empty at once, Deps.Lost is
+// called soon, and other members take the shards as soon as Postgres can be reached. The process stays a member and
+// keeps its heartbeat. Without other members the shards have no owner until Resume. reason is logged.
 func (m *Member) Suspend(reason string) {
 	if m.suspended.Swap(true) {
 		return
 	}
-	m.deps.Log.Warn("this process gives its shards away and takes none for now", "reason", reason)
-	m.nudge()
+	m.deps.Log.Warn("suspended: this process gives its shards back and takes none until it resumes", "reason", reason)
+	m.wakeUp()
 }
 
-// Resume ends Suspend: the process takes its share of the shards again. It does not wait.
+// Resume ends Suspend: the process takes its share of the shards with the next heartbeats. It does not wait.
 func (m *Member) Resume() {
 	if !m.suspended.Swap(false) {
 		return
 	}
-	m.deps.Log.Info("this process takes shards again")
-	m.nudge()
+	m.deps.Log.Info("resumed: this process takes shards again")
+	m.wakeUp()
 }
 
-// Place returns who holds a shard: this process, or the address of another; neither when nobody does, or nobody who can
-// be reached.
+// Place returns the owner of a shard: here is true when it is this process, otherwise address is that of the owner. The
+// address is empty when the shard has no live owner, or one that has no address.
 func (m *Member) Place(shard int16) (address string, here bool) {
 	o := (*m.owners.Load())[shard]
 	return o.address, o.id == m.ID
 }
 
-// Seen is how many living processes there are.
-func (m *Member) Seen() int { return int(m.seen.Load()) }
+// LiveCount returns the number of members whose lease has not expired, this one included.
+func (m *Member) LiveCount() int { return int(m.live.Load()) }
 
-// calm is how often the shards are looked at without a reason.
-const calm = 5
+// fullScanEvery is the number of heartbeats between two reads of the shards without a notification.
+const fullScanEvery = 5
 
 func (m *Member) run(ctx context.Context) {
-	look := false
+	scan := false
 	for beats := 1; ; beats++ {
-		look = m.rest(ctx) || look || beats%calm == 0
+		scan = m.wait(ctx) || scan || beats%fullScanEvery == 0
 		if ctx.Err() != nil {
 			return
 		}
-		look = !m.beat(ctx, look)
+		scan = !m.heartbeat(ctx, scan)
 	}
 }
 
-// rest waits until the next beat, or until there is news; true means that there is.
-func (m *Member) rest(ctx context.Context) bool {
+// wait returns when the next heartbeat is due, or earlier after a notification or wakeUp; it returns true for these.
+func (m *Member) wait(ctx context.Context) bool {
 	wait, cancel := context.WithTimeout(ctx, m.cfg.Beat)
 	defer cancel()
 	woken := make(chan bool, 1)
@@ -177,68 +187,73 @@ func (m *Member) rest(ctx context.Context) bool {
 	return <-woken || notified
 }
 
-// beat renews the lease, and looks at the shards when there is reason to. It returns false when that failed, so that
-// they must be looked at next time. A lease that ends because Postgres is away needs nothing here: every claim checks
-// the lease in Postgres.
-func (m *Member) beat(ctx context.Context, look bool) bool {
+// heartbeat renews the lease. It rebalances the shards when scan is true or the renewal found a reason to. It returns
+// false when the next heartbeat must scan. A lease that expires because Postgres is away needs no action here: every
+// claim checks the lease in Postgres.
+func (m *Member) heartbeat(ctx context.Context, scan bool) bool {
 	leaving := m.leaving.Load()
 	found, err := m.renew(ctx, leaving || m.suspended.Load())
 	if err != nil {
 		if ctx.Err() == nil {
 			m.deps.Log.Warn("the lease could not be renewed", "error", err)
 		}
-		return !look
+		return !scan
 	}
 	if found.Lapsed {
 		m.deps.Log.Warn("the lease had lapsed")
 	}
 	if leaving {
-		m.freed.Do(func() { close(m.free) })
+		m.releaseOnce.Do(func() { close(m.released) })
 	}
-	if !look && !found.Lapsed && !found.Fresh && !found.Orphans {
+	if !scan && !found.Lapsed && !found.Fresh && !found.Orphans {
 		return true
 	}
-	call, cancel := context.WithTimeout(ctx, m.cfg.callLimit()) // all of it together, so that the next beat is in time
+	// One limit for all statements together, because the next heartbeat must be in time.
+	call, cancel := context.WithTimeout(ctx, m.cfg.callLimit())
 	defer cancel()
-	moving, err := m.look(call)
+	moving, err := m.rebalance(call)
 	if moving {
-		m.nudge()
+		m.wakeUp()
 	}
 	if err != nil && ctx.Err() == nil {
-		m.deps.Log.Warn("shards could not be looked up", "error", err)
+		m.deps.Log.Warn("the owners of the shards could not be read or changed", "error", err)
 	}
 	return err == nil
 }
 
-// renew renews the lease. leaving gives every shard back, here at once, whether Postgres answers or not.
-func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Beat, error) {
+// renew renews the lease. With leaving it gives every shard back; this process drops them before it asks Postgres, and
+// keeps them dropped when that fails.
+func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal, error) {
 	if leaving {
-		m.drop()
+		m.dropOwn()
 	}
 	asked := clock.System{}.Now()
-	found, err := m.store.Beat(ctx, leaving)
-	if err == nil {
-		m.beaten.Store(&asked)
+	found, err := m.store.Renew(ctx, leaving)
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	m.lastBeat.Store(&asked)
+	return found, nil
 }
 
-func (m *Member) nudge() {
+// wakeUp starts the next heartbeat at once.
+func (m *Member) wakeUp() {
 	select {
 	case m.wake <- struct{}{}:
 	default:
 	}
 }
 
-// look brings the shards nearer to how they should be shared, and learns who holds what.
-func (m *Member) look(ctx context.Context) (moving bool, err error) {
+// rebalance takes and gives away shards as plan decides, and updates the known owners. moving is true when shards were
+// given away or a change failed: then the next rebalance should follow at once.
+func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
 	nodes, shards, err := m.store.View(ctx)
 	if err != nil {
 		return false, err
 	}
 	take, give := plan(m.ID, nodes, shards)
 	if len(give) > 0 {
-		m.hold(nodes, shards, give)
+		m.setView(nodes, shards, give)
 		if err := m.store.Give(ctx, give); err != nil {
 			return true, err
 		}
@@ -249,16 +264,18 @@ func (m *Member) look(ctx context.Context) (moving bool, err error) {
 		}
 	}
 	if len(take)+len(give) > 0 {
-		if nodes, shards, err = m.store.View(ctx); err != nil {
+		nodes, shards, err = m.store.View(ctx)
+		if err != nil {
 			return true, err
 		}
 	}
-	m.hold(nodes, shards, nil)
+	m.setView(nodes, shards, nil)
 	return len(give) > 0, nil
 }
 
-// hold keeps who holds the shards, as View returned it. except is what this process is about to give away.
-func (m *Member) hold(nodes []clusterstore.Node, shards []clusterstore.Shard, except []int16) {
+// setView sets the owners of the shards and the number of members from what View returned. except are shards that this
+// process is about to give away; it does not own them from here on.
+func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard, except []int16) {
 	living := map[uuid.UUID]string{}
 	for _, n := range nodes {
 		living[n.ID] = n.Address
@@ -267,55 +284,59 @@ func (m *Member) hold(nodes []clusterstore.Node, shards []clusterstore.Shard, ex
 	for _, s := range shards {
 		address, ok := living[s.Owner]
 		if ok && !(s.Owner == m.ID && slices.Contains(except, s.Shard)) {
-			owners[s.Shard] = owner{s.Owner, address}
+			owners[s.Shard] = owner{id: s.Owner, address: address}
 		}
 	}
-	m.seen.Store(int64(len(nodes)))
-	m.set(owners)
+	m.live.Store(int64(len(nodes)))
+	m.setOwners(owners)
 }
 
-// drop lets every shard of this process go and keeps what is known of the others.
-func (m *Member) drop() {
+// dropOwn removes this process from the known owners.
+func (m *Member) dropOwn() {
 	owners := maps.Clone(*m.owners.Load())
 	maps.DeleteFunc(owners, func(_ int16, o owner) bool { return o.id == m.ID })
-	m.set(owners)
+	m.setOwners(owners)
 }
 
-func (m *Member) set(owners map[int16]owner) {
+// setOwners replaces the known owners and calls Lost and Changed.
+func (m *Member) setOwners(owners map[int16]owner) {
 	next := &publishing.Lease{Holder: m.ID}
 	for _, shard := range slices.Sorted(maps.Keys(owners)) {
 		if owners[shard].id == m.ID {
 			next.Shards = append(next.Shards, shard)
 		}
 	}
-	before := m.lease.Swap(next).Shards // while suspended, Lease is empty although not all is given back yet
+	// Not Lease(), which is empty while a suspended process still gives its shards back.
+	before := m.lease.Swap(next).Shards
 	m.owners.Store(&owners)
-	if m.deps.Lost != nil && beyond(before, next.Shards) {
+	if m.deps.Lost != nil && hasOther(before, next.Shards) {
 		m.deps.Lost()
 	}
-	if m.deps.Changed != nil && beyond(next.Shards, before) {
+	if m.deps.Changed != nil && hasOther(next.Shards, before) {
 		m.deps.Changed()
 	}
 }
 
-// beyond returns true when a has a shard that b has not.
-func beyond(a, b []int16) bool {
+// hasOther returns true when a has a shard that is not in b.
+func hasOther(a, b []int16) bool {
 	return slices.ContainsFunc(a, func(s int16) bool { return !slices.Contains(b, s) })
 }
 
-// Release gives every shard to the others, at once and for good; the process stays a member for what it has under way.
+// Release gives every shard back for good and waits until Postgres has recorded it. The process stays a member for the
+// posts that it has in flight. The error is that of ctx when it ends first; the heartbeat then goes on trying.
 func (m *Member) Release(ctx context.Context) error {
 	m.leaving.Store(true)
-	m.nudge()
+	m.wakeUp()
 	select {
-	case <-m.free:
+	case <-m.released:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// Leave stops the heartbeat, gives the shards back and ends the membership. The connection is closed in any case.
+// Leave stops the heartbeat, gives the shards back and ends the membership. It closes the connection also when that
+// fails; the shards are then free when the lease expires.
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()

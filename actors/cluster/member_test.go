@@ -54,7 +54,7 @@ func joinWith(t *testing.T, cfg cluster.Config, address string, deps cluster.Dep
 func leave(t *testing.T, m *cluster.Member) {
 	t.Helper()
 	for tries := 1; ; tries++ {
-		err := m.Leave(context.Background()) // it has a limit of its own: a short heartbeat's, which a busy machine may exceed
+		err := m.Leave(context.Background()) // limited to the time of a short heartbeat, which a busy machine may exceed
 		if err == nil {
 			return
 		}
@@ -70,7 +70,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	deadline := time.Now().Add(20 * time.Second)
 	for !ok() {
 		if time.Now().After(deadline) {
-			t.Fatal("waited in vain: " + what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -86,18 +86,18 @@ func exec(t *testing.T, db *pg.DB, sql string, args ...any) {
 	}
 }
 
-func TestAloneItHoldsEveryShard(t *testing.T) {
+func TestJoin_OnlyMemberOwnsEveryShard(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	m := join(t, quick, db)
 	defer leave(t, m)
 	if n := len(m.Lease().Shards); n != tenancy.Shards {
-		t.Fatalf("holds %d shards", n)
+		t.Fatalf("got %d shards, want %d", n, tenancy.Shards)
 	}
 }
 
-// dead writes down a process that holds every shard and never beats again.
-func dead(t *testing.T, db *pg.DB, home uuid.UUID) *cluster.Member {
+// insertDeadNode inserts a node that owns every shard and does not renew its lease.
+func insertDeadNode(t *testing.T, db *pg.DB, home uuid.UUID) *cluster.Member {
 	t.Helper()
 	m := &cluster.Member{ID: uuid.New()}
 	exec(t, db, `insert into node (id, home, address, roles, expires_at) values ($1, $2, '', '{worker}', now() + interval '1 hour')`, m.ID, home)
@@ -105,60 +105,60 @@ func dead(t *testing.T, db *pg.DB, home uuid.UUID) *cluster.Member {
 	return m
 }
 
-func TestASuccessorOnTheSameHomeTakesOverAtOnce(t *testing.T) {
+func TestJoin_SameHomeTakesOverAtOnce(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	h := home(t, t.TempDir())
-	dead(t, db, h.ID)
+	insertDeadNode(t, db, h.ID)
 	next := joinWith(t, quick, "", cluster.Deps{DB: db, Home: h, Log: slog.New(slog.DiscardHandler)})
 	defer leave(t, next)
-	if n := len(next.Lease().Shards); n != tenancy.Shards || next.Seen() != 1 {
-		t.Fatalf("it holds %d shards and sees %d processes", n, next.Seen())
+	if n := len(next.Lease().Shards); n != tenancy.Shards || next.LiveCount() != 1 {
+		t.Fatalf("got %d shards and %d members, want %d and 1", n, next.LiveCount(), tenancy.Shards)
 	}
 }
 
-func TestADeadProcessKeepsItsShardsUntilItsLeaseIsOver(t *testing.T) {
+func TestMember_DeadProcessKeepsShardsUntilLeaseExpires(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	lost := dead(t, db, uuid.New())
+	lost := insertDeadNode(t, db, uuid.New())
 	next := join(t, quick, db)
 	defer leave(t, next)
-	first := next.LastBeat()
-	eventually(t, "some beats went by", func() bool { return next.LastBeat().Sub(first) > 10*quick.Beat })
-	if n := len(next.Lease().Shards); n != 0 || owned(t, db, lost) != tenancy.Shards {
-		t.Fatalf("%d shards are taken over before the lease is over", n)
+	first := next.LastHeartbeat()
+	eventually(t, "ten heartbeats have passed", func() bool { return next.LastHeartbeat().Sub(first) > 10*quick.Beat })
+	if n := len(next.Lease().Shards); n != 0 || ownedShards(t, db, lost) != tenancy.Shards {
+		t.Fatalf("got %d shards before the lease expired, want 0", n)
 	}
 	exec(t, db, `update node set expires_at = now() where id = $1`, lost.ID)
-	eventually(t, "the other holds every shard", func() bool { return apart(next) && owned(t, db, next) == tenancy.Shards })
+	eventually(t, "the other member owns every shard", func() bool { return ownEachShardOnce(next) && ownedShards(t, db, next) == tenancy.Shards })
 }
 
-func TestAnotherProcessTakesOnlyWhatIsGiven(t *testing.T) {
+func TestMember_TakesOnlyShardsGivenBack(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	first := join(t, cluster.Config{TTL: time.Hour, Beat: time.Hour}, db)
 	second := join(t, quick, db)
 	defer leave(t, second)
-	eventually(t, "both hold a share, and no shard is held twice", func() bool {
-		return apart(first, second) && len(second.Lease().Shards) > 0
+	eventually(t, "both own a share, and no shard is owned twice", func() bool {
+		return ownEachShardOnce(first, second) && len(second.Lease().Shards) > 0
 	})
 	leave(t, first)
-	eventually(t, "the second holds every shard", func() bool { return len(second.Lease().Shards) == tenancy.Shards })
+	eventually(t, "the second member owns every shard", func() bool { return len(second.Lease().Shards) == tenancy.Shards })
 }
 
-func TestAProcessThatWasForgottenIsAMemberAgain(t *testing.T) {
+func TestMember_DeletedNodeJoinsAgain(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	m := join(t, quick, db)
 	defer leave(t, m)
 	exec(t, db, `delete from node where id = $1`, m.ID)
-	eventually(t, "it is known again and has every shard", func() bool {
+	eventually(t, "its node exists again and it owns every shard", func() bool {
 		var known bool
 		query(t, db, &known, `select exists (select from node where id = $1)`, m.ID)
-		return known && apart(m) && owned(t, db, m) == tenancy.Shards
+		return known && ownEachShardOnce(m) && ownedShards(t, db, m) == tenancy.Shards
 	})
 }
 
-func TestJoin_ForgetsWhatEndedADayAgo(t *testing.T) {
+func TestJoin_DeletesNodesExpiredADayAgo(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	exec(t, db, `insert into node (id, home, address, roles, expires_at)
@@ -166,23 +166,23 @@ func TestJoin_ForgetsWhatEndedADayAgo(t *testing.T) {
 	m := join(t, quick, db)
 	defer leave(t, m)
 	var left int
-	if query(t, db, &left, `select count(*) from node where id <> $1`, m.ID); left != 1 || m.Seen() != 1 {
-		t.Errorf("%d processes of the past are left, want 1; %d are seen, want 1", left, m.Seen())
+	if query(t, db, &left, `select count(*) from node where id <> $1`, m.ID); left != 1 || m.LiveCount() != 1 {
+		t.Errorf("got %d other nodes and %d members, want 1 and 1", left, m.LiveCount())
 	}
 }
 
-func TestAHomeIsHeldByOneProcessOnly(t *testing.T) {
+func TestOpenHome_SecondProcessGetsConflict(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	first := home(t, dir)
 	if _, err := cluster.OpenHome(dir); !fault.Is(err, fault.Conflict) {
-		t.Fatalf("opened twice: %v", err)
+		t.Fatalf("opening it twice: got %v, want fault.Conflict", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if again := home(t, dir); again.ID != first.ID {
-		t.Fatal("the home changed its id")
+		t.Fatalf("got id %s after reopening, want %s", again.ID, first.ID)
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"crier/tests/faultnet"
 )
 
-// through returns a database that is reached through a proxy, and the same database reached directly.
-func through(t *testing.T) (p *faultnet.Proxy, proxied, direct *pg.DB) {
+// openProxied returns a database reached through a proxy, and the same database reached directly.
+func openProxied(t *testing.T) (p *faultnet.Proxy, proxied, direct *pg.DB) {
 	t.Helper()
 	address := dbtest.URL(t)
-	p, way := faultnet.Start(t, address)
-	return p, dbtest.OpenURL(t, way), dbtest.OpenURL(t, address)
+	p, proxyAddress := faultnet.Start(t, address)
+	return p, dbtest.OpenURL(t, proxyAddress), dbtest.OpenURL(t, address)
 }

@@ -11,8 +11,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// apart tells whether the members hold every shard, and none of them twice.
-func apart(members ...*cluster.Member) bool {
+// ownEachShardOnce returns true when every shard is owned by exactly one of the members.
+func ownEachShardOnce(members ...*cluster.Member) bool {
 	seen := map[int16]int{}
 	for _, m := range members {
 		for _, s := range m.Lease().Shards {
@@ -30,33 +30,33 @@ func apart(members ...*cluster.Member) bool {
 	return true
 }
 
-func TestMembersShareTheShards(t *testing.T) {
+func TestMember_ShardsAreSharedEvenly(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	var members []*cluster.Member
 	for range 3 {
 		members = append(members, join(t, quick, db))
 	}
-	eventually(t, "every member holds a fair share", func() bool {
-		return apart(members...) && !slices.ContainsFunc(members, func(m *cluster.Member) bool { return len(m.Lease().Shards) < tenancy.Shards/6 })
+	eventually(t, "every member owns a fair share", func() bool {
+		return ownEachShardOnce(members...) && !slices.ContainsFunc(members, func(m *cluster.Member) bool { return len(m.Lease().Shards) < tenancy.Shards/6 })
 	})
-	eventually(t, "each sees all", func() bool {
-		return !slices.ContainsFunc(members, func(m *cluster.Member) bool { return m.Seen() != 3 })
+	eventually(t, "each member sees three", func() bool {
+		return !slices.ContainsFunc(members, func(m *cluster.Member) bool { return m.LiveCount() != 3 })
 	})
 	if err := members[0].Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(members[0].Lease().Shards); n != 0 {
-		t.Fatalf("still holds %d shards", n)
+		t.Fatalf("got %d shards after Release, want 0", n)
 	}
-	eventually(t, "the others hold all", func() bool { return apart(members[1:]...) })
+	eventually(t, "the others own all shards", func() bool { return ownEachShardOnce(members[1:]...) })
 	leave(t, members[0])
 	leave(t, members[1])
-	eventually(t, "the last holds all", func() bool { return apart(members[2]) })
+	eventually(t, "the last member owns all shards", func() bool { return ownEachShardOnce(members[2]) })
 	leave(t, members[2])
 }
 
-func TestEveryMemberKnowsWhoHoldsAShard(t *testing.T) {
+func TestPlace_MembersAgreeOnOwners(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	joinAt := func(address string, roles ...string) *cluster.Member {
@@ -71,8 +71,8 @@ func TestEveryMemberKnowsWhoHoldsAShard(t *testing.T) {
 	}
 	front := joinAt("front:1", cluster.RoleEdge)
 	one, two := joinAt("one:1", cluster.RoleWorker), joinAt("two:1", cluster.RoleEdge, cluster.RoleWorker)
-	eventually(t, "all agree", func() bool {
-		if len(front.Lease().Shards) != 0 || !apart(one, two) {
+	eventually(t, "all members agree on the owners", func() bool {
+		if len(front.Lease().Shards) != 0 || !ownEachShardOnce(one, two) {
 			return false
 		}
 		for s := range int16(tenancy.Shards) {

@@ -12,66 +12,71 @@ import (
 	"crier/tenancy"
 )
 
-// Dispatcher hands out the right to publish; the worker pool of this process.
+// Dispatcher claims and sends posts for the actors; it is the worker of this process.
 type Dispatcher interface {
-	// Offer says that an organization has something due and would take up to permits posts. It never blocks; the answer is one Granted.
+	// Offer reports that an organization has posts due and may have up to permits more in flight. It never blocks. The
+	// dispatcher answers each offer with one Client.Granted or Client.Refused.
 	Offer(org tenancy.OrgID, permits int)
 }
 
-// The messages within a process; org.proto has the others. They carry ids, numbers and times, never content; any of them
-// may be lost or come twice.
+// The messages within a process; org.proto has those between processes. They carry ids, numbers and times, never
+// content. Any of them may be lost or arrive twice.
 type (
-	tick   struct{}
+	// tick is sent by the timer when a post is due.
+	tick struct{}
+	// expire is sent after idleTimeout without a message.
 	expire struct{}
-	// granted answers an offer: so many posts were claimed, and after wait there is more (negative = nothing more is known).
+	// granted answers an offer: claimed posts are in flight, and the next one is due after wait. A negative wait means
+	// that no other post is known.
 	granted struct {
 		claimed int
 		wait    time.Duration
 	}
-	// done says that claimed posts have ended.
+	// done reports that claimed posts have ended. waits means that a Wake follows when the next posts can be claimed.
 	done struct {
 		posts int
-		waits bool // it is woken when what follows them can be claimed
+		waits bool
 	}
-	// leave says that the organization's shard belongs to another process: whatever comes now is sent on.
+	// leave reports that another process owns the organization's shard: later messages are forwarded.
 	leave struct{}
 )
 
 const (
-	horizon   = 90 * time.Second // what is due later is found by the sweep
-	passivate = 10 * time.Minute
-	nothing   = time.Duration(-1)
+	horizon     = 90 * time.Second // posts due later are left to the sweep
+	idleTimeout = 10 * time.Minute // an actor without messages stops after this time
+	noWait      = time.Duration(-1)
 )
 
-// organization is the actor of one organization: it counts requests, keeps one timer and knows how many posts are under
-// way. All of its state may be lost at any line.
+// organization is the actor of one organization: it rate-limits requests, has one timer and counts the posts in flight.
+// Its state is volatile; Postgres is authoritative.
 type organization struct {
 	cfg      Config
 	clock    clock.Clock
-	skew     func() time.Duration // the database's clock less ours
+	skew     func() time.Duration // see Client.Skew
 	dispatch Dispatcher
 	log      *slog.Logger
-	// retire makes room for a new activation; whatever comes here after it has to be sent on.
+	// retire removes this activation, so that the next message starts another. Later messages must be forwarded.
 	retire func(self *actor.PID)
-	// resend sends a message to the organization's current activation, wherever that is.
+	// resend sends a message to the organization's current activation, in this process or another.
 	resend func(message any)
 
-	org     tenancy.OrgID
-	window  ratelimit.Window
-	timer   *time.Timer
-	armed   time.Time // when the timer fires; zero = not armed
-	busy    int       // posts under way
-	offered bool
-	again   bool // something came up while an offer was out
-	idle    *time.Timer
-	left    bool // another activation answers for the organization, or it stops
+	org          tenancy.OrgID
+	window       ratelimit.Window
+	timer        *time.Timer
+	armed        time.Time // when the timer fires; zero when it is not armed
+	inFlight     int       // posts
+	offered      bool      // an offer has not been answered
+	offerPending bool      // another offer must follow, because posts became due that could not be offered
+	idle         *time.Timer
+	left         bool // after leave or retire
 }
 
-// Receive never blocks and never panics out: a fault in here must not stop an organization.
+// Receive handles one message and never blocks. It recovers from a panic, which would otherwise restart the actor, and
+// allows the request that caused it.
 func (o *organization) Receive(ctx actor.Context) {
 	defer func() {
 		if r := recover(); r != nil {
-			o.log.Error("an organization's actor failed", "org", o.org, "panic", r)
+			o.log.Error("panic in the actor of an organization", "org", o.org, "panic", r)
 			if ctx.Sender() != nil {
 				reset := o.clock.Now().Add(ratelimit.Span)
 				ctx.Respond(response(o.cfg.Limit, ratelimit.Verdict{Allowed: true, Reset: reset}))
@@ -79,15 +84,15 @@ func (o *organization) Receive(ctx actor.Context) {
 		}
 	}()
 	if o.left {
-		o.pass(ctx)
+		o.forward(ctx)
 		return
 	}
 	if o.idle != nil {
-		o.idle.Reset(passivate)
+		o.idle.Reset(idleTimeout)
 	}
 	switch m := ctx.Message().(type) {
 	case *actor.Started:
-		o.idle = after(ctx, passivate, expire{})
+		o.idle = after(ctx, idleTimeout, expire{})
 	case *actor.Stopping, leave:
 		o.leave()
 	case *AdmitRequest:
@@ -98,24 +103,24 @@ func (o *organization) Receive(ctx actor.Context) {
 		o.armed = time.Time{}
 		o.offer()
 	case granted:
-		o.offered, o.busy = false, o.busy+m.claimed
-		o.next(ctx, m)
+		o.offered, o.inFlight = false, o.inFlight+m.claimed
+		o.afterGrant(ctx, m)
 	case done:
-		o.busy = max(0, o.busy-m.posts)
-		if !m.waits || o.again {
+		o.inFlight = max(0, o.inFlight-m.posts)
+		if !m.waits || o.offerPending {
 			o.offer()
 		}
 	case expire:
-		if o.busy == 0 && !o.offered && o.armed.IsZero() && o.window.Expired(o.clock.Now()) {
+		if o.inFlight == 0 && !o.offered && o.armed.IsZero() && o.window.Expired(o.clock.Now()) {
 			o.leave()
 			o.retire(ctx.Self())
 		}
 	}
 }
 
-// pass sends on what comes after this activation has left: a request must ask again, a wake-up goes to the one that
-// answers now.
-func (o *organization) pass(ctx actor.Context) {
+// forward handles a message that arrives after this activation has left: a request is answered with Moved, so that the
+// client asks again, and a Wake is sent to the current activation.
+func (o *organization) forward(ctx actor.Context) {
 	switch m := ctx.Message().(type) {
 	case *AdmitRequest:
 		ctx.Respond(&AdmitResponse{Moved: true})
@@ -124,8 +129,9 @@ func (o *organization) pass(ctx actor.Context) {
 	}
 }
 
-// next plans what follows a grant. Nothing claimed although something is due means that a row was locked: soon again, not at once.
-func (o *organization) next(ctx actor.Context, m granted) {
+// afterGrant arms the timer for the next post, and makes the offer that had to wait for the grant. If nothing was
+// claimed although a post is due, another transaction has locked its row: the next offer follows after 20 to 50 ms.
+func (o *organization) afterGrant(ctx actor.Context, m granted) {
 	if m.wait >= 0 {
 		wait := m.wait
 		if wait == 0 && m.claimed == 0 {
@@ -133,12 +139,13 @@ func (o *organization) next(ctx actor.Context, m granted) {
 		}
 		o.arm(ctx, wait)
 	}
-	if o.again {
+	if o.offerPending {
 		o.offer()
 	}
 }
 
-// arm makes the timer fire after wait, unless it fires earlier anyway.
+// arm sets the timer to fire after wait, unless it fires earlier already or wait is longer than horizon. It offers at
+// once if wait is not positive.
 func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 	if wait <= 0 {
 		o.offer()
@@ -155,17 +162,18 @@ func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 	o.timer = after(ctx, wait, tick{})
 }
 
-// offer asks for permits, one question at a time.
+// offer makes an offer for the posts that may still be in flight. At most one offer is unanswered at a time.
 func (o *organization) offer() {
-	free := o.cfg.InFlight - o.busy
+	free := o.cfg.InFlight - o.inFlight
 	if o.offered || free <= 0 {
-		o.again = true
+		o.offerPending = true
 		return
 	}
-	o.offered, o.again = true, false
+	o.offered, o.offerPending = true, false
 	o.dispatch.Offer(o.org, free)
 }
 
+// leave stops the timers and makes Receive forward every later message.
 func (o *organization) leave() {
 	o.left = true
 	o.idle.Stop()
@@ -174,6 +182,7 @@ func (o *organization) leave() {
 	}
 }
 
+// after sends a message to the actor itself after d.
 func after(ctx actor.Context, d time.Duration, message any) *time.Timer {
 	system, self := ctx.ActorSystem(), ctx.Self()
 	return time.AfterFunc(d, func() { system.Root.Send(self, message) })

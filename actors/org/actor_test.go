@@ -11,8 +11,8 @@ import (
 	"crier/platform/clock"
 )
 
-// lonely is an organization's actor without a host around it.
-func lonely(t *testing.T) (system *actor.ActorSystem, pid *actor.PID, retired, resent *[]any) {
+// spawnAlone starts an organization's actor without a host, and records its calls of retire and resend.
+func spawnAlone(t *testing.T) (system *actor.ActorSystem, pid *actor.PID, retired, resent *[]any) {
 	t.Helper()
 	retired, resent = &[]any{}, &[]any{}
 	log := slog.New(slog.DiscardHandler)
@@ -26,43 +26,43 @@ func lonely(t *testing.T) (system *actor.ActorSystem, pid *actor.PID, retired, r
 	return system, pid, retired, resent
 }
 
-// passesOn checks that an actor that has left answers no request and loses no wake-up.
-func passesOn(t *testing.T, system *actor.ActorSystem, pid *actor.PID, resent *[]any) {
+// checkForwards checks that an actor that has left answers a request with Moved and resends a Wake.
+func checkForwards(t *testing.T, system *actor.ActorSystem, pid *actor.PID, resent *[]any) {
 	t.Helper()
 	due := &Wake{DueUnixUs: time.Now().UnixMicro()}
 	system.Root.Send(pid, due)
 	answer, err := system.Root.RequestFuture(pid, &AdmitRequest{}, time.Second).Result()
 	if r, ok := answer.(*AdmitResponse); err != nil || !ok || !r.GetMoved() || r.GetAllowed() {
-		t.Errorf("a request is answered with %v, %v", answer, err)
+		t.Errorf("a request: got %v, %v, want Moved", answer, err)
 	}
 	if len(*resent) != 1 || (*resent)[0] != any(due) {
-		t.Errorf("sent on: %v, want the wake-up", *resent)
+		t.Errorf("resent: got %v, want the Wake", *resent)
 	}
 }
 
-func TestActor_AfterItsIdleTimeMessagesGoToTheNextActivation(t *testing.T) {
+func TestActor_IdleForwardsToNextActivation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		system, pid, retired, resent := lonely(t)
+		system, pid, retired, resent := spawnAlone(t)
 		defer system.Shutdown()
-		time.Sleep(passivate + time.Second)
+		time.Sleep(idleTimeout + time.Second)
 		synctest.Wait()
 		if len(*retired) != 1 {
-			t.Fatalf("retired %d times, want once", len(*retired))
+			t.Fatalf("got retired %d times, want once", len(*retired))
 		}
-		passesOn(t, system, pid, resent)
+		checkForwards(t, system, pid, resent)
 	})
 }
 
-func TestActor_AfterItsShardMovedMessagesGoToTheNextOwner(t *testing.T) {
+func TestActor_LeftForwardsToNextOwner(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		system, pid, retired, resent := lonely(t)
+		system, pid, retired, resent := spawnAlone(t)
 		defer system.Shutdown()
 		system.Root.Send(pid, leave{})
-		passesOn(t, system, pid, resent)
+		checkForwards(t, system, pid, resent)
 		if len(*retired) != 0 {
-			t.Errorf("retired %d times, want never", len(*retired))
+			t.Errorf("got retired %d times, want never", len(*retired))
 		}
 	})
 }

@@ -1,6 +1,7 @@
-// Package org is the actor of an organization, which owns its request limit and its publishing timer, and the Client that
-// reaches it wherever it lives. It is a protoactor because the limit of an organization holds for all processes together:
-// one place counts its requests, and the library carries them there. Posts and outcomes stay out of it.
+// Package org contains the actor of an organization, which limits its requests and runs its publishing timer, and the
+// Client that sends it messages. It is a protoactor actor because the request limit of an organization applies to all
+// processes together: one actor counts the requests, and the library transports them to it. Messages carry no posts and
+// no outcomes.
 package org
 
 //go:generate sh -c "protoc --plugin=$(go tool -n -modfile=../../ops/tools/go.mod protoc-gen-go) --go_out=paths=source_relative:. org.proto"
@@ -11,13 +12,17 @@ import (
 	"crier/platform/ratelimit"
 )
 
-// Admission is the answer to one counted request.
+// Admission is the decision on one request.
 type Admission struct {
-	Allowed    bool
-	Limit      int
-	Remaining  int
-	Reset      time.Time     // end of the window, UTC
-	RetryAfter time.Duration // whole seconds, at least one, when not allowed
+	Allowed bool
+	// Limit is the number of requests allowed in a window.
+	Limit int
+	// Remaining is the number of requests left in the window.
+	Remaining int
+	// Reset is the end of the window, in UTC.
+	Reset time.Time
+	// RetryAfter is how long to wait, in whole seconds and at least one. It is zero when the request is allowed.
+	RetryAfter time.Duration
 }
 
 func response(limit int, v ratelimit.Verdict) *AdmitResponse {
@@ -30,6 +35,7 @@ func response(limit int, v ratelimit.Verdict) *AdmitResponse {
 func admission(r *AdmitResponse) Admission {
 	return Admission{
 		Allowed: r.GetAllowed(), Limit: int(r.GetLimit()), Remaining: int(r.GetRemaining()),
-		Reset: time.UnixMicro(r.GetResetUnixUs()).UTC(), RetryAfter: time.Duration(r.GetRetryAfterUs()) * time.Microsecond,
+		Reset:      time.UnixMicro(r.GetResetUnixUs()).UTC(),
+		RetryAfter: time.Duration(r.GetRetryAfterUs()) * time.Microsecond,
 	}
 }

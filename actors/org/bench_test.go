@@ -13,16 +13,16 @@ import (
 	"crier/tenancy"
 )
 
-// BenchmarkAdmit_Alone is a request while nobody owns the shards, after so many organizations have made one.
+// BenchmarkAdmit_Alone measures a request while no process owns the shards, after many organizations have made one.
 func BenchmarkAdmit_Alone(b *testing.B) {
 	for _, organizations := range []int{2_000, 64_000} {
 		b.Run(fmt.Sprint(organizations), func(b *testing.B) {
 			cfg := org.Config{Limit: 60, InFlight: 1, Budget: 250 * time.Millisecond}
-			c, err := org.New(cfg, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), &desk{})
+			c, err := org.New(cfg, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), &offerRecorder{})
 			if err != nil {
 				b.Fatal(err)
 			}
-			c.Locate(func(int16) (string, bool) { return "", false })
+			c.SetPlacement(func(int16) (string, bool) { return "", false })
 			all := make([]tenancy.OrgID, organizations)
 			for i := range all {
 				all[i] = id.New[tenancy.OrgTag]()

@@ -17,14 +17,14 @@ import (
 	"crier/tenancy"
 )
 
-// Config of an organization's actor.
+// Config configures the actors of organizations and their clients. Limit is per minute of a fixed window.
 type Config struct {
 	Limit    int           `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
 	InFlight int           `env:"ORG_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
 	Budget   time.Duration `env:"ACTOR_BUDGET, default=250ms" doc:"How long a request waits for its organization's actor."`
 }
 
-// Client reaches an organization's actor wherever it lives. It is safe for concurrent use.
+// Client sends messages to the actors of organizations, in this process or another. It is safe for concurrent use.
 type Client struct {
 	cfg      Config
 	clock    clock.Clock
@@ -33,88 +33,98 @@ type Client struct {
 	skew     atomic.Int64
 	fallback *ratelimit.Windows[tenancy.OrgID]
 
-	mu     sync.Mutex
-	asking map[tenancy.OrgID]int // requests that wait for their organization's actor
-	peers  map[string]peer       // other processes, by address
-	warned time.Time             // when it was last logged that nobody runs an organization
+	mu      sync.Mutex
+	waiting map[tenancy.OrgID]int // requests that wait for their organization's actor
+	peers   map[string]peer       // other processes, by address
+	warned  time.Time             // when it was last logged that no process runs an organization
 
-	alone  atomic.Int64
-	silent atomic.Int64
-	busy   atomic.Int64
+	localAdmissions atomic.Int64
+	unanswered      atomic.Int64
+	busy            atomic.Int64
 }
 
-// peer is what is known of another process.
+// peer is the state of another process.
 type peer struct {
-	heard  time.Time // when it last answered
-	silent time.Time // it did not answer; until then it is not asked
+	heard       time.Time // when it last answered
+	silentUntil time.Time // until then it is not asked, because it did not answer
 }
 
 const (
-	busyWait   = time.Second
-	maxWindows = 1 << 17 // organizations a minute that this process limits by itself; about 20 MB
+	busyWait   = time.Second // Admission.RetryAfter of a request that was not counted
+	maxWindows = 1 << 17     // organizations a minute that this process limits by itself; about 20 MB
 	maxPeers   = 1024
 )
 
-// New makes the actor host and its client. dispatch is asked by the actors; it may be set up later than the first request.
-func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) (client *Client, err error) {
-	client = &Client{
+// New returns a Client and starts the actor host of this process. The actors make their offers to dispatch. The errors
+// are those of cluster.NewHost. The Client must be closed.
+func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) (*Client, error) {
+	client := &Client{
 		cfg: cfg, clock: c, log: log, fallback: ratelimit.NewWindows[tenancy.OrgID](maxWindows),
-		asking: map[tenancy.OrgID]int{}, peers: map[string]peer{},
+		waiting: map[tenancy.OrgID]int{}, peers: map[string]peer{},
 	}
 	produce := func(identity string) actor.Actor {
-		parsed, _ := id.Parse[tenancy.OrgTag](identity) // callers make identities of ids only
+		parsed, _ := id.Parse[tenancy.OrgTag](identity) // all identities are formatted ids
 		return &organization{
 			cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log, org: parsed,
 			retire: func(self *actor.PID) { client.host.Retire(identity, self) },
 			resend: func(message any) { client.host.Send(identity, message) },
 		}
 	}
-	kind := cluster.Kind{Name: "org", Leave: leave{}, Moved: &AdmitResponse{Moved: true}, Shard: shard, Produce: produce}
+	kind := cluster.Kind{
+		Name: "org", Leave: leave{}, Moved: &AdmitResponse{Moved: true}, Shard: shard, Produce: produce,
+	}
+	var err error
 	client.host, err = cluster.NewHost(net, kind, log)
 	return client, err
 }
 
+// shard returns the shard of an identity, and false when it is not an organization's id.
 func shard(identity string) (int16, bool) {
 	organization, ok := id.Parse[tenancy.OrgTag](identity)
 	return int16(tenancy.Shard(organization)), ok
 }
 
-// Address is where other processes reach this one's organizations, "" when alone.
+// Address returns where other processes reach the actors of this one, or "" without cluster.Config.Listen.
 func (c *Client) Address() string { return c.host.Address() }
 
-// Locate tells where organizations live; without it all of them are here. Call it before the first request.
-func (c *Client) Locate(place func(shard int16) (address string, here bool)) { c.host.Locate(place) }
+// SetPlacement sets how the owner of a shard is found; place is cluster.Member.Place. Without it this process owns
+// every shard. Call it before the first request.
+func (c *Client) SetPlacement(place func(shard int16) (address string, here bool)) {
+	c.host.SetPlacement(place)
+}
 
-// Evict stops the actors of organizations that live elsewhere by now.
+// Evict stops the actors whose shards this process no longer owns. It does not wait for them.
 func (c *Client) Evict() { c.host.Evict() }
 
-// maxAsking is how many requests of one organization may wait for its actor; a mailbox itself has no end.
-const maxAsking = 256
+// maxWaiting is how many requests of one organization may wait for its actor, because a mailbox has no limit.
+const maxWaiting = 256
 
-// queue takes a place among the requests that wait; false when there is none.
-func (c *Client) queue(organization tenancy.OrgID) bool {
+// enter counts a request as waiting. It returns false when too many requests of the organization wait already.
+func (c *Client) enter(organization tenancy.OrgID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asking[organization] >= maxAsking {
+	if c.waiting[organization] >= maxWaiting {
 		return false
 	}
-	c.asking[organization]++
+	c.waiting[organization]++
 	return true
 }
 
 func (c *Client) leave(organization tenancy.OrgID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.asking[organization]--; c.asking[organization] == 0 {
-		delete(c.asking, organization)
+	c.waiting[organization]--
+	if c.waiting[organization] == 0 {
+		delete(c.waiting, organization)
 	}
 }
 
-// Admit counts one request of the organization. When its actor cannot be reached within the budget, a window of this
-// process decides, so that a dead process refuses nobody. Of an organization that has too many requests waiting
-// already, the next is refused at once.
+// Admit counts one request of the organization and returns whether it is allowed. If the actor does not answer within
+// Config.Budget, a window of this process decides instead, so that requests are not refused because a process died; an
+// organization may then make up to Limit requests in each process. A request is refused at once, without being counted,
+// when too many of its organization wait for the actor.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {
-	if !c.queue(organization) {
+	if !c.enter(organization) {
 		c.busy.Add(1)
 		return Admission{Limit: c.cfg.Limit, Reset: c.clock.Now().Add(busyWait), RetryAfter: busyWait}
 	}
@@ -122,45 +132,45 @@ func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission 
 	name := organization.String()
 	address, here := c.host.Where(name)
 	if !here && c.isSilent(address) {
-		return c.admitHere(organization)
+		return c.admitLocally(organization)
 	}
 	asked := c.clock.Now()
 	answer, err := c.host.Request(name, &AdmitRequest{}, c.cfg.Budget)
 	if r, ok := answer.(*AdmitResponse); ok {
-		c.hear(address, here)
+		c.markHeard(address, here)
 		return admission(r)
 	}
 	switch {
 	case errors.Is(err, cluster.ErrSilent):
-		c.unanswered(organization, address, asked)
+		c.markUnanswered(organization, address, asked)
 	case c.mayWarn():
-		c.log.Warn("an organization's actor cannot be found; this process admits by itself",
+		c.log.Warn("no process runs the actor of an organization; its requests are counted locally",
 			"org", organization, "error", err)
 	}
-	return c.admitHere(organization)
+	return c.admitLocally(organization)
 }
 
-// admitHere decides by a window of this process.
-func (c *Client) admitHere(organization tenancy.OrgID) Admission {
-	c.alone.Add(1)
+// admitLocally counts the request in a window of this process.
+func (c *Client) admitLocally(organization tenancy.OrgID) Admission {
+	c.localAdmissions.Add(1)
 	limit := c.cfg.Limit
 	v := c.fallback.Take(organization, c.clock.Now(), limit)
 	return Admission{Allowed: v.Allowed, Limit: limit, Remaining: v.Remaining, Reset: v.Reset, RetryAfter: v.RetryAfter}
 }
 
-// silence is how long a process that did not answer is not asked: else every request of its organizations would wait in
-// vain until others have them.
-const silence = time.Second
+// silentFor is how long a process that did not answer is not asked. Otherwise every request of its organizations would
+// wait for the whole budget until other processes own them.
+const silentFor = time.Second
 
-// isSilent tells whether the process at an address did not answer just now.
+// isSilent returns true when the process at an address did not answer within the last silentFor.
 func (c *Client) isSilent(address string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.clock.Now().Before(c.peers[address].silent)
+	return c.clock.Now().Before(c.peers[address].silentUntil)
 }
 
-// hear notes that the process at an address has answered.
-func (c *Client) hear(address string, here bool) {
+// markHeard records that the process at an address has answered.
+func (c *Client) markHeard(address string, here bool) {
 	if here || address == "" {
 		return
 	}
@@ -169,30 +179,30 @@ func (c *Client) hear(address string, here bool) {
 	c.setPeer(address, peer{heard: c.clock.Now()})
 }
 
-// unanswered notes that a request waited in vain for an actor. The actor's process counts as silent unless it has
-// answered others meanwhile: then it is only this actor that does not.
-func (c *Client) unanswered(organization tenancy.OrgID, address string, asked time.Time) {
-	c.silent.Add(1)
+// markUnanswered records that an actor did not answer a request sent at asked. It marks the actor's process as silent
+// unless the process has answered other requests since then.
+func (c *Client) markUnanswered(organization tenancy.OrgID, address string, asked time.Time) {
+	c.unanswered.Add(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p, now := c.peers[address], c.clock.Now()
-	if address == "" || !p.heard.Before(asked) || now.Before(p.silent) {
+	if address == "" || !p.heard.Before(asked) || now.Before(p.silentUntil) {
 		return
 	}
-	p.silent = now.Add(silence)
+	p.silentUntil = now.Add(silentFor)
 	c.setPeer(address, p)
-	c.log.Warn("an organization's actor did not answer; this process admits by itself",
+	c.log.Warn("the actor of an organization did not answer; requests to its process are counted locally",
 		"org", organization, "address", address)
 }
 
 func (c *Client) setPeer(address string, p peer) {
-	if len(c.peers) >= maxPeers { // addresses of years; what is known of them is worth a second
+	if len(c.peers) >= maxPeers { // mostly addresses of former processes; losing a current one matters for a second
 		clear(c.peers)
 	}
 	c.peers[address] = p
 }
 
-// mayWarn returns true once a second.
+// mayWarn returns true at most once a second.
 func (c *Client) mayWarn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,54 +214,56 @@ func (c *Client) mayWarn() bool {
 	return true
 }
 
-// Wake tells the actor when something is due, and wakes it if it sleeps, wherever it lives. What is far away is left to
-// the sweep.
+// Wake sets the timer of the organization's actor to due, by the clock of the database, and starts the actor if
+// necessary. It does not wait. Posts due later than in 90 seconds are left to the sweep, and so is a Wake that is lost.
 func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Time) {
 	if due.Sub(c.clock.Now().Add(c.Skew())) <= horizon {
 		c.host.Send(organization.String(), &Wake{DueUnixUs: due.UnixMicro()})
 	}
 }
 
-// Granted answers an offer: claimed posts are under way, and next is when there is more; nil for nothing. now is the database's.
+// Granted answers an offer to this process's dispatcher: claimed posts are in flight. next is when the next post can be
+// claimed, or nil when none is known. Both next and now are by the clock of the database.
 func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
-	wait := nothing
+	wait := noWait
 	if next != nil {
 		wait = max(0, next.Sub(now))
 	}
-	c.host.SendHere(organization.String(), granted{claimed, wait})
+	c.host.SendLocal(organization.String(), granted{claimed: claimed, wait: wait})
 }
 
-// Refused answers an offer that could not be looked at: ask again after wait.
+// Refused answers an offer when the claim failed; the actor offers again after wait.
 func (c *Client) Refused(organization tenancy.OrgID, wait time.Duration) {
-	c.host.SendHere(organization.String(), granted{0, wait})
+	c.host.SendLocal(organization.String(), granted{wait: wait})
 }
 
-// Done says that posts of the organization have ended. waits means that it is woken when what follows them can be
-// claimed, and need not ask before.
+// Done reports that claimed posts of the organization have ended. waits means that a Wake follows when the posts after
+// them can be claimed, so that the actor makes no offer now.
 func (c *Client) Done(organization tenancy.OrgID, posts int, waits bool) {
-	c.host.SendHere(organization.String(), done{posts, waits})
+	c.host.SendLocal(organization.String(), done{posts: posts, waits: waits})
 }
 
-// SetNow tells the database's time, which began to be read at asked, by our clock.
+// SetNow sets the skew of the clocks: now is the time of the database, read by a statement sent at asked by the clock
+// of this process.
 func (c *Client) SetNow(now, asked time.Time) { c.skew.Store(int64(now.Sub(asked))) }
 
-// Skew is the database's clock less ours, as far as it is known.
+// Skew returns the clock of the database minus the clock of this process, or 0 before SetNow.
 func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
-// Close stops every actor.
+// Close stops every actor of this process; see cluster.Host.Close. Later requests are counted locally.
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
 
-// Moved is how often an organization was found to live elsewhere by now.
+// Moved returns how many requests found that another actor had taken over their organization.
 func (c *Client) Moved() int64 { return c.host.Moves() }
 
-// Alone is how often this process had to admit by itself.
-func (c *Client) Alone() int64 { return c.alone.Load() }
+// LocalAdmissions returns how many requests were counted by a window of this process instead of the actor.
+func (c *Client) LocalAdmissions() int64 { return c.localAdmissions.Load() }
 
-// Unanswered is how many requests waited for their organization's actor in vain.
-func (c *Client) Unanswered() int64 { return c.silent.Load() }
+// Unanswered returns how many requests were not answered by the actor in time.
+func (c *Client) Unanswered() int64 { return c.unanswered.Load() }
 
-// Busy is how many requests were refused because too many of their organization waited.
+// Busy returns how many requests were refused because too many of their organization waited for the actor.
 func (c *Client) Busy() int64 { return c.busy.Load() }
 
-// Awake is how many organizations have a living actor here.
-func (c *Client) Awake() int { return c.host.Len() }
+// ActorCount returns how many organizations have an actor in this process.
+func (c *Client) ActorCount() int { return c.host.ActorCount() }

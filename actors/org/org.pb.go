@@ -63,7 +63,7 @@ func (*AdmitRequest) Descriptor() ([]byte, []int) {
 
 type AdmitResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Moved         bool                   `protobuf:"varint,1,opt,name=moved,proto3" json:"moved,omitempty"` // nothing was counted: another actor answers for the organization by now
+	Moved         bool                   `protobuf:"varint,1,opt,name=moved,proto3" json:"moved,omitempty"` // nothing was counted: another actor has taken over the organization
 	Allowed       bool                   `protobuf:"varint,2,opt,name=allowed,proto3" json:"allowed,omitempty"`
 	Limit         int64                  `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
 	Remaining     int64                  `protobuf:"varint,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
@@ -145,7 +145,7 @@ func (x *AdmitResponse) GetRetryAfterUs() int64 {
 	return 0
 }
 
-// Wake says when a post of the organization is due. It is not answered.
+// Wake sets the timer of the actor to when a post of the organization is due. It has no answer.
 type Wake struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	DueUnixUs     int64                  `protobuf:"varint,1,opt,name=due_unix_us,json=dueUnixUs,proto3" json:"due_unix_us,omitempty"`

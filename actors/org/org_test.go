@@ -15,19 +15,19 @@ import (
 	"crier/tenancy"
 )
 
-// desk notes offers, as a worker pool that never grants by itself.
-type desk struct {
+// offerRecorder is a Dispatcher that records offers and does not answer them.
+type offerRecorder struct {
 	mu     sync.Mutex
 	offers []int
 }
 
-func (d *desk) Offer(_ tenancy.OrgID, permits int) {
+func (d *offerRecorder) Offer(_ tenancy.OrgID, permits int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.offers = append(d.offers, permits)
 }
 
-func (d *desk) seen() []int {
+func (d *offerRecorder) seen() []int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]int{}, d.offers...)
@@ -44,9 +44,9 @@ func open(t *testing.T, cfg org.Config, net cluster.Config, d org.Dispatcher) *o
 	return c
 }
 
-func start(t *testing.T, cfg org.Config) (*org.Client, *desk) {
+func start(t *testing.T, cfg org.Config) (*org.Client, *offerRecorder) {
 	t.Helper()
-	d := &desk{}
+	d := &offerRecorder{}
 	cfg.Budget = 250 * time.Millisecond
 	return open(t, cfg, cluster.Config{}, d), d
 }
@@ -58,38 +58,38 @@ func stop(t *testing.T, c *org.Client) {
 	}
 }
 
-func TestAdmitCountsAWindow(t *testing.T) {
+func TestAdmit_LimitsRequestsPerMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := start(t, org.Config{Limit: 3, InFlight: 1})
 		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		for i := range 3 {
 			if a := c.Admit(t.Context(), mine); !a.Allowed || a.Remaining != 2-i || a.Limit != 3 {
-				t.Fatalf("request %d: %+v", i+1, a)
+				t.Fatalf("request %d: got %+v", i+1, a)
 			}
 		}
 		if a := c.Admit(t.Context(), mine); a.Allowed || a.RetryAfter != time.Minute {
-			t.Fatalf("the fourth: %+v", a)
+			t.Fatalf("the fourth request: got %+v, want a refusal for a minute", a)
 		}
 		if a := c.Admit(t.Context(), other); !a.Allowed {
-			t.Fatalf("another organization: %+v", a)
+			t.Fatalf("another organization: got %+v, want an admission", a)
 		}
 		time.Sleep(time.Minute)
 		if a := c.Admit(t.Context(), mine); !a.Allowed || a.Remaining != 2 {
-			t.Fatalf("a minute later: %+v", a)
+			t.Fatalf("a minute later: got %+v, want an admission with 2 left", a)
 		}
 	})
 }
 
-// stuck is a worker pool that takes no offer until it is let go.
-type stuck chan struct{}
+// blockedPool is a Dispatcher whose Offer blocks until the channel is closed.
+type blockedPool chan struct{}
 
-func (s stuck) Offer(tenancy.OrgID, int) { <-s }
+func (s blockedPool) Offer(tenancy.OrgID, int) { <-s }
 
-func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
+func TestAdmit_TooManyWaitingAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := make(stuck)
+		pool := make(blockedPool)
 		c := open(t, org.Config{Limit: 1000, InFlight: 1, Budget: time.Minute}, cluster.Config{}, pool)
 		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now()) // its actor hangs in the offer
@@ -99,32 +99,32 @@ func TestTooManyWaitingRequestsOfOneOrganizationAreRefusedAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := len(answers); n != 44 || c.Busy() != 44 {
-			t.Errorf("%d of 300 are answered while the actor hangs; busy: %d", n, c.Busy())
+			t.Errorf("got %d answers and Busy %d while the actor hangs, want 44 and 44", n, c.Busy())
 		}
 		for range len(answers) {
 			if a := <-answers; a.Allowed || a.RetryAfter != time.Second || a.Limit != 1000 {
-				t.Fatalf("%+v", a)
+				t.Fatalf("got %+v, want a refusal for a second with limit 1000", a)
 			}
 		}
 		if a := c.Admit(t.Context(), other); !a.Allowed {
-			t.Errorf("another organization: %+v", a)
+			t.Errorf("another organization: got %+v, want an admission", a)
 		}
 		close(pool)
 		synctest.Wait()
 		if n := len(answers); n != 256 {
-			t.Errorf("%d are answered afterwards", n)
+			t.Errorf("got %d answers after the actor goes on, want 256", n)
 		}
 		if a := c.Admit(t.Context(), mine); !a.Allowed || a.Remaining != 1000-257 {
-			t.Errorf("the next: %+v", a)
+			t.Errorf("the next request: got %+v, want an admission with 743 left", a)
 		}
 	})
 }
 
-func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
+func TestAdmit_ClosedHostAdmitsUpToLocalLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		c, err := org.New(org.Config{Limit: 2, InFlight: 1}, cluster.Config{}, clock.System{}, log, &desk{})
+		c, err := org.New(org.Config{Limit: 2, InFlight: 1}, cluster.Config{}, clock.System{}, log, &offerRecorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,13 +132,13 @@ func TestWithoutItsActorTheNodeAdmitsUpToTheLimit(t *testing.T) {
 		mine := id.New[tenancy.OrgTag]()
 		for i, want := range []bool{true, true, false} {
 			if a := c.Admit(t.Context(), mine); a.Allowed != want || a.Limit != 2 {
-				t.Fatalf("request %d: %+v", i+1, a)
+				t.Fatalf("request %d: got %+v, want allowed %t and limit 2", i+1, a, want)
 			}
 		}
 	})
 }
 
-func TestTheTimerOffersWhenSomethingIsDue(t *testing.T) {
+func TestWake_OffersWhenDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
@@ -148,16 +148,16 @@ func TestTheTimerOffersWhenSomethingIsDue(t *testing.T) {
 		c.Wake(t.Context(), mine, time.Now().Add(time.Hour))      // left to the sweep
 		time.Sleep(9 * time.Second)
 		if got := d.seen(); len(got) != 0 {
-			t.Fatalf("offered %v before the time", got)
+			t.Fatalf("got offers %v before the earliest time, want none", got)
 		}
 		time.Sleep(2 * time.Second)
 		if got := d.seen(); len(got) != 1 || got[0] != 4 {
-			t.Fatalf("offered %v", got)
+			t.Fatalf("got offers %v, want [4]", got)
 		}
 	})
 }
 
-func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
+func TestGranted_OneOfferAtATimeWithinInFlightLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
@@ -167,47 +167,47 @@ func TestOneOfferAtATimeAndNeverMoreThanItsShareUnderWay(t *testing.T) {
 		}
 		synctest.Wait()
 		if got := d.seen(); len(got) != 1 {
-			t.Fatalf("offered %v while one was out", got)
+			t.Fatalf("got offers %v while one is unanswered, want one", got)
 		}
 		soon := time.Now().Add(-time.Second)
-		c.Granted(mine, 3, &soon, time.Now()) // three under way, and there is more
+		c.Granted(mine, 3, &soon, time.Now()) // three in flight, and another is due
 		synctest.Wait()
 		if got := d.seen(); len(got) != 2 || got[1] != 1 {
-			t.Fatalf("offered %v, the second should ask for what is left", got)
+			t.Fatalf("got offers %v, want a second one of 1", got)
 		}
 		c.Granted(mine, 1, &soon, time.Now())
 		synctest.Wait()
 		if got := d.seen(); len(got) != 2 {
-			t.Fatalf("offered %v with its share under way", got)
+			t.Fatalf("got offers %v with the limit in flight, want two", got)
 		}
 		c.Done(mine, 2, false)
 		synctest.Wait()
 		if got := d.seen(); len(got) != 3 || got[2] != 2 {
-			t.Fatalf("offered %v after two ended", got)
+			t.Fatalf("got offers %v after two posts ended, want a third one of 2", got)
 		}
 	})
 }
 
-func TestDone_AsksForNothingWhenItIsWokenLater(t *testing.T) {
+func TestDone_OffersNothingWhenWokenLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now())
 		synctest.Wait()
-		c.Granted(mine, 2, nil, time.Now()) // two under way, and no more is known
+		c.Granted(mine, 2, nil, time.Now()) // two in flight, and no other is known
 		for waits, want := range map[bool]int{true: 0, false: 1} {
 			before := len(d.seen())
 			c.Done(mine, 1, waits)
 			synctest.Wait()
 			if got := len(d.seen()) - before; got != want {
-				t.Errorf("it asks %d times after a post ended that waits: %t, want %d", got, waits, want)
+				t.Errorf("got %d offers after Done with waits %t, want %d", got, waits, want)
 			}
 		}
 	})
 }
 
-func TestALockedHeadIsAskedForAgainSoonButNotAtOnce(t *testing.T) {
+func TestGranted_LockedPostIsOfferedAgainAfterDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
@@ -218,16 +218,16 @@ func TestALockedHeadIsAskedForAgainSoonButNotAtOnce(t *testing.T) {
 		c.Granted(mine, 0, &due, time.Now())
 		time.Sleep(10 * time.Millisecond)
 		if got := d.seen(); len(got) != 1 {
-			t.Fatalf("offered %v at once", got)
+			t.Fatalf("got offers %v after 10 ms, want one", got)
 		}
 		time.Sleep(50 * time.Millisecond)
 		if got := d.seen(); len(got) != 2 {
-			t.Fatalf("offered %v", got)
+			t.Fatalf("got offers %v after 60 ms, want two", got)
 		}
 	})
 }
 
-func TestTheDatabasesClockDecidesWhatIsDue(t *testing.T) {
+func TestSetNow_DatabaseClockDecidesWhatIsDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
@@ -235,28 +235,28 @@ func TestTheDatabasesClockDecidesWhatIsDue(t *testing.T) {
 		c.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now().Add(25*time.Second))
 		time.Sleep(6 * time.Second)
 		if got := d.seen(); len(got) != 1 {
-			t.Fatalf("offered %v", got)
+			t.Fatalf("got offers %v, want one", got)
 		}
 	})
 }
 
-func TestAnIdleActorSleepsAndWakesAgain(t *testing.T) {
+func TestActor_IdleStopsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, d := start(t, org.Config{Limit: 5, InFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		c.Admit(t.Context(), mine)
 		time.Sleep(15 * time.Minute)
-		if n := c.Awake(); n != 0 {
-			t.Fatalf("%d actors are awake", n)
+		if n := c.ActorCount(); n != 0 {
+			t.Fatalf("got %d actors after 15 idle minutes, want 0", n)
 		}
 		if a := c.Admit(t.Context(), mine); !a.Allowed || a.Remaining != 4 {
-			t.Fatalf("%+v", a)
+			t.Fatalf("got %+v, want an admission with 4 left", a)
 		}
 		c.Wake(t.Context(), mine, time.Now())
 		synctest.Wait()
 		if got := d.seen(); len(got) != 1 {
-			t.Fatalf("offered %v", got)
+			t.Fatalf("got offers %v, want one", got)
 		}
 	})
 }

@@ -289,8 +289,8 @@ func (a *App) join(ctx context.Context) (err error) {
 		return err
 	}
 	if a.actors.Address() != "" {
-		a.actors.Locate(a.member.Place)
-	} else if a.member.Seen() > 1 {
+		a.actors.SetPlacement(a.member.Place)
+	} else if a.member.LiveCount() > 1 {
 		a.log.Warn("other processes use this database, but this one cannot be reached by them: what one is told about posts the others find out seconds later. Set CLUSTER_LISTEN.")
 	}
 	if err := a.observe(); err != nil {

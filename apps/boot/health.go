@@ -32,10 +32,10 @@ func (a *App) checkPostgres(ctx context.Context) (err error) {
 
 // checkCluster fails when this process has not renewed its lease in time or sees no process, itself included.
 func (a *App) checkCluster(ctx context.Context) error {
-	if a.member.Seen() == 0 {
+	if a.member.LiveCount() == 0 {
 		return errors.New("no process is seen")
 	}
-	return telemetry.Age(a.member.LastBeat, a.cfg.Cluster.TTL)(ctx)
+	return telemetry.Age(a.member.LastHeartbeat, a.cfg.Cluster.TTL)(ctx)
 }
 
 // checkRedis fails while Redis does not answer. Without REDIS_URL it fails while several processes use the database.
@@ -43,7 +43,7 @@ func (a *App) checkRedis(ctx context.Context) error {
 	if a.redis != nil {
 		return a.redis.Ping(ctx)
 	}
-	if n := a.member.Seen(); n > 1 {
+	if n := a.member.LiveCount(); n > 1 {
 		words := fmt.Sprintf("REDIS_URL is not set, and %d processes use the database: each keeps rates of its own, and revoked keys work for up to five seconds.", n)
 		return fault.New(fault.Unavailable, "boot.checkRedis", words)
 	}

@@ -76,7 +76,7 @@ func (a *App) observe() error {
 		},
 		"crier_admissions_alone_total": {
 			"Requests that this process admitted by itself because the organization's actor could not be reached.",
-			a.actors.Alone,
+			a.actors.LocalAdmissions,
 		},
 		"crier_admissions_unanswered_total": {
 			"Requests that waited for their organization's actor in vain.",
@@ -124,10 +124,10 @@ func (a *App) observe() error {
 		help string
 		read func() int
 	}{
-		"crier_actors_awake":                  {"Organizations with a living actor in this process.", a.actors.Awake},
+		"crier_actors_awake":                  {"Organizations with a living actor in this process.", a.actors.ActorCount},
 		"crier_cluster_shards":                {"Shards of the organizations that this process schedules, of 256.", func() int { return len(a.member.Lease().Shards) }},
-		"crier_cluster_members":               {"Living processes that this one sees, itself among them.", a.member.Seen},
-		"crier_cluster_heartbeat_age_seconds": {"How long ago this process renewed its lease.", func() int { return int(clock.System{}.Now().Sub(a.member.LastBeat()).Seconds()) }},
+		"crier_cluster_members":               {"Living processes that this one sees, itself among them.", a.member.LiveCount},
+		"crier_cluster_heartbeat_age_seconds": {"How long ago this process renewed its lease.", func() int { return int(clock.System{}.Now().Sub(a.member.LastHeartbeat()).Seconds()) }},
 		"crier_pictures_waiting": {
 			"Pictures that wait in the memory of this process.",
 			func() int { return a.pictures.Stats().Waiting },

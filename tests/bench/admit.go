@@ -38,8 +38,8 @@ func admitting(ctx context.Context, r *rig) (err error) {
 		defer func() { err = errors.Join(err, clients[i].Close(context.WithoutCancel(ctx))) }()
 	}
 	here, near, far := clients[0], clients[1], clients[2]
-	near.Locate(func(int16) (string, bool) { return far.Address(), false })
-	far.Locate(func(int16) (string, bool) { return far.Address(), true })
+	near.SetPlacement(func(int16) (string, bool) { return far.Address(), false })
+	far.SetPlacement(func(int16) (string, bool) { return far.Address(), true })
 	for _, x := range []struct {
 		where string
 		*org.Client
@@ -51,8 +51,8 @@ func admitting(ctx context.Context, r *rig) (err error) {
 			}
 		}
 	}
-	if far.Awake() != len(all) || near.Awake() != 0 {
-		return fmt.Errorf("%d organizations live on the other node and %d on this one", far.Awake(), near.Awake())
+	if far.ActorCount() != len(all) || near.ActorCount() != 0 {
+		return fmt.Errorf("%d organizations live on the other node and %d on this one", far.ActorCount(), near.ActorCount())
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ const admitLimit = 1 << 40
 // admitting compares with the same window behind a mutex, asked in the way of floor.
 func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []tenancy.OrgID, users int, floor func(context.Context, int, time.Duration, func(int)) (load, error)) error {
 	span := time.Duration(r.opts.seconds) * time.Second / 12
-	alone := c.Alone()
+	alone := c.LocalAdmissions()
 	ours, err := drive(users, lasting(span), func(i int) error {
 		if a := c.Admit(ctx, all[i%len(all)]); !a.Allowed {
 			return fmt.Errorf("refused: %+v", a)
@@ -85,7 +85,7 @@ func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []
 	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 	return r.emit(m{
 		"bench": "admit", "where": where, "callers": users, "unit": "requests/s", "ours": ours.rate, "floor": bare.rate, "ratio": ours.rate / bare.rate,
-		"p50Us": us(ours.p50), "p99Us": us(ours.p99), "floorP50Us": us(bare.p50), "floorP99Us": us(bare.p99), "unanswered": c.Alone() - alone,
+		"p50Us": us(ours.p50), "p99Us": us(ours.p99), "floorP50Us": us(bare.p50), "floorP99Us": us(bare.p99), "unanswered": c.LocalAdmissions() - alone,
 	})
 }
 

@@ -49,7 +49,7 @@ func TestAFaultIsToldAlone(t *testing.T) {
 		"LOG_LEVEL=loud": "LOG_LEVEL: must be debug, info, warn or error", "PORT=abc": "PORT: must be a whole number in range", "PORT=70000": "PORT: must be 0 to 65535",
 		"METRICS_LISTEN=4899": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899", "METRICS_LISTEN=localhost:70000": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899",
 		"BEAT=20s":                      "BEAT: must be above zero and at most half of LEASE, or the shards are lost between two beats",
-		"CLUSTER_ADVERTISE=127.0.0.1:1": "CLUSTER_ADVERTISE: says nothing without CLUSTER_LISTEN",
+		"CLUSTER_ADVERTISE=127.0.0.1:1": "CLUSTER_ADVERTISE: has no effect without CLUSTER_LISTEN",
 		"PLATFORM_RATES=x":              "PLATFORM_RATES: is not valid: \"x\" must look like bluesky=600/1m: a platform, a number of posts and the span that they are for",
 	} {
 		for _, name := range []string{"serve", "dev"} {

@@ -1,4 +1,5 @@
-// Package store keeps the tables of running processes and of who schedules which shard. Only actors/cluster uses it.
+// Package store reads and writes the tables node, the running processes and their leases, and shard, the owners of the
+// shards. Only actors/cluster uses it.
 package store
 
 import (
@@ -15,48 +16,51 @@ import (
 )
 
 // Store reads and writes nodes and shards on a connection of its own, so that a busy pool never delays a heartbeat. The
-// connection also listens for changes. A Store is not safe for concurrent use.
+// connection also receives notifications of changes. A Store is not safe for concurrent use.
 //
-// Every call ends within the limit given to New, or within twice the limit if it has to connect first. A connection on
-// which a call failed for any reason but an error of Postgres is dropped, and the next call makes a new one.
+// Every call returns within the limit given to New, or within twice the limit if it has to connect first. After a
+// failure that is not an answer of Postgres the connection is dropped, and the next call makes a new one.
 type Store struct {
 	db    *pg.DB
 	node  Node
 	ttl   time.Duration
 	limit time.Duration
 	conn  *pgx.Conn
-	fresh bool // the connection is new: notifications before it were not heard
+	fresh bool // the connection is new: earlier notifications were not received
 }
 
-// Node is one process start.
+// Node is one start of a process.
 type Node struct {
-	ID      uuid.UUID
-	Home    uuid.UUID // the data folder that it alone holds
-	Address string    // where its actors are reached; empty = nowhere
+	ID uuid.UUID
+	// Home is the id of the data folder that the process has locked.
+	Home uuid.UUID
+	// Address is where its actors are reached. It is empty when they cannot be.
+	Address string
 	Roles   []string
-	Leaving bool // it takes no shards
+	// Leaving means that the node takes no shards.
+	Leaving bool
 }
 
-// New makes a store for one process start, whose lease lasts for ttl from each Beat on; it connects when first used.
-// limit is the longest that connecting, and every statement, may take.
+// New returns a Store for one start of a process, whose lease lasts for ttl after each Renew. It connects at its first
+// use. limit is the longest that connecting, and each statement, may take.
 func New(db *pg.DB, node Node, ttl, limit time.Duration) *Store {
 	return &Store{db: db, node: node, ttl: ttl, limit: limit}
 }
 
 const channel = "crier_cluster"
 
-// The server gives up a statement when the client does, so that it does not keep its locks.
+// The server cancels a statement when the client gives it up, so that its locks are released.
 const limitStatements = `-- cluster.LimitStatements
 select set_config('statement_timeout', $1, false)`
 
-// do runs one call on the connection within the limit, after connecting if need be.
-func (s *Store) do(ctx context.Context, call func(ctx context.Context, conn *pgx.Conn) error) error {
+// call runs fn on the connection within the limit. It connects first if there is no connection.
+func (s *Store) call(ctx context.Context, fn func(ctx context.Context, conn *pgx.Conn) error) error {
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
-	err := call(ctx, s.conn)
+	err := fn(ctx, s.conn)
 	if s.conn.IsClosed() || !answered(err) {
 		s.drop()
 	}
@@ -73,7 +77,7 @@ func answered(err error) bool {
 func (s *Store) drop() {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = s.conn.Close(now) // what failed on it is reported by the caller
+	_ = s.conn.Close(now) // the caller reports the error that made the connection useless
 	s.conn = nil
 }
 
@@ -101,16 +105,17 @@ func (s *Store) connect(ctx context.Context) error {
 	return nil
 }
 
+// batch runs the queued statements as one transaction.
 func (s *Store) batch(ctx context.Context, queue func(*pgx.Batch)) error {
-	return s.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	return s.call(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		b := &pgx.Batch{}
 		queue(b)
 		return conn.SendBatch(ctx, b).Close()
 	})
 }
 
-// Wait returns true when another process notified of a change, false when ctx is over first. Without a connection it
-// waits for ctx. A connection that died silently is not noticed here but by the next call, which is why a Beat must
+// Wait returns true after a notification of a change, and false when ctx ends first. Without a connection it waits for
+// the end of ctx. It does not detect a connection on which the server is silent: the next call does, so a Renew must
 // follow soon.
 func (s *Store) Wait(ctx context.Context) bool {
 	if s.conn == nil || s.conn.IsClosed() {
@@ -119,12 +124,12 @@ func (s *Store) Wait(ctx context.Context) bool {
 	}
 	_, err := s.conn.WaitForNotification(ctx)
 	if err != nil && ctx.Err() == nil {
-		<-ctx.Done() // the connection broke: the next beat makes another
+		<-ctx.Done() // the connection is lost; the next Renew makes another
 	}
 	return err == nil
 }
 
-// Close ends the connection.
+// Close closes the connection, if there is one.
 func (s *Store) Close(ctx context.Context) error {
 	if s.conn == nil {
 		return nil
@@ -139,14 +144,14 @@ const notify = `select pg_notify('` + channel + `', '')`
 const nodesForget = `-- cluster.NodesForget
 delete from node where home = $1 and id <> $2 or expires_at < now() - interval '1 day'`
 
-// Forget deletes the rows of the processes that held this one's home before it, so that their shards are free at once,
-// and of those whose lease ended a day ago. A process that comes back after that is known again with its next Beat.
-func (s *Store) Forget(ctx context.Context) error {
+// DeleteStale deletes the nodes that used this process's home before, so that their shards are free at once, and the
+// nodes whose lease expired a day ago. The Renew of a process whose node was deleted inserts it again.
+func (s *Store) DeleteStale(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(nodesForget, s.node.Home, s.node.ID) })
 }
 
-// A process that is leaving ($4) gives its shards back. The others are notified when it comes, starts to leave or
-// returns. Orphans are shards that no living process owns.
+// A process that is leaving ($4) gives its shards back. The others are notified when a process joins, and when it
+// starts or ends leaving. The second column is Renewal.Orphans.
 const nodeBeat = `-- cluster.NodeBeat
 with old as (select expires_at > now() as alive, leaving from node where id = $1),
 beat as (
@@ -159,42 +164,48 @@ select coalesce((select alive from old), false),
   exists (select from shard s where not exists (select from node n where n.id = s.owner and n.expires_at > now())),
   case when (select leaving from old) is distinct from $4 then pg_notify('` + channel + `', '') is null end`
 
-// Beat is what a renewal found.
-type Beat struct {
-	Lapsed  bool // the lease had ended, or the process was not known: others may have taken its shards
-	Orphans bool // there are shards that no living process owns
-	Fresh   bool // the connection is new
+// Renewal is the result of a renewal.
+type Renewal struct {
+	// Lapsed means that the lease had expired or the node was deleted: others may have taken its shards.
+	Lapsed bool
+	// Orphans means that there are shards without a live owner.
+	Orphans bool
+	// Fresh means that the connection is new, so notifications may have been missed.
+	Fresh bool
 }
 
-// Beat renews the process's lease, or begins it. leaving gives all its shards back and keeps others from leaving some
-// to it; it stays known for what it has under way. Beat may be repeated when no answer came. A connection that turns
-// out to be dead is replaced within the same call.
-func (s *Store) Beat(ctx context.Context, leaving bool) (out Beat, err error) {
+// Renew renews the process's lease, or begins it. With leaving the process gives all its shards back and others do not
+// leave shards to it; its node stays while posts are in flight. Renew may be repeated after an error. A reused
+// connection that turns out to be dead is replaced within the same call.
+func (s *Store) Renew(ctx context.Context, leaving bool) (Renewal, error) {
 	reused := s.conn != nil
-	out, err = s.beat(ctx, leaving)
+	out, err := s.renewOnce(ctx, leaving)
 	if err != nil && reused && s.conn == nil && ctx.Err() == nil {
-		out, err = s.beat(ctx, leaving)
+		return s.renewOnce(ctx, leaving)
 	}
 	return out, err
 }
 
-func (s *Store) beat(ctx context.Context, leaving bool) (out Beat, err error) {
+func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 	var alive bool
+	var out Renewal
 	n := s.node
-	err = s.do(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+	err := s.call(ctx, func(ctx context.Context, conn *pgx.Conn) error {
 		row := conn.QueryRow(ctx, nodeBeat, n.ID, n.Address, n.Roles, leaving, s.ttl.Milliseconds(), n.Home)
 		return row.Scan(&alive, &out.Orphans, nil)
 	})
-	if err == nil {
-		out.Lapsed, out.Fresh, s.fresh = !alive, s.fresh, false
+	if err != nil {
+		return out, err
 	}
-	return out, err
+	out.Lapsed, out.Fresh, s.fresh = !alive, s.fresh, false
+	return out, nil
 }
 
-// Shard is who schedules a part of the organizations.
+// Shard is a part of the organizations and the node that schedules it.
 type Shard struct {
 	Shard int16
-	Owner uuid.UUID // zero = nobody
+	// Owner is the id of a node, which may not be live. It is zero when the shard has no owner.
+	Owner uuid.UUID
 }
 
 const nodesRead = `-- cluster.NodesRead
@@ -203,7 +214,7 @@ select id, home, address, roles, leaving from node where expires_at > now()`
 const shardsRead = `-- cluster.ShardsRead
 select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') from shard order by shard`
 
-// View reads every process whose lease has not ended, and every shard.
+// View returns every node whose lease has not expired, and every shard in the order of its number.
 func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err error) {
 	err = s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(nodesRead).Query(func(rows pgx.Rows) (err error) {
@@ -225,12 +236,12 @@ where shard = any($2) and owner is distinct from $1 and not exists (select from 
 const shardsGive = `-- cluster.ShardsGive
 update shard set owner = null where owner = $1 and shard = any($2)`
 
-// Take makes the process the owner of those of the shards that no living process owns.
+// Take makes the process the owner of those of the shards that have no live owner, and notifies the others.
 func (s *Store) Take(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsTake, s.node.ID, shards); b.Queue(notify) })
 }
 
-// Give lets shards go.
+// Give gives back those of the shards that the process owns, and notifies the others.
 func (s *Store) Give(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsGive, s.node.ID, shards); b.Queue(notify) })
 }
@@ -241,7 +252,7 @@ update shard set owner = null where owner = $1`
 const nodeDelete = `-- cluster.NodeDelete
 delete from node where id = $1`
 
-// Leave gives every shard back and forgets the process.
+// Leave gives every shard back, deletes the node and notifies the others.
 func (s *Store) Leave(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(shardsFree, s.node.ID)
