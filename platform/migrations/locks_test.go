@@ -15,10 +15,10 @@ import (
 	"crier/tests/dbtest"
 )
 
-// busy are the tables that every publication needs: what holds them up for long stops the service.
-var busy = []string{"channel_queue", "post", "publication"}
+// hotTables are the tables that every publication uses. A long lock on one of them stops the service.
+var hotTables = []string{"channel_queue", "post", "publication"}
 
-// The rows of one organization: a channel, its queue, and posts with a publication each.
+// someRows inserts an organization with a channel, its queue, and posts with a publication each.
 const someRows = `
 begin;
 set local role crier_tenant;
@@ -34,8 +34,9 @@ insert into publication (org_id, id, post_id, group_id, part_id, position, creat
   select org_id, id, id, group_id, id, 0, due from post;
 commit`
 
-// What a migration did to the busy tables, as its own transaction sees it at its end, when it writes down its version:
-// which locks it has, which files the tables and their indexes are in, and how often it read or wrote rows.
+// observation records what a migration did to the hot tables. A trigger runs it at the end of the migration's
+// transaction, when goose inserts the version: the locks held, the files of the tables and their indexes, and the
+// numbers of scans and of changed rows.
 const observation = `
 create table observed (version bigint, name text, file oid, indexes jsonb, locks text[], reads bigint, writes bigint);
 create function observe(version bigint) returns void language sql as $$
@@ -53,7 +54,7 @@ $$;
 create trigger observe after insert on goose_db_version for each row execute function observe();
 select observe(max(version_id)) from goose_db_version`
 
-// seen is a row of observed.
+// seen is a row of the table observed.
 type seen struct {
 	Version int64
 	Name    string
@@ -64,34 +65,34 @@ type seen struct {
 	Writes  int64
 }
 
-// strong are the locks that a statement of a running service waits for: all above SHARE UPDATE EXCLUSIVE.
+// strong are the locks that statements of a running service wait for: all above SHARE UPDATE EXCLUSIVE.
 var strong = []string{"ShareLock", "ShareRowExclusiveLock", "ExclusiveLock", "AccessExclusiveLock"}
 
-// refusals applies the migrations that a database lacks, one by one and by themselves, and says which of them read,
-// write, rewrite or index a busy table while they hold a strong lock on one.
+// refusals applies the migrations that a database lacks one at a time. It returns a message for each that reads,
+// writes, rewrites or indexes a hot table while it holds a strong lock on one.
 func refusals(t *testing.T, url string, all map[string]string) (out []string) {
 	t.Helper()
 	owner := session(t, url)
-	do(t, owner, someRows)
-	do(t, owner, observation)
+	exec(t, owner, someRows)
+	exec(t, owner, observation)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		before := lastSeen(t, owner)
 		migrate(t, migrations.Config{URL: url, Files: upTo(all, name)})
 		after := lastSeen(t, owner)
 		if after["post"].Version == before["post"].Version {
-			continue // it was there already
+			continue // the database already had it
 		}
-		for _, what := range harm(before, after) {
+		for _, what := range violations(before, after) {
 			out = append(out, name+" "+what)
 		}
 	}
 	return out
 }
 
-// harm is what one migration did wrong between two observations.
-func harm(before, after map[string]seen) (out []string) {
+// violations returns a message for each hot table that one migration used wrongly between two observations.
+func violations(before, after map[string]seen) (out []string) {
 	var locked []string
-	for _, name := range busy {
+	for _, name := range hotTables {
 		for _, lock := range after[name].Locks {
 			if slices.Contains(strong, lock) {
 				locked = append(locked, name+" in "+lock)
@@ -101,7 +102,7 @@ func harm(before, after map[string]seen) (out []string) {
 	if len(locked) == 0 {
 		return nil
 	}
-	for _, name := range busy {
+	for _, name := range hotTables {
 		was, is := before[name], after[name]
 		var done []string
 		if was.File != is.File {
@@ -134,8 +135,8 @@ func lastSeen(t *testing.T, c *pgx.Conn) map[string]seen {
 		t.Fatal(err)
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByName[seen])
-	if err != nil || len(all) != len(busy) {
-		t.Fatalf("%d observations: %v", len(all), err)
+	if err != nil || len(all) != len(hotTables) {
+		t.Fatalf("got %d observations, %v, want %d", len(all), err, len(hotTables))
 	}
 	out := map[string]seen{}
 	for _, s := range all {
@@ -144,8 +145,8 @@ func lastSeen(t *testing.T, c *pgx.Conn) map[string]seen {
 	return out
 }
 
-// read is what the migrations of a folder say, by their names.
-func read(t *testing.T, folder fs.FS) map[string]string {
+// readMigrations returns the content of the migrations in a folder, by their names.
+func readMigrations(t *testing.T, folder fs.FS) map[string]string {
 	t.Helper()
 	names, err := fs.Glob(folder, "*.sql")
 	if err != nil || len(names) == 0 {
@@ -162,16 +163,16 @@ func read(t *testing.T, folder fs.FS) map[string]string {
 	return out
 }
 
-// upTo are those of the migrations up to one.
+// upTo returns the migrations up to and including last.
 func upTo(all map[string]string, last string) fs.FS {
 	out := maps.Clone(all)
 	maps.DeleteFunc(out, func(name, _ string) bool { return name > last })
 	return files(out)
 }
 
-func TestLocks_NoMigrationHoldsUpTheService(t *testing.T) {
+func TestLocks_MigrationsDoNotBlockService(t *testing.T) {
 	t.Parallel()
-	all, url := read(t, os.DirFS(".")), dbtest.Blank(t)
+	all, url := readMigrations(t, os.DirFS(".")), dbtest.Blank(t)
 	migrate(t, migrations.Config{URL: url, Files: upTo(all, "0001_baseline.sql")})
 	for _, refusal := range refusals(t, url, all) {
 		t.Error(refusal)
@@ -184,7 +185,7 @@ func TestLocks_SamplesAreRefusedOrPass(t *testing.T) {
 		sql          string // one transaction
 		concurrently string // a step of its own after it
 		after        string // another transaction
-		want         string // what the refusal says; "" = it passes
+		want         string // part of the refusal; "" if it passes
 	}{
 		"another type of a column is refused": {
 			sql:  "alter table post alter column delay_minutes type bigint",
@@ -258,14 +259,14 @@ func TestLocks_SamplesAreRefusedOrPass(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			members := read(t, os.DirFS("."))
+			members := readMigrations(t, os.DirFS("."))
 			maps.Copy(members, map[string]string{
 				"9001_sample.sql": c.sql, "9002_sample.concurrently.sql": c.concurrently, "9003_sample.sql": c.after,
 			})
 			maps.DeleteFunc(members, func(_, sql string) bool { return sql == "" })
 			got := refusals(t, dbtest.URL(t), members)
 			if c.want == "" && len(got) > 0 || c.want != "" && !strings.Contains(strings.Join(got, "; "), c.want) {
-				t.Errorf("refused: %q, want %q", got, c.want)
+				t.Errorf("got refusals %q, want %q", got, c.want)
 			}
 		})
 	}

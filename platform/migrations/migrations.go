@@ -1,13 +1,14 @@
-// Package migrations brings the database to the shape that this build of the code expects, and tells whether it has it.
+// Package migrations migrates the schema of the database to the version of this build, and reads the version that the
+// database has.
 //
-// The files are numbered and only go forward. The first is the baseline: the whole schema as of the first release. A
-// database that was begun with another baseline is refused, because nothing leads from one to the other.
+// The files are numbered and forward only. The first is the baseline: the whole schema as of the first release. A
+// database that was created with another baseline is refused, because there is no migration from one to the other.
 //
-// A migration meets a service at work. Every file is one transaction whose statements wait at most LockTimeout for a
-// lock, since requests queue behind one that waits; it is then rolled back and tried again after a pause, until the
-// lock is had or ten minutes are over. Indexes are built and dropped, and constraints validated, by files of their own
-// whose names end in .concurrently.sql: one statement, outside of a transaction, which takes no lock that a request
-// waits for and may be repeated after a crash. A test refuses files that read or rewrite a large table under a lock.
+// Migrations run while the service does. Every file is one transaction whose statements wait at most LockTimeout for a
+// lock, because requests queue behind a statement that waits. It is then rolled back and retried after a pause, for up
+// to ten minutes. Indexes are created and dropped, and constraints validated, by files of their own whose names end in
+// .concurrently.sql. They hold one statement, which runs outside of a transaction, takes no lock that requests wait
+// for, and may be repeated after a crash. A test refuses files that read or rewrite a large table under a lock.
 package migrations
 
 import (
@@ -29,14 +30,18 @@ import (
 //go:embed *.sql
 var embedded embed.FS
 
-// Config says which database, and as whom: its owner, past any pooler. No superuser is needed, CREATEROLE is.
+// Config configures Migrate and Version.
 type Config struct {
-	URL        string
-	RolePrefix string // of the roles; empty = crier
-	Files      fs.FS  // nil = the product's own migrations
-	// LockTimeout is how long a migration waits for a lock before it lets the requests pass that queue behind it; 3 s
-	// when zero. It must be shorter than they wait themselves (platform/pg: three times 2 s). The pauses between the
-	// tries, and the time after which Migrate gives up, are multiples of it.
+	// URL is the address of the database for its owner, without a pooler. The owner needs CREATEROLE but need not be a
+	// superuser.
+	URL string
+	// RolePrefix is the prefix of the database roles. It is crier if empty.
+	RolePrefix string
+	// Files are the migrations. They are the product's own if nil.
+	Files fs.FS
+	// LockTimeout is how long a migration waits for a lock before it gives way to the requests that queue behind it. It
+	// is 3 s if zero, and must be shorter than these requests wait (platform/pg: three times 2 s). The pauses between
+	// attempts, and the time after which Migrate gives up, are multiples of it.
 	LockTimeout time.Duration
 }
 
@@ -44,16 +49,17 @@ const (
 	applicationName = "crier migrate"
 	lockTimeout     = 3 * time.Second
 
-	// giveUpAfter is how many LockTimeouts Migrate waits for others in one step: ten minutes.
+	// giveUpAfter is how many LockTimeouts a step waits for other sessions, in all: ten minutes.
 	giveUpAfter = 200
-	// maxPause is how many LockTimeouts it lets pass at most between two tries.
+	// maxPause is the longest pause between two attempts, in LockTimeouts.
 	maxPause = 10
 )
 
-// Migrate makes the roles and applies the migrations that are missing, one after the other. Several processes may call
-// it at once: all but one wait. It logs what it waits for. A migration that fails leaves no trace of itself, and the
-// next call begins with it. The error is Conflict for a database of another baseline, and Unavailable when another
-// process or another transaction was in the way for too long.
+// Migrate makes the roles and applies the migrations that the database lacks, one after the other. Several processes
+// may call it at the same time; all but one wait. It logs what it waits for. A migration that fails or is interrupted
+// is rolled back, or may be repeated if it runs outside of a transaction, and the next call starts with it. The error
+// is fault.Conflict for a database of another baseline, fault.Unavailable when the database cannot be reached or
+// another session has the locks for too long, and fault.Invalid for a wrong configuration.
 func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
@@ -63,70 +69,71 @@ func Migrate(ctx context.Context, cfg Config, log *slog.Logger) error {
 	return migrate(ctx, cfg, conn, log)
 }
 
-// Version returns the version that the database has (0 = none) and the one that this build wants. have > want is a
-// newer database, which old code can use. The error is Conflict for a database of another baseline, and Unavailable
-// while another session has the table of the versions locked.
+// Version returns the version of the database, which is 0 if it was never migrated, and the version of this build. A
+// database with a newer version works with this build. The error is fault.Conflict for a database of another baseline,
+// and fault.Unavailable while another session has locked the table of the versions.
 func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 	cfg, conn, err := open(ctx, cfg)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	for _, name := range migrations(cfg.Files) {
+	for _, name := range fileNames(cfg.Files) {
 		if v, err := goose.NumericComponent(name); err == nil {
 			want = max(want, v)
 		}
 	}
 	have, err = version(ctx, conn, cfg.Files)
 	if isLocked(err) {
-		err = fault.Wrap(fault.Unavailable, "schema.Version",
-			"The schema's version cannot be read, because another session has its table locked: try again when that has ended.", err)
+		err = fault.Wrap(fault.Unavailable, "migrations.Version", "The schema's version cannot be read, because "+
+			"another session has its table locked: try again when that has ended.", err)
 	}
 	return have, want, err
 }
 
-const versionTable = `-- schema.Version
+const versionTable = `-- migrations.Version
 select to_regclass($1) is not null`
 
-// As JSON, because a database that was not begun, or not by this code, lacks the column baseline.
-const versionRead = `-- schema.Version
+// The row is read as JSON because the column baseline is missing in a database that other code has created.
+const versionRead = `-- migrations.Version
 select coalesce(max(version_id), 0), coalesce(max(to_jsonb(v) ->> 'baseline'), '')
 from ` + goose.DefaultTablename + ` v where is_applied`
 
-// version returns the version that the database has, and Conflict when that is one of another baseline.
+// version returns the version of the database. The error is fault.Conflict when it has another baseline.
 func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err error) {
 	const unreadable = "The schema's version cannot be read."
 	want, err := baselineOf(files)
 	if err != nil {
-		return 0, failed(unreadable, err)
+		return 0, internalError(unreadable, err)
 	}
 	var exists bool
 	if err := conn.QueryRow(ctx, versionTable, goose.DefaultTablename).Scan(&exists); err != nil {
-		return 0, failed(unreadable, err)
+		return 0, internalError(unreadable, err)
 	}
 	if !exists {
 		return 0, nil
 	}
 	var baseline string
 	if err := conn.QueryRow(ctx, versionRead).Scan(&have, &baseline); err != nil {
-		return 0, failed(unreadable, err)
+		return 0, internalError(unreadable, err)
 	}
 	if have > 0 && baseline != want {
-		return 0, fault.New(fault.Conflict, "schema.Version", "The database was begun with another baseline of the "+
-			"schema and cannot be brought to this one: use a new, empty database (with crier dev: stop it and remove "+
-			"the folder postgres in CRIER_HOME).")
+		return 0, fault.New(fault.Conflict, "migrations.Version", "The database was begun with another baseline of "+
+			"the schema and cannot be brought to this one: use a new, empty database (with crier dev: stop it and "+
+			"remove the folder postgres in CRIER_HOME).")
 	}
 	return have, nil
 }
 
-// Hash names the content of the product's migrations: equal hashes make equal databases.
+// Hash returns a hash of the product's migrations, River's included. Databases migrated with the same hash have the
+// same schema.
 func Hash() string {
 	h := sha256.New()
-	applied := rewritten{FS: embedded, prefix: productPrefix}
-	for _, name := range migrations(embedded) {
+	applied := gooseFiles{FS: embedded, prefix: productPrefix}
+	for _, name := range fileNames(embedded) {
 		b, err := applied.ReadFile(name)
 		if err != nil {
-			continue // an embedded file that was listed can be read
+			continue // impossible for an embedded file
 		}
 		h.Write([]byte(name + "\x00"))
 		h.Write(b)
@@ -137,14 +144,14 @@ func Hash() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// open fills in the defaults and connects. A statement waits at most LockTimeout for a lock; how long it runs and how
-// long the session is idle has no limit.
+// open fills in the defaults and connects. Statements of the session wait at most LockTimeout for a lock, and neither
+// their time nor the idle time of the session is limited.
 func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	if cfg.RolePrefix == "" {
 		cfg.RolePrefix = productPrefix
 	}
 	if !prefixForm.MatchString(cfg.RolePrefix) {
-		return cfg, nil, fault.New(fault.Invalid, "schema.Migrate",
+		return cfg, nil, fault.New(fault.Invalid, "migrations.Migrate",
 			"ROLE_PREFIX must be lower-case letters, digits and underscores, at most 40.")
 	}
 	if cfg.Files == nil {
@@ -155,26 +162,28 @@ func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	}
 	cc, err := pgx.ParseConfig(cfg.URL)
 	if err != nil {
-		return cfg, nil, fault.Wrap(fault.Invalid, "schema.Migrate", "The database address cannot be read.", err)
+		return cfg, nil, fault.Wrap(fault.Invalid, "migrations.Migrate", "The database address cannot be read.", err)
 	}
 	cc.RuntimeParams["application_name"] = applicationName
-	// An index build that a limit of the owner's role ends would begin from zero with every repeat, and a session that is
-	// ended loses the migration lock.
+	// A timeout of the owner's role would abort an index build at each attempt, or end the session and release the
+	// migration lock.
 	for _, limit := range []string{"statement_timeout", "idle_in_transaction_session_timeout", "idle_session_timeout"} {
 		cc.RuntimeParams[limit] = "0"
 	}
 	cc.RuntimeParams["lock_timeout"] = milliseconds(cfg.LockTimeout)
 	conn, err := pgx.ConnectConfig(ctx, cc)
 	if err != nil {
-		return cfg, nil, fault.Wrap(fault.Unavailable, "schema.Migrate", "The database cannot be reached.", err)
+		return cfg, nil, fault.Wrap(fault.Unavailable, "migrations.Migrate", "The database cannot be reached.", err)
 	}
 	return cfg, conn, nil
 }
 
-func failed(message string, err error) error {
-	return fault.Wrap(fault.Internal, "schema.Migrate", message, err)
+// internalError returns a fault.Internal with a message and its cause.
+func internalError(message string, err error) error {
+	return fault.Wrap(fault.Internal, "migrations.Migrate", message, err)
 }
 
+// pause waits for d, or until ctx ends and returns its error.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

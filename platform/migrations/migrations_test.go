@@ -41,7 +41,7 @@ func text(t *testing.T, url, sql string, args ...any) string {
 	return out
 }
 
-func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
+func TestMigrate_AppliesForwardAndIsRepeatable(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
 		"0001_first.sql": "create table a (n int); do $$ begin insert into a values (1); end $$;",
@@ -51,7 +51,7 @@ func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
 		t.Helper()
 		h, w, err := migrations.Version(t.Context(), cfg)
 		if err != nil || h != have || w != want {
-			t.Fatalf("version %d of %d, want %d of %d: %v", h, w, have, want, err)
+			t.Fatalf("got version %d of %d, %v, want %d of %d", h, w, err, have, want)
 		}
 	}
 	migrate := func() {
@@ -70,16 +70,16 @@ func TestMigrateGoesForwardAndMayBeRepeated(t *testing.T) {
 	migrate()
 	version(2, 2)
 	if got := text(t, cfg.URL, "select string_agg(n::text, ',' order by n) from a"); got != "1,2" {
-		t.Fatal(got)
+		t.Fatalf("got rows %s, want 1,2", got)
 	}
 	delete(members, "0002_second.sql")
 	cfg.Files = files(members)
-	version(2, 1) // old code on a newer database
+	version(2, 1) // an old build on a newer database
 }
 
-func TestMigrateByTwoNodesAtOnce(t *testing.T) {
+func TestMigrate_ConcurrentNodesApplyOnce(t *testing.T) {
 	t.Parallel()
-	// Two databases as well: roles are shared by the cluster, locks are not.
+	// Two databases, because they share roles but not migration locks.
 	prefix := "race_" + strings.ToLower(rand.Text()[:8])
 	one, two := dbtest.Blank(t), dbtest.Blank(t)
 	t.Cleanup(func() { dropRoles(t, prefix, one, two) })
@@ -98,26 +98,28 @@ func TestMigrateByTwoNodesAtOnce(t *testing.T) {
 	}
 	for _, url := range []string{one, two} {
 		if got := text(t, url, "select string_agg(n::text, ',' order by n) from a"); got != "1,2" {
-			t.Error(got)
+			t.Errorf("got rows %s, want 1,2", got)
 		}
 		if got := text(t, url, "select has_table_privilege($1, 'a', 'select')::text", prefix+"_tenant"); got != "true" {
-			t.Error("the role was not renamed")
+			t.Errorf("role with the prefix has the grant: got %s, want true", got)
 		}
 	}
 }
 
-func TestAFailedMigrationLeavesNothingAndIsTriedAgain(t *testing.T) {
+func TestMigrate_FailedStepIsRolledBackAndRetried(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
 		"0001_good.sql": "create table a (n int)",
 		"0002_bad.sql":  "create table b (n int); select 1 / 0;",
 	}
 	cfg := migrations.Config{URL: dbtest.Blank(t), Files: files(members)}
-	if err := migrations.Migrate(t.Context(), cfg, quiet); !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "0002_bad.sql") {
-		t.Fatal(err)
+	err := migrations.Migrate(t.Context(), cfg, quiet)
+	if !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), "0002_bad.sql") {
+		t.Fatalf("got %v, want fault.Internal with the file", err)
 	}
-	if got := text(t, cfg.URL, "select coalesce(to_regclass('a')::text, '') || '/' || coalesce(to_regclass('b')::text, '')"); got != "a/" {
-		t.Fatal(got)
+	got := text(t, cfg.URL, "select coalesce(to_regclass('a')::text, '') || '/' || coalesce(to_regclass('b')::text, '')")
+	if want := "a/"; got != want {
+		t.Fatalf("got tables %s, want %s", got, want)
 	}
 	members["0002_bad.sql"] = "create table b (n int)"
 	cfg.Files = files(members)
@@ -126,33 +128,33 @@ func TestAFailedMigrationLeavesNothingAndIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestMigrateRefusesAPrefixThatNeedsQuoting(t *testing.T) {
+func TestMigrate_RefusesPrefixThatNeedsQuoting(t *testing.T) {
 	t.Parallel()
 	err := migrations.Migrate(t.Context(), migrations.Config{URL: "postgres://x", RolePrefix: `a"b`}, quiet)
 	if !fault.Is(err, fault.Invalid) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want fault.Invalid", err)
 	}
 }
 
-func TestTheProductsMigrationsAreCurrentInTheTemplate(t *testing.T) {
+func TestVersion_TemplateIsCurrent(t *testing.T) {
 	t.Parallel()
 	have, want, err := migrations.Version(t.Context(), migrations.Config{URL: dbtest.URL(t)})
 	if err != nil || have != want || want == 0 {
-		t.Fatalf("version %d of %d: %v", have, want, err)
+		t.Fatalf("got version %d of %d, %v, want the latest", have, want, err)
 	}
 }
 
-func TestRolesOfTheProductAreEnteredNotLivedIn(t *testing.T) {
+func TestRoles_CannotLogInOrBypassRowSecurity(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
 	for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs", "retention"} {
 		if got := text(t, url, "select (rolcanlogin or rolsuper or rolbypassrls)::text from pg_roles where rolname = $1", "crier_"+r); got != "false" {
-			t.Errorf("%s can do too much", r)
+			t.Errorf("%s can log in or bypass row security: got %s, want false", r, got)
 		}
 	}
 }
 
-// dropRoles removes the prefix's grants in the databases and then its roles, which outlive databases.
+// dropRoles revokes the grants of the prefix's roles in the databases and drops the roles, which databases share.
 func dropRoles(t *testing.T, prefix string, urls ...string) {
 	ctx := context.WithoutCancel(t.Context())
 	for i, url := range urls {

@@ -10,21 +10,21 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// jobsSchema is where River's tables are, as the baseline and platform/jobs name it.
+// jobsSchema is the schema of River's tables. The baseline and platform/jobs use the same name.
 const jobsSchema = "jobs"
 
-// jobsGrants lets only the role that runs jobs use River's tables. It may be repeated.
+// jobsGrants allows the use of River's tables to the role of the jobs only. It may be repeated.
 const jobsGrants = `
 grant usage on schema jobs to crier_jobs;
 grant select, insert, update, delete on jobs.river_job, jobs.river_leader, jobs.river_queue, jobs.river_notification to crier_jobs;
 grant select on jobs.river_migration to crier_jobs;
 grant usage on all sequences in schema jobs to crier_jobs`
 
-// jobsStep names in messages what applyJobs does.
+// jobsStep is the name, in messages, of the step applyJobs.
 const jobsStep = "of the background jobs"
 
-// applyJobs brings River's tables up to date, and grants them. They are the owner's, like all others; each of River's
-// migrations is a transaction of its own, so that it may be repeated after any of them.
+// applyJobs applies River's migrations and the grants on its tables, which belong to the owner of the database. Each
+// migration is a transaction of its own, so applyJobs may be repeated after a failure.
 func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	pc, err := pgxpool.ParseConfig(m.URL)
 	if err != nil {
@@ -51,7 +51,7 @@ func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	return err
 }
 
-// jobsVersion is the version of River's tables that this build wants.
+// jobsVersion returns the version of River's tables in this build.
 func jobsVersion() (int, error) {
 	m, err := jobsMigrator(nil)
 	if err != nil {

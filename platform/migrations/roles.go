@@ -15,13 +15,16 @@ import (
 
 const (
 	roleAttempts = 10
-	inheritSince = 160000 // Postgres 16 can grant SET without INHERIT
+	inheritSince = 160000 // from Postgres 16 on, SET can be granted without INHERIT
+
+	codeDuplicateObject = "42710"
+	codeUniqueViolation = "23505"
 )
 
 var roleNames = [...]string{"tenant", "gate", "clock", "sender", "jobs", "retention"}
 
-// ensureRoles makes the roles and lets the owner enter them. Roles belong to the whole cluster, so another database's
-// migration may do the same at the same time, under a lock of its own: what collides is done again.
+// ensureRoles creates the roles and allows the owner to use them. Roles are shared by all databases of a server, whose
+// migrations have locks of their own, so a step that collides with another database's is retried.
 func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 	for _, r := range roleNames {
 		name := prefix + "_" + r
@@ -31,19 +34,20 @@ func ensureRoles(ctx context.Context, conn *pgx.Conn, prefix string) error {
 				break
 			}
 			if n == roleAttempts || !collided(err) || pause(ctx, time.Duration(n)*lockPoll/10) != nil {
-				return fault.Wrap(fault.Unavailable, "schema.Migrate", "The database role "+name+" cannot be made or "+
-					"entered: the owner of the database needs CREATEROLE, and a role that someone else made must be "+
-					"granted to it (or choose another ROLE_PREFIX).", err)
+				message := "The database role " + name + " cannot be made or entered: the owner of the database " +
+					"needs CREATEROLE, and a role that someone else made must be granted to it (or choose another " +
+					"ROLE_PREFIX)."
+				return fault.Wrap(fault.Unavailable, "migrations.Migrate", message, err)
 			}
 		}
 	}
 	return nil
 }
 
-const roleRead = `-- schema.RoleRead
+const roleRead = `-- migrations.RoleRead
 select exists (select from pg_roles where rolname = $1), current_setting('server_version_num')::int`
 
-const roleEntered = `-- schema.RoleEntered
+const roleEntered = `-- migrations.RoleEntered
 select pg_has_role(current_user, $1::name, $2)`
 
 func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
@@ -60,7 +64,7 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	}
 	kind, options := "MEMBER", ""
 	if version >= inheritSince {
-		// The owner may enter the role but does not live in it: it would inherit the policies that see across organizations.
+		// Without inheriting: the owner must not get the policies that allow access to all organizations.
 		kind, options = "SET", " with inherit false, set true"
 	}
 	var member bool
@@ -71,9 +75,12 @@ func ensureRole(ctx context.Context, conn *pgx.Conn, name string) error {
 	return err
 }
 
-// collided returns true when another session made the role or the membership meanwhile.
+// collided returns true when another session has created the role or the membership at the same time.
 func collided(err error) bool {
 	var pe *pgconn.PgError
-	return errors.As(err, &pe) &&
-		(slices.Contains([]string{"42710", "23505"}, pe.Code) || strings.Contains(pe.Message, "tuple concurrently updated"))
+	if !errors.As(err, &pe) {
+		return false
+	}
+	return slices.Contains([]string{codeDuplicateObject, codeUniqueViolation}, pe.Code) ||
+		strings.Contains(pe.Message, "tuple concurrently updated")
 }
