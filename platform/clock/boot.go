@@ -2,8 +2,8 @@ package clock
 
 import "time"
 
-// started has the monotonic reading of the start of the process.
+// started is the start of the process, with a monotonic reading.
 var started = time.Now()
 
-// monotonic returns the reading of a clock that showed base when the process started and that nobody can set.
+// monotonic returns base plus the time since the process started, by Go's monotonic clock.
 func monotonic(base time.Duration) time.Duration { return base + time.Since(started) }

@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atStart is the reading of the boot clock when the process started, 0 if it cannot be read.
+// atStart is the reading of the boot clock when the process started, or 0 if it cannot be read.
 var atStart, _ = bootTime()
 
-// Boot returns the time since the machine started, by a clock that nobody can set. It also runs while the process is
-// stopped and while the machine sleeps.
+// Boot returns the time since the machine started, by a clock that cannot be set. The clock also runs while the process
+// is stopped and while the machine sleeps.
 //
-// Where the system refuses that clock, which every kernel that Go supports has, Boot goes on from the reading at the
-// start of the process by the monotonic clock, which stops while the machine sleeps.
+// If the system refuses to read that clock, which every kernel that Go supports has, Boot uses Go's monotonic clock
+// from the start of the process on. That clock stops while the machine sleeps.
 func Boot() time.Duration {
 	if now, ok := bootTime(); ok {
 		return now

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The clocks that Boot uses are compared with the monotonic clock of Go, which no setting of the wall clock moves.
+// TestBoot_FollowsMonotonicClock compares the clocks that Boot uses with the monotonic clock of Go, which cannot be
+// set.
 func TestBoot_FollowsMonotonicClock(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func() time.Duration{
@@ -25,22 +26,22 @@ func TestBoot_FollowsMonotonicClock(t *testing.T) {
 			least := time.Since(inner)
 			passed := read() - first
 			most := time.Since(outer)
-			if slack := time.Millisecond; passed < least-slack || passed > most+slack {
-				t.Errorf("%v passed, want between %v and %v", passed, least, most)
+			if tolerance := time.Millisecond; passed < least-tolerance || passed > most+tolerance {
+				t.Errorf("got %v passed, want between %v and %v", passed, least, most)
 			}
 		})
 	}
 }
 
-func TestMonotonic_IsNotTheWallClock(t *testing.T) {
+func TestMonotonic_DoesNotFollowWallClock(t *testing.T) {
 	t.Parallel()
 	if got := monotonic(0); got < 0 || got > 24*time.Hour {
-		t.Errorf("the process has run for %v; a reading of the wall clock would be decades", got)
+		t.Errorf("got %v since the start, want less than a day; the wall clock would give decades", got)
 	}
 	if !hasMonotonicReading(started) {
-		t.Error("the start has no monotonic reading, so time.Since would use the wall clock")
+		t.Error("got a start without a monotonic reading, so time.Since uses the wall clock")
 	}
 }
 
-// hasMonotonicReading compares a time with its copy without that reading.
+// hasMonotonicReading compares a time with its copy without a monotonic reading.
 func hasMonotonicReading(at time.Time) bool { return at != at.Round(0) }

@@ -8,9 +8,9 @@ import (
 	"crier/platform/env"
 )
 
-// offset is CRIER_CLOCK_OFFSET, such as -20s: how wrong this machine's clock is made to be.
+// offset returns the duration in CRIER_CLOCK_OFFSET, such as -20s, which is added to the wall clock of this process.
 func offset() time.Duration {
 	v, _ := env.OS()("CRIER_CLOCK_OFFSET")
-	d, _ := time.ParseDuration(v) // unset is zero, and the driver writes what it can read
+	d, _ := time.ParseDuration(v) // zero when unset; the driver of the crash test writes only valid durations
 	return d
 }

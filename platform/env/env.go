@@ -1,4 +1,5 @@
-// Package env is the only door to the environment: it fills configuration structs and tells every fault at once.
+// Package env fills configuration structs from environment variables and reports every fault at once. No other package
+// reads the environment.
 package env
 
 import (
@@ -15,13 +16,14 @@ import (
 	"github.com/sethvargo/go-envconfig"
 )
 
-// Lookup finds a variable. An empty value counts as unset, as compose files and shells write it.
+// Lookup returns the value of a variable. An empty value counts as unset, because compose files and shells write unset
+// variables so.
 type Lookup = func(name string) (value string, ok bool)
 
-// OS looks into the process's environment.
+// OS returns a Lookup in the environment of the process.
 func OS() Lookup { return os.LookupEnv }
 
-// With lets the values of over (flags) win over those of lookup. An empty value in over changes nothing.
+// With returns a Lookup in over, such as flags, and then in lookup. Empty values in over are ignored.
 func With(lookup Lookup, over map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v := over[name]; v != "" {
@@ -31,7 +33,7 @@ func With(lookup Lookup, over map[string]string) Lookup {
 	}
 }
 
-// Defaults gives the values of under to what lookup leaves unset or empty.
+// Defaults returns a Lookup in lookup, and then in under for variables that are unset or empty.
 func Defaults(lookup Lookup, under map[string]string) Lookup {
 	return func(name string) (string, bool) {
 		if v, ok := lookup(name); ok && v != "" {
@@ -42,36 +44,48 @@ func Defaults(lookup Lookup, under map[string]string) Lookup {
 	}
 }
 
-// Fault is what is wrong with one variable. Message is a sentence without the name and without the value, which may be secret.
-type Fault struct{ Name, Message string }
+// Fault is an error in one variable.
+type Fault struct {
+	// Name is the name of the variable.
+	Name string
+	// Message is a sentence without its subject, such as "is required". It must not contain the value, which may be
+	// secret.
+	Message string
+}
 
+// Error returns the name and the message, separated by a colon.
 func (f Fault) Error() string { return f.Name + ": " + f.Message }
 
-// Load fills the struct that dst points to from the `env:"NAME, required"` and `env:"NAME, default=x"` tags of its fields,
-// nested structs included (`env:", prefix=X_"` prefixes their names), then calls Validate() error of every struct; of a variable that could not be read, what Validate says is dropped.
-// All faults come back joined, one "NAME: sentence" a line; errors.As finds a Fault. After an error dst is not to be used.
+// Load fills the struct that dst points to by the `env:"NAME, required"` and `env:"NAME, default=x"` tags of its fields
+// and of those of nested structs, whose variables get a prefix by `env:", prefix=X_"`. Then it calls Validate() error
+// of every struct that has it, and drops the faults that Validate finds in variables that could not be parsed.
+//
+// The error has all faults joined, one "NAME: sentence" a line; errors.As finds a Fault in it. After an error dst is
+// not usable. Load also fails when dst is not a pointer to a struct.
 func Load(ctx context.Context, lookup Lookup, dst any) error {
 	v := reflect.ValueOf(dst)
 	if v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
 		return fmt.Errorf("env.Load: %T is not a pointer to a struct", dst)
 	}
-	l := &loader{ctx: ctx, seen: map[string]bool{}, unread: map[string]bool{}, lookup: func(name string) (string, bool) {
+	nonEmpty := func(name string) (string, bool) {
 		v, ok := lookup(name)
 		return v, ok && v != ""
-	}}
+	}
+	l := &loader{ctx: ctx, lookup: nonEmpty, seen: map[string]bool{}, unusable: map[string]bool{}}
 	l.load(v.Elem(), "")
 	return errors.Join(l.faults...)
 }
 
 type loader struct {
-	ctx    context.Context
-	lookup Lookup
-	faults []error
-	seen   map[string]bool
-	unread map[string]bool // variables without a usable value
+	ctx      context.Context
+	lookup   Lookup
+	faults   []error
+	seen     map[string]bool
+	unusable map[string]bool // variables whose value is missing or cannot be parsed
 }
 
-// add takes joined errors apart and drops what is known: two structs may share a variable, and what cannot be read breaks every rule.
+// add adds each of the joined errors, except duplicates, because two structs may share a variable, and except faults of
+// unusable variables.
 func (l *loader) add(err error) {
 	if many, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, one := range many.Unwrap() {
@@ -79,7 +93,7 @@ func (l *loader) add(err error) {
 		}
 		return
 	}
-	if name, _, _ := strings.Cut(err.Error(), ": "); l.unread[name] {
+	if name, _, _ := strings.Cut(err.Error(), ": "); l.unusable[name] {
 		return
 	}
 	if !l.seen[err.Error()] {
@@ -88,11 +102,12 @@ func (l *loader) add(err error) {
 	}
 }
 
+// load fills the struct v and validates it.
 func (l *loader) load(v reflect.Value, prefix string) {
-	fail := func(f Fault) { l.add(f); l.unread[f.Name] = true }
+	fail := func(f Fault) { l.add(f); l.unusable[f.Name] = true }
 	for _, f := range fields(v.Type()) {
 		if f.err != nil {
-			fail(Fault{f.name, f.err.Error()})
+			fail(Fault{Name: f.name, Message: f.err.Error()})
 			continue
 		}
 		at := v.Field(f.index)
@@ -105,7 +120,7 @@ func (l *loader) load(v reflect.Value, prefix string) {
 			continue
 		}
 		if err := l.field(at, v.Type().Field(f.index), prefix); err != nil {
-			fail(Fault{prefix + f.name, sentence(err, at.Type())})
+			fail(Fault{Name: prefix + f.name, Message: sentence(err, at.Type())})
 		}
 	}
 	if val, ok := v.Addr().Interface().(interface{ Validate() error }); ok {
@@ -115,23 +130,24 @@ func (l *loader) load(v reflect.Value, prefix string) {
 	}
 }
 
-// field hands envconfig a struct of this one field, since it stops at its first fault.
+// field sets one field. It gives envconfig a struct of only this field, because envconfig stops at the first fault.
 func (l *loader) field(at reflect.Value, f reflect.StructField, prefix string) error {
 	one := reflect.New(reflect.StructOf([]reflect.StructField{{Name: f.Name, Type: f.Type, Tag: f.Tag}}))
 	err := envconfig.ProcessWith(l.ctx, &envconfig.Config{
 		Target: one.Interface(), Lookuper: envconfig.PrefixLookuper(prefix, lookuper(l.lookup)),
 	})
-	if err == nil {
-		at.Set(one.Elem().Field(0))
+	if err != nil {
+		return err
 	}
-	return err
+	at.Set(one.Elem().Field(0))
+	return nil
 }
 
 type lookuper Lookup
 
 func (l lookuper) Lookup(key string) (string, bool) { return l(key) }
 
-// sentence is for people; only a decoder of the type's own may quote the value.
+// sentence returns the message of a Fault. It contains the value only if the type's own UnmarshalText put it there.
 func sentence(err error, t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

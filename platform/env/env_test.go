@@ -18,7 +18,7 @@ type listen struct {
 
 func (l *listen) Validate() error {
 	if l.Addr == "nowhere" {
-		return Fault{"LISTEN", "must be somewhere"}
+		return Fault{Name: "LISTEN", Message: "must be somewhere"}
 	}
 	return nil
 }
@@ -29,10 +29,10 @@ type store struct {
 	Hosts []string `env:"HOSTS, default=a,b"`
 }
 
-// Validate has a value receiver, unlike listen's.
+// Validate has a value receiver, unlike that of listen.
 func (s store) Validate() error {
 	if s.Size > 100 {
-		return errors.Join(Fault{"SIZE", "is at most 100"}, Fault{"URL", "is far"})
+		return errors.Join(Fault{Name: "SIZE", Message: "is at most 100"}, Fault{Name: "URL", Message: "is far"})
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func lookup(m map[string]string) Lookup {
 	return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
 }
 
-func TestLoadFillsEverything(t *testing.T) {
+func TestLoad_FillsEveryField(t *testing.T) {
 	t.Parallel()
 	w := whole{Other: "kept", hidden: 1, listen2: listen2{1}}
 	err := Load(t.Context(), lookup(map[string]string{
@@ -78,20 +78,20 @@ func TestLoadFillsEverything(t *testing.T) {
 	}
 }
 
-func TestLoadTellsEveryFaultByVariable(t *testing.T) {
+func TestLoad_ReportsEveryFaultByVariable(t *testing.T) {
 	t.Parallel()
 	var w whole
 	err := Load(t.Context(), lookup(map[string]string{
 		"LISTEN": "nowhere", "DB_SIZE": "zzbad", "FLAG": "zzbad", "PORTS": "1,zzbad", "RATE": "zzbad", "COUNT": "-1", "WAIT": "zzbad", "AT": "noon", "LEVEL": "loud", "SECRET": "",
 	}), &w)
 	if err == nil {
-		t.Fatal("accepted")
+		t.Fatal("got no error, want one fault a variable")
 	}
 	var names []string
 	for line := range strings.SplitSeq(err.Error(), "\n") {
 		name, sentence, ok := strings.Cut(line, ": ")
 		if !ok || sentence == "" {
-			t.Errorf("not NAME: sentence: %q", line)
+			t.Errorf("got line %q, want NAME: sentence", line)
 		}
 		names = append(names, name)
 	}
@@ -100,28 +100,28 @@ func TestLoadTellsEveryFaultByVariable(t *testing.T) {
 		t.Errorf("got %v\nwant %v\n%v", names, want, err)
 	}
 	if strings.Contains(err.Error(), "zzbad") {
-		t.Errorf("shows a value: %v", err)
+		t.Errorf("got an error that shows a value: %v", err)
 	}
 	if f := (Fault{}); !errors.As(err, &f) || f.Name != "LISTEN" {
-		t.Errorf("errors.As finds %+v", f)
+		t.Errorf("errors.As: got %+v, want the fault of LISTEN", f)
 	}
 	t.Log("\n" + err.Error())
 }
 
-func TestValidateTellsNothingOfWhatCannotBeRead(t *testing.T) {
+func TestLoad_DropsValidateFaultsOfUnreadableVariables(t *testing.T) {
 	t.Parallel()
 	var s store
 	err := Load(t.Context(), lookup(map[string]string{"URL": "u", "SIZE": "101"}), &s)
-	if err == nil || err.Error() != "SIZE: is at most 100\nURL: is far" {
-		t.Errorf("got %v", err)
+	if want := "SIZE: is at most 100\nURL: is far"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 	err = Load(t.Context(), lookup(map[string]string{"SIZE": "101"}), &store{})
-	if err == nil || err.Error() != "URL: is required\nSIZE: is at most 100" {
-		t.Errorf("got %v", err)
+	if want := "URL: is required\nSIZE: is at most 100"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-func TestLoadRefusesWhatIsNoConfig(t *testing.T) {
+func TestLoad_RefusesInvalidTargets(t *testing.T) {
 	t.Parallel()
 	for _, dst := range []any{
 		nil, whole{}, new(int), (*store)(nil),
@@ -139,40 +139,42 @@ func TestLoadRefusesWhatIsNoConfig(t *testing.T) {
 		}{},
 	} {
 		if err := Load(t.Context(), lookup(nil), dst); err == nil {
-			t.Errorf("%T accepted", dst)
+			t.Errorf("%T: got no error, want one", dst)
 		}
 	}
 }
 
-func TestOverlaysRank(t *testing.T) {
+func TestLookup_OverlaysRankFlagsEnvironmentDefaults(t *testing.T) {
 	t.Parallel()
 	l := With(Defaults(lookup(map[string]string{"A": "env", "B": "env", "C": ""}), map[string]string{"B": "dev", "C": "dev", "D": "dev"}),
 		map[string]string{"A": "flag", "B": ""})
 	for name, want := range map[string]string{"A": "flag", "B": "env", "C": "dev", "D": "dev", "E": ""} {
 		if got, _ := l(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }
 
-func TestNamesListsAllOnce(t *testing.T) {
+func TestNames_ListsEachVariableOnce(t *testing.T) {
 	t.Parallel()
 	got := Names(&whole{})
 	want := []Var{
-		{"LISTEN", false, ":8080", "where to listen"}, {"TIMEOUT", false, "30s", ""}, {"DB_URL", true, "", "where it is"}, {"DB_SIZE", false, "10", ""},
-		{"DB_HOSTS", false, "a,b", ""}, {Name: "FLAG"}, {Name: "PORTS"}, {Name: "RATE"}, {Name: "COUNT"}, {Name: "WAIT"}, {Name: "AT"}, {"LEVEL", false, "warn", ""}, {Name: "SECRET", Required: true},
+		{Name: "LISTEN", Default: ":8080", Doc: "where to listen"}, {Name: "TIMEOUT", Default: "30s"},
+		{Name: "DB_URL", Required: true, Doc: "where it is"}, {Name: "DB_SIZE", Default: "10"},
+		{Name: "DB_HOSTS", Default: "a,b"}, {Name: "FLAG"}, {Name: "PORTS"}, {Name: "RATE"}, {Name: "COUNT"},
+		{Name: "WAIT"}, {Name: "AT"}, {Name: "LEVEL", Default: "warn"}, {Name: "SECRET", Required: true},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	if Names(3) != nil || Names(nil) != nil {
-		t.Error("names of no struct")
+		t.Error("got names for a dst that is not a struct, want nil")
 	}
 }
 
-func TestOSReadsTheEnvironment(t *testing.T) {
+func TestOS_ReadsEnvironment(t *testing.T) {
 	t.Setenv("CRIER_ENV_TEST", "here")
 	if v, ok := OS()("CRIER_ENV_TEST"); !ok || v != "here" {
-		t.Error(v, ok)
+		t.Errorf("got %q, %t, want here", v, ok)
 	}
 }

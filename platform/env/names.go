@@ -11,10 +11,12 @@ type Var struct {
 	Name     string
 	Required bool
 	Default  string
-	Doc      string // the field's `doc` tag
+	// Doc is the `doc` tag of the field.
+	Doc string
 }
 
-// Names lists the variables that Load would read into dst (a struct or a pointer to one), in order of its fields, each name once.
+// Names returns the variables that Load would read into dst, which is a struct or a pointer to one. They are in the
+// order of the fields, each name once. Names returns nil for any other dst.
 func Names(dst any) []Var {
 	t := reflect.TypeOf(dst)
 	if t != nil && t.Kind() == reflect.Pointer {
@@ -34,6 +36,7 @@ func Names(dst any) []Var {
 	return out
 }
 
+// collect calls add for each variable of the struct type t and its nested structs.
 func collect(t reflect.Type, prefix string, add func(Var)) {
 	for _, f := range fields(t) {
 		ft := t.Field(f.index).Type
@@ -44,15 +47,17 @@ func collect(t reflect.Type, prefix string, add func(Var)) {
 		case f.nested:
 			collect(ft, prefix+f.prefix, add)
 		default:
-			add(Var{prefix + f.name, f.required, f.value, t.Field(f.index).Tag.Get("doc")})
+			add(Var{
+				Name: prefix + f.name, Required: f.required, Default: f.value, Doc: t.Field(f.index).Tag.Get("doc"),
+			})
 		}
 	}
 }
 
-// field is the reading of one tag; the meaning of a value stays envconfig's.
+// field is a parsed `env` tag. Values are converted by envconfig.
 type field struct {
 	index    int
-	name     string // of the variable; of the field when err is set
+	name     string // of the variable, or of the field when err is set
 	prefix   string
 	value    string // the default
 	required bool
@@ -60,7 +65,7 @@ type field struct {
 	err      error
 }
 
-// fields leaves out what has no variable.
+// fields returns the fields of a struct that have a variable or are nested structs, and those with an invalid tag.
 func fields(t reflect.Type) []field {
 	var out []field
 	for i := range t.NumField() {
@@ -68,7 +73,7 @@ func fields(t reflect.Type) []field {
 		tag, tagged := sf.Tag.Lookup("env")
 		f := parseTag(tag)
 		f.index = i
-		f.nested = f.name == "" && (sf.Type.Kind() == reflect.Struct || sf.Type.Kind() == reflect.Pointer && sf.Type.Elem().Kind() == reflect.Struct)
+		f.nested = f.name == "" && isStruct(sf.Type)
 		switch {
 		case tagged && !sf.IsExported():
 			f.name, f.err = sf.Name, errors.New("is a field that is not exported")
@@ -82,6 +87,12 @@ func fields(t reflect.Type) []field {
 	return out
 }
 
+// isStruct returns true for structs and pointers to structs.
+func isStruct(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
+}
+
+// parseTag parses an `env` tag as envconfig does.
 func parseTag(tag string) field {
 	name, rest, _ := strings.Cut(tag, ",")
 	f := field{name: strings.TrimSpace(name)}

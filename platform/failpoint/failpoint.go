@@ -1,11 +1,11 @@
 //go:build !crash
 
-// Package failpoint lets a test stop this process at a named point, or make it panic there; without the build tag crash
-// nothing of it exists.
+// Package failpoint lets a test stop this process at a named point, or make it panic there. Its functions do nothing
+// without the build tag crash.
 package failpoint
 
-// At is a named point that a piece of work has reached: nothing happens there.
+// At marks a named point that a piece of work has reached. It does nothing in this build.
 func At(_, _ string) {}
 
-// Panic is a named point in foreign code, reached with a text: nothing happens there.
+// Panic marks a named point that was reached with a text. It does nothing in this build.
 func Panic(_, _ string) {}

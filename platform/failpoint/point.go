@@ -2,10 +2,15 @@ package failpoint
 
 // The points of publishing.
 const (
-	Prepared   = "prepared"   // everything is ready, the mark before the call is not written yet
-	Committing = "committing" // the mark is written, the call has not begun
-	Answered   = "answered"   // the call is over, its outcome is not written yet
+	// Prepared is after the preparation of a send and before its claim is marked as committing.
+	Prepared = "prepared"
+	// Committing is after that mark and before the call of the platform.
+	Committing = "committing"
+	// Answered is after the call and before its outcome is stored.
+	Answered = "answered"
 
-	Preparing = "preparing" // the connector of the sandbox was asked to prepare a part
-	Committed = "committed" // the sandbox has answered the call, its connector has not returned yet
+	// Preparing is at the start of the preparation in the connector of the sandbox.
+	Preparing = "preparing"
+	// Committed is after the answer of the sandbox and before its connector returns.
+	Committed = "committed"
 )

@@ -1,4 +1,4 @@
-// Package id makes and reads typed, sortable identifiers (UUIDv7).
+// Package id provides typed, sortable identifiers (UUIDv7).
 package id
 
 import (
@@ -8,13 +8,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// ID is a UUID that knows what it names: ID[Post] and ID[Channel] cannot be mixed up. The zero ID means "none".
+// ID is a UUID with a type parameter for what it identifies, so that the id of a post cannot be used as that of a
+// channel. The zero ID means "none".
 type ID[T any] struct{ u uuid.UUID }
 
-// New makes a fresh id that sorts after earlier ones.
+// New returns a new id that sorts after the ids made earlier.
 func New[T any]() ID[T] { return ID[T]{uuid.Must(uuid.NewV7())} }
 
-// Parse reads the canonical 36-character form only; ok is false for anything else.
+// Parse parses the canonical form of 36 characters. It returns false for every other text.
 func Parse[T any](s string) (ID[T], bool) {
 	if len(s) != 36 {
 		return ID[T]{}, false
@@ -26,19 +27,19 @@ func Parse[T any](s string) (ID[T], bool) {
 	return ID[T]{u}, true
 }
 
-// FromUUID names an existing UUID.
+// FromUUID returns the id with the value u.
 func FromUUID[T any](u uuid.UUID) ID[T] { return ID[T]{u} }
 
-// UUID gives the bare value.
+// UUID returns the value without its type.
 func (i ID[T]) UUID() uuid.UUID { return i.u }
 
-// SetUUID is for readers of columns: it names an existing UUID, or nothing.
+// SetUUID sets the value of the id. It is for code that scans columns.
 func (i *ID[T]) SetUUID(u uuid.UUID) { i.u = u }
 
-// IsZero tells whether the id names nothing.
+// IsZero returns true for the zero id.
 func (i ID[T]) IsZero() bool { return i.u == uuid.Nil }
 
-// String is the canonical form, or "" for the zero id.
+// String returns the canonical form, or "" for the zero id.
 func (i ID[T]) String() string {
 	if i.IsZero() {
 		return ""
@@ -46,10 +47,10 @@ func (i ID[T]) String() string {
 	return i.u.String()
 }
 
-// MarshalText makes ids strings in JSON and map keys.
+// MarshalText returns what String returns, so that ids are strings in JSON and as keys of maps.
 func (i ID[T]) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText parses what MarshalText returned; an empty text is the zero id.
 func (i *ID[T]) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*i = ID[T]{}
@@ -63,7 +64,7 @@ func (i *ID[T]) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Value stores the id as a uuid column; the zero id is NULL.
+// Value returns the value of a uuid column, which is NULL for the zero id.
 func (i ID[T]) Value() (driver.Value, error) {
 	if i.IsZero() {
 		return nil, nil
@@ -71,7 +72,7 @@ func (i ID[T]) Value() (driver.Value, error) {
 	return i.u.String(), nil
 }
 
-// Scan reads a uuid column; NULL becomes the zero id.
+// Scan sets the id from a uuid column, where NULL is the zero id.
 func (i *ID[T]) Scan(src any) error {
 	if src == nil {
 		*i = ID[T]{}

@@ -1,5 +1,5 @@
-// Package jobs runs background jobs, each at an interval and in one process at a time, by the queue of River in the
-// service's own database.
+// Package jobs runs background jobs, each at an interval and in one process at a time. It uses River, whose queue is in
+// the database of the service.
 package jobs
 
 import (
@@ -21,56 +21,60 @@ import (
 )
 
 const (
-	// Conns is how many connections the pool of a Runner needs: one listens for ever, one serves the queue, and one
-	// each the search for a leader and what only the leader does.
+	// Conns is the number of connections that the pool of a Runner needs: one each for listening, for the queue, for
+	// the election of a leader, and for the tasks of the leader.
 	Conns = 4
 
 	schema      = "jobs"
 	maxAttempts = 3
-	// pollInterval is how often the queue is read without a notification. Notifications find a new job at once; this
-	// only covers a lost one.
+	// pollInterval is how often the queue is read without a notification. It matters only when a notification is lost.
 	pollInterval = 30 * time.Second
-	// rescueMargin is how much longer than its deadline a run may stand as running before its process counts as dead.
+	// rescueMargin is added to the longest deadline; a run that has not ended after that is repeated, because its
+	// process must be dead.
 	rescueMargin = time.Minute
 )
 
-// Job is work that is done again and again. At most one run of it is under way in all processes; one whose process
-// died is repeated after its Timeout and a minute.
+// Job is periodic work. At most one run of a job is active in all processes. A run whose process has died is repeated a
+// minute after the longest Timeout of all jobs.
 type Job struct {
-	// Name identifies the job in the database, in logs and in metrics. It matches [a-z][a-z0-9-]+ and never changes.
+	// Name identifies the job in the database, in logs and in metrics. It matches [a-z][a-z0-9-]+ and must not change.
 	Name string
 	// Every is the time from the start of one run to that of the next. The first run begins when the process starts.
 	Every time.Duration
 	// Timeout ends the context of a run.
 	Timeout time.Duration
-	// Run does the work. It may be stopped at any point and is begun again then. After an error or a panic it is
-	// repeated up to twice within minutes, and then at the next interval.
+	// Run does the work. It may be stopped at any point, and then starts again from the beginning. After an error or a
+	// panic it is repeated up to twice within minutes, and after that at the next interval.
 	Run func(ctx context.Context) error
 }
 
-// Stats is what this process has seen of a job.
+// Stats counts the runs of a job in this process.
 type Stats struct {
-	Done, Failed int64         // runs
-	Took         time.Duration // all runs together
-	Running      bool
+	// Done and Failed are the numbers of runs that have ended. A run that Stop cancelled is in neither.
+	Done, Failed int64
+	// Took is the time of all runs together.
+	Took time.Duration
+	// Running means that a run is active.
+	Running bool
 }
 
-// Runner runs jobs until it is stopped.
+// Runner runs jobs until it is stopped. It is safe for concurrent use.
 type Runner struct {
-	client *river.Client[pgx.Tx]
-	pool   *pgxpool.Pool
-	log    *slog.Logger
-	works  map[string]*work
+	client  *river.Client[pgx.Tx]
+	pool    *pgxpool.Pool
+	log     *slog.Logger
+	workers map[string]*worker
 
 	stopping atomic.Bool
 }
 
-// Start begins to run jobs; ctx is for starting only. The pool enters the role of the jobs and has Conns connections;
-// it is closed by Stop, and when Start fails. A database without River's tables is fault.Unavailable.
+// Start starts to run jobs; ctx is for starting only. The connections of pool must use the database role of the jobs,
+// and there must be Conns of them. The pool is closed by Stop, or by Start if it fails. The error is fault.Unavailable
+// when the database cannot be reached or its tables for River are missing or out of date, and fault.Internal when a job
+// has no interval or deadline or two have the same name.
 func Start(ctx context.Context, pool *pgxpool.Pool, jobs []Job, log *slog.Logger) (*Runner, error) {
-	r := &Runner{pool: pool, log: log, works: map[string]*work{}}
-	err := r.start(ctx, jobs)
-	if err != nil {
+	r := &Runner{pool: pool, log: log, workers: map[string]*worker{}}
+	if err := r.start(ctx, jobs); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -83,19 +87,19 @@ func (r *Runner) start(ctx context.Context, jobs []Job) error {
 	var periodic []*river.PeriodicJob
 	var longest time.Duration
 	for _, j := range jobs {
-		w := &work{Job: j}
-		if r.works[j.Name] != nil || j.Every <= 0 || j.Timeout <= 0 {
-			words := "The background job " + j.Name + " needs a name of its own, an interval and a deadline."
-			return fault.New(fault.Internal, op, words)
+		w := &worker{Job: j}
+		if r.workers[j.Name] != nil || j.Every <= 0 || j.Timeout <= 0 {
+			message := "The background job " + j.Name + " needs a name of its own, an interval and a deadline."
+			return fault.New(fault.Internal, op, message)
 		}
-		r.works[j.Name] = w
-		river.AddWorkerArgs(workers, args{j.Name}, w)
+		r.workers[j.Name] = w
+		river.AddWorkerArgs(workers, args{Name: j.Name}, w)
 		periodic = append(periodic, river.NewPeriodicJob(river.PeriodicInterval(j.Every), w.insert,
 			&river.PeriodicJobOpts{ID: j.Name, RunOnStart: true}))
 		longest = max(longest, j.Timeout)
 	}
-	driver, quiet := riverpgxv5.New(r.pool), slog.New(warnings{r.log.Handler(), &r.stopping})
-	m, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: schema, Logger: quiet})
+	driver, log := riverpgxv5.New(r.pool), slog.New(warnFilter{Handler: r.log.Handler(), stopping: &r.stopping})
+	m, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: schema, Logger: log})
 	if err != nil {
 		return fault.Wrap(fault.Internal, op, "", err)
 	}
@@ -104,48 +108,51 @@ func (r *Runner) start(ctx context.Context, jobs []Job) error {
 		return fault.Wrap(fault.Unavailable, op, "The tables of the background jobs cannot be read.", err)
 	}
 	if !v.OK {
-		words := "The tables of the background jobs are not up to date: run `crier migrate` first."
-		return fault.New(fault.Unavailable, op, words)
+		message := "The tables of the background jobs are not up to date: run `crier migrate` first."
+		return fault.New(fault.Unavailable, op, message)
 	}
 	r.client, err = river.NewClient(driver, &river.Config{
-		Schema: schema, Logger: quiet, ErrorHandler: r, Workers: workers, PeriodicJobs: periodic,
+		Schema: schema, Logger: log, ErrorHandler: r, Workers: workers, PeriodicJobs: periodic,
 		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}},
 		FetchPollInterval: pollInterval, MaxAttempts: maxAttempts,
 		JobTimeout: longest, RescueStuckJobsAfter: longest + rescueMargin,
-		ReindexerSchedule: river.NeverSchedule(), // only the owner of an index may
+		ReindexerSchedule: river.NeverSchedule(), // only the owner of an index may rebuild it
 	})
-	if err == nil {
-		err = r.client.Start(context.WithoutCancel(ctx))
-	}
+	const message = "The background jobs cannot be started."
 	if err != nil {
-		return fault.Wrap(fault.Unavailable, op, "The background jobs cannot be started.", err)
+		return fault.Wrap(fault.Unavailable, op, message, err)
+	}
+	if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fault.Wrap(fault.Unavailable, op, message, err)
 	}
 	return nil
 }
 
-// Stop cancels the run that is under way, if there is one, and waits until it has returned. Another process or the
-// next start repeats it.
+// Stop cancels the active run, if there is one, and waits until it has returned. Another process, or the next Start,
+// repeats the run. When ctx ends first, Stop returns its error and leaves the pool open.
 func (r *Runner) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
 	if err := r.client.StopAndCancel(ctx); err != nil {
-		return err // what still runs needs the pool
+		return err // a run that has not returned needs the pool
 	}
 	r.pool.Close()
 	return nil
 }
 
-// Stats returns what this process has seen of each job, by its name.
+// Stats returns the Stats of each job, by its name.
 func (r *Runner) Stats() map[string]Stats {
-	out := make(map[string]Stats, len(r.works))
-	for name, w := range r.works {
-		out[name] = Stats{w.done.Load(), w.failed.Load(), time.Duration(w.took.Load()), w.running.Load()}
+	out := make(map[string]Stats, len(r.workers))
+	for name, w := range r.workers {
+		out[name] = Stats{
+			Done: w.done.Load(), Failed: w.failed.Load(), Took: time.Duration(w.took.Load()), Running: w.running.Load(),
+		}
 	}
 	return out
 }
 
 // HandleError is called by River after a run that returned an error.
 func (r *Runner) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
-	r.failed(ctx, job, err, "")
+	r.recordFailure(ctx, job, err, "")
 	return nil
 }
 
@@ -153,15 +160,16 @@ func (r *Runner) HandleError(ctx context.Context, job *rivertype.JobRow, err err
 func (r *Runner) HandlePanic(
 	ctx context.Context, job *rivertype.JobRow, value any, trace string,
 ) *river.ErrorHandlerResult {
-	r.failed(ctx, job, fmt.Errorf("panic: %v", value), trace)
+	r.recordFailure(ctx, job, fmt.Errorf("panic: %v", value), trace)
 	return nil
 }
 
-func (r *Runner) failed(ctx context.Context, job *rivertype.JobRow, err error, trace string) {
-	if w := r.works[job.Kind]; w != nil { // else it is of another version of the service
+// recordFailure counts and logs a failed run. trace is the stack of a panic.
+func (r *Runner) recordFailure(ctx context.Context, job *rivertype.JobRow, err error, trace string) {
+	if w := r.workers[job.Kind]; w != nil { // nil for a job of another version of the service
 		w.failed.Add(1)
 	}
-	level := slog.LevelWarn // it is run again
+	level := slog.LevelWarn // the run is repeated
 	if job.Attempt >= job.MaxAttempts || trace != "" {
 		level = slog.LevelError
 	}
@@ -169,56 +177,58 @@ func (r *Runner) failed(ctx context.Context, job *rivertype.JobRow, err error, t
 		"job", job.Kind, "attempt", job.Attempt, "of", job.MaxAttempts, "error", err, "trace", trace)
 }
 
-// args is what a job's row holds.
+// args is the content of a job's row.
 type args struct {
 	Name string `json:"job"`
 }
 
-// Kind is the job's name for River.
+// Kind returns the job's name, as River requires.
 func (a args) Kind() string { return a.Name }
 
-// work is a job as River runs it.
-type work struct {
+// worker is a Job as River runs it.
+type worker struct {
 	river.WorkerDefaults[args]
 	Job
 	done, failed, took atomic.Int64
 	running            atomic.Bool
 }
 
-// unfinished are the states of a run that keep another one from being inserted.
+// unfinished are the states of a run in which River inserts no other run of the job.
 var unfinished = []rivertype.JobState{
 	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRunning, rivertype.JobStateRetryable,
 	rivertype.JobStateScheduled,
 }
 
-func (w *work) insert() (river.JobArgs, *river.InsertOpts) {
-	return args{w.Name}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByState: unfinished}}
+// insert returns the next run for River to insert.
+func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
+	return args{Name: w.Name}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByState: unfinished}}
 }
 
-// Timeout is the deadline of a run for River.
-func (w *work) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout }
+// Timeout returns the time limit of a run, as River requires.
+func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout }
 
-// Work is one run.
-func (w *work) Work(ctx context.Context, _ *river.Job[args]) error {
+// Work does one run, and is called by River.
+func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 	began := clock.Boot()
 	w.running.Store(true)
 	defer func() {
 		w.running.Store(false)
 		w.took.Add(int64(clock.Boot() - began))
 	}()
-	err := w.Run(ctx)
-	if err == nil {
-		w.done.Add(1)
+	if err := w.Run(ctx); err != nil {
+		return err
 	}
-	return err
+	w.done.Add(1)
+	return nil
 }
 
-// warnings passes on a library's warnings and errors, but not its news, and not that it is interrupted by a stop.
-type warnings struct {
+// warnFilter is a handler for River's records. It drops those below warnings, and all while the Runner stops, when
+// River reports the interruption as errors.
+type warnFilter struct {
 	slog.Handler
 	stopping *atomic.Bool
 }
 
-func (h warnings) Enabled(ctx context.Context, l slog.Level) bool {
+func (h warnFilter) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelWarn && !h.stopping.Load() && h.Handler.Enabled(ctx, l)
 }

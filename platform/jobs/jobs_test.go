@@ -56,13 +56,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("waited in vain: " + what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-// do changes the tables of the jobs past River.
-func do(t *testing.T, address, sql string) {
+// runSQL executes a statement as the owner of the tables.
+func runSQL(t *testing.T, address, sql string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), address)
 	if err == nil {
@@ -93,13 +93,13 @@ func TestStart_RunsAJobInOneProcessAtATime(t *testing.T) {
 	for range 3 {
 		start(t, address, quiet, job)
 	}
-	eventually(t, "four runs", func() bool { return runs.Load() >= 4 })
+	eventually(t, "four runs have ended", func() bool { return runs.Load() >= 4 })
 	if overlap.Load() {
-		t.Error("two runs were under way at once")
+		t.Error("got two runs at a time, want one")
 	}
 }
 
-func TestStart_APanicOrAnErrorHarmsNoOtherJobAndIsRepeated(t *testing.T) {
+func TestStart_FailedRunIsRepeatedAndHarmsNoOtherJob(t *testing.T) {
 	t.Parallel()
 	log := &syncbuffer.Buffer{}
 	var well atomic.Int32
@@ -113,11 +113,11 @@ func TestStart_APanicOrAnErrorHarmsNoOtherJobAndIsRepeated(t *testing.T) {
 		return s["panics"].Failed >= 2 && s["errors"].Failed >= 2 && s["hangs"].Failed >= 2 && s["works"].Done >= 2
 	})
 	if s := r.Stats(); s["works"].Failed != 0 || s["panics"].Done != 0 || s["hangs"].Took < 50*time.Millisecond {
-		t.Errorf("%+v", s)
+		t.Errorf("got %+v, want no failure of works, no success of panics, and 50 ms at least for hangs", s)
 	}
 	for _, want := range []string{"job=panics", "panic: a cause", "jobs_test.go", "job=errors", "another cause", "job=hangs", "deadline exceeded"} {
 		if !strings.Contains(log.String(), want) {
-			t.Errorf("the log does not say %q:\n%s", want, log.String())
+			t.Errorf("the log does not contain %q:\n%s", want, log.String())
 		}
 	}
 }
@@ -138,10 +138,10 @@ func TestStop_CancelsARunThatAnotherProcessRepeats(t *testing.T) {
 	<-began
 	stop(t, first)
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the run ended with %v", err)
+		t.Errorf("the run ended: got %v, want context.Canceled", err)
 	}
 	if s := first.Stats()["long"]; s.Failed != 0 || s.Running {
-		t.Errorf("a run that was stopped counts as failed: %+v", s)
+		t.Errorf("got %+v, want a cancelled run that does not count as failed", s)
 	}
 	again := make(chan struct{}, 10)
 	start(t, address, quiet, jobs.Job{Name: "long", Every: time.Hour, Timeout: time.Hour, Run: func(context.Context) error { again <- struct{}{}; return nil }})
@@ -188,15 +188,15 @@ func TestStart_RepeatsTheRunOfAKilledProcess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for said := bufio.NewScanner(out); said.Scan() && said.Text() != "began"; {
-		t.Log(said.Text())
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "began"; {
+		t.Log(lines.Text())
 	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
 	again := make(chan struct{}, 10)
-	do(t, address, `delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`) // as if time had passed
+	runSQL(t, address, `delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`) // as if time had passed
 	r := start(t, address, quiet, jobs.Job{Name: "deadly", Every: time.Hour, Timeout: time.Minute, Run: func(context.Context) error { again <- struct{}{}; return nil }})
 	<-again
 	eventually(t, "the run is counted", func() bool { return r.Stats()["deadly"].Done == 1 })
@@ -206,11 +206,11 @@ func TestStart_RefusesADatabaseWithoutItsTables(t *testing.T) {
 	t.Parallel()
 	job := jobs.Job{Name: "never", Every: time.Hour, Timeout: time.Minute, Run: func(context.Context) error { return nil }}
 	address := dbtest.URL(t)
-	do(t, address, `drop table jobs.river_notification; delete from jobs.river_migration where version > 6`)
+	runSQL(t, address, `drop table jobs.river_notification; delete from jobs.river_migration where version > 6`)
 	for name, address := range map[string]string{"empty": dbtest.Blank(t), "older": address} {
 		_, err := jobs.Start(t.Context(), pool(t, address), []jobs.Job{job}, quiet)
 		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "crier migrate") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want fault.Unavailable with crier migrate", name, err)
 		}
 	}
 }

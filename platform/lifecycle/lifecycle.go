@@ -15,25 +15,27 @@ import (
 
 const (
 	defaultTimeout = 5 * time.Second
-	grace          = 500 * time.Millisecond // to return after its context is over
+	grace          = 500 * time.Millisecond // time for a Stop to return after the end of its context
 )
 
-// Part is something that runs. Start returns when the part works; its context is for starting only, not for the part's life.
-// Stop is called once, only after a Start without error (a nil Start counts as one), and may be nil.
-// Timeout bounds Stop, 0 means 5 s: when it is over the Group goes on, whether Stop listens to its context or not.
+// Part is a part of a process, such as a server or a pool.
 type Part struct {
-	Name    string
-	Start   func(ctx context.Context) error
-	Stop    func(ctx context.Context) error
+	// Name identifies the part in errors and logs.
+	Name string
+	// Start returns when the part works. Its context is for starting only, not for the life of the part. It may be nil.
+	Start func(ctx context.Context) error
+	// Stop is called at most once, and only if Start returned no error or is nil. It may be nil.
+	Stop func(ctx context.Context) error
+	// Timeout limits Stop; 0 means 5 s. The Group then continues even if Stop has not returned.
 	Timeout time.Duration
 }
 
-// Group is a list of parts. It is safe for concurrent use.
+// Group starts and stops parts. It is safe for concurrent use.
 type Group struct {
 	log    *slog.Logger
 	failed chan struct{}
 
-	mu      sync.Mutex // held while parts start or stop: Stop waits for a Start that runs
+	mu      sync.Mutex // held while parts start or stop, so that Stop waits for a running Start
 	started []Part
 	stopped bool
 	stopErr error
@@ -42,7 +44,7 @@ type Group struct {
 	failErr  error
 }
 
-// New makes an empty group; a nil log is silent.
+// New returns an empty Group. log may be nil.
 func New(log *slog.Logger) *Group {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -50,7 +52,8 @@ func New(log *slog.Logger) *Group {
 	return &Group{log: log, failed: make(chan struct{})}
 }
 
-// Start starts parts in order and ends at the first error; what has started stays up until Stop. It may be called again with more parts.
+// Start starts parts in order until the first error, which it returns; it fails when ctx ends and after Stop. The parts
+// that have started run until Stop. Start may be called again with more parts.
 func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -72,7 +75,7 @@ func (g *Group) Start(ctx context.Context, parts ...Part) error {
 	return nil
 }
 
-// Fail reports that a running part cannot go on. The first report wins.
+// Fail reports that a running part has failed, which ends Wait. Only the first call has an effect.
 func (g *Group) Fail(err error) {
 	g.failOnce.Do(func() {
 		g.failErr = err
@@ -80,7 +83,7 @@ func (g *Group) Fail(err error) {
 	})
 }
 
-// Wait returns nil when ctx is over, or the error of the first Fail.
+// Wait waits for the end of ctx and returns nil, or for the first Fail and returns its error.
 func (g *Group) Wait(ctx context.Context) error {
 	select {
 	case <-g.failed:
@@ -95,8 +98,9 @@ func (g *Group) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop stops what started, in reverse, and joins the errors. A second call waits for the first and returns the same.
-// Each part has its own time, or what is left of ctx's if that is less: after the end of ctx the rest is stopped all the same, with a moment each.
+// Stop stops the parts that have started, in reverse order, and returns their errors joined. Each Stop may take the
+// Timeout of its part or what is left until the deadline of ctx if that is less; parts whose turn comes after the
+// deadline have half a second each. A second call waits for the first and returns the same error.
 func (g *Group) Stop(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -117,7 +121,7 @@ func (g *Group) Stop(ctx context.Context) error {
 	return g.stopErr
 }
 
-// stop leaves a Stop behind that does not return in time: some close calls of libraries know no deadline.
+// stop calls Stop and does not wait for it longer than its limit, because some libraries' Close has no deadline.
 func stop(ctx context.Context, p Part) error {
 	if p.Stop == nil {
 		return nil
@@ -139,7 +143,7 @@ func stop(ctx context.Context, p Part) error {
 	case <-ctx.Done():
 	}
 	select {
-	case err := <-done: // it listened to its context
+	case err := <-done:
 		return err
 	case <-time.After(grace):
 		return fmt.Errorf("not done in %s: %w", limit, ctx.Err())

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// record makes parts that write down what happens to them.
+// record makes parts that record their starts and stops.
 type record struct {
 	mu     sync.Mutex
 	events []string
@@ -35,7 +35,7 @@ func (r *record) part(name string, startErr, stopErr error) Part {
 
 var errBroken = errors.New("broken")
 
-func TestRandomPartsStopInReverse(t *testing.T) {
+func TestStop_StopsStartedPartsInReverse(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		n := rapid.IntRange(0, 6).Draw(rt, "parts")
@@ -69,7 +69,7 @@ func TestRandomPartsStopInReverse(t *testing.T) {
 		}
 		err := g.Stop(t.Context())
 		if again := g.Stop(t.Context()); again != err {
-			rt.Fatalf("second Stop: %v, first %v", again, err)
+			rt.Fatalf("second Stop: got %v, want %v", again, err)
 		}
 		got := 0
 		if err != nil {
@@ -112,34 +112,34 @@ func TestStart_StartsNothingWhenItsContextHasEnded(t *testing.T) {
 	cancel()
 	var r record
 	if err := New(nil).Start(ctx, r.part("a", nil, nil)); !errors.Is(err, context.Canceled) || len(r.events) != 0 {
-		t.Errorf("%v %v", err, r.events)
+		t.Errorf("got %v and %v, want context.Canceled and nothing started", err, r.events)
 	}
 }
 
-func TestStopGoesOnPastAPartThatHangs(t *testing.T) {
+func TestStop_ContinuesPastHangingPart(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
 	var r record
-	deaf := Part{Name: "deaf", Timeout: time.Millisecond, Stop: func(context.Context) error { <-release; return nil }}
+	hanging := Part{Name: "hanging", Timeout: time.Millisecond, Stop: func(context.Context) error { <-release; return nil }}
 	slow := Part{Name: "slow", Timeout: time.Millisecond, Stop: func(ctx context.Context) error { <-ctx.Done(); return errBroken }}
 	g := New(nil)
-	if err := g.Start(t.Context(), r.part("a", nil, nil), deaf, slow); err != nil {
+	if err := g.Start(t.Context(), r.part("a", nil, nil), hanging, slow); err != nil {
 		t.Fatal(err)
 	}
 	err := g.Stop(t.Context())
-	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "stop deaf: ") {
-		t.Error(err)
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errBroken) || !strings.Contains(err.Error(), "stop hanging: ") {
+		t.Errorf("got %v, want the errors of both parts", err)
 	}
-	if !slices.Equal(r.events, []string{"+a", "-a"}) {
-		t.Error(r.events)
+	if want := []string{"+a", "-a"}; !slices.Equal(r.events, want) {
+		t.Errorf("got %v, want %v", r.events, want)
 	}
 	if err := g.Start(t.Context(), r.part("b", nil, nil)); err == nil {
-		t.Error("started after Stop")
+		t.Error("Start after Stop: got no error, want one")
 	}
 }
 
-func TestStopEndsWithItsContextAndStopsEveryPart(t *testing.T) {
+func TestStop_StopsEveryPartWithinContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var r record
@@ -157,12 +157,12 @@ func TestStopEndsWithItsContextAndStopsEveryPart(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(began); took > 10*time.Second+2*grace || !slices.Contains(r.events, "-a") {
-			t.Fatalf("%v, %v", took, r.events)
+			t.Fatalf("got %v after %v, want every part stopped within 11 s", r.events, took)
 		}
 	})
 }
 
-func TestConcurrentStopsStopOnce(t *testing.T) {
+func TestStop_ConcurrentCallsStopOnce(t *testing.T) {
 	t.Parallel()
 	g := New(nil)
 	var r record
@@ -178,7 +178,7 @@ func TestConcurrentStopsStopOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if !slices.Equal(r.events, []string{"+a", "-a"}) {
-		t.Error(r.events)
+	if want := []string{"+a", "-a"}; !slices.Equal(r.events, want) {
+		t.Errorf("got %v, want %v", r.events, want)
 	}
 }

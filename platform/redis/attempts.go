@@ -9,30 +9,33 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// AttemptRules say how attempts are counted, each under three keys, such as who makes it, what it is made on, and both.
+// AttemptRules configures Attempts. Each attempt counts under three keys, such as the client, the account, and the pair
+// of both.
 type AttemptRules struct {
-	// Delays[0] is how long the first key has to wait after its first attempt, its second, and so on; the last one goes on.
-	// Delays[2] is that of the third key, which also has to wait for Delays[1], by the count of the second key, after its
-	// own attempt of number Shared and all later ones. The second key itself does not wait. No delay is longer than Memory.
+	// Delays[0] are the delays of the first key after its first attempt, its second, and so on; the last delay applies
+	// to all later attempts. Delays[2] are those of the third key. From its attempt number Shared on, the third key
+	// also waits for Delays[1], chosen by the count of the second key. The second key itself does not wait. No delay
+	// may be longer than Memory.
 	Delays [3][]time.Duration
+	// Shared is a number of attempts; see Delays.
 	Shared int
-	// Memory is how long a key is remembered after its last delay.
+	// Memory is how long a key is kept after its last delay.
 	Memory time.Duration
-	// Most is how many keys are remembered; of more, those whose memory ends first are forgotten.
+	// Most is the largest number of keys that are kept. Beyond it, the keys whose memory ends first are deleted.
 	Most int
-	// Timeout is the longest that a call may take.
+	// Timeout limits each call.
 	Timeout time.Duration
 }
 
-// Attempts counts attempts for all clients of the server. It is safe for concurrent use. Each call is one script, and so
-// one round trip that the server carries out whole or not at all; one that fails may have been carried out.
+// Attempts counts attempts for all clients of the server, and delays the next ones. It is safe for concurrent use. Each
+// call is one script, hence one atomic round trip; a call that fails may have been executed.
 type Attempts struct {
 	rdb   *goredis.Client
 	keys  []string
 	rules AttemptRules
 }
 
-// Attempts returns the attempts that all clients of the server count under a name.
+// Attempts returns the counter that all clients of the server share by its name.
 func (c *Client) Attempts(name string, rules AttemptRules) *Attempts {
 	name = "crier:attempts:{" + name + "}"
 	return &Attempts{rdb: c.rdb, keys: []string{name, name + ":ends"}, rules: rules}
@@ -48,8 +51,9 @@ var (
 	forgiveScript = goredis.NewScript(forgiveSource)
 )
 
-// Begin counts an attempt under its keys. When one of them has to wait nothing is counted, and wait is the longest rest. A
-// rest longer than every delay is an error: the clock of the server was set back since the delay began.
+// Begin counts an attempt under its keys. If one of them has to wait, nothing is counted and wait is the longest
+// remaining delay. It is an error when that is longer than every delay of the rules, as after the clock of the server
+// was set back.
 func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
 	defer cancel()
@@ -66,13 +70,15 @@ func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duratio
 	}
 	wait = time.Duration(ms) * time.Millisecond
 	if wait > a.rules.longest() {
-		return 0, fmt.Errorf("redis attempt: a wait of %s is longer than any delay; was the clock of the server set back?", wait)
+		return 0, fmt.Errorf("redis attempt: a wait of %s is longer than any delay; "+
+			"was the clock of the server set back?", wait)
 	}
 	return wait, nil
 }
 
-// longest returns the longest delay.
-func (r *AttemptRules) longest() (d time.Duration) {
+// longest returns the longest of the delays.
+func (r *AttemptRules) longest() time.Duration {
+	var d time.Duration
 	for _, delays := range r.Delays {
 		for _, delay := range delays {
 			d = max(d, delay)
@@ -81,7 +87,7 @@ func (r *AttemptRules) longest() (d time.Duration) {
 	return d
 }
 
-// Forgive takes the last attempt of each key back, with the delay after it.
+// Forgive removes the last attempt of each key and the delay after it, as for an attempt that succeeded.
 func (a *Attempts) Forgive(ctx context.Context, keys [3]string) error {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
 	defer cancel()

@@ -14,8 +14,8 @@ import (
 	"crier/tests/faultnet"
 )
 
-// rules are short delays: of a client after its fourth attempt, of a client on an account after its third, or after its
-// second when there were more than five on the account.
+// rules delay a client after its fourth attempt, and a client on an account after its third attempt, or after its
+// second if there were more than five on the account.
 var rules = AttemptRules{
 	Delays: [3][]time.Duration{
 		{0, 0, 0, time.Second},
@@ -25,12 +25,12 @@ var rules = AttemptRules{
 	Shared: 2, Memory: time.Hour, Most: 100, Timeout: time.Minute,
 }
 
-// logIn are the keys of a client's attempt on an account.
+// logIn returns the keys of a client's attempt on an account.
 func logIn(client, account string) [3]string {
 	return [3]string{"client " + client, "account " + account, "pair " + client + " " + account}
 }
 
-func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
+func TestAttempts_DelaysGrowAcrossClients(t *testing.T) {
 	t.Parallel()
 	server, c := serve(t)
 	now := time.Unix(1_000_000, 0)
@@ -43,7 +43,7 @@ func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 		turn++
 		wait, err := both[turn%2].Begin(t.Context(), logIn(client, account))
 		if err != nil || wait != want {
-			t.Fatalf("%s on %s has to wait %s, %v; want %s", client, account, wait, err, want)
+			t.Fatalf("%s on %s: got a wait of %s, %v, want %s", client, account, wait, err, want)
 		}
 	}
 	forgive := func(client, account string) {
@@ -57,29 +57,29 @@ func TestAttempts_OfAllClientsWaitLongerAfterEach(t *testing.T) {
 	}
 	begin("a", "x", time.Minute)
 	forward(time.Minute - time.Millisecond)
-	begin("a", "x", time.Millisecond) // what was refused did not lengthen the delay
+	begin("a", "x", time.Millisecond) // refused attempts do not lengthen the delay
 	forward(time.Millisecond)
 	begin("a", "x", 0)
 	begin("a", "y", time.Second) // its fourth on any account
 	begin("a", "x", 2*time.Minute)
 	forgive("a", "x")
-	begin("a", "x", 0) // the one that was forgiven is neither counted nor waited for
+	begin("a", "x", 0) // a forgiven attempt neither counts nor delays
 	begin("b", "x", 0)
 	begin("c", "x", 0) // the sixth on the account
-	begin("c", "x", 0) // its first delayed nobody
+	begin("c", "x", 0) // the first attempt of a client on an account causes no delay
 	begin("c", "x", 30*time.Second)
-	begin("d", "x", 0) // who has not failed waits for nobody
+	begin("d", "x", 0) // a client without attempts does not wait
 	forgive("d", "x")
 	begin("d", "x", 0)
 	if wait, err := c.Attempts("other", rules).Begin(t.Context(), logIn("a", "x")); err != nil || wait != 0 {
-		t.Errorf("another name has to wait %s: %v", wait, err)
+		t.Errorf("another name: got a wait of %s, %v, want none", wait, err)
 	}
 	forward(2*time.Minute + time.Hour)
-	for range 3 { // all is forgotten
+	for range 3 { // the earlier attempts have expired
 		begin("a", "x", 0)
 	}
 	begin("a", "x", time.Minute)
-	for range 4 { // one more than there are
+	for range 4 { // one more than were counted
 		forgive("a", "x")
 	}
 	begin("a", "x", 0)
@@ -90,19 +90,19 @@ func TestAttempts_WaitLongerThanEveryDelayIsAnError(t *testing.T) {
 	server, c := serve(t)
 	now := time.Unix(1_000_000, 0)
 	a := c.Attempts("log-in", rules)
-	server.SetTime(now.Add(24 * time.Hour)) // too late by a day
+	server.SetTime(now.Add(24 * time.Hour)) // a day ahead
 	for range 3 {
 		if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != 0 {
-			t.Fatalf("wait %s, %v", wait, err)
+			t.Fatalf("got a wait of %s, %v, want none", wait, err)
 		}
 	}
 	server.SetTime(now)
 	if wait, err := a.Begin(t.Context(), logIn("a", "x")); err == nil || wait != 0 {
-		t.Errorf("got a wait of %s, %v after the clock was set right; want an error", wait, err)
+		t.Errorf("after the clock was set back: got a wait of %s, %v, want an error", wait, err)
 	}
 	server.SetTime(now.Add(24 * time.Hour))
 	if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != time.Minute {
-		t.Errorf("got a wait of %s, %v; want the delay, which is no error", wait, err)
+		t.Errorf("got a wait of %s, %v, want a minute", wait, err)
 	}
 }
 
@@ -125,7 +125,7 @@ func TestAttempts_ReplaceKeysOfAnotherType(t *testing.T) {
 			}
 			for _, want := range []time.Duration{0, 0, 0, time.Minute} {
 				if wait, err := a.Begin(t.Context(), logIn("a", "x")); err != nil || wait != want {
-					t.Fatalf("wait %s, %v; want %s", wait, err, want)
+					t.Fatalf("got a wait of %s, %v, want %s", wait, err, want)
 				}
 			}
 		})
@@ -158,41 +158,41 @@ func TestAttempts_AreOneRoundTrip(t *testing.T) {
 	both := func() {
 		t.Helper()
 		if wait, err := a.Begin(t.Context(), logIn("a", "x")); wait != 0 || err != nil {
-			t.Fatalf("wait %s, %v", wait, err)
+			t.Fatalf("got a wait of %s, %v, want none", wait, err)
 		}
 		if err := a.Forgive(t.Context(), logIn("a", "x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	both() // the server learns the scripts
+	both() // loads the scripts into the server
 	var sent counter
 	c.rdb.AddHook(&sent)
 	both()
 	if n := sent.Load(); n != 2 {
-		t.Errorf("%d commands count an attempt and forgive it, want 2", n)
+		t.Errorf("got %d commands for Begin and Forgive, want 2", n)
 	}
 	if keys := server.Keys(); len(keys) != 0 {
-		t.Errorf("%q are left of forgiven attempts", keys)
+		t.Errorf("got keys %q after Forgive, want none", keys)
 	}
 }
 
 func TestAttempts_EndWhenTheServerDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	server, _ := serve(t)
-	way, through := faultnet.Start(t, "redis://"+server.Addr())
+	proxy, address := faultnet.Start(t, "redis://"+server.Addr())
 	quick := rules
 	quick.Timeout = 50 * time.Millisecond
-	a := open(t, through).Attempts("log-in", quick)
-	way.Set(faultnet.Swallow)
+	a := open(t, address).Attempts("log-in", quick)
+	proxy.Set(faultnet.Swallow)
 	if _, err := a.Begin(context.Background(), logIn("a", "x")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("begin: %v, want the end of its time", err)
+		t.Errorf("Begin: got %v, want context.DeadlineExceeded", err)
 	}
 	if err := a.Forgive(context.Background(), logIn("a", "x")); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("forgive: %v, want the end of its time", err)
+		t.Errorf("Forgive: got %v, want context.DeadlineExceeded", err)
 	}
 }
 
-func TestAttempts_KeepTheirBound(t *testing.T) {
+func TestAttempts_NumberIsBounded(t *testing.T) {
 	t.Parallel()
 	server, c := serve(t)
 	few := rules
@@ -213,17 +213,17 @@ func TestAttempts_KeepTheirBound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(ends) > few.Most || len(kept) != len(ends) {
-			t.Fatalf("%d keys and %d ends after %d attempts, want at most %d", len(kept), len(ends), i+1, few.Most)
+			t.Fatalf("got %d keys and %d ends after %d attempts, want at most %d", len(kept), len(ends), i+1, few.Most)
 		}
 	}
 	for name, i := range map[string]int{"the last": made - 1, "the first": 0} {
 		wait, err := a.Begin(t.Context(), logIn(fmt.Sprint(i), fmt.Sprint(i)))
 		if err != nil || (wait > 0) != (i > 0) {
-			t.Errorf("%s has to wait %s, %v; those whose memory ends first are forgotten", name, wait, err)
+			t.Errorf("%s: got a wait of %s, %v, want %t: the oldest keys are deleted first", name, wait, err, i > 0)
 		}
 	}
 	server.FastForward(2*time.Hour + time.Second)
 	if keys := server.Keys(); len(keys) != 0 {
-		t.Errorf("%q are left when nobody counts any more", keys)
+		t.Errorf("got keys %q after their memory has ended, want none", keys)
 	}
 }

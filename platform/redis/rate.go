@@ -8,22 +8,30 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 )
 
-// Take takes up to n of a rate that all clients of the server share by its name: posts at once, and as many again, evenly, in every span per after that.
-// It returns how many it got, and how long it is until there is one more, which is never longer than per. A server that says otherwise,
-// such as one whose clock was put back, is an error: what it keeps of the rate cannot be used until that time has come.
-func (c *Client) Take(ctx context.Context, name string, posts int, per time.Duration, n int) (got int, wait time.Duration, err error) {
+// Take takes up to n tokens of a rate limit that all clients of the server share by its name. The bucket holds posts
+// tokens and refills evenly within per. Take returns the number of tokens taken and, if that is less than n, the time
+// until the next one, which is at most per.
+//
+// It is an error when the server returns a longer time, as after its clock was set back: the limit then gives no tokens
+// until the clock has caught up.
+func (c *Client) Take(
+	ctx context.Context, name string, posts int, per time.Duration, n int,
+) (got int, wait time.Duration, err error) {
 	key := "crier:rate:" + name
-	r, err := redis_rate.NewLimiter(c.rdb).AllowAtMost(ctx, key, redis_rate.Limit{Rate: posts, Burst: posts, Period: per}, n)
+	limit := redis_rate.Limit{Rate: posts, Burst: posts, Period: per}
+	r, err := redis_rate.NewLimiter(c.rdb).AllowAtMost(ctx, key, limit, n)
 	if err != nil {
 		return 0, 0, fmt.Errorf("redis rate: %w", err)
 	}
-	if r.RetryAfter > per || r.RetryAfter < -1 { // -1 = some were allowed; an infinite time may be converted to a negative one
-		return 0, 0, fmt.Errorf("redis rate: the key rate:%s allows nothing for longer than the %s of the rate; was the clock of Redis put back?", key, per)
+	// RetryAfter is -1 when tokens were taken; an infinite time may overflow to a negative one.
+	if r.RetryAfter > per || r.RetryAfter < -1 {
+		return 0, 0, fmt.Errorf("redis rate: the key rate:%s allows nothing for longer than the %s of the rate; "+
+			"was the clock of Redis put back?", key, per)
 	}
 	if r.Allowed < n {
 		wait = per / time.Duration(posts)
 	}
-	if r.Allowed == 0 && r.RetryAfter > 0 { // known only when there was none
+	if r.Allowed == 0 && r.RetryAfter > 0 { // the exact time is known only when no token was taken
 		wait = r.RetryAfter
 	}
 	return r.Allowed, wait, nil

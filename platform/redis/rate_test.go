@@ -13,28 +13,28 @@ func TestTake(t *testing.T) {
 	for _, step := range []struct{ ask, want int }{{4, 4}, {4, 4}, {4, 2}, {1, 0}} {
 		got, wait, err := c.Take(t.Context(), "slow", 10, time.Hour, step.ask)
 		if err != nil || got != step.want || (wait > 0) != (got < step.ask) || wait > 6*time.Minute {
-			t.Fatalf("asked for %d, got %d, %s until the next: %v", step.ask, got, wait, err)
+			t.Fatalf("taking %d: got %d, %s until the next, %v; want %d", step.ask, got, wait, err, step.want)
 		}
 	}
 	if got, _, err := c.Take(t.Context(), "other", 1, time.Hour, 5); err != nil || got != 1 {
-		t.Fatalf("another rate gives %d: %v", got, err)
+		t.Fatalf("another rate: got %d, %v, want 1", got, err)
 	}
 	if got, wait, err := c.Take(t.Context(), "fast", 1, 50*time.Millisecond, 1); err != nil || got != 1 || wait != 0 {
-		t.Fatalf("%d, %s: %v", got, wait, err)
+		t.Fatalf("got %d, %s until the next, %v; want 1 and no wait", got, wait, err)
 	}
-	eventually(t, "one more after its time", func() bool {
+	eventually(t, "the bucket has refilled", func() bool {
 		got, _, err := c.Take(t.Context(), "fast", 1, 50*time.Millisecond, 1)
 		return err == nil && got == 1
 	})
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, _, err := c.Take(over, "slow", 10, time.Hour, 1); err == nil {
-		t.Fatal("no error without an answer")
+		t.Fatal("with a cancelled context: got no error, want one")
 	}
 }
 
-// The clock of Redis may be put back, or that of the replica that took over may be behind.
-func TestTake_RefusesATimeThatTheRateCannotHave(t *testing.T) {
+// The clock of Redis may be set back, or the clock of a replica that took over may be behind.
+func TestTake_RefusesWaitLongerThanPeriod(t *testing.T) {
 	t.Parallel()
 	for name, ahead := range map[string]time.Duration{
 		"ten minutes": 10 * time.Minute,
@@ -46,7 +46,7 @@ func TestTake_RefusesATimeThatTheRateCannotHave(t *testing.T) {
 			now := time.Now()
 			server.SetTime(now.Add(ahead))
 			if got, _, err := c.Take(t.Context(), "x", 60, time.Minute, 60); err != nil || got != 60 {
-				t.Fatalf("got %d of a full bucket: %v", got, err)
+				t.Fatalf("taking a full bucket: got %d, %v, want 60", got, err)
 			}
 			server.SetTime(now)
 			if got, wait, err := c.Take(t.Context(), "x", 60, time.Minute, 1); err == nil || got != 0 || wait != 0 || !strings.Contains(err.Error(), "rate:crier:rate:x") {
@@ -54,11 +54,11 @@ func TestTake_RefusesATimeThatTheRateCannotHave(t *testing.T) {
 			}
 			server.SetTime(now.Add(ahead + time.Minute))
 			if got, _, err := c.Take(t.Context(), "x", 60, time.Minute, 1); err != nil || got != 1 {
-				t.Errorf("got %d once the time has come: %v", got, err)
+				t.Errorf("after the clock has caught up: got %d, %v, want 1", got, err)
 			}
 		})
 	}
-	// As a time.Duration this overflows; real Redis converts inf and 9e18 alike, miniredis knows neither.
+	// This overflows a time.Duration. Redis converts inf and 9e18 the same way; miniredis supports neither.
 	const overflow = "9000000000000000000"
 	server, c := serve(t)
 	if err := server.Set("rate:crier:rate:x", overflow); err != nil {

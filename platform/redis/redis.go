@@ -1,4 +1,5 @@
-// Package redis is a client of the Redis that several processes share.
+// Package redis is a client of a Redis server that the processes share: for messages, and for limits that apply to all
+// processes together.
 package redis
 
 import (
@@ -15,28 +16,29 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// Client talks to one Redis. It is safe for concurrent use.
+// Client is a client of one Redis server. It is safe for concurrent use.
 type Client struct {
 	rdb *goredis.Client
 
 	life context.Context // of the subscriptions
 	end  context.CancelFunc
 	subs sync.WaitGroup
-	mu   sync.Mutex // held while Close waits, so that subs does not grow meanwhile
+	mu   sync.Mutex // locked while Close waits, so that subs does not grow
 }
 
-// callLimit is the longest that connecting and every answer may take, for callers that set no deadline.
+// callLimit limits connecting and each answer for callers without a deadline.
 const callLimit = 2 * time.Second
 
-// Open returns a client of the server at a redis:// or rediss:// URL. It fails only if the URL is not valid:
-// connections are made when they are used, so a server that is not reachable may come later (see Ping).
+// Open returns a client of the server at a redis:// or rediss:// URL. It fails only if the URL is not valid; the error
+// does not contain the URL, which may have a password. Connections are made when they are needed, so the server need
+// not be reachable yet; see Ping.
 func Open(url string) (*Client, error) {
 	opts, err := goredis.ParseURL(url)
 	if err != nil || opts.Network == "tcp" && !dialable(opts.Addr) {
-		// The cause may quote the password.
+		// The cause is left out because it may contain the password.
 		return nil, errors.New("the Redis URL is not valid; want redis://[user:password@]host:port[/db]")
 	}
-	opts.ContextTimeoutEnabled = true // without it a silent server outlasts the deadline of the caller
+	opts.ContextTimeoutEnabled = true // go-redis ignores the deadline of the context otherwise
 	opts.DialTimeout = cmp.Or(opts.DialTimeout, callLimit)
 	opts.ReadTimeout = cmp.Or(opts.ReadTimeout, callLimit)
 	opts.WriteTimeout = cmp.Or(opts.WriteTimeout, callLimit)
@@ -45,7 +47,7 @@ func Open(url string) (*Client, error) {
 	return c, nil
 }
 
-// dialable returns whether addr, host:port, has a port that exists.
+// dialable returns true when addr is host:port with a port from 1 to 65535.
 func dialable(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -55,8 +57,8 @@ func dialable(addr string) bool {
 	return err == nil && n > 0
 }
 
-// LogTo logs what go-redis reports of its connections, in all clients of this process, as DEBUG: their users report the
-// same as errors. Without it go-redis writes lines of its own to the standard error.
+// LogTo logs the messages of go-redis about connections, for all clients of this process. The level is DEBUG, because
+// the callers of the clients get the same failures as errors. Without LogTo go-redis writes to the standard error.
 func LogTo(log *slog.Logger) { goredis.SetLogger(debugLog{log}) }
 
 type debugLog struct{ log *slog.Logger }
@@ -75,7 +77,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all subscriptions, waits for the calls of their functions to return, and closes the connections.
+// Close ends all subscriptions, waits until the calls of their functions have returned, and closes the connections.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -84,7 +86,7 @@ func (c *Client) Close() error {
 	return c.rdb.Close()
 }
 
-// Publish sends msg to the subscriptions that stand at this moment; that there are none is no error.
+// Publish sends msg to the current subscribers of the channel. It is not an error when there are none.
 func (c *Client) Publish(ctx context.Context, channel, msg string) error {
 	if err := c.rdb.Publish(ctx, channel, msg).Err(); err != nil {
 		return fmt.Errorf("redis publish: %w", err)

@@ -39,7 +39,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
+			t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 	addr := miniredis.RunT(t).Addr()
 	for _, url := range []string{"", "http://h", "redis://u:hunter2@%zz", addr, "redis://u:hunter2@localhost:99999999", "redis://localhost:0", "rediss://localhost:65536"} {
 		if _, err := Open(url); err == nil || strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: %v", url, err)
+			t.Errorf("%q: got %v, want an error without the password", url, err)
 		}
 	}
 	other, err := Open("redis://" + addr + "/2")
@@ -60,41 +60,41 @@ func TestOpen_RefusesOnlyAURLThatIsNotValid(t *testing.T) {
 		t.Error(err)
 	}
 	if other.Ping(t.Context()) == nil || other.Publish(t.Context(), "c", "m") == nil {
-		t.Error("a closed client answers")
+		t.Error("a closed client: got no error, want one")
 	}
 }
 
-func TestLogTo_TakesTheLinesOfTheLibrary(t *testing.T) {
+func TestLogTo_TakesLinesOfLibrary(t *testing.T) {
 	t.Parallel()
 	var log syncbuffer.Buffer
 	LogTo(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	server, c := serve(t)
 	server.Close()
 	if c.Ping(t.Context()) == nil {
-		t.Error("a server that is away answers")
+		t.Error("ping of a stopped server: got no error, want one")
 	}
-	eventually(t, "a line about the connection", func() bool {
+	eventually(t, "go-redis has logged the lost connection", func() bool {
 		return strings.Contains(log.String(), `"level":"DEBUG","msg":"go-redis: `)
 	})
 }
 
-func TestOpen_AServerThatIsAwayIsUsedWhenItComes(t *testing.T) {
+func TestOpen_UnreachableServerIsUsedOnceItIsUp(t *testing.T) {
 	t.Parallel()
 	server, c := serve(t)
 	server.Close()
 	var got inbox
 	_, healthy := c.Subscribe(t.Context(), "a", got.add)
 	if c.Ping(t.Context()) == nil || healthy() {
-		t.Error("a server that is away answers")
+		t.Error("a stopped server: got an answer or a healthy subscription, want neither")
 	}
 	if err := server.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it answers", func() bool { return c.Ping(t.Context()) == nil })
-	eventually(t, "the subscription stands", healthy)
+	eventually(t, "the server answers", func() bool { return c.Ping(t.Context()) == nil })
+	eventually(t, "the subscription is healthy", healthy)
 }
 
-func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
+func TestClient_CallsEndWithContextWhenServerIsSilent(t *testing.T) {
 	t.Parallel()
 	p, through := faultnet.Start(t, "redis:")
 	p.Set(faultnet.Swallow)
@@ -102,7 +102,7 @@ func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = c.Close() }() // its connections never worked
+	defer func() { _ = c.Close() }() // may fail: its connections never worked
 	for name, call := range map[string]func(context.Context) error{
 		"ping":    c.Ping,
 		"publish": func(ctx context.Context) error { return c.Publish(ctx, "a", "m") },
@@ -115,7 +115,7 @@ func TestCalls_EndWithTheirContextWhenTheServerSaysNothing(t *testing.T) {
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		if err := call(ctx); err == nil {
-			t.Errorf("%s works", name)
+			t.Errorf("%s: got no error, want the end of the context", name)
 		}
 		cancel()
 	}

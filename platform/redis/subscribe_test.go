@@ -16,6 +16,7 @@ import (
 	"crier/tests/faultnet"
 )
 
+// inbox collects messages.
 type inbox struct {
 	mu   sync.Mutex
 	msgs []string
@@ -28,7 +29,7 @@ func (i *inbox) all() []string {
 	return slices.Clone(i.msgs)
 }
 
-func TestSubscribeHearsAllInOrder(t *testing.T) {
+func TestSubscribe_ReceivesAllInOrder(t *testing.T) {
 	t.Parallel()
 	_, c := serve(t)
 	var got, other inbox
@@ -44,9 +45,9 @@ func TestSubscribeHearsAllInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all messages", func() bool { return len(got.all()) == len(want) })
+	eventually(t, "all messages have arrived", func() bool { return len(got.all()) == len(want) })
 	if !slices.Equal(got.all(), want) || len(other.all()) != 0 {
-		t.Error(got.all(), other.all())
+		t.Errorf("got %q and %q on the other channel, want %q and none", got.all(), other.all(), want)
 	}
 	stop()
 	stop()
@@ -54,11 +55,11 @@ func TestSubscribeHearsAllInOrder(t *testing.T) {
 		t.Error("healthy after stop")
 	}
 	if err := c.Publish(t.Context(), "a", "late"); err != nil || len(got.all()) != 100 {
-		t.Error(err, "heard after stop")
+		t.Errorf("got %d messages and %v after stop, want 100", len(got.all()), err)
 	}
 }
 
-func TestSubscribeComesBackAfterALoss(t *testing.T) {
+func TestSubscribe_RecoversAfterLoss(t *testing.T) {
 	t.Parallel()
 	redis, c := serve(t)
 	var got inbox
@@ -66,16 +67,16 @@ func TestSubscribeComesBackAfterALoss(t *testing.T) {
 	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
 	for round := int32(1); round <= 3; round++ {
 		redis.Close()
-		eventually(t, "the loss is seen", func() bool { return !healthy() })
+		eventually(t, "the loss is detected", func() bool { return !healthy() })
 		if gaps.Load() != round-1 {
-			t.Fatal("a gap was told before the subscription stood again")
+			t.Fatalf("got %d gaps before the subscription was confirmed again, want %d", gaps.Load(), round-1)
 		}
 		if err := redis.Restart(); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is back", healthy)
+		eventually(t, "the subscription is healthy again", healthy)
 		if gaps.Load() != round {
-			t.Fatalf("%d gaps after %d losses", gaps.Load(), round)
+			t.Fatalf("got %d gaps after %d losses, want as many", gaps.Load(), round)
 		}
 		msg := fmt.Sprint("after ", round)
 		if err := c.Publish(t.Context(), "a", msg); err != nil {
@@ -85,7 +86,7 @@ func TestSubscribeComesBackAfterALoss(t *testing.T) {
 	}
 }
 
-func TestTheContextBoundsOnlyTheFirstWait(t *testing.T) {
+func TestSubscribe_ContextBoundsOnlyFirstAttempt(t *testing.T) {
 	t.Parallel()
 	_, c := serve(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -95,24 +96,24 @@ func TestTheContextBoundsOnlyTheFirstWait(t *testing.T) {
 	if err := c.Publish(t.Context(), "a", "m"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the message", func() bool { return len(got.all()) == 1 })
+	eventually(t, "the message has arrived", func() bool { return len(got.all()) == 1 })
 	if !healthy() {
 		t.Error("not healthy")
 	}
 }
 
-func TestSilenceIsNotHealth(t *testing.T) {
+func TestSubscription_UnhealthyAfterSilence(t *testing.T) {
 	t.Parallel()
 	var s subscription
-	if s.hear(); !s.isHealthy() {
-		t.Error("just heard")
+	if s.markHeard(); !s.isHealthy() {
+		t.Error("not healthy right after an answer")
 	}
 	if s.heard.Add(-int64(5 * time.Second)); s.isHealthy() {
 		t.Error("healthy after 5 s of silence")
 	}
 }
 
-func TestSubscribe_StopAndCloseWaitForARunningFunction(t *testing.T) {
+func TestSubscribe_StopAndCloseWaitForRunningFunction(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(c *Client, stop func()){
 		"stop":  func(_ *Client, stop func()) { stop() },
@@ -125,11 +126,11 @@ func TestSubscribe_StopAndCloseWaitForARunningFunction(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = c.Close() }() // it may be closed already
+			defer func() { _ = c.Close() }() // a second call returns an error
 			running, ended := make(chan struct{}), atomic.Bool{}
 			stop, _ := c.Subscribe(t.Context(), "a", func(string) {
 				close(running)
-				time.Sleep(50 * time.Millisecond) // so that end is called meanwhile
+				time.Sleep(50 * time.Millisecond) // end is called in this time
 				ended.Store(true)
 			})
 			if err := c.Publish(t.Context(), "a", "m"); err != nil {
@@ -137,7 +138,7 @@ func TestSubscribe_StopAndCloseWaitForARunningFunction(t *testing.T) {
 			}
 			<-running
 			if end(c, stop); !ended.Load() {
-				t.Error("it returned while the function was running")
+				t.Errorf("%s returned while the function was running, want it to wait", name)
 			}
 		})
 	}
@@ -150,7 +151,7 @@ func serveThrough(t *testing.T) (*faultnet.Proxy, *Client) {
 	return p, open(t, address)
 }
 
-func TestSubscribe_SilentServerIsLostUntilItAnswersANewConnection(t *testing.T) {
+func TestSubscribe_SilentServerIsLostUntilReconnected(t *testing.T) {
 	t.Parallel()
 	p, c := serveThrough(t)
 	var got inbox
@@ -160,22 +161,22 @@ func TestSubscribe_SilentServerIsLostUntilItAnswersANewConnection(t *testing.T) 
 		t.Fatal("not healthy after Subscribe")
 	}
 	p.Set(faultnet.Swallow)
-	eventually(t, "the silence is seen", func() bool { return !healthy() })
+	eventually(t, "the silence is detected", func() bool { return !healthy() })
 	if n := gaps.Load(); n != 0 {
-		t.Fatalf("%d gaps while the server is silent, want 0", n)
+		t.Fatalf("got %d gaps while the server is silent, want 0", n)
 	}
 	p.Set(faultnet.Pass)
-	eventually(t, "the subscription stands again", healthy)
+	eventually(t, "the subscription is healthy again", healthy)
 	if n := gaps.Load(); n != 1 {
-		t.Errorf("%d gaps after one silence, want 1", n)
+		t.Errorf("got %d gaps after one silence, want 1", n)
 	}
 	if err := c.Publish(t.Context(), "a", "m"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the message", func() bool { return len(got.all()) == 1 })
+	eventually(t, "the message has arrived", func() bool { return len(got.all()) == 1 })
 }
 
-func TestSubscribe_AnswerThatNeverComesIsNotHealth(t *testing.T) {
+func TestSubscribe_UnhealthyWithoutConfirmation(t *testing.T) {
 	t.Parallel()
 	p, c := serveThrough(t)
 	p.Set(faultnet.Swallow)
@@ -186,13 +187,13 @@ func TestSubscribe_AnswerThatNeverComesIsNotHealth(t *testing.T) {
 		t.Error("healthy without a confirmation")
 	}
 	p.Set(faultnet.Pass)
-	eventually(t, "the subscription stands", healthy)
-	if n := gaps.Load(); n != 1 { // what was published since Subscribe may be lost
-		t.Errorf("%d gaps, want 1", n)
+	eventually(t, "the subscription is healthy", healthy)
+	if n := gaps.Load(); n != 1 { // messages published since Subscribe may be lost
+		t.Errorf("got %d gaps, want 1", n)
 	}
 }
 
-func TestSubscribe_RefusedIsNotHealthyAndTriedAgain(t *testing.T) {
+func TestSubscribe_RefusedIsUnhealthyAndRetried(t *testing.T) {
 	t.Parallel()
 	redis, c := serve(t)
 	allowed := make(chan *server.Peer, 1)
@@ -215,21 +216,21 @@ func TestSubscribe_RefusedIsNotHealthyAndTriedAgain(t *testing.T) {
 	_, healthy := c.Subscribe(t.Context(), "a", got.add, func() { gaps.Add(1) })
 	refuse.Store(true)
 	(<-allowed).Close()
-	eventually(t, "the loss is seen", func() bool { return !healthy() })
-	eventually(t, "it is tried again", func() bool {
+	eventually(t, "the loss is detected", func() bool { return !healthy() })
+	eventually(t, "the subscription is retried", func() bool {
 		if healthy() {
 			t.Fatal("healthy although the server refuses")
 		}
 		return refused.Load() > 1
 	})
 	refuse.Store(false)
-	eventually(t, "the subscription stands", healthy)
+	eventually(t, "the subscription is healthy", healthy)
 	if n := gaps.Load(); n != 1 {
-		t.Errorf("%d gaps, want 1", n)
+		t.Errorf("got %d gaps, want 1", n)
 	}
 }
 
-func TestSubscribe_MessageThatComesInPiecesIsHeard(t *testing.T) {
+func TestSubscribe_ReceivesMessageSentInPieces(t *testing.T) {
 	t.Parallel()
 	redis, c := serve(t)
 	subscriber := make(chan *server.Peer, 1)
@@ -237,7 +238,7 @@ func TestSubscribe_MessageThatComesInPiecesIsHeard(t *testing.T) {
 		switch command {
 		case "SUBSCRIBE":
 			subscriber <- p
-		case "PING": // of a subscriber that has waited for the rest
+		case "PING": // sent while the subscriber waits for the rest
 			p.WriteRaw("$1\r\na\r\n$5\r\nwhole\r\n")
 		}
 		return false
@@ -247,14 +248,14 @@ func TestSubscribe_MessageThatComesInPiecesIsHeard(t *testing.T) {
 	p := <-subscriber
 	p.WriteRaw(">3\r\n$7\r\nmessage\r\n")
 	p.Flush()
-	eventually(t, "the message, or a loss", func() bool { return len(got.all()) > 0 || !healthy() })
+	eventually(t, "the message has arrived or the connection is lost", func() bool { return len(got.all()) > 0 || !healthy() })
 	if want := []string{"whole"}; !slices.Equal(got.all(), want) {
 		t.Errorf("got %q, healthy %t, want %q", got.all(), healthy(), want)
 	}
 }
 
 // Not parallel: it counts the goroutines of the whole process.
-func TestCloseLeavesNothing(t *testing.T) {
+func TestClose_LeavesNoGoroutine(t *testing.T) {
 	redis := miniredis.RunT(t)
 	before := goleak.IgnoreCurrent()
 	c, err := Open("redis://" + redis.Addr())
@@ -264,11 +265,11 @@ func TestCloseLeavesNothing(t *testing.T) {
 	var got inbox
 	_, healthy := c.Subscribe(t.Context(), "a", got.add)
 	if err := c.Close(); err != nil || healthy() {
-		t.Error(err, healthy())
+		t.Errorf("got %v and healthy %t after Close, want no error and false", err, healthy())
 	}
 	stop, healthy := c.Subscribe(t.Context(), "a", got.add)
 	if stop(); healthy() {
-		t.Error("subscribed to a closed client")
+		t.Error("got a healthy subscription of a closed client")
 	}
 	goleak.VerifyNone(t, before)
 }
