@@ -15,7 +15,7 @@ import (
 	"crier/tests/call"
 )
 
-// client speaks to the service as programs do: a request without a clear answer is repeated, at another node.
+// client calls the service as a careful API client does: a request without a clear answer is repeated at another node.
 type client struct {
 	http   *http.Client
 	nodes  []*node
@@ -27,7 +27,7 @@ func newClient(nodes []*node, l *ledger) *client {
 	return &client{http: &http.Client{Timeout: 8 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second}}, nodes: nodes, ledger: l}
 }
 
-// call sends one request to the next node. Status 0 means that no whole answer came; the body says why.
+// call sends one request to the next node. Status 0 means that no complete answer came; Body is the error then.
 func (c *client) call(ctx context.Context, method, path, auth string, body any, headers ...string) call.Answer {
 	credential := []string{"auth", auth}
 	if strings.HasPrefix(path, "/public/") {
@@ -41,15 +41,15 @@ func (c *client) call(ctx context.Context, method, path, auth string, body any, 
 	return a
 }
 
-// certain tells whether an answer says what became of the request.
+// certain reports whether a status settles if the request was carried out.
 func certain(status int) bool {
 	return status >= 200 && status < 500 && status != http.StatusTooManyRequests
 }
 
 const answerLimit = 10 * time.Minute
 
-// book sends a request about a post until its answer is certain, and writes everything into the ledger. It returns the
-// last answer as it stands there.
+// book sends a request about a post until its answer is certain, and writes each request and answer into the ledger.
+// It returns the last answer as recorded.
 func (c *client) book(ctx context.Context, ask line, method, path, auth string, body any) (got line, err error) {
 	ask.Ask = true
 	if err := c.ledger.write(ask); err != nil {
@@ -64,7 +64,7 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 		a := c.call(ctx, method, path, auth, body, "Idempotency-Key", key)
 		got = line{Do: ask.Do, Post: ask.Post, Key: ask.Key, Status: a.Status}
 		if a.Status == http.StatusConflict && strings.Contains(a.Body, "Idempotency-Key") {
-			got.Status = http.StatusTooManyRequests // it says nothing of the post
+			got.Status = http.StatusTooManyRequests // it refuses the request only, so the outcome is open
 		}
 		if ask.Do == doCreate && a.Status == http.StatusCreated {
 			var made []struct{ PostID string }
@@ -93,8 +93,8 @@ func (c *client) book(ctx context.Context, ask line, method, path, auth string, 
 
 var errGone = errors.New("there is no such thing")
 
-// must repeats a call that prepares the run until it is answered well.
-func (c *client) must(ctx context.Context, method, path, auth string, body, out any) (call.Answer, error) {
+// retryUntilOK repeats a setup call until it succeeds. The error is errGone for a 404.
+func (c *client) retryUntilOK(ctx context.Context, method, path, auth string, body, out any) (call.Answer, error) {
 	for end := time.Now().Add(answerLimit); ; pause(ctx, 200*time.Millisecond) {
 		a := c.call(ctx, method, path, auth, body)
 		switch {
@@ -108,22 +108,22 @@ func (c *client) must(ctx context.Context, method, path, auth string, body, out 
 	}
 }
 
-// channel is one account on the platform, connected.
+// channel is a connected account.
 type channel struct{ org, id, account, grade, key, session string }
 
-// account is one on a platform that is to be connected.
+// account is an account on a platform that is to be connected.
 type account struct{ platform, grade string }
 
-// connect signs in and connects a channel for each of the accounts.
+// connect signs in and connects one channel for each account.
 func (c *client) connect(ctx context.Context, o organization, accounts []account) (out []channel, err error) {
-	in, err := c.must(ctx, http.MethodPost, "/auth/login", "", m{"provider": "LOCAL", "email": o.email, "password": password}, nil)
+	in, err := c.retryUntilOK(ctx, http.MethodPost, "/auth/login", "", m{"provider": "LOCAL", "email": o.email, "password": password}, nil)
 	if err != nil {
 		return nil, err
 	}
 	session := in.Cookie("auth")
 	for i, a := range accounts {
 		var begun struct{ URL string }
-		if _, err := c.must(ctx, http.MethodGet, "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=&onboarding=", session, nil, &begun); err != nil {
+		if _, err := c.retryUntilOK(ctx, http.MethodGet, "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=&onboarding=", session, nil, &begun); err != nil {
 			return nil, err
 		}
 		ch := channel{org: o.name, account: fmt.Sprintf("%s-%d-%s", o.name, i, strings.ToLower(a.grade)), grade: a.grade, key: o.key, session: session}
@@ -132,7 +132,8 @@ func (c *client) connect(ctx context.Context, o organization, accounts []account
 			return nil, err
 		}
 		var made struct{ ID string }
-		if _, err := c.must(ctx, http.MethodPost, "/integrations/social-connect/sandbox", session, m{"state": begun.URL, "code": base64.StdEncoding.EncodeToString(fields), "timezone": "0"}, &made); err != nil {
+		if _, err := c.retryUntilOK(ctx, http.MethodPost, "/integrations/social-connect/sandbox", session,
+			m{"state": begun.URL, "code": base64.StdEncoding.EncodeToString(fields), "timezone": "0"}, &made); err != nil {
 			return nil, err
 		}
 		ch.id = made.ID

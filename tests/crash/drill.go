@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// drill makes a fault of the kinds that are aimed at something. All but a silence last alone: no other fault begins
-// before they are over.
-func (t *traffic) drill(ctx context.Context, s strike) error {
+// drill injects a fault that has a target. Except for a silence, it returns after the fault is over, so that no other
+// fault overlaps.
+func (t *traffic) drill(ctx context.Context, s fault) error {
 	if s.Kind == silence {
 		t.background.Go(func() error { return t.silence(ctx, s) })
 		return nil
 	}
-	t.network.Lock() // a silent network would be one more fault
+	t.network.Lock() // wait for the end of network faults
 	defer t.network.Unlock()
 	switch s.Kind {
 	case hang1, hang4:
@@ -27,21 +27,21 @@ func (t *traffic) drill(ctx context.Context, s strike) error {
 	case refusedRow:
 		return t.refuseRow(ctx, s)
 	case noGrant:
-		return t.takeGrant(ctx, s)
+		return t.revokeGrant(ctx, s)
 	case lateOutage:
-		return t.outlast(ctx)
+		return t.outlastMaxLate(ctx)
 	case panics:
-		return t.panic(ctx, s)
+		return t.panicInConnector(ctx, s)
 	default:
 		return t.blackHole(ctx, s)
 	}
 }
 
-// hit notes that a fault has met what it is aimed at.
+// hit records that a drill took effect on its target.
 func (t *traffic) hit(kind string) error { return t.ledger.write(line{Do: doHit, Code: kind}) }
 
-// numbers returns so many numbers of posts that nobody has yet.
-func (t *traffic) numbers(n int) (out []int) {
+// newNumbers returns n unused post numbers.
+func (t *traffic) newNumbers(n int) (out []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for range n {
@@ -51,9 +51,9 @@ func (t *traffic) numbers(n int) (out []int) {
 	return out
 }
 
-// plan makes a booking on a channel for a drill; it is not sent yet.
+// plan returns a new booking on a channel for a drill; it is not sent yet.
 func (t *traffic) plan(kind string, channel int, due time.Time, words string) booking {
-	n := t.numbers(1)[0]
+	n := t.newNumbers(1)[0]
 	b := booking{N: n, Channel: channel, Fault: kind, Text: fmt.Sprintf("post %d %s", n, words), Due: due.Sub(t.start).Truncate(time.Millisecond)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *traffic) plan(kind string, channel int, due time.Time, words string) bo
 	return b
 }
 
-// bookAll sends bookings, many at once.
+// bookAll sends bookings concurrently.
 func (t *traffic) bookAll(ctx context.Context, all []booking) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(clients)
@@ -71,15 +71,17 @@ func (t *traffic) bookAll(ctx context.Context, all []booking) error {
 	return g.Wait()
 }
 
-// bookingTime is how long before the first of so many posts is due they must begin to be booked.
+// bookingTime returns how long before their due time the booking of so many posts must begin.
 func bookingTime(posts int) time.Duration {
 	return time.Second + time.Duration(posts)*50*time.Millisecond
 }
 
-// on returns the channel of the drill that a fault is aimed at.
-func (t *traffic) on(s strike) int { return t.stage[s.Kind][s.Nth%len(t.stage[s.Kind])] }
+// drillChannel returns the channel that a drill targets.
+func (t *traffic) drillChannel(s fault) int {
+	return t.drillChannels[s.Kind][s.Nth%len(t.drillChannels[s.Kind])]
+}
 
-// exec runs statements past the service, one after the other.
+// exec runs statements directly on the database, in order.
 func (t *traffic) exec(ctx context.Context, statements ...string) error {
 	return t.query(ctx, func(c *pgx.Conn) error {
 		for _, sql := range statements {
@@ -91,7 +93,7 @@ func (t *traffic) exec(ctx context.Context, statements ...string) error {
 	})
 }
 
-// countWhere returns how many of the posts a condition holds for, as the database says.
+// countWhere returns how many of the posts satisfy an SQL condition.
 func (t *traffic) countWhere(ctx context.Context, all []booking, condition string) (n int, err error) {
 	ids := []string{}
 	for _, b := range all {
@@ -101,8 +103,8 @@ func (t *traffic) countWhere(ctx context.Context, all []booking, condition strin
 	return n, err
 }
 
-// until waits until a condition holds for all of the posts, and starts processes that end meanwhile; false means that
-// the time was over first.
+// until waits until a condition holds for all of the posts, and restarts processes that end meanwhile. It returns
+// false if end was reached first.
 func (t *traffic) until(ctx context.Context, end time.Time, all []booking, condition string) (bool, error) {
 	for {
 		n, err := t.countWhere(ctx, all, condition)
@@ -112,7 +114,7 @@ func (t *traffic) until(ctx context.Context, end time.Time, all []booking, condi
 		if time.Now().After(end) || ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		if err := t.revive(ctx); err != nil {
+		if err := t.restartEnded(ctx); err != nil {
 			return false, err
 		}
 		pause(ctx, 50*time.Millisecond)
@@ -124,12 +126,13 @@ const (
 	published = "state = 'PUBLISHED'"
 )
 
-// calm waits until single posts go out at once again after the faults before; false means that they never did.
-func (t *traffic) calm(ctx context.Context) (bool, error) {
-	for end := time.Now().Add(calmLimit); ctx.Err() == nil && time.Now().Before(end); {
+// awaitRecovery waits until probe posts are published in time again after earlier faults. It returns false if that takes longer
+// than calmLimit.
+func (t *traffic) awaitRecovery(ctx context.Context) (bool, error) {
+	for end := time.Now().Add(recoveryLimit); ctx.Err() == nil && time.Now().Before(end); {
 		var all []booking
 		due := time.Now().Add(time.Second)
-		for _, c := range t.stage[probe] {
+		for _, c := range t.drillChannels[probe] {
 			all = append(all, t.plan(probe, c, due, "before a drill"))
 		}
 		if err := t.bookAll(ctx, all); err != nil {
@@ -143,22 +146,23 @@ func (t *traffic) calm(ctx context.Context) (bool, error) {
 }
 
 const (
-	calmLimit   = 45 * time.Second
-	heldUpAfter = 3 * time.Second        // a single post that is later than this was held up: the deadline of a call is longer, and nothing else is
-	stallLimit  = 500 * time.Millisecond // a machine that stands still for so long may be late by itself
+	recoveryLimit = 45 * time.Second
+	// a probe post later than this was held up; only the deadline of a call is longer
+	heldUpAfter = 3 * time.Second
+	stallLimit  = 500 * time.Millisecond // a longer stall of the machine explains a late post
 	probeEvery  = 800 * time.Millisecond
 )
 
-// watched lets a fault happen while single posts of other organizations fall due, and notes which they are: the judge
-// tells which were held up. The fault begins at the given time, when the posts in its bookings fall due, and returns
-// when it is over; those of them that are probes are watched too. The first single post is due after lead.
-func (t *traffic) watched(ctx context.Context, kind string, lead, span time.Duration, aim func(start time.Time) []booking, fault func(start time.Time, aimed []booking) error) error {
-	calm, err := t.calm(ctx)
+// runWithProbes runs a fault while probe posts of other organizations fall due, and records the numbers of the probe posts
+// for the judge. The fault starts when the posts returned by aim fall due, and returns when it is over; those of them
+// that are probes are watched too. The first probe post is due after lead.
+func (t *traffic) runWithProbes(ctx context.Context, kind string, lead, span time.Duration, aim func(start time.Time) []booking, fault func(start time.Time, aimed []booking) error) error {
+	recovered, err := t.awaitRecovery(ctx)
 	if err != nil {
 		return err
 	}
-	probes := len(t.stage[probe]) * int(span/probeEvery)
-	start := time.Now().Add(bookingTime(probes + 2*len(t.stage[kind])))
+	probes := len(t.drillChannels[probe]) * int(span/probeEvery)
+	start := time.Now().Add(bookingTime(probes + 2*len(t.drillChannels[kind])))
 	aimed := aim(start)
 	all, watched := slices.Clone(aimed), []int{}
 	for _, b := range aimed {
@@ -167,7 +171,7 @@ func (t *traffic) watched(ctx context.Context, kind string, lead, span time.Dura
 		}
 	}
 	for i := range int(span / probeEvery) {
-		for _, c := range t.stage[probe] {
+		for _, c := range t.drillChannels[probe] {
 			b := t.plan(probe, c, start.Add(lead+time.Duration(i)*probeEvery), "while "+kind)
 			all, watched = append(all, b), append(watched, b.N)
 		}
@@ -180,15 +184,15 @@ func (t *traffic) watched(ctx context.Context, kind string, lead, span time.Dura
 	pause(ctx, time.Until(start))
 	err = fault(start, aimed)
 	pause(ctx, time.Until(start.Add(lead+span+heldUpAfter)))
-	note := line{Do: doWatched, Code: kind, Posts: watched, Millis: (late + stalled()).Milliseconds()}
-	if !calm {
+	note := line{Do: doProbes, Code: kind, Posts: watched, Millis: (late + stalled()).Milliseconds()}
+	if !recovered {
 		note.Note, note.Posts = "single posts did not go out in time before it", nil
 	}
 	return errors.Join(err, t.ledger.write(note))
 }
 
-// stalls measures how much longer than asked this process sleeps, until the returned function is called: what it
-// returns is the worst.
+// stalls measures by how much sleeps of this process exceed their length until the returned function is called, which
+// returns the maximum.
 func stalls(ctx context.Context) func() time.Duration {
 	const step = 50 * time.Millisecond
 	ctx, stop := context.WithCancel(ctx)

@@ -16,29 +16,31 @@ import (
 	"crier/platform/failpoint"
 )
 
-// tally is what the faults met.
+// tally counts what the faults interrupted.
 type tally struct {
-	inFlight int // calls between their mark and the write of their outcome, at the moment of a fault
-	stops    int // of these, a process that had stopped itself right there
+	// inFlight counts calls between their committing mark and the write of their outcome at the time of a fault.
+	inFlight int
+	// stops counts processes that stopped at a failpoint in that span.
+	stops int
 }
 
-// strikeAll lets the faults happen, one after the other.
-func (t *traffic) strikeAll(ctx context.Context, all []strike) (met tally, err error) {
+// injectAll injects the faults in order.
+func (t *traffic) injectAll(ctx context.Context, all []fault) (met tally, err error) {
 	began := time.Now()
 	defer func() { err = errors.Join(err, t.background.Wait()) }()
 	for i, s := range all {
 		pause(ctx, time.Until(began.Add(s.At)))
-		if err := t.revive(ctx); err != nil {
+		if err := t.restartEnded(ctx); err != nil {
 			return met, err
 		}
 		if err := t.ledger.write(line{Do: doFault, Code: s.Kind, Note: fmt.Sprintf("%d: %+v", i+1, s)}); err != nil {
 			return met, err
 		}
-		if err := errors.Join(t.trouble(ctx, i), t.strike(ctx, s, &met)); err != nil {
+		if err := errors.Join(t.degradePlatform(ctx, i), t.inject(ctx, s, &met)); err != nil {
 			return met, fmt.Errorf("fault %d (%s): %w", i+1, s.Kind, err)
 		}
 		if (i+1)%20 == 0 {
-			t.say("%d faults, %d calls in flight at them, %d stops inside a call, %d posts in two hands", i+1, met.inFlight, met.stops, t.twice)
+			t.logf("%d faults, %d calls in flight at them, %d stops inside a call, %d posts claimed by two nodes", i+1, met.inFlight, met.stops, t.claimedTwice)
 		}
 		if ctx.Err() != nil {
 			return met, ctx.Err()
@@ -48,81 +50,84 @@ func (t *traffic) strikeAll(ctx context.Context, all []strike) (met tally, err e
 	return met, t.ledger.write(line{Do: doFaultsOver})
 }
 
-func (t *traffic) strike(ctx context.Context, s strike, met *tally) error {
+func (t *traffic) inject(ctx context.Context, s fault, met *tally) error {
 	if isDrill(s.Kind) {
 		return t.drill(ctx, s)
 	}
-	return t.world.strike(ctx, s, met)
+	return t.harness.inject(ctx, s, met)
 }
 
-func (w *world) strike(ctx context.Context, s strike, t *tally) error {
+func (w *harness) inject(ctx context.Context, s fault, t *tally) error {
 	n := w.nodes[s.Node]
 	switch s.Kind {
 	case killed:
-		return errors.Join(n.kill(), w.again(ctx, n, s, t))
+		return errors.Join(n.kill(), w.restart(ctx, n, s, t))
 	case redisLost, redisHang, cut:
-		w.meanwhile(ctx, s)
+		w.startNetworkFault(ctx, s)
 		return nil
 	case stopped:
 		n.current().signal(syscall.SIGSTOP)
-		return w.resume(ctx, n, s, t)
+		return w.continueNode(ctx, n, s, t)
 	case haltKill, haltGo, haltLong:
-		return w.halt(ctx, n, s, t)
+		return w.stopAtFailpoint(ctx, n, s, t)
 	case haltTwice:
-		return w.haltTwice(ctx, s, t)
+		return w.stopTwoNodes(ctx, s, t)
 	default:
 		return w.restartPostgres(ctx, map[string]syscall.Signal{pgFast: syscall.SIGINT, pgNow: syscall.SIGQUIT, pgKill: syscall.SIGKILL}[s.Kind], t)
 	}
 }
 
-// haltWait is how long the nodes may take to come to a point.
-const haltWait = 2500 * time.Millisecond
+// failpointWait is how long the nodes may take to reach a failpoint.
+const failpointWait = 2500 * time.Millisecond
 
-// await asks the nodes to stop at a point and waits for the first that does; nil when none did. No other node stays stopped.
-func (w *world) await(ctx context.Context, nodes []*node, point string, patience time.Duration) (first *node, post string, err error) {
+// awaitFailpoint asks the nodes to stop at a failpoint and returns the first that does, or nil if none does in time. All other
+// nodes continue.
+func (w *harness) awaitFailpoint(ctx context.Context, nodes []*node, point string, patience time.Duration) (first *node, post string, err error) {
 	for _, n := range nodes {
-		err = errors.Join(err, n.ask(point))
+		err = errors.Join(err, n.requestStop(point))
 	}
 	for end := time.Now().Add(patience); first == nil && time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
 		for _, n := range nodes {
-			if post = n.hit(); post != "" {
+			if post = n.stoppedAt(); post != "" {
 				first = n
 				break
 			}
 		}
 	}
 	for _, n := range nodes {
-		err = errors.Join(err, n.forget())
+		err = errors.Join(err, n.cancelStop())
 		if n != first {
-			pause(ctx, 10*time.Millisecond) // it may be at the point just now
+			pause(ctx, 10*time.Millisecond) // it may be stopping right now
 			n.current().signal(syscall.SIGCONT)
-			err = errors.Join(err, n.forget())
+			err = errors.Join(err, n.cancelStop())
 		}
 	}
 	return first, post, err
 }
 
-func (w *world) halt(ctx context.Context, n *node, s strike, t *tally) error {
-	hit, _, err := w.await(ctx, w.nodes, s.Point, haltWait)
+func (w *harness) stopAtFailpoint(ctx context.Context, n *node, s fault, t *tally) error {
+	hit, _, err := w.awaitFailpoint(ctx, w.nodes, s.Point, failpointWait)
 	if err != nil {
 		return err
 	}
 	if hit != nil {
-		if n = hit; s.Point != failpoint.Prepared {
+		n = hit
+		if s.Point != failpoint.Prepared {
 			t.stops++
 		}
 	}
 	if s.Kind == haltKill {
 		pause(ctx, s.Hold)
-		return errors.Join(n.kill(), w.again(ctx, n, s, t))
+		return errors.Join(n.kill(), w.restart(ctx, n, s, t))
 	}
-	n.current().signal(syscall.SIGSTOP) // also when it was not at the point
-	return w.resume(ctx, n, s, t)
+	n.current().signal(syscall.SIGSTOP) // also when it did not reach the failpoint
+	return w.continueNode(ctx, n, s, t)
 }
 
-// haltTwice lets a post be claimed by two nodes in turn, and the first wake up while the second has it out but not written.
-func (w *world) haltTwice(ctx context.Context, s strike, t *tally) error {
-	first, post, err := w.await(ctx, w.nodes, failpoint.Prepared, haltWait)
+// stopTwoNodes makes two nodes claim the same post in turn, and resumes the first after the second has sent the post and
+// before it writes the outcome.
+func (w *harness) stopTwoNodes(ctx context.Context, s fault, t *tally) error {
+	first, post, err := w.awaitFailpoint(ctx, w.nodes, failpoint.Prepared, failpointWait)
 	if err != nil || first == nil {
 		return err
 	}
@@ -132,41 +137,43 @@ func (w *world) haltTwice(ctx context.Context, s strike, t *tally) error {
 			others = append(others, n)
 		}
 	}
-	second, _, err := w.await(ctx, others, failpoint.Answered+" "+post, 3*(deadline+lease))
+	second, _, err := w.awaitFailpoint(ctx, others, failpoint.Answered+" "+post, 3*(deadline+lease))
 	if second != nil {
 		t.stops++
-		err = errors.Join(err, w.count(ctx, second, t))
-		w.twice++
+		err = errors.Join(err, w.countInFlight(ctx, second, t))
+		w.claimedTwice++
 	}
 	first.current().signal(syscall.SIGCONT)
-	pause(ctx, 5*time.Second) // the first learns that its claim is gone; what it spoils goes out again meanwhile
+	// the first node finds its claim lost; a second publication would happen in this time
+	pause(ctx, 5*time.Second)
 	if second != nil {
 		second.current().signal(syscall.SIGCONT)
 	}
 	return err
 }
 
-// again starts a killed node, with another clock.
-func (w *world) again(ctx context.Context, n *node, s strike, t *tally) error {
-	if err := w.count(ctx, n, t); err != nil {
+// restart restarts a killed node with another clock offset.
+func (w *harness) restart(ctx context.Context, n *node, s fault, t *tally) error {
+	if err := w.countInFlight(ctx, n, t); err != nil {
 		return err
 	}
 	return n.start(ctx, s.Offset)
 }
 
-// resume lets a stopped node go on after its time.
-func (w *world) resume(ctx context.Context, n *node, s strike, t *tally) error {
-	err := w.count(ctx, n, t)
+// continueNode continues a stopped node after its time.
+func (w *harness) continueNode(ctx context.Context, n *node, s fault, t *tally) error {
+	err := w.countInFlight(ctx, n, t)
 	pause(ctx, s.Hold)
-	err = errors.Join(err, n.forget())
+	err = errors.Join(err, n.cancelStop())
 	n.current().signal(syscall.SIGCONT)
 	return err
 }
 
-const committingNow = `select count(*) from post p where p.state = 'PUBLISHING' and p.phase = 'committing' and ($1 = '' or exists (select 1 from node n where n.id = p.claim_holder and n.home::text = $1))`
+const committingNow = `select count(*) from post p where p.state = 'PUBLISHING' and p.phase = 'committing'
+	and ($1 = '' or exists (select 1 from node n where n.id = p.claim_holder and n.home::text = $1))`
 
-// count adds what the node has in flight; nil counts all nodes.
-func (w *world) count(ctx context.Context, n *node, t *tally) error {
+// countInFlight adds the number of calls in flight on the node to the tally; nil is all nodes.
+func (w *harness) countInFlight(ctx context.Context, n *node, t *tally) error {
 	home := ""
 	if n != nil {
 		raw, err := os.ReadFile(filepath.Join(n.dir, "home", "node.id"))
@@ -181,9 +188,9 @@ func (w *world) count(ctx context.Context, n *node, t *tally) error {
 	return err
 }
 
-// restartPostgres ends the server and waits until it is back.
-func (w *world) restartPostgres(ctx context.Context, sig syscall.Signal, t *tally) error {
-	if err := w.count(ctx, nil, t); err != nil {
+// restartPostgres ends the server with a signal and waits until it is back.
+func (w *harness) restartPostgres(ctx context.Context, sig syscall.Signal, t *tally) error {
+	if err := w.countInFlight(ctx, nil, t); err != nil {
 		return err
 	}
 	before := w.server.PID()
@@ -191,17 +198,18 @@ func (w *world) restartPostgres(ctx context.Context, sig syscall.Signal, t *tall
 		return err
 	}
 	for end := time.Now().Add(startLimit); ; {
-		if err := w.bringBack(ctx, before, end); err != nil {
+		if err := w.superviseUntilBack(ctx, before, end); err != nil {
 			return err
 		}
 		if w.query(ctx, func(c *pgx.Conn) error { return c.Ping(ctx) }) == nil {
-			return w.count(ctx, nil, t)
+			return w.countInFlight(ctx, nil, t)
 		}
 	}
 }
 
-// bringBack lets the server's own keeper start it again, and sends the keeper away; one sent away too early takes the server with it.
-func (w *world) bringBack(ctx context.Context, before int, end time.Time) error {
+// superviseUntilBack runs the server's supervisor until the server has restarted. A supervisor that is cancelled too early
+// stops the server.
+func (w *harness) superviseUntilBack(ctx context.Context, before int, end time.Time) error {
 	keeping, stop := context.WithCancel(ctx)
 	kept := make(chan error, 1)
 	go func() { kept <- w.server.Keep(keeping) }()
@@ -217,14 +225,14 @@ func (w *world) bringBack(ctx context.Context, before int, end time.Time) error 
 	return <-kept
 }
 
-// revive starts what ended without being asked to, as an operator's supervisor would.
-func (w *world) revive(ctx context.Context) error {
+// restartEnded restarts nodes whose process ended by itself, as an operator's supervisor would.
+func (w *harness) restartEnded(ctx context.Context) error {
 	for _, n := range w.nodes {
 		if !n.current().ended() {
 			continue
 		}
 		state := n.current().cmd.ProcessState
-		w.say("the node in %s ended by itself: %v", n.dir, state)
+		w.logf("the node in %s ended by itself: %v", n.dir, state)
 		if err := w.ledger.write(line{Do: doExit, Code: strconv.Itoa(state.ExitCode()), Note: n.dir}); err != nil {
 			return err
 		}

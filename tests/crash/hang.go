@@ -10,12 +10,12 @@ import (
 // hangFor is longer than the deadline of a call.
 const hangFor = 8 * time.Second
 
-// hang lets machines of a platform accept connections and never answer, while so many posts are due there that they
-// would take all that a process may have in flight.
-func (t *traffic) hang(ctx context.Context, s strike) error {
-	machines := t.hanging[:machinesOf(s.Kind)]
-	return t.watched(ctx, s.Kind, 700*time.Millisecond, hangFor, func(start time.Time) (all []booking) {
-		for _, c := range t.stage[s.Kind] {
+// hang makes servers of a platform accept connections and never answer, while enough posts are due there to use up all
+// that a process may have in flight.
+func (t *traffic) hang(ctx context.Context, s fault) error {
+	machines := t.hangProxies[:machinesOf(s.Kind)]
+	return t.runWithProbes(ctx, s.Kind, 700*time.Millisecond, hangFor, func(start time.Time) (all []booking) {
+		for _, c := range t.drillChannels[s.Kind] {
 			all = append(all, t.plan(s.Kind, c, start.Add(100*time.Millisecond), "to a machine that hangs"))
 		}
 		return all

@@ -9,48 +9,68 @@ import (
 	"time"
 )
 
-// verdict is the last line of a run.
+// verdict is the result of a run; main prints it as the last line.
 type verdict struct {
-	Suite           string `json:"suite"`
-	Faults          int    `json:"faults"`
-	Posts           int    `json:"posts"`
-	Lost            int    `json:"lost"`
-	Twice           int    `json:"twice"`
-	OutOfOrder      int    `json:"outOfOrder"`
-	FalsePublished  int    `json:"falsePublished"`
-	FalseFailed     int    `json:"falseFailed"`
-	UnknownAC       int    `json:"unknownAC"`
-	UnknownE        int    `json:"unknownE"`
-	InFlight        int    `json:"commitsInFlightAtFaults"`
-	Seed            int64  `json:"seed"`
-	WrongContent    int    `json:"wrongContent"`    // another text, account or time than the ledger's
-	DueMoved        int    `json:"dueMoved"`        // times that the engine wrote, which is the user's alone
-	SentAfterStop   int    `json:"sentAfterStop"`   // a call for a post that was taken out of the queue
-	SentWhilePaused int    `json:"sentWhilePaused"` // calls that a pause should have kept back
-	Bursts          int    `json:"bursts"`          // posts held for long that went out without the gap
-	LeftBehind      int    `json:"leftBehind"`      // posts that are still there after they were deleted
-	Errors500       int    `json:"errors500"`       // answers with status 500
+	Suite          string `json:"suite"`
+	Faults         int    `json:"faults"`
+	Posts          int    `json:"posts"`
+	Lost           int    `json:"lost"`
+	Twice          int    `json:"twice"`
+	OutOfOrder     int    `json:"outOfOrder"`
+	FalsePublished int    `json:"falsePublished"`
+	FalseFailed    int    `json:"falseFailed"`
+	UnknownAC      int    `json:"unknownAC"`
+	UnknownE       int    `json:"unknownE"`
+	InFlight       int    `json:"commitsInFlightAtFaults"`
+	Seed           int64  `json:"seed"`
+	// WrongContent counts publications with a text or an account that the ledger does not have.
+	WrongContent int `json:"wrongContent"`
+	// DueMoved counts posts whose due time was changed by the service; only users change it.
+	DueMoved int `json:"dueMoved"`
+	// SentAfterStop counts publications of posts that had been taken out of the queue.
+	SentAfterStop int `json:"sentAfterStop"`
+	// SentWhilePaused counts publications that a pause should have held back.
+	SentWhilePaused int `json:"sentWhilePaused"`
+	// Bursts counts posts that were held back for long and then released without a gap.
+	Bursts int `json:"bursts"`
+	// LeftBehind counts deleted posts that still exist.
+	LeftBehind int `json:"leftBehind"`
+	// Errors500 counts answers with status 500.
+	Errors500 int `json:"errors500"`
 
-	UnknownForgotten int `json:"unknownForgotten"` // posts that are live and were reported as failed for certain, or edited or scheduled without republish
-	LatePublished    int `json:"latePublished"`    // posts that went out later than MAX_LATE
-	HeldUp           int `json:"heldUp"`           // posts that a fault held up which was not aimed at them
-	Panicked         int `json:"panicked"`         // processes that ended in a panic
-	Drilled          int `json:"drilled"`          // posts of the drills, beside the posts
+	// UnknownForgotten counts posts that were on the platform and were reported as failed, or edited or scheduled
+	// without republish.
+	UnknownForgotten int `json:"unknownForgotten"`
+	// LatePublished counts posts that were published later than MAX_LATE.
+	LatePublished int `json:"latePublished"`
+	// HeldUp counts posts that were delayed by a fault with another target.
+	HeldUp int `json:"heldUp"`
+	// Panicked counts processes that ended in a panic.
+	Panicked int `json:"panicked"`
+	// Drilled counts the posts of drills, which Posts does not include.
+	Drilled int `json:"drilled"`
 
-	StopsCommitting int     `json:"stopsCommitting"` // stops between the mark and the call, or between the answer and its write
-	DueDuringFaults float64 `json:"dueDuringFaults"` // share of the posts
+	// StopsCommitting counts stops between the committing mark and the call, or between the answer and the write of
+	// the outcome.
+	StopsCommitting int `json:"stopsCommitting"`
+	// DueDuringFaults is the share of posts that fell due while faults were injected, 0 to 1.
+	DueDuringFaults float64 `json:"dueDuringFaults"`
 	Nodes           int     `json:"nodes"`
 	Lease           string  `json:"lease"`
 	Deadline        string  `json:"requestDeadline"`
 
-	Met map[string]int `json:"met"` // faults and changes by their kind
-	Hit map[string]int `json:"hit"` // drills that met what they are aimed at, by their kind
+	// Met counts faults and changes by kind.
+	Met map[string]int `json:"met"`
+	// Hit counts the drills that took effect, by kind.
+	Hit map[string]int `json:"hit"`
 
-	findings []string // what is wrong, one line each
-	partial  bool     // the run had only some kinds of faults
+	// findings has one line for each violation.
+	findings []string
+	// partial means that the run was restricted to some kinds of faults.
+	partial bool
 }
 
-// The least that a run of a full size must have met to say anything.
+// The minimum of what a run of full size must have reached to count as evidence.
 const (
 	fullSize    = 200 // faults
 	leastStops  = 20
@@ -58,7 +78,7 @@ const (
 	leastDrills = 5 // of each kind
 )
 
-// enough tells whether a run of that many faults has met what it must.
+// enough reports whether the run reached the minimum for its size.
 func (v *verdict) enough() bool {
 	if v.Faults < fullSize || v.partial {
 		return true
@@ -71,9 +91,10 @@ func (v *verdict) enough() bool {
 	return v.Hit[blackHole] > 0 && v.StopsCommitting >= leastStops && v.DueDuringFaults >= leastDuring
 }
 
-// clean tells whether nothing is wrong.
+// clean reports whether the run has no violations.
 func (v *verdict) clean() bool {
-	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+v.SentAfterStop+v.SentWhilePaused+v.Bursts+v.LeftBehind+v.Errors500+
+	return v.Lost+v.Twice+v.OutOfOrder+v.FalsePublished+v.FalseFailed+v.UnknownAC+v.WrongContent+v.DueMoved+
+		v.SentAfterStop+v.SentWhilePaused+v.Bursts+v.LeftBehind+v.Errors500+
 		v.UnknownForgotten+v.LatePublished+v.HeldUp+v.Panicked == 0 && v.UnknownE <= v.InFlight
 }
 
@@ -82,7 +103,7 @@ func (v *verdict) find(count *int, format string, args ...any) {
 	v.findings = append(v.findings, fmt.Sprintf(format, args...))
 }
 
-// entry is a line of the platform's journal, as far as the judge needs it.
+// entry is a line of the platform's journal, reduced to the fields that the judge needs.
 type entry struct {
 	Op      string
 	At      time.Time
@@ -94,46 +115,65 @@ type entry struct {
 type sent struct {
 	at            time.Time
 	account, text string
-	place         int // in the journal
-	post          *story
+	// journalIndex is the index in the journal.
+	journalIndex int
+	post         *history
 }
 
-// story is what the ledger says of one post.
-type story struct {
+// history is what the ledger records about one post.
+type history struct {
 	n              int
-	fault          string // kind of the drill that it was booked for
+	fault          string // kind of the drill that the post belongs to
 	account, grade string
-	ids            []string // that answered its key
-	texts          []string // the last acknowledged, and any asked for whose answer never came
-	due            time.Time
-	created        bool
-	touched        bool      // taken out of the queue, or moved, at some time
-	stopped        time.Time // of the answer that took it out of the queue; zero while it is in
-	mayBeStopped   bool      // a request whose answer never came
-	state, code    string    // as read at the end
-	stored         time.Time // its time in the database at the end
-	doubt          bool      // the database says then that it may be on the platform
-	first          time.Time // the earliest time that it was ever asked for
-	lateDraft      bool      // a try to make it a draft was not answered, and may have been carried out after all that followed
-	going          bool      // somebody asked for its end
-	left           bool      // with its channel
-	removed        bool      // and had it confirmed
-	tries          []string  // keys of the requests of which one try was not answered for certain
-	accepted       []line    // requests to edit it, or to schedule it again, that were carried out
-	denied         []line    // answers that say that it failed, and nothing of an unknown outcome
-	stuck          string    // what it did not come to an end after
-	open           map[string]line
+	// ids are the ids that create requests with the post's key returned.
+	ids []string
+	// texts are the last acknowledged text and those of edits that were never answered.
+	texts   []string
+	due     time.Time
+	created bool
+	// touched means that the post was moved, or taken out of the queue, at some time.
+	touched bool
+	// unqueuedAt is when the post was acknowledged as out of the queue; zero while it is in the queue.
+	unqueuedAt time.Time
+	// maybeUnqueued means that a request that was never answered may have taken it out of the queue.
+	maybeUnqueued bool
+	// state and code are those of the last read.
+	state, code string
+	// stored and doubt are the due time and the "may have been sent" mark in the database at the end.
+	stored    time.Time
+	maybeSent bool
+	// first is the earliest due time that was ever requested.
+	first time.Time
+	// lateDraft means that one attempt of the draft request was not answered, so it may have been carried out after
+	// later requests.
+	lateDraft bool
+	// deleteRequested means that its deletion was requested.
+	deleteRequested bool
+	// disconnected means that its channel was disconnected.
+	disconnected bool
+	// removed means that its deletion was confirmed.
+	removed bool
+	// uncertainKeys are the keys of requests with at least one attempt without a certain answer.
+	uncertainKeys []string
+	// accepted are the edit and schedule requests that were carried out.
+	accepted []line
+	// reportedFailed are the reads that reported a failure other than an unknown outcome.
+	reportedFailed []line
+	// stuckAfter is the drill after which it did not end in time; "" is none.
+	stuckAfter string
+	open       map[string]line
 }
 
-// settleFor is how long after a delete a call may begin that was marked before: a stop of the process plus its deadline.
+// settleFor is how long after a delete a call may begin whose post was marked before: a stop of the process plus its
+// deadline.
 const settleFor = 40 * time.Second
 
-// judge compares what the ledger says with what the platform has.
+// judge compares the ledger with the platforms' journals.
 func judge(lines []line, journal []entry) verdict {
 	v := verdict{Suite: "crash", Met: map[string]int{}, Hit: map[string]int{}}
-	posts, order := read(&v, lines)
-	all := whole(lines)
-	all.part(posts)
+	posts, order := readLedger(&v, lines)
+	all := readInterruptions(lines)
+	all.applyDisconnects(posts)
 	v.Met["pauseJudged"] = len(all.spans)
 	out := map[int][]sent{}
 	names := map[string]string{}
@@ -142,16 +182,16 @@ func judge(lines []line, journal []entry) verdict {
 		case e.Op == "account" && e.Account != nil:
 			names[e.Account.ID] = e.Account.Name
 		case e.Op == "post" && e.Post != nil:
-			n, ok := number(e.Post.Text)
+			n, ok := postNumber(e.Post.Text)
 			if !ok || posts[n] == nil {
 				v.find(&v.WrongContent, "the platform has a post that nobody booked: %q", e.Post.Text)
 				continue
 			}
-			out[n] = append(out[n], sent{e.At, names[e.Post.Account], e.Post.Text, i, posts[n]})
+			out[n] = append(out[n], sent{at: e.At, account: names[e.Post.Account], text: e.Post.Text, journalIndex: i, post: posts[n]})
 		}
 	}
 	for _, n := range order {
-		posts[n].judge(&v, out[n])
+		posts[n].check(&v, out[n])
 	}
 	for _, p := range posts {
 		if p.fault == "" {
@@ -160,14 +200,14 @@ func judge(lines []line, journal []entry) verdict {
 			v.Drilled++
 		}
 	}
-	watched(&v, lines, posts, out)
-	inOrder(&v, posts, out)
-	all.judge(&v, out)
+	checkProbes(&v, lines, posts, out)
+	checkOrder(&v, posts, out)
+	all.check(&v, out)
 	return v
 }
 
-// number is the post that a text belongs to: texts begin with "post <number> ".
-func number(text string) (int, bool) {
+// postNumber returns the number of the post that a text belongs to: texts begin with "post <number> ".
+func postNumber(text string) (int, bool) {
 	f := strings.Fields(text)
 	if len(f) < 2 || f[0] != "post" {
 		return 0, false
@@ -176,8 +216,8 @@ func number(text string) (int, bool) {
 	return n, err == nil
 }
 
-func read(v *verdict, lines []line) (map[int]*story, []int) {
-	posts, order := map[int]*story{}, []int{}
+func readLedger(v *verdict, lines []line) (map[int]*history, []int) {
+	posts, order := map[int]*history{}, []int{}
 	for _, l := range lines {
 		if l.Status == 500 {
 			v.find(&v.Errors500, "%s of post %d was answered with 500", l.Do, l.Post)
@@ -198,7 +238,7 @@ func read(v *verdict, lines []line) (map[int]*story, []int) {
 		}
 		p := posts[l.Post]
 		if p == nil {
-			p = &story{n: l.Post, open: map[string]line{}}
+			p = &history{n: l.Post, open: map[string]line{}}
 			posts[l.Post], order = p, append(order, l.Post)
 		}
 		p.add(l)
@@ -209,39 +249,39 @@ func read(v *verdict, lines []line) (map[int]*story, []int) {
 	return posts, order
 }
 
-// add takes the next line of a post. A request stays open until an answer says for certain what became of it.
-func (p *story) add(l line) {
+// add applies the next line about the post. A request stays open until an answer settles whether it was carried out.
+func (p *history) add(l line) {
 	switch {
 	case l.Do == doRead || l.Do == doPoll:
 		if l.State == "ERROR" && l.Code != codeUnknown {
-			p.denied = append(p.denied, l)
+			p.reportedFailed = append(p.reportedFailed, l)
 		}
 		if l.Do == doRead {
 			p.state, p.code = l.State, l.Code
 		}
 		return
 	case l.Do == doStuck:
-		p.stuck = l.Note
+		p.stuckAfter = l.Note
 		return
 	case l.Do == doStale:
 		p.created, p.fault, p.account, p.texts, p.due, p.first = true, l.Fault, l.Account, []string{l.Text}, l.Due, l.Due
 		return
 	case l.Do == doStored:
-		p.stored, p.doubt = l.Due, l.Doubt
+		p.stored, p.maybeSent = l.Due, l.MaybeSent
 		return
 	}
 	if l.Ask {
 		if !l.Due.IsZero() && (p.first.IsZero() || l.Due.Before(p.first)) {
 			p.first = l.Due
 		}
-		p.going = p.going || l.Do == doDelete || l.Do == doGroup
+		p.deleteRequested = p.deleteRequested || l.Do == doDelete || l.Do == doGroup
 		p.open[l.Key] = l
 		return
 	}
 	asked := p.open[l.Key]
 	if l.Status < 200 || l.Status == 429 || l.Status >= 500 {
-		p.tries = append(p.tries, l.Key)
-		return // nothing is certain
+		p.uncertainKeys = append(p.uncertainKeys, l.Key)
+		return // the outcome is open
 	}
 	delete(p.open, l.Key)
 	if l.Status > 299 {
@@ -249,7 +289,7 @@ func (p *story) add(l line) {
 		return
 	}
 	if asked.Due.Before(l.At) && (l.Do == doCreate || l.Do == doEdit) {
-		p.touched = true // it was written after its time, which became the time of the write
+		p.touched = true // the service then uses the time of the write as its due time
 	}
 	if l.Do == doEdit || l.Do == doSchedule {
 		p.accepted = append(p.accepted, asked)
@@ -264,43 +304,44 @@ func (p *story) add(l line) {
 		p.touched = p.touched || !p.due.Equal(asked.Due)
 		p.texts, p.due = []string{asked.Text}, asked.Due
 	case doDraft:
-		p.touched, p.stopped, p.lateDraft = true, l.At, slices.Contains(p.tries, l.Key)
+		p.touched, p.unqueuedAt, p.lateDraft = true, l.At, slices.Contains(p.uncertainKeys, l.Key)
 	case doDelete, doGroup:
-		p.touched, p.removed, p.stopped = true, true, l.At.Add(settleFor) // what is on its way ends
+		p.touched, p.removed, p.unqueuedAt = true, true, l.At.Add(settleFor) // a send in progress may still complete
 		if p.first.After(l.At) {
-			p.stopped = l.At // nothing is
+			p.unqueuedAt = l.At // nothing was in progress
 		}
 	case doSchedule:
-		p.stopped = time.Time{}
+		p.unqueuedAt = time.Time{}
 	}
 }
 
-// refused leaves all as it was, unless an earlier try whose answer was lost may have worked: these requests carry no key.
-func (p *story) refused(l line) {
-	if l.Do != doCreate && l.Do != doEdit && slices.Contains(p.tries, l.Key) {
-		p.mayBeStopped, p.touched, p.stopped = true, true, time.Time{}
+// refused handles a refused request. It changed nothing, unless an earlier attempt whose answer was lost was carried
+// out: these requests carry no idempotency key.
+func (p *history) refused(l line) {
+	if l.Do != doCreate && l.Do != doEdit && slices.Contains(p.uncertainKeys, l.Key) {
+		p.maybeUnqueued, p.touched, p.unqueuedAt = true, true, time.Time{}
 	}
 }
 
-// close takes what never got an answer as possible, both ways.
-func (p *story) close() {
+// close marks requests that never got an answer as possibly carried out.
+func (p *history) close() {
 	for _, l := range p.open {
 		switch l.Do {
 		case doEdit:
 			p.texts, p.touched = append(p.texts, l.Text), true
 		case doDraft, doDelete, doGroup, doSchedule:
-			p.mayBeStopped, p.touched = true, true
+			p.maybeUnqueued, p.touched = true, true
 		}
 	}
 }
 
-func (p *story) judge(v *verdict, out []sent) {
+func (p *history) check(v *verdict, out []sent) {
 	for _, s := range out {
 		if p.created && (s.account != p.account || !slices.Contains(p.texts, s.text)) {
 			v.find(&v.WrongContent, "post %d went out as %q on %s; the ledger says %q on %s", p.n, s.text, s.account, p.texts, p.account)
 		}
-		if !p.stopped.IsZero() && s.at.After(p.stopped) {
-			v.find(&v.SentAfterStop, "post %d went out at %s, it was out of the queue from %s", p.n, s.at, p.stopped)
+		if !p.unqueuedAt.IsZero() && s.at.After(p.unqueuedAt) {
+			v.find(&v.SentAfterStop, "post %d went out at %s, it was out of the queue from %s", p.n, s.at, p.unqueuedAt)
 		}
 	}
 	if len(out) > 1 || len(p.ids) > 1 {
@@ -309,21 +350,21 @@ func (p *story) judge(v *verdict, out []sent) {
 	if !p.touched && !p.stored.IsZero() && !p.stored.Equal(p.due) {
 		v.find(&v.DueMoved, "post %d is due at %s, the database has %s", p.n, p.due, p.stored)
 	}
-	p.forgotten(v, out)
-	if p.drilled(v, out) {
+	p.checkForgotten(v, out)
+	if p.checkDrill(v, out) {
 		return
 	}
-	p.end(v, len(out) > 0)
+	p.checkEnd(v, len(out) > 0)
 }
 
-// end judges how the service says that the post ended.
-func (p *story) end(v *verdict, live bool) {
-	out := !p.stopped.IsZero() || p.mayBeStopped
+// checkEnd checks the final state that the service reports.
+func (p *history) checkEnd(v *verdict, live bool) {
+	out := !p.unqueuedAt.IsZero() || p.maybeUnqueued
 	asks := p.grade != "E"
 	switch {
 	case !p.created && !out:
 		v.find(&v.Lost, "post %d: its request was never answered", p.n)
-	case p.removed && (!p.left && p.state != "GONE" || p.state == "QUEUE" || p.state == "PUBLISHING" || p.state == "UNKNOWN"):
+	case p.removed && (!p.disconnected && p.state != "GONE" || p.state == "QUEUE" || p.state == "PUBLISHING" || p.state == "UNKNOWN"):
 		v.find(&v.LeftBehind, "post %d is %q, it was deleted", p.n, p.state)
 	case p.state == "PUBLISHED" && !live:
 		v.find(&v.FalsePublished, "post %d is PUBLISHED, the platform does not have it", p.n)
@@ -335,8 +376,8 @@ func (p *story) end(v *verdict, live bool) {
 		v.UnknownE++
 	case p.state == "ERROR":
 		v.find(&v.FalseFailed, "post %d of grade %s is ERROR %s, live: %v", p.n, p.grade, p.code, live)
-	case live && p.state == "DRAFT" && p.doubt && out && !asks:
-		v.UnknownE++ // taken out of the queue after its outcome was given up as unknown, which it still is
+	case live && p.state == "DRAFT" && p.maybeSent && out && !asks:
+		v.UnknownE++ // its outcome was given up as unknown before it was taken out of the queue
 	case live:
 		v.find(&v.FalseFailed, "post %d is %q in the service, and live on the platform", p.n, p.state)
 	default:
@@ -344,20 +385,20 @@ func (p *story) end(v *verdict, live bool) {
 	}
 }
 
-// inOrder checks each account: what was never touched goes out by its due time.
-func inOrder(v *verdict, posts map[int]*story, out map[int][]sent) {
+// checkOrder checks for each account that posts which were never touched were published by due time.
+func checkOrder(v *verdict, posts map[int]*history, out map[int][]sent) {
 	type step struct {
-		post *story
+		post *history
 		sent sent
 	}
 	by := map[string][]step{}
 	for n, all := range out {
 		if p := posts[n]; !p.touched && p.fault != lateOutage {
-			by[p.account] = append(by[p.account], step{p, all[0]})
+			by[p.account] = append(by[p.account], step{post: p, sent: all[0]})
 		}
 	}
 	for _, steps := range by {
-		slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.sent.place, b.sent.place) })
+		slices.SortFunc(steps, func(a, b step) int { return cmp.Compare(a.sent.journalIndex, b.sent.journalIndex) })
 		last := steps[0]
 		for _, s := range steps[1:] {
 			if s.post.due.Before(last.post.due) {

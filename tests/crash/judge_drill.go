@@ -4,12 +4,13 @@ import "slices"
 
 const (
 	codeUnknown = "outcome_unknown"
-	exitPanic   = "2" // the status with which a Go program ends in a panic
+	exitPanic   = "2" // exit status of a Go program that panics
 )
 
-// forgotten finds what the service said or did as if a live post were not: it reported a certain failure, or carried
-// out an edit or another scheduling that was asked for after the platform had the post, without republish.
-func (p *story) forgotten(v *verdict, out []sent) {
+// checkForgotten reports a post that the service treated as unpublished although it was on the platform: the service
+// reported a certain failure, or carried out an edit or schedule request without republish that was sent after the
+// platform had the post.
+func (p *history) checkForgotten(v *verdict, out []sent) {
 	if len(out) == 0 {
 		return
 	}
@@ -20,7 +21,7 @@ func (p *story) forgotten(v *verdict, out []sent) {
 			return
 		}
 	}
-	for _, l := range p.denied {
+	for _, l := range p.reportedFailed {
 		if l.At.After(first) {
 			v.find(&v.UnknownForgotten, "post %d has been live since %s; at %s it was reported as ERROR %s", p.n, first, l.At, l.Code)
 			return
@@ -28,18 +29,17 @@ func (p *story) forgotten(v *verdict, out []sent) {
 	}
 }
 
-// drilled judges the end of a post that a drill was aimed at, where another end is right than for the others; false
-// leaves it to the usual rules.
-func (p *story) drilled(v *verdict, out []sent) bool {
+// checkDrill checks the end of a post that a drill targeted. It returns false if the usual rules apply.
+func (p *history) checkDrill(v *verdict, out []sent) bool {
 	live := len(out) > 0
 	unknown := p.state == "ERROR" && p.code == codeUnknown
-	if p.stuck != "" {
-		v.find(&v.HeldUp, "post %d of grade %s did not end %s", p.n, p.grade, p.stuck)
-		return p.fault == panics || p.fault == panicsUnsent // what it is in the end, the driver made it
+	if p.stuckAfter != "" {
+		v.find(&v.HeldUp, "post %d of grade %s did not end %s", p.n, p.grade, p.stuckAfter)
+		return p.fault == panics || p.fault == panicsUnsent // the driver set its final state
 	}
 	switch p.fault {
 	case silence:
-		return unknown && live // its platform was away for longer than anybody asks
+		return unknown && live // the platform was down for longer than the service reconciles
 	case panicsUnsent:
 		if live || p.state != "ERROR" || unknown {
 			v.find(&v.FalseFailed, "post %d of grade %s is %s %s, live: %v; its connector panicked before the call", p.n, p.grade, p.state, p.code, live)
@@ -51,14 +51,14 @@ func (p *story) drilled(v *verdict, out []sent) bool {
 		}
 		return unknown
 	case lateOutage:
-		p.tooLate(v, out)
+		p.checkTooLate(v, out)
 		return true
 	}
 	return false
 }
 
-// tooLate judges a post that was due longer ago than MAX_LATE: it is given up as missed and never goes out.
-func (p *story) tooLate(v *verdict, out []sent) {
+// checkTooLate checks a post that was due longer ago than MAX_LATE: it must end as missed and never be published.
+func (p *history) checkTooLate(v *verdict, out []sent) {
 	switch {
 	case len(out) > 0:
 		v.find(&v.LatePublished, "post %d, due at %s, went out at %s", p.n, p.due, out[0].at)
@@ -67,11 +67,11 @@ func (p *story) tooLate(v *verdict, out []sent) {
 	}
 }
 
-// watched finds the single posts that were late while a fault was aimed at something else. It says nothing when the
-// machine itself stood still.
-func watched(v *verdict, lines []line, posts map[int]*story, out map[int][]sent) {
+// checkProbes reports probe posts that were late during a drill. Drills during which the machine itself stalled are not
+// judged.
+func checkProbes(v *verdict, lines []line, posts map[int]*history, out map[int][]sent) {
 	for _, l := range lines {
-		if l.Do != doWatched {
+		if l.Do != doProbes {
 			continue
 		}
 		if l.Note != "" || l.Millis > stallLimit.Milliseconds() {
@@ -82,7 +82,7 @@ func watched(v *verdict, lines []line, posts map[int]*story, out map[int][]sent)
 		for _, n := range l.Posts {
 			p := posts[n]
 			if p == nil {
-				continue // its create was never asked for
+				continue // the ledger has no create request for it
 			}
 			late := heldUpAfter + 1
 			if len(out[n]) > 0 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// drilled is a post that was booked for a drill.
+// drilled returns the lines of a post that was booked for a drill.
 func drilled(kind string, n int, grade string, due int) []line {
 	lines := booked(n, grade, due)
 	lines[0].Fault = kind
@@ -17,13 +17,13 @@ func polled(n, when int, state, code string) line {
 	return line{At: at(when), Do: doPoll, Post: n, Status: 200, State: state, Code: code}
 }
 
-// stale is a post that was written with a time long past.
+// stale returns the line of a post that was written with a due time long past.
 func stale(n int) line {
 	return line{At: at(0), Do: doStale, Post: n, Fault: lateOutage, Account: "account", Due: at(-90_000), Text: fmt.Sprintf("post %d as booked", n)}
 }
 
 func watchedLine(millis int64, note string, posts ...int) line {
-	return line{At: at(60), Do: doWatched, Code: hang1, Posts: posts, Millis: millis, Note: note}
+	return line{At: at(60), Do: doProbes, Code: hang1, Posts: posts, Millis: millis, Note: note}
 }
 
 func TestJudge_Drills(t *testing.T) {
@@ -33,7 +33,7 @@ func TestJudge_Drills(t *testing.T) {
 	unknown, failed := ended(1, "ERROR", codeUnknown), ended(1, "ERROR", "retries_used_up")
 	for name, c := range map[string]struct {
 		lines []line
-		from  int // when the platform got it
+		from  int // when the platform received it
 		texts []string
 		want  verdict
 	}{

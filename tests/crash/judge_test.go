@@ -16,7 +16,7 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
 func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.Second) }
 
-// booked is a post that was acknowledged a minute before it is due.
+// booked returns the lines of a post that was acknowledged a minute before it is due.
 func booked(n int, grade string, due int) []line {
 	key := fmt.Sprintf("create-%d", n)
 	return []line{
@@ -46,7 +46,7 @@ func join(all ...any) (out []line) {
 	return out
 }
 
-// live is the journal of an account with these texts, a second apart from the time on.
+// live returns the journal of an account with these texts, one second apart, starting at from.
 func live(t *testing.T, account string, from int, texts ...string) []entry {
 	t.Helper()
 	rows := []string{`{"op":"account","account":{"id":"1","name":"` + account + `"}}`}
@@ -64,7 +64,7 @@ func live(t *testing.T, account string, from int, texts ...string) []entry {
 	return out
 }
 
-func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
+func TestJudge_Posts(t *testing.T) {
 	t.Parallel()
 	const one, two, edited = "post 1 as booked", "post 2 as booked", "post 1 as edited"
 	moved := line{Do: doStored, Post: 1, Due: at(11)}
@@ -73,56 +73,59 @@ func TestTheJudgeTellsWhatIsWrong(t *testing.T) {
 		texts []string
 		want  verdict
 	}{
-		"all well":                {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
-		"lost":                    {join(booked(1, "A", 10), ended(1, "QUEUE", "")), nil, verdict{Lost: 1}},
-		"gone":                    {join(booked(1, "A", 10), ended(1, "GONE", "")), nil, verdict{Lost: 1}},
-		"never answered":          {join(booked(1, "A", 10)[:1], ended(1, "", "")), nil, verdict{Lost: 1}},
-		"twice":                   {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, one}, verdict{Twice: 1}},
-		"two ids for a key":       {join(booked(1, "A", 10), booked(1, "A", 10)[0], line{Do: doCreate, Post: 1, Key: "create-1", Status: 201, ID: "other"}, ended(1, "PUBLISHED", "")), []string{one}, verdict{Twice: 1}},
-		"out of order":            {join(booked(1, "A", 10), booked(2, "A", 11), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{OutOfOrder: 1}},
-		"false published":         {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), nil, verdict{FalsePublished: 1}},
-		"failed":                  {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), nil, verdict{FalseFailed: 1}},
-		"live and failed":         {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), []string{one}, verdict{FalseFailed: 1, UnknownForgotten: 1}},
-		"live and queued":         {join(booked(1, "C", 10), ended(1, "QUEUE", "")), []string{one}, verdict{FalseFailed: 1}},
-		"unknown on C":            {join(booked(1, "C", 10), ended(1, "ERROR", "outcome_unknown")), nil, verdict{UnknownAC: 1}},
-		"unknown on E":            {join(booked(1, "E", 10), ended(1, "ERROR", "outcome_unknown")), []string{one}, verdict{UnknownE: 1}},
-		"old text":                {join(booked(1, "A", 10), did(1, doEdit, 0, 201), ended(1, "PUBLISHED", "")), []string{one}, verdict{WrongContent: 1}},
-		"refused edit":            {join(booked(1, "A", 10), did(1, doEdit, 0, 409), ended(1, "PUBLISHED", "")), []string{edited}, verdict{WrongContent: 1}},
-		"open edit":               {join(booked(1, "A", 10), did(1, doEdit, 0, 0), ended(1, "PUBLISHED", "")), []string{edited}, verdict{}},
-		"nobody's":                {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, "hello"}, verdict{WrongContent: 1}},
-		"sent as a draft":         {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
-		"a draft that may be out": {join(booked(1, "E", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""), line{Do: doStored, Post: 1, Due: at(10), Doubt: true}), []string{one}, verdict{UnknownE: 1}},
-		"the same on A":           {join(booked(1, "A", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""), line{Do: doStored, Post: 1, Due: at(10), Doubt: true}), []string{one}, verdict{FalseFailed: 1}},
-		"a draft":                 {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), nil, verdict{}},
-		"queued by a lost try":    {join(booked(1, "A", 10), did(1, doDraft, 0, 200), did(1, doSchedule, 1, 0), did(1, doSchedule, 12, 409)[1], ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
-		"deleted on its way":      {join(booked(1, "A", 10), did(1, doDelete, 10, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
-		"still there":             {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "QUEUE", "")), nil, verdict{LeftBehind: 1}},
-		"deleted with a group":    {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), nil, verdict{}},
-		"sent though deleted":     {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), []string{one}, verdict{SentAfterStop: 1}},
-		"a time of its own":       {join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), []string{one}, verdict{DueMoved: 1}},
-		"an answer with 500":      {join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")), []string{one}, verdict{Errors500: 1}},
-		"in order after all":      {join(booked(1, "A", 11), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
-		"booked after its due":    {join(booked(1, "A", -70), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
+		"all well":       {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
+		"lost":           {join(booked(1, "A", 10), ended(1, "QUEUE", "")), nil, verdict{Lost: 1}},
+		"gone":           {join(booked(1, "A", 10), ended(1, "GONE", "")), nil, verdict{Lost: 1}},
+		"never answered": {join(booked(1, "A", 10)[:1], ended(1, "", "")), nil, verdict{Lost: 1}},
+		"twice":          {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, one}, verdict{Twice: 1}},
+		"two ids for a key": {join(booked(1, "A", 10), booked(1, "A", 10)[0],
+			line{Do: doCreate, Post: 1, Key: "create-1", Status: 201, ID: "other"}, ended(1, "PUBLISHED", "")), []string{one}, verdict{Twice: 1}},
+		"out of order":    {join(booked(1, "A", 10), booked(2, "A", 11), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{OutOfOrder: 1}},
+		"false published": {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), nil, verdict{FalsePublished: 1}},
+		"failed":          {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), nil, verdict{FalseFailed: 1}},
+		"live and failed": {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), []string{one}, verdict{FalseFailed: 1, UnknownForgotten: 1}},
+		"live and queued": {join(booked(1, "C", 10), ended(1, "QUEUE", "")), []string{one}, verdict{FalseFailed: 1}},
+		"unknown on C":    {join(booked(1, "C", 10), ended(1, "ERROR", "outcome_unknown")), nil, verdict{UnknownAC: 1}},
+		"unknown on E":    {join(booked(1, "E", 10), ended(1, "ERROR", "outcome_unknown")), []string{one}, verdict{UnknownE: 1}},
+		"old text":        {join(booked(1, "A", 10), did(1, doEdit, 0, 201), ended(1, "PUBLISHED", "")), []string{one}, verdict{WrongContent: 1}},
+		"refused edit":    {join(booked(1, "A", 10), did(1, doEdit, 0, 409), ended(1, "PUBLISHED", "")), []string{edited}, verdict{WrongContent: 1}},
+		"open edit":       {join(booked(1, "A", 10), did(1, doEdit, 0, 0), ended(1, "PUBLISHED", "")), []string{edited}, verdict{}},
+		"nobody's":        {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, "hello"}, verdict{WrongContent: 1}},
+		"sent as a draft": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
+		"a draft that may be out": {join(booked(1, "E", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""),
+			line{Do: doStored, Post: 1, Due: at(10), MaybeSent: true}), []string{one}, verdict{UnknownE: 1}},
+		"the same on A": {join(booked(1, "A", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""),
+			line{Do: doStored, Post: 1, Due: at(10), MaybeSent: true}), []string{one}, verdict{FalseFailed: 1}},
+		"a draft":              {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), nil, verdict{}},
+		"queued by a lost try": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), did(1, doSchedule, 1, 0), did(1, doSchedule, 12, 409)[1], ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
+		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 10, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
+		"still there":          {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "QUEUE", "")), nil, verdict{LeftBehind: 1}},
+		"deleted with a group": {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), nil, verdict{}},
+		"sent though deleted":  {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), []string{one}, verdict{SentAfterStop: 1}},
+		"a time of its own":    {join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), []string{one}, verdict{DueMoved: 1}},
+		"an answer with 500":   {join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")), []string{one}, verdict{Errors500: 1}},
+		"in order after all":   {join(booked(1, "A", 11), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
+		"booked after its due": {join(booked(1, "A", -70), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			got := judge(c.lines, live(t, "account", 10, c.texts...))
 			c.want.Suite, c.want.Posts, c.want.Met, c.want.findings = got.Suite, got.Posts, got.Met, got.findings
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {
-				t.Errorf("%+v\nis wanted\n%+v", got, c.want)
+				t.Errorf("got %+v\nwant %+v\n%s", got, c.want, got.findings)
 			}
 		})
 	}
 }
 
-func TestTheWrongAccountIsToldOf(t *testing.T) {
+func TestJudge_WrongAccount(t *testing.T) {
 	t.Parallel()
 	if v := judge(join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), live(t, "another", 10, "post 1 as booked")); v.WrongContent != 1 || v.clean() {
-		t.Fatalf("%+v", v)
+		t.Fatalf("got %+v, want one wrong content", v)
 	}
 }
 
-func TestAFullRunThatMetTooLittleIsNotEnough(t *testing.T) {
+func TestVerdict_EnoughNeedsEffectsInFullRun(t *testing.T) {
 	t.Parallel()
 	all := map[string]int{blackHole: 1}
 	for _, kind := range drills() {
@@ -144,20 +147,20 @@ func TestAFullRunThatMetTooLittleIsNotEnough(t *testing.T) {
 		{verdict{Faults: 200, partial: true}, true},
 	} {
 		if c.v.enough() != c.enough {
-			t.Errorf("%+v", c.v)
+			t.Errorf("got enough %v, want %v, for %+v", c.v.enough(), c.enough, c.v)
 		}
 	}
 }
 
-func TestAPlanHasEveryKindOfFaultAndChange(t *testing.T) {
+func TestPlan_HasEveryKindOfFaultAndChange(t *testing.T) {
 	t.Parallel()
 	p := newPlan(settings{Faults: 200, Posts: 20000, Nodes: 3, Seed: 1, Pace: 3500 * time.Millisecond, Ahead: 3 * time.Minute}, 16*perOrganization)
 	seen, changed, near, late := map[string]int{}, 0, 0, 0
 	leaves := map[int]time.Duration{}
-	for _, l := range p.Leaves {
+	for _, l := range p.Disconnects {
 		leaves[l.Channel] = l.At
 	}
-	for _, s := range p.Strikes {
+	for _, s := range p.Faults {
 		seen[s.Kind]++
 	}
 	for _, b := range p.Bookings {
@@ -175,7 +178,7 @@ func TestAPlanHasEveryKindOfFaultAndChange(t *testing.T) {
 		if d := b.At - b.Due; d >= -100*time.Millisecond && d <= 100*time.Millisecond {
 			near++
 		}
-		if leaving(b.Channel) {
+		if disconnects(b.Channel) {
 			t.Fatalf("post %d is changed and goes with its channel", b.N)
 		}
 	}
@@ -184,36 +187,37 @@ func TestAPlanHasEveryKindOfFaultAndChange(t *testing.T) {
 			t.Errorf("there are %d of %s, want %d or more", seen[kind], kind, leastDrills)
 		}
 	}
-	for _, kind := range []string{blackHole, killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, doEdit, doDraft, doSchedule, doDelete, doGroup, doPause} {
+	for _, kind := range []string{blackHole, killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut,
+		doEdit, doDraft, doSchedule, doDelete, doGroup, doPause} {
 		if seen[kind] == 0 {
 			t.Errorf("there is no %s", kind)
 		}
 	}
-	if changed < len(p.Bookings)/4 || near < changed/2 || len(p.Leaves) != 16 || late < len(p.Bookings)/7 {
-		t.Errorf("%d changed, %d of these near their time, %d disconnected, %d booked while faults run", changed, near, len(p.Leaves), late)
+	if changed < len(p.Bookings)/4 || near < changed/2 || len(p.Disconnects) != 16 || late < len(p.Bookings)/7 {
+		t.Errorf("%d changed, %d of these near their time, %d disconnected, %d booked while faults run", changed, near, len(p.Disconnects), late)
 	}
 }
 
-func TestASeedMakesItsSchedule(t *testing.T) {
+func TestPlan_DependsOnSeedOnly(t *testing.T) {
 	t.Parallel()
 	s := settings{Faults: 50, Posts: 500, Nodes: 3, Seed: 7, Pace: time.Second}
 	a, b := fmt.Sprint(newPlan(s, 12)), fmt.Sprint(newPlan(s, 12))
 	s.Seed = 8
 	if a != b || a == fmt.Sprint(newPlan(s, 12)) {
-		t.Fatal("the schedule does not follow the seed")
+		t.Fatal("want equal schedules for equal seeds and another for another seed")
 	}
 }
 
-func TestEveryMutantFitsTheTree(t *testing.T) {
+func TestEveryMutant_FitsSources(t *testing.T) {
 	t.Parallel()
 	for _, x := range mutants() {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			if x.point != "" && !slices.Contains(points(), x.point) {
-				t.Errorf("no process can stop at %q", x.point)
+			if x.point != "" && !slices.Contains(failpoints(), x.point) {
+				t.Errorf("there is no failpoint %q", x.point)
 			}
-			if (x.tells == nil) != x.harmless {
-				t.Error("a mutant is harmless, or names what tells it")
+			if (x.count == nil) != x.harmless {
+				t.Error("a mutant must either be harmless or have a count")
 			}
 			path, err := mutate(x, t.TempDir(), "../..")
 			if err != nil {
@@ -231,18 +235,18 @@ func TestEveryMutantFitsTheTree(t *testing.T) {
 	}
 }
 
-func TestATextThatIsNotThereIsAnError(t *testing.T) {
+func TestMutate_FailsOnMissingText(t *testing.T) {
 	t.Parallel()
-	x := mutant{name: "stale", swaps: []swap{{queueFile, "a text that nobody wrote", "", 1}}}
+	x := mutant{name: "stale", swaps: []swap{{file: queueFile, old: "a text that the file does not have", now: "", count: 1}}}
 	if _, err := mutate(x, t.TempDir(), "../.."); err == nil {
-		t.Fatal("a stale mutant would pass for a caught one")
+		t.Fatal("want an error for a mutant whose text is not in the file")
 	}
 }
 
-func TestPlan_OnlyTheKindsThatAreAskedFor(t *testing.T) {
+func TestPlan_OnlyRestrictsKinds(t *testing.T) {
 	t.Parallel()
 	p := newPlan(settings{Faults: 6, Posts: 10, Nodes: 1, Seed: 1, Pace: time.Second, Only: []string{silence, stopped, pgKill}}, 12)
-	for i, s := range p.Strikes {
+	for i, s := range p.Faults {
 		if want := []string{silence, stopped, pgKill}[i%3]; s.Kind != want || s.Nth != i/3 {
 			t.Errorf("fault %d is the %d. of %s, want the %d. of %s", i, s.Nth, s.Kind, i/3, want)
 		}

@@ -9,60 +9,73 @@ import (
 	"time"
 )
 
-// What a line of the ledger speaks of.
+// What a line of the ledger records.
 const (
 	doCreate     = "create"
-	doEdit       = "edit" // another text, another time, or both
+	doEdit       = "edit" // another text, another due time, or both
 	doDraft      = "draft"
 	doSchedule   = "schedule"
 	doDelete     = "delete"
 	doGroup      = "deleteGroup"
-	doPause      = "pause"  // of a channel or an organization
-	doResume     = "resume" // of the same
-	doLeave      = "disconnect"
+	doPause      = "pause" // of a channel or an organization
+	doResume     = "resume"
+	doDisconnect = "disconnect"
 	doRead       = "read"
-	doStored     = "stored" // what the database holds at the end; the engine must not have written the time of a post
+	// the row in the database at the end of the run
+	doStored     = "stored"
 	doFault      = "fault"
 	doFaultsOver = "faultsOver"
-	doPoll       = "poll"    // the state of a post while its platform is silent
-	doStale      = "stale"   // a post that was written with a time past MAX_LATE
-	doHit        = "hit"     // a fault has met what it is aimed at
-	doWatched    = "watched" // single posts that nothing was aimed at while a fault lasted
-	doStuck      = "stuck"   // a post did not end in the time that a fault leaves it
-	doExit       = "exit"    // of a process that nobody ended
+	doPoll       = "poll"  // the state of a post during a silence
+	doStale      = "stale" // a post written directly with a due time past MAX_LATE
+	doHit        = "hit"   // a drill took effect on its target
+	// the probe posts of a drill
+	doProbes = "watched"
+	doStuck  = "stuck" // a post did not end in the time allowed for its drill
+	doExit   = "exit"  // a process ended by itself
 )
 
 // line is one request, one answer or one fault. A request's line is on disk before the request is sent.
 type line struct {
-	At       time.Time `json:"at"`
-	Do       string    `json:"do"`
-	Ask      bool      `json:"ask,omitempty"` // the request; else its answer
-	Post     int       `json:"post,omitempty"`
-	Key      string    `json:"key,omitempty"`
-	Account  string    `json:"account,omitempty"`  // on the platform
-	Accounts []string  `json:"accounts,omitempty"` // that a pause, a resume or a disconnect reaches
-	InFlight int       `json:"inFlight,omitempty"` // as the answer to a pause says
+	At time.Time `json:"at"`
+	Do string    `json:"do"`
+	// Ask marks a request; else the line is its answer.
+	Ask  bool   `json:"ask,omitempty"`
+	Post int    `json:"post,omitempty"`
+	Key  string `json:"key,omitempty"`
+	// Account is the name of the account on the platform.
+	Account string `json:"account,omitempty"`
+	// Accounts are those that a pause, a resume or a disconnect affects.
+	Accounts []string `json:"accounts,omitempty"`
+	// InFlight is the count in the answer to a pause.
+	InFlight int       `json:"inFlight,omitempty"`
 	Grade    string    `json:"grade,omitempty"`
 	Due      time.Time `json:"due,omitzero"`
 	Text     string    `json:"text,omitempty"`
-	Status   int       `json:"status,omitempty"` // of HTTP; 0 = no answer came
-	ID       string    `json:"id,omitempty"`     // of the post
-	State    string    `json:"state,omitempty"`
-	Code     string    `json:"code,omitempty"` // of an error
-	Note     string    `json:"note,omitempty"`
-	Doubt    bool      `json:"doubt,omitempty"`  // the database says that the post may be on the platform
-	Fault    string    `json:"fault,omitempty"`  // kind of the fault that a post was booked for
-	Posts    []int     `json:"posts,omitempty"`  // that were watched
-	Millis   int64     `json:"millis,omitempty"` // for how long the machine itself stood still while they were
+	// Status is of HTTP; 0 means that no answer came.
+	Status int `json:"status,omitempty"`
+	// ID is the post's.
+	ID    string `json:"id,omitempty"`
+	State string `json:"state,omitempty"`
+	// Code is an error code, a kind of fault or an exit status.
+	Code string `json:"code,omitempty"`
+	Note string `json:"note,omitempty"`
+	// MaybeSent means that the database records the post as possibly on the platform.
+	MaybeSent bool `json:"maybeSent,omitempty"`
+	// Fault is the kind of the drill that the post belongs to.
+	Fault string `json:"fault,omitempty"`
+	// Posts are the probe posts that were watched.
+	Posts []int `json:"posts,omitempty"`
+	// Millis is for how long the machine itself stalled while they were watched.
+	Millis int64 `json:"millis,omitempty"`
 }
 
-// ledger is the append-only file; write returns when its lines are on disk.
+// ledger is an append-only file. A line is on disk when write returns.
 type ledger struct {
 	mu      sync.Mutex
 	turn    *sync.Cond
 	file    *os.File
 	pending []byte
-	written int // writes handed in
+	written int // writes accepted
 	synced  int // writes on disk
 	broken  error
 	closed  bool
@@ -80,7 +93,7 @@ func openLedger(path string) (*ledger, error) {
 	return l, nil
 }
 
-// sync writes what has gathered, and tells the waiting that it is on disk.
+// sync writes pending lines in batches and wakes the writers whose lines are on disk. It returns after close.
 func (l *ledger) sync() {
 	defer close(l.done)
 	l.mu.Lock()
@@ -140,7 +153,7 @@ func (l *ledger) close() error {
 	return errors.Join(l.broken, l.file.Close())
 }
 
-// readLines reads a file of one JSON value a line.
+// readLines reads a file that has one JSON value on each line.
 func readLines[T any](path string) (out []T, err error) {
 	file, err := os.Open(path)
 	if err != nil {

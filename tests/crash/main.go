@@ -1,4 +1,5 @@
-// Command crash kills, stops and confuses a real cluster while it publishes, and judges what the platforms saw by its own ledger.
+// Command crash kills, stops and disturbs the processes of a real cluster while it publishes, and compares what the
+// platforms received with its own ledger.
 package main
 
 import (
@@ -14,16 +15,23 @@ import (
 	"time"
 )
 
-// settings are what a run is asked for.
+// settings are the command line of a run.
 type settings struct {
 	Faults, Posts, Nodes int
 	Seed                 int64
-	Pace                 time.Duration // from one fault to the next, when the one is over by then
-	Ahead                time.Duration // from the last booking to the first due time
-	Keep                 bool          // the folder with the logs stays
-	Mutant               string        // a known fault that is built in; "" = none
-	Only                 []string      // kinds of faults, in turn; none = all of them, as the seed says
-	Window               time.Duration // UNKNOWN_FOR and BACKOFF_FOR
+	// Pace is the time from the start of one fault to the start of the next; a fault that lasts longer delays the
+	// next.
+	Pace time.Duration
+	// Ahead is the time from the last booking to the first due time.
+	Ahead time.Duration
+	// Keep keeps the folder with the logs.
+	Keep bool
+	// Mutant is the name of the mutant that is built into the service; "" is none.
+	Mutant string
+	// Only lists kinds of faults to inject in turn; empty is all kinds, in the order that the seed gives.
+	Only []string
+	// Window is UNKNOWN_FOR and BACKOFF_FOR of the service.
+	Window time.Duration
 }
 
 func main() {
@@ -31,11 +39,11 @@ func main() {
 	flag.IntVar(&s.Faults, "faults", 200, "how many faults")
 	flag.IntVar(&s.Posts, "posts", 20000, "how many posts")
 	flag.IntVar(&s.Nodes, "nodes", 1, "how many nodes")
-	flag.Int64Var(&s.Seed, "seed", 1, "of the schedule; the same seed makes the same one")
-	flag.DurationVar(&s.Ahead, "ahead", 3*time.Minute, "how long before the first due time the posts are booked")
+	flag.Int64Var(&s.Seed, "seed", 1, "seed of the schedule; the same seed makes the same schedule")
+	flag.DurationVar(&s.Ahead, "ahead", 3*time.Minute, "time from the last booking to the first due time")
 	flag.DurationVar(&s.Pace, "pace", 3500*time.Millisecond, "from one fault to the next")
 	flag.BoolVar(&s.Keep, "keep", false, "keep the folder of the run")
-	flag.StringVar(&s.Mutant, "mutant", "", "build this known fault in: "+mutantNames())
+	flag.StringVar(&s.Mutant, "mutant", "", "build this mutant into the service: "+mutantNames())
 	flag.DurationVar(&s.Window, "window", 45*time.Second, "UNKNOWN_FOR and BACKOFF_FOR of the service")
 	flag.Func("only", "kinds of faults, separated by commas, that take turns: "+strings.Join(kinds(), ", "), func(v string) error {
 		s.Only = strings.Split(v, ",")
@@ -46,12 +54,12 @@ func main() {
 		}
 		return nil
 	})
-	all := flag.Bool("mutants", false, "run every known fault and show that the checker tells it")
+	all := flag.Bool("mutants", false, "run every mutant and check that the judge detects it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *all {
-		wrong, err := testOfTheTest(ctx, s, os.Stdout, os.Stderr)
+		wrong, err := runMutants(ctx, s, os.Stdout, os.Stderr)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "crash:", err)
 		}
@@ -66,7 +74,7 @@ func main() {
 		os.Exit(1)
 	}
 	if !v.enough() {
-		fmt.Fprintf(os.Stderr, "crash: too little was met: %d stops inside a call, %v of the posts due while faults ran\n", v.StopsCommitting, v.DueDuringFaults)
+		fmt.Fprintf(os.Stderr, "crash: too few faults took effect: %d stops inside a call, %v of the posts due while faults ran\n", v.StopsCommitting, v.DueDuringFaults)
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil || !v.clean() || !v.enough() {
 		os.Exit(1)

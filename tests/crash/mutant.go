@@ -13,33 +13,40 @@ import (
 	"crier/platform/failpoint"
 )
 
-// swap replaces a text that must be in the file as often as count says.
+// swap replaces each occurrence of old in a file; the file must have exactly count of them.
 type swap struct {
 	file, old, now string
 	count          int
 }
 
-// mutant is a fault that is built into the service on purpose. One that is harmless removes one of two guards, and the run must pass.
+// mutant is a bug that is built into the service to test the judge. A harmless mutant removes one of two guards, and
+// its run must pass.
 type mutant struct {
-	name     string
-	swaps    []swap
-	sql      string // for the database, beside the swaps
-	nodes    int
-	strike   string             // the fault that brings it to light; a third of the faults are of this kind
-	point    string             // where the process stops in it; "" = anywhere
-	tells    func(*verdict) int // the count that it must raise
+	name  string
+	swaps []swap
+	// sql is executed on the database, in addition to the swaps.
+	sql   string
+	nodes int
+	// fault is the kind of fault that reveals the bug; a third of the faults are of this kind.
+	fault string
+	// point is the failpoint at which the process stops in that fault; "" is any.
+	point string
+	// count returns the count that the bug must raise.
+	count    func(*verdict) int
 	harmless bool
 }
 
-// caught returns whether a run tells the mutant: it must raise its own count, since any other may be the machine's.
+// caught reports whether a run detected the mutant. Only its own count is used, because a stalled machine may raise
+// others.
 func (x mutant) caught(v *verdict) bool {
 	if x.harmless {
 		return !v.clean()
 	}
-	return x.tells(v) > 0
+	return x.count(v) > 0
 }
 
-// expected returns whether a run ended as it must. That of a harmless mutant must have met what the guards are for.
+// expected reports whether a run ended as it must. The run of a harmless mutant must also have stopped processes
+// inside calls, which is what the guards are for.
 func (x mutant) expected(v *verdict) bool {
 	if x.harmless {
 		return !x.caught(v) && v.InFlight > 0 && v.StopsCommitting > 0
@@ -49,7 +56,8 @@ func (x mutant) expected(v *verdict) bool {
 
 func twice(v *verdict) int { return v.Twice }
 
-// late counts what a call does that is made after its time: it comes a second time, or behind a later post of its channel.
+// late counts the effects of a call that is made after its deadline: a second publication, or one behind a later post
+// of its channel.
 func late(v *verdict) int { return v.Twice + v.OutOfOrder }
 
 const (
@@ -64,10 +72,10 @@ const (
 
 const dropIndex = "drop index post_one_per_channel"
 
-// mutants is every known fault.
+// mutants returns all mutants.
 func mutants() []mutant {
 	return []mutant{
-		{name: "reap-requeues", nodes: 1, strike: haltKill, point: failpoint.Answered, tells: twice, swaps: []swap{
+		{name: "reap-requeues", nodes: 1, fault: haltKill, point: failpoint.Answered, count: twice, swaps: []swap{
 			{reapFile, "state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at", "state = case when p.deleted_at", 1},
 			{reapFile, "error = case when p.phase = 'committing' then null\n      when", "error = case when", 1},
 			{reapFile, "error_code = case when p.phase = 'committing' then null when", "error_code = case when", 1},
@@ -78,45 +86,45 @@ func mutants() []mutant {
 				"claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_token = null, claim_holder = null", 1},
 			{reapFile, "phase = case when p.phase = 'committing' then p.phase end, updated_at", "phase = null, updated_at", 1},
 		}},
-		{name: "forgets-maybe-sent", nodes: 1, strike: silence, tells: func(v *verdict) int { return v.UnknownForgotten }, swaps: []swap{
+		{name: "forgets-maybe-sent", nodes: 1, fault: silence, count: func(v *verdict) int { return v.UnknownForgotten }, swaps: []swap{
 			{finishFile, "else l.maybe_sent and not l.proven end as doubt", "else false end as doubt", 1},
 			{finishFile, "else x.maybe_sent and not v.proven end,", "else false end,", 1},
 		}},
-		{name: "no-token", nodes: 2, strike: haltTwice, tells: twice, swaps: []swap{
+		{name: "no-token", nodes: 2, fault: haltTwice, count: twice, swaps: []swap{
 			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
 			{sendFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null",
 				"where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
 			{finishFile, "(p.claim_token = o.token) is true as current", "true as current", 1},
 			{finishFile, "where p.claim_token = o.token or o.sent", "where true or o.sent", 1},
 		}},
-		{name: "no-busy-no-index", nodes: 2, strike: haltTwice, sql: dropIndex, tells: func(v *verdict) int { return v.OutOfOrder }, swaps: []swap{
+		{name: "no-busy-no-index", nodes: 2, fault: haltTwice, sql: dropIndex, count: func(v *verdict) int { return v.OutOfOrder }, swaps: []swap{
 			{queueFile, "where s.busy_post is null and p.channel_id = s.channel_id and", "where p.channel_id = s.channel_id and", 1},
 			{queueFile, "  union all\n  select p.id, p.due, p.not_before, p.revision from post p\n  where p.id = s.busy_post and (p.state = 'QUEUE') is true " +
 				"and p.deleted_at is null and p.due > now() - $7 * interval '1 millisecond') h", ") h", 1},
 			{queueFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
 		}},
-		{name: "backoff-in-due", nodes: 1, tells: func(v *verdict) int { return v.DueMoved }, swaps: []swap{
+		{name: "backoff-in-due", nodes: 1, count: func(v *verdict) int { return v.DueMoved }, swaps: []swap{
 			{finishFile, "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' end,",
 				"due = case when v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' else p.due end,", 1},
 		}},
-		{name: "early-201", nodes: 1, tells: func(v *verdict) int { return v.Lost }, swaps: []swap{
+		{name: "early-201", nodes: 1, count: func(v *verdict) int { return v.Lost }, swaps: []swap{
 			{createFile, "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", 1},
 			{createFile, "func holdChannels(", earlyAnswer + "\nfunc holdChannels(", 1},
 		}},
-		{name: "deaf-to-pauses", nodes: 1, tells: func(v *verdict) int { return v.SentWhilePaused }, swaps: []swap{
+		{name: "deaf-to-pauses", nodes: 1, count: func(v *verdict) int { return v.SentWhilePaused }, swaps: []swap{
 			{pauseFile, "set paused = s.paused,", "set paused = false,", 1},
 		}},
 		{name: "no-member-gate", nodes: 3, harmless: true, swaps: []swap{
 			{queueFile, "and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "and $2::uuid is not null", 1},
 		}},
-		{name: "no-deadline", nodes: 2, strike: haltLong, point: failpoint.Committing, tells: late, swaps: []swap{ // its time begins with the call
+		{name: "no-deadline", nodes: 2, fault: haltLong, point: failpoint.Committing, count: late, swaps: []swap{ // the limit starts with the call instead of the claim
 			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.RequestDeadline\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
 		}},
 		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},
 	}
 }
 
-// earlyAnswer lets a write go on after its caller has its answer.
+// earlyAnswer is a function that answers the caller before the transaction commits.
 const earlyAnswer = `func (s *Posts) early(ctx context.Context, org tenancy.OrgID, fn func(*publishingstore.Tx) error) error {
 	ended := make(chan error, 2)
 	go func() {
@@ -152,7 +160,8 @@ func findMutant(name string) (mutant, error) {
 	return mutants()[i], nil
 }
 
-// mutate writes the changed files and the overlay that puts them in place of the tree's; it returns the overlay's path.
+// mutate writes the changed files and an overlay for the go command that maps the originals to them. It returns the
+// overlay's path.
 func mutate(x mutant, dir, root string) (string, error) {
 	replace := map[string]string{}
 	for _, s := range x.swaps {
@@ -181,8 +190,9 @@ func mutate(x mutant, dir, root string) (string, error) {
 	return path, os.WriteFile(path, raw, 0o600)
 }
 
-// testOfTheTest runs every mutant: the harmful ones must be told by the checker, the others must pass. It returns how many did neither.
-func testOfTheTest(ctx context.Context, s settings, out, log io.Writer) (wrong int, err error) {
+// runMutants runs every mutant: the judge must detect the harmful ones and pass the harmless ones. It returns how
+// many runs ended otherwise.
+func runMutants(ctx context.Context, s settings, out, log io.Writer) (wrong int, err error) {
 	for _, x := range mutants() {
 		s.Mutant, s.Nodes = x.name, x.nodes
 		v, err := run(ctx, s, log)

@@ -11,21 +11,21 @@ import (
 
 const loopback = "127.0.0.1:0"
 
-// startRedis brings up the one Redis of all nodes, behind a proxy.
-func (w *world) startRedis() (err error) {
+// startRedis starts the Redis that all nodes share, behind a proxy.
+func (w *harness) startRedis() (err error) {
 	if w.redis, err = miniredis.Run(); err != nil {
 		return err
 	}
-	w.stops = append(w.stops, func() error { w.redis.Close(); return nil })
-	if w.door, err = faultnet.Listen(loopback, w.redis.Addr()); err != nil {
+	w.closers = append(w.closers, func() error { w.redis.Close(); return nil })
+	if w.redisProxy, err = faultnet.Listen(loopback, w.redis.Addr()); err != nil {
 		return err
 	}
-	w.stops = append(w.stops, w.door.Close)
+	w.closers = append(w.closers, w.redisProxy.Close)
 	return nil
 }
 
-// meanwhile lets a fault of the network last while the next faults happen.
-func (w *world) meanwhile(ctx context.Context, s strike) {
+// startNetworkFault injects a fault of the network in the background; the next faults do not wait for its end.
+func (w *harness) startNetworkFault(ctx context.Context, s fault) {
 	w.background.Go(func() error {
 		w.network.Lock()
 		defer w.network.Unlock()
@@ -33,28 +33,28 @@ func (w *world) meanwhile(ctx context.Context, s strike) {
 		case redisLost:
 			return w.loseRedis(ctx, s)
 		case redisHang:
-			hush(ctx, w.door, s)
+			holdTraffic(ctx, w.redisProxy, s)
 		default:
-			hush(ctx, w.nodes[s.Node].door, s)
+			holdTraffic(ctx, w.nodes[s.Node].clusterProxy, s)
 		}
 		return nil
 	})
 }
 
-// hush keeps back what is sent for a while.
-func hush(ctx context.Context, door *faultnet.Proxy, s strike) {
-	door.Set(faultnet.Hold)
+// holdTraffic makes the proxy hold back all data until the fault is over.
+func holdTraffic(ctx context.Context, p *faultnet.Proxy, s fault) {
+	p.Set(faultnet.Hold)
 	pause(ctx, s.Hold)
-	door.Set(faultnet.Pass)
+	p.Set(faultnet.Pass)
 }
 
-// loseRedis ends the server; an empty one takes its place later.
-func (w *world) loseRedis(ctx context.Context, s strike) error {
-	if err := w.door.Close(); err != nil {
+// loseRedis stops the server and starts an empty one at the same address later.
+func (w *harness) loseRedis(ctx context.Context, s fault) error {
+	if err := w.redisProxy.Close(); err != nil {
 		return err
 	}
 	w.redis.Close()
 	pause(ctx, s.Hold)
 	w.redis.FlushAll()
-	return errors.Join(w.redis.Restart(), w.door.Open())
+	return errors.Join(w.redis.Restart(), w.redisProxy.Open())
 }

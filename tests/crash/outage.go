@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	staleAge   = 25 * time.Hour // more than MAX_LATE
-	stalePosts = 4000           // more than some sweeps give up together
+	staleAge   = 25 * time.Hour // longer than MAX_LATE
+	stalePosts = 4000           // more than several sweeps expire together
 	staleWords = "that is too old"
 )
 
-// writeStale writes posts that have been due for longer than MAX_LATE, in turns on the channels of one organization.
+// writeStale inserts posts that have been due for longer than MAX_LATE, spread over the channels of one organization.
 const writeStale = `
 with fresh as materialized (
   select n, gen_random_uuid() as id, q.org_id, q.channel_id, q.shard, now() - $1 * interval '1 second' + (n - $2) * interval '1 millisecond' as due
@@ -32,20 +32,20 @@ with fresh as materialized (
 )
 select n, id::text, channel_id::text, due from fresh`
 
-// outlast stops everything, and starts it again when many posts are later than MAX_LATE. The time is in their due
-// times, not in the run.
-func (t *traffic) outlast(ctx context.Context) error {
+// outlastMaxLate stops all nodes and starts them again when many posts are past MAX_LATE. The posts are inserted with old due
+// times, so the run does not have to wait.
+func (t *traffic) outlastMaxLate(ctx context.Context) error {
 	for _, n := range t.nodes {
 		if err := n.kill(); err != nil {
 			return err
 		}
 	}
 	accounts, channels := map[string]string{}, []string{}
-	for _, c := range t.stage[lateOutage] {
+	for _, c := range t.drillChannels[lateOutage] {
 		channels = append(channels, t.channels[c].id)
 		accounts[t.channels[c].id] = t.channels[c].account
 	}
-	numbers := t.numbers(stalePosts)
+	numbers := t.newNumbers(stalePosts)
 	lines, err := t.lines(ctx, func(row pgx.CollectableRow) (line, error) {
 		l := line{Do: doStale, Fault: lateOutage}
 		channel := ""
@@ -65,7 +65,7 @@ func (t *traffic) outlast(ctx context.Context) error {
 	return t.hit(lateOutage)
 }
 
-// settleStale waits until the posts that were too old have ended, and writes into the ledger how.
+// settleStale waits until the posts past MAX_LATE have ended, and writes their states into the ledger.
 func (t *traffic) settleStale(ctx context.Context) error {
 	ids := slices.Collect(maps.Keys(t.stale))
 	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
@@ -86,18 +86,19 @@ func (t *traffic) settleStale(ctx context.Context) error {
 }
 
 const (
-	holes       = 12 // times that what is open is swallowed, in the middle of work
-	holeGap     = 250 * time.Millisecond
-	deafFor     = 5 * time.Second  // that new connections are swallowed too, in every other black hole
-	recoverTime = 30 * time.Second // from the last swallowed connection until all works again: every statement has a deadline
-	doubtLimit  = 25 * time.Second // for a lost answer to be looked up
+	holes   = 12 // times that the open connections are cut off, in the middle of work
+	holeGap = 250 * time.Millisecond
+	deafFor = 5 * time.Second // in every other black hole, how long new connections get no answer either
+	// from the last abandoned connection until everything works again: every statement has a deadline
+	recoverTime = 30 * time.Second
+	doubtLimit  = 25 * time.Second // for the reconciliation of a lost answer
 )
 
-// blackHole swallows the connections to Postgres in the middle of work, again and again for a moment, and tells
-// whether all of the service works again after a while: single posts go out in time, and a lost answer, which only
-// the sweep finds, is looked up.
-func (t *traffic) blackHole(ctx context.Context, s strike) error {
-	// It lasts for most of the time in which an outcome may be looked up; those of faults before it come first.
+// blackHole repeatedly makes open connections to Postgres silent in the middle of work, and then checks that the
+// service recovers: probe posts are published in time, and a lost answer, which only the sweep finds, is reconciled.
+func (t *traffic) blackHole(ctx context.Context, s fault) error {
+	// Outcomes left unknown by earlier faults come first: the black hole takes most of the time in which they can be
+	// reconciled.
 	for end := time.Now().Add(t.s.Window); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		var unknown int
 		if err := t.value(ctx, &unknown, "select count(*) from post where state = 'UNKNOWN'"); err != nil {
@@ -107,10 +108,10 @@ func (t *traffic) blackHole(ctx context.Context, s strike) error {
 			break
 		}
 	}
-	start := time.Now().Add(bookingTime(holes * len(t.stage[probe])))
+	start := time.Now().Add(bookingTime(holes * len(t.drillChannels[probe])))
 	var burst []booking
 	for i := range holes {
-		for _, c := range t.stage[probe] {
+		for _, c := range t.drillChannels[probe] {
 			burst = append(burst, t.plan(probe, c, start.Add(time.Duration(i)*holeGap), "in a black hole"))
 		}
 	}
@@ -120,9 +121,9 @@ func (t *traffic) blackHole(ctx context.Context, s strike) error {
 	swallowed := 0
 	for i := range holes {
 		pause(ctx, time.Until(start.Add(time.Duration(i)*holeGap+holeGap/2)))
-		swallowed += t.primary.Set(faultnet.Abandon)
+		swallowed += t.postgresProxy.Set(faultnet.Abandon)
 		if i < holes-1 || s.Nth%2 == 0 {
-			t.primary.Set(faultnet.Pass)
+			t.postgresProxy.Set(faultnet.Pass)
 		}
 	}
 	if swallowed > 0 {
@@ -131,21 +132,21 @@ func (t *traffic) blackHole(ctx context.Context, s strike) error {
 		}
 	}
 	pause(ctx, deafFor)
-	t.primary.Set(faultnet.Pass)
-	pause(ctx, recoverTime-bookingTime(3*len(t.stage[probe])))
+	t.postgresProxy.Set(faultnet.Pass)
+	pause(ctx, recoverTime-bookingTime(3*len(t.drillChannels[probe])))
 	return t.recovered(ctx)
 }
 
-// recovered books posts whose answers are lost, beside single posts, and notes those that do not end in time.
+// recovered books posts whose answers are lost, beside probe posts, and records those that do not end in time.
 func (t *traffic) recovered(ctx context.Context) error {
 	var lost []booking
-	for _, c := range t.stage[blackHole] {
-		if err := t.aside.fault(ctx, t.channels[c].account, m{"match": posting(), "action": "drop_answer"}); err != nil {
+	for _, c := range t.drillChannels[blackHole] {
+		if err := t.drillPlatform.fault(ctx, t.channels[c].account, m{"match": posting(), "action": "drop_answer"}); err != nil {
 			return err
 		}
 	}
-	return t.watched(ctx, blackHole, 0, 3*probeEvery, func(start time.Time) []booking {
-		for _, c := range t.stage[blackHole] {
+	return t.runWithProbes(ctx, blackHole, 0, 3*probeEvery, func(start time.Time) []booking {
+		for _, c := range t.drillChannels[blackHole] {
 			lost = append(lost, t.plan(blackHole, c, start, "whose answer is lost after a black hole"))
 		}
 		return lost

@@ -9,89 +9,104 @@ import (
 
 // The kinds of faults.
 const (
-	killed    = "kill"      // SIGKILL, then a new start
-	stopped   = "stop"      // SIGSTOP for longer than the lease
-	haltKill  = "haltKill"  // stops itself at a point, then SIGKILL
-	haltGo    = "haltGo"    // stops itself at a point for longer than the lease, then goes on
-	haltLong  = "haltLong"  // the same for longer than its claims, until others have sent again what it had
-	haltTwice = "haltTwice" // stops itself before the mark until another node has its post out, and that one stops before it writes so
+	killed   = "kill"     // SIGKILL, then a restart
+	stopped  = "stop"     // SIGSTOP for longer than the lease
+	haltKill = "haltKill" // the process stops at a failpoint, then SIGKILL
+	haltGo   = "haltGo"   // the process stops at a failpoint for longer than the lease, then continues
+	// the process stops at a failpoint for longer than its claims last, until other nodes have sent its posts
+	haltLong = "haltLong"
+	// one node stops before it marks a post as committing; another node sends the post and stops before it writes the
+	// outcome
+	haltTwice = "haltTwice"
 	pgFast    = "pgFast"    // Postgres is stopped by SIGINT
 	pgNow     = "pgNow"     // by SIGQUIT
 	pgKill    = "pgKill"    // by SIGKILL
-	redisLost = "redisLost" // Redis ends with all that it held, and an empty one comes after a while
-	redisHang = "redisHang" // Redis is silent for a while
-	cut       = "cut"       // a node's place in the cluster is silent to the others for a while
+	redisLost = "redisLost" // Redis stops and loses its data; an empty one starts after a while
+	redisHang = "redisHang" // Redis accepts requests and does not answer for a while
+	cut       = "cut"       // a node's cluster address does not answer for a while
 )
 
-// The kinds of drills: faults that are aimed at one tenant, one row or one part while nothing else is wrong.
+// The kinds of drills: faults that target one tenant, one row or one part while no other fault lasts.
 const (
-	silence    = "silence"    // the answer of a post is lost, then its platform fails for longer than UNKNOWN_FOR and BACKOFF_FOR together
-	panics     = "panic"      // the connector panics over one post
-	hang1      = "hang1"      // one machine of a platform accepts and never answers
-	hang4      = "hang4"      // four do
-	refusedRow = "refusedRow" // Postgres refuses what is written of one post, or a queue row and its posts disagree
+	// the answer to a send is lost, then the platform fails for longer than UNKNOWN_FOR and BACKOFF_FOR together
+	silence    = "silence"
+	panics     = "panic"      // the connector panics on one post
+	hang1      = "hang1"      // one server of a platform accepts connections and never answers
+	hang4      = "hang4"      // four servers do
+	refusedRow = "refusedRow" // Postgres refuses an update of one post, or a queue row contradicts its posts
 	noGrant    = "noGrant"    // the scheduler may not write a table for ten seconds
-	lateOutage = "lateOutage" // everything is down until many posts are past MAX_LATE
-	blackHole  = "blackHole"  // connections to Postgres are open and pass nothing on
-	probe      = "probe"      // no fault: posts of organizations that no drill is aimed at
+	lateOutage = "lateOutage" // all nodes are down until many posts are past MAX_LATE
+	blackHole  = "blackHole"  // connections to Postgres stay open and carry no data
+	probe      = "probe"      // no fault: posts of organizations that no drill targets
 )
 
-// kinds are all faults.
+// kinds returns all kinds of faults, drills included.
 func kinds() []string {
 	return append([]string{killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, blackHole}, drills()...)
 }
 
-// panicsUnsent is what a post is booked for over which the connector panics before its call.
+// panicsUnsent is recorded with posts on which the connector panics before its call.
 const panicsUnsent = "panicUnsent"
 
-// drills are all of them but the black hole, in the order in which they take turns: a short run has the short ones.
+// drills returns the kinds of drills except the black hole, in the order in which they take turns; a short run reaches
+// only the first ones.
 func drills() []string {
 	return []string{lateOutage, panics, refusedRow, silence, noGrant, hang1, hang4}
 }
 
 const (
-	drillEvery = 4  // one of so many faults is a drill
-	holeEvery  = 25 // one of so many drills is a black hole
+	drillEvery = 4  // every fourth fault is a drill
+	holeEvery  = 25 // every 25th drill is a black hole
 )
 
-// strike is one fault.
-type strike struct {
-	Kind   string
-	Node   int
-	Point  string
-	Hold   time.Duration // how long it stays stopped or down
-	Offset time.Duration // of the clock of the process that is started after it
-	At     time.Duration // from the first fault on
-	Nth    int           // of its kind, from 0
+// fault is one fault of the schedule.
+type fault struct {
+	Kind  string
+	Node  int
+	Point string
+	// Hold is how long the target stays stopped or down.
+	Hold time.Duration
+	// Offset is the clock offset of the process that is started after the fault.
+	Offset time.Duration
+	// At is measured from the first fault.
+	At time.Duration
+	// Nth counts faults of the same kind from 0.
+	Nth int
 }
 
-// booking is one post and what becomes of it.
+// booking is one post and the changes that are made to it.
 type booking struct {
 	N       int
 	Channel int
 	Text    string
-	Due     time.Duration // from the beginning of the faults
-	Book    time.Duration // likewise; zero = before the faults begin
-	Fault   string        // kind of the drill that it was booked for
-	Do      string        // what is done to it later; "" = nothing
-	At      time.Duration // when
+	// Due is measured from the start of the faults.
+	Due time.Duration
+	// Book is the time of the create request, measured like Due; zero is before the faults.
+	Book time.Duration
+	// Fault is the kind of the drill that the post belongs to; "" is none.
+	Fault string
+	// Do is the change made at At; "" is none.
+	Do      string
+	At      time.Duration
 	NewText string
 	NewDue  time.Duration
-	Hold    time.Duration // how long a pause lasts
-	All     bool          // the pause is of the whole organization
+	// Hold is the length of a pause.
+	Hold time.Duration
+	// All makes a pause apply to the whole organization.
+	All bool
 }
 
-// leave is the disconnect of a channel.
-type leave struct {
+// disconnect is the planned disconnect of a channel.
+type disconnect struct {
 	Channel int
 	At      time.Duration
 }
 
-// plan is the whole schedule of a run, made of its seed.
+// plan is the whole schedule of a run. It depends only on the settings.
 type plan struct {
-	Strikes  []strike
-	Bookings []booking
-	Leaves   []leave
+	Faults      []fault
+	Bookings    []booking
+	Disconnects []disconnect
 }
 
 func newPlan(s settings, channels int) plan {
@@ -99,51 +114,51 @@ func newPlan(s settings, channels int) plan {
 	var p plan
 	nth := map[string]int{}
 	for i := range s.Faults {
-		strike := newStrike(r, s.Nodes, time.Duration(i)*s.Pace)
+		next := newFault(r, s.Nodes, time.Duration(i)*s.Pace)
 		kind := s.drill(i)
 		x, err := findMutant(s.Mutant)
-		aimed := err == nil && x.strike != "" && i%3 == 0
+		aimed := err == nil && x.fault != "" && i%3 == 0
 		if aimed {
-			kind = x.strike
+			kind = x.fault
 		}
-		for range 10_000 { // what the others need beside their kind comes of chance
-			if kind == "" || kind == strike.Kind || isDrill(kind) {
+		for range 10_000 { // other kinds need random parameters that fit, so draw again until the kind does
+			if kind == "" || kind == next.Kind || isDrill(kind) {
 				break
 			}
-			strike = newStrike(r, s.Nodes, time.Duration(i)*s.Pace)
+			next = newFault(r, s.Nodes, time.Duration(i)*s.Pace)
 		}
 		if isDrill(kind) {
-			strike.Kind = kind
+			next.Kind = kind
 		}
 		if aimed && x.point != "" {
-			strike.Point = x.point
+			next.Point = x.point
 		}
-		strike.Nth = nth[strike.Kind]
-		nth[strike.Kind]++
-		p.Strikes = append(p.Strikes, strike)
+		next.Nth = nth[next.Kind]
+		nth[next.Kind]++
+		p.Faults = append(p.Faults, next)
 	}
 	span := max(5*time.Second, time.Duration(s.Faults)*s.Pace)
-	for _, strike := range p.Strikes {
-		span += max(0, lasts(strike.Kind)-s.Pace)
+	for _, f := range p.Faults {
+		span += max(0, lasts(f.Kind)-s.Pace)
 	}
 	taken := map[[2]int64]bool{}
 	for n := 1; n <= s.Posts; n++ {
 		b := newBooking(r, n, channels, span, s.Ahead)
-		for taken[[2]int64{int64(b.Channel), b.Due.Milliseconds()}] { // equal times leave the order open
+		for taken[[2]int64{int64(b.Channel), b.Due.Milliseconds()}] { // equal due times would leave the order undefined
 			b.Due += time.Millisecond
 		}
 		taken[[2]int64{int64(b.Channel), b.Due.Milliseconds()}] = true
 		p.Bookings = append(p.Bookings, b)
 	}
-	p.Leaves = leaves(r, p.Bookings, span)
+	p.Disconnects = planDisconnects(r, p.Bookings, span)
 	return p
 }
 
-// isDrill reports whether a fault is one.
+// isDrill reports whether a kind of fault is a drill.
 func isDrill(kind string) bool { return kind == blackHole || slices.Contains(drills(), kind) }
 
-// drill is the kind of the fault with this number, "" for one of the others. A mutant is brought to light by the
-// others alone.
+// drill returns the drill to inject as fault i, or "" for another kind of fault. Runs with a mutant have no drills,
+// because each mutant names the fault that reveals it.
 func (s settings) drill(i int) string {
 	turn := i / drillEvery
 	switch {
@@ -158,16 +173,16 @@ func (s settings) drill(i int) string {
 	}
 }
 
-// lasts is how long a fault lasts, about; 0 for those that are shorter than any pace.
+// lasts returns about how long a fault of this kind lasts; 0 if it is shorter than any pace.
 func lasts(kind string) time.Duration {
 	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second, noGrant: 15 * time.Second,
 		lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute, haltLong: 13 * time.Second}[kind]
 }
 
-func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {
+func newFault(r *rand.Rand, nodes int, at time.Duration) fault {
 	between := func(from, to int) time.Duration { return time.Duration(from+r.IntN(to-from)) * time.Millisecond }
-	s := strike{Node: r.IntN(nodes), At: at + between(0, 700), Offset: between(-20000, 20000)}
-	s.Point = points()[r.IntN(len(points()))]
+	s := fault{Node: r.IntN(nodes), At: at + between(0, 700), Offset: between(-20000, 20000)}
+	s.Point = failpoints()[r.IntN(len(failpoints()))]
 	switch k := r.IntN(100); {
 	case k < 20:
 		s.Kind = killed
@@ -200,13 +215,13 @@ func newStrike(r *rand.Rand, nodes int, at time.Duration) strike {
 func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) booking {
 	ms := func(d time.Duration) time.Duration { return d.Truncate(time.Millisecond) }
 	b := booking{N: n, Channel: r.IntN(channels), Text: fmt.Sprintf("post %d as it was booked, %x", n, r.Uint32()), Due: ms(time.Duration(r.Int64N(int64(span))))}
-	if leaving(b.Channel) {
+	if disconnects(b.Channel) {
 		return b
 	}
-	if r.IntN(5) == 0 { // a fifth is booked while faults run
+	if r.IntN(5) == 0 { // one in five is booked while faults run
 		b.Book = max(time.Millisecond, b.Due-time.Duration(2000+r.IntN(8000))*time.Millisecond)
 	}
-	if r.IntN(7) > 1 { // with what goes with its channel, a quarter of all is changed
+	if r.IntN(7) > 1 { // with the posts of disconnected channels, a quarter of all posts is changed
 		return b
 	}
 	b.Do = []string{doEdit, doEdit, doDraft, doSchedule, doDelete, doGroup}[r.IntN(6)]
@@ -217,7 +232,7 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 	if r.IntN(2) == 0 {
 		b.NewDue = ms(b.Due + time.Duration(r.IntN(10000))*time.Millisecond)
 	}
-	if r.IntN(5) > 1 { // and with them, half of all changes are near the due time
+	if r.IntN(5) > 1 { // half of all changes are near the due time
 		b.At = b.Due + time.Duration(r.IntN(200)-100)*time.Millisecond
 	} else {
 		b.At = b.Due - time.Duration(r.Int64N(int64(20*time.Second)))
@@ -229,29 +244,31 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 	return b
 }
 
-// lateAfter is how late a post must be, kept back by the service, for a gap to the next.
+// lateAfter is the delay after which the service releases paused posts one by one.
 const lateAfter = 2 * time.Minute
 
-// perOrganization is how many channels each has; the last of them is disconnected in the end.
+// perOrganization is the number of channels of each organization; the last of them is disconnected late in the run.
 const perOrganization = 7
 
-func leaving(channel int) bool { return channel%perOrganization == perOrganization-1 }
+func disconnects(channel int) bool { return channel%perOrganization == perOrganization-1 }
 
-// leaves lets every such channel go late in the run, half of them within 100 ms of the due time of a post.
-func leaves(r *rand.Rand, all []booking, span time.Duration) (out []leave) {
+// planDisconnects plans one disconnect late in the run for each such channel, half of them within 100 ms of the due time of a
+// post.
+func planDisconnects(r *rand.Rand, all []booking, span time.Duration) (out []disconnect) {
 	last := map[int]int{}
 	for _, b := range all {
-		if !leaving(b.Channel) || b.Due < span*6/10 || b.Due > span*95/100 {
+		if !disconnects(b.Channel) || b.Due < span*6/10 || b.Due > span*95/100 {
 			continue
 		}
 		i, known := last[b.Channel]
 		if !known {
 			i = len(out)
-			last[b.Channel], out = i, append(out, leave{Channel: b.Channel})
+			last[b.Channel], out = i, append(out, disconnect{Channel: b.Channel})
 		} else if r.IntN(3) > 0 {
 			continue
 		}
-		if out[i].At = b.Due + time.Duration(r.IntN(200)-100)*time.Millisecond; i%2 == 1 {
+		out[i].At = b.Due + time.Duration(r.IntN(200)-100)*time.Millisecond
+		if i%2 == 1 {
 			out[i].At = b.Due + time.Duration(r.IntN(5000))*time.Millisecond
 		}
 	}

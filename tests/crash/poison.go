@@ -12,27 +12,28 @@ import (
 )
 
 const (
-	refuseFor = 6 * time.Second // shorter than a claim lasts, so that the post's end is what is refused
+	refuseFor = 6 * time.Second // shorter than a claim lasts, so that the write of the outcome is refused
 	brokenFor = 8 * time.Second
 	grantGone = 10 * time.Second
-	storeWait = 15 * time.Second // for outcomes that could not be stored before
-	panicWait = 15 * time.Second // for the end of a post over which the connector panics
+	storeWait = 15 * time.Second // for outcomes that could not be stored during the fault
+	panicWait = 15 * time.Second // for the end of a post on which the connector panics
 )
 
-// refuseRow lets Postgres refuse the end of one post with an unusual error, with that of a broken constraint, or lets
-// a channel's queue row disagree with its posts.
-func (t *traffic) refuseRow(ctx context.Context, s strike) error {
+// refuseRow makes Postgres refuse the final update of one post, with an unusual error or that of a check constraint,
+// or makes a channel's queue row contradict its posts.
+func (t *traffic) refuseRow(ctx context.Context, s fault) error {
 	if s.Nth%3 == 2 {
 		return t.breakQueue(ctx, s)
 	}
 	state := []string{"P0001", "23514"}[s.Nth%3]
-	return t.watched(ctx, refusedRow, 300*time.Millisecond, refuseFor, func(start time.Time) []booking {
-		return []booking{t.plan(refusedRow, t.on(s), start.Add(300*time.Millisecond), "whose end is refused")}
+	return t.runWithProbes(ctx, refusedRow, 300*time.Millisecond, refuseFor, func(start time.Time) []booking {
+		return []booking{t.plan(refusedRow, t.drillChannel(s), start.Add(300*time.Millisecond), "whose end is refused")}
 	}, func(start time.Time, aimed []booking) error {
 		err := t.exec(ctx, "create sequence crash_refused",
 			fmt.Sprintf(`create function crash_refuse() returns trigger language plpgsql security definer set search_path = public, pg_temp as $$
 				begin perform nextval('crash_refused'); raise exception 'a test refuses this' using errcode = '%s'; end $$`, state),
-			fmt.Sprintf(`create trigger crash_refuse before update on post for each row when (new.id = '%s' and new.state not in ('QUEUE', 'PUBLISHING')) execute function crash_refuse()`, t.id(aimed[0].N)))
+			fmt.Sprintf(`create trigger crash_refuse before update on post for each row
+				when (new.id = '%s' and new.state not in ('QUEUE', 'PUBLISHING')) execute function crash_refuse()`, t.id(aimed[0].N)))
 		if err != nil {
 			return err
 		}
@@ -46,16 +47,16 @@ func (t *traffic) refuseRow(ctx context.Context, s strike) error {
 	})
 }
 
-// breakQueue frees a channel by hand while a post of it is out and its answer and every look at it hang, so that the
-// next one is claimed against the index that allows only one.
-func (t *traffic) breakQueue(ctx context.Context, s strike) error {
-	c, beside := t.on(s), t.stage[refusedRow][(s.Nth+1)%len(t.stage[refusedRow])]
+// breakQueue clears a channel's busy post while that post is being sent and its answer and all reads of it hang. The
+// next claim then violates the index that allows one post per channel.
+func (t *traffic) breakQueue(ctx context.Context, s fault) error {
+	c, beside := t.drillChannel(s), t.drillChannels[refusedRow][(s.Nth+1)%len(t.drillChannels[refusedRow])]
 	account := t.channels[c].account
-	err := errors.Join(t.aside.fault(ctx, account, m{"match": posting(), "action": "hold_answer"}), t.aside.fault(ctx, account, m{"match": m{"method": "GET"}, "action": "hold", "times": always}))
+	err := errors.Join(t.drillPlatform.fault(ctx, account, m{"match": posting(), "action": "hold_answer"}), t.drillPlatform.fault(ctx, account, m{"match": m{"method": "GET"}, "action": "hold", "times": always}))
 	if err != nil {
 		return err
 	}
-	err = t.watched(ctx, refusedRow, time.Second, brokenFor, func(start time.Time) []booking {
+	err = t.runWithProbes(ctx, refusedRow, time.Second, brokenFor, func(start time.Time) []booking {
 		return []booking{t.plan(refusedRow, c, start, "on a channel that is freed by hand"), t.plan(refusedRow, c, start.Add(time.Second), "that comes after it"),
 			t.plan(probe, beside, start.Add(2*time.Second), "on another channel of the same organization")}
 	}, func(start time.Time, aimed []booking) error {
@@ -64,7 +65,7 @@ func (t *traffic) breakQueue(ctx context.Context, s strike) error {
 			err = errors.Join(t.hit(refusedRow), t.exec(ctx, fmt.Sprintf("update channel_queue set busy_post = null where channel_id = '%s'", t.channels[c].id)))
 		}
 		pause(ctx, time.Until(start.Add(brokenFor)))
-		return errors.Join(err, t.aside.judge().Clear(ctx, account))
+		return errors.Join(err, t.drillPlatform.judge().Clear(ctx, account))
 	})
 	if err != nil {
 		return err
@@ -72,7 +73,7 @@ func (t *traffic) breakQueue(ctx context.Context, s strike) error {
 	return t.repair(ctx, c)
 }
 
-// repair does what an operator does about a channel that was set aside: when no post of it is on its way, it goes on.
+// repair releases a channel that the service parked, as an operator would, when no post of it is being sent.
 func (t *traffic) repair(ctx context.Context, channel int) error {
 	const idle = `update channel_queue q set parked = false, busy_post = null where q.channel_id = $1
 		and not exists (select from post p where p.channel_id = q.channel_id and p.state in ('PUBLISHING', 'UNKNOWN'))`
@@ -90,22 +91,22 @@ func (t *traffic) repair(ctx context.Context, channel int) error {
 	return ctx.Err()
 }
 
-// grantedColumns are the columns of a table that the scheduler may update, as a list in parentheses; "" when it is
-// the whole table.
+// grantedColumns returns the columns of a table that the scheduler may update, as a list in parentheses; "" means the
+// whole table.
 const grantedColumns = `select case when has_table_privilege('crier_clock', $1::text, 'update') then '' else
 	(select '(' || string_agg(quote_ident(a.attname), ', ') || ')' from pg_attribute a
 	 where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped and has_column_privilege('crier_clock', a.attrelid, a.attnum, 'update')) end`
 
-// takeGrant takes the scheduler's right to write a table away while calls are under way, and gives it back.
-func (t *traffic) takeGrant(ctx context.Context, s strike) error {
-	if _, err := t.calm(ctx); err != nil {
+// revokeGrant revokes the scheduler's right to update a table while calls are in progress, and grants it again.
+func (t *traffic) revokeGrant(ctx context.Context, s fault) error {
+	if _, err := t.awaitRecovery(ctx); err != nil {
 		return err
 	}
 	table := []string{"publication", "post"}[s.Nth%2]
 	var all []booking
-	due := time.Now().Add(bookingTime(len(t.stage[noGrant])))
-	for _, c := range t.stage[noGrant] {
-		if err := t.aside.fault(ctx, t.channels[c].account, m{"match": posting(), "action": "slow", "ms": 2500, "times": 1}); err != nil {
+	due := time.Now().Add(bookingTime(len(t.drillChannels[noGrant])))
+	for _, c := range t.drillChannels[noGrant] {
+		if err := t.drillPlatform.fault(ctx, t.channels[c].account, m{"match": posting(), "action": "slow", "ms": 2500, "times": 1}); err != nil {
 			return err
 		}
 		all = append(all, t.plan(noGrant, c, due, "without a grant"))
@@ -131,16 +132,16 @@ func (t *traffic) takeGrant(ctx context.Context, s strike) error {
 	if err := errors.Join(err, t.exec(ctx, "grant update "+columns+" on "+table+" to crier_clock")); err != nil {
 		return err
 	}
-	_, err = t.until(ctx, time.Now().Add(storeWait), all, published) // a kill before that loses what is known
+	_, err = t.until(ctx, time.Now().Add(storeWait), all, published) // a kill before that would lose the known outcomes
 	return err
 }
 
-// panic books a post over which the connector panics, after its call or before it. One that has not ended after a
-// while is taken out of the database: it would end one process after the other.
-func (t *traffic) panic(ctx context.Context, s strike) error {
+// panicInConnector books a post on which the connector panics, after its call or before it. A post that has not ended after
+// panicWait is ended in the database; otherwise it would crash one process after the other.
+func (t *traffic) panicInConnector(ctx context.Context, s fault) error {
 	point := []string{failpoint.Committed, failpoint.Preparing}[s.Nth%2]
 	kind := map[string]string{failpoint.Committed: panics, failpoint.Preparing: panicsUnsent}[point]
-	b := t.plan(kind, t.on(s), time.Now().Add(1500*time.Millisecond), "with a panic at "+point)
+	b := t.plan(kind, t.drillChannel(s), time.Now().Add(1500*time.Millisecond), "with a panic at "+point)
 	if err := errors.Join(t.create(ctx, b), t.hit(panics)); err != nil {
 		return err
 	}

@@ -13,20 +13,20 @@ import (
 	tenancyservice "crier/tenancy/service"
 )
 
-// How many organizations, channels and machines the drills have.
+// The number of organizations, channels and servers of the drills.
 const (
 	probeOrganizations   = 4
 	probeChannels        = 2
-	hangingOrganizations = 5 // each with as many posts in flight as it may have: together more than permits
-	hangingChannels      = 8 // of each organization in each of the two hangs
+	hangingOrganizations = 5 // together their posts exceed permits
+	hangingChannels      = 8 // for each organization and each of the two hang drills
 	hangingMachines      = 4
 	lateChannels         = 7
 	holeOrganizations    = 4
 )
 
-// populate makes the organizations, as an administrator would, and their channels, as their owners would: first those
-// of the traffic, then those of the drills.
-func (w *world) populate(ctx context.Context, organizations int, strikes []strike) error {
+// populate creates the organizations as an administrator would, and connects their channels as their owners would:
+// first those of the traffic, then those of the drills.
+func (w *harness) populate(ctx context.Context, organizations int, faults []fault) error {
 	db, err := pg.Open(ctx, pg.Config{URL: w.server.URL("crier"), RolePrefix: "crier", MaxConns: 6})
 	if err != nil {
 		return err
@@ -39,19 +39,19 @@ func (w *world) populate(ctx context.Context, organizations int, strikes []strik
 	for i := range organizations {
 		var accounts []account
 		for _, grade := range []string{"A", "A", "C", "C", "E", "E", []string{"A", "C", "E"}[i%3]} { // perOrganization of them
-			accounts = append(accounts, account{w.platform.url(), grade})
+			accounts = append(accounts, account{platform: w.platform.url(), grade: grade})
 		}
-		made, err := w.enrol(ctx, tenants, fmt.Sprintf("org%d", i+1), accounts)
+		made, err := w.createOrganization(ctx, tenants, fmt.Sprintf("org%d", i+1), accounts)
 		if err != nil {
 			return err
 		}
 		w.channels = append(w.channels, made...)
 	}
-	return w.populateStage(ctx, tenants, strikes)
+	return w.populateDrills(ctx, tenants, faults)
 }
 
-// enrol makes an organization with its owner, a key and channels.
-func (w *world) enrol(ctx context.Context, tenants *tenancyservice.Accounts, name string, accounts []account) ([]channel, error) {
+// createOrganization creates an organization with its owner, an API key and channels.
+func (w *harness) createOrganization(ctx context.Context, tenants *tenancyservice.Accounts, name string, accounts []account) ([]channel, error) {
 	o := organization{name: name, email: name + "@crier.test"}
 	owner, err := tenants.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password, Organization: o.name})
 	if err != nil {
@@ -63,51 +63,51 @@ func (w *world) enrol(ctx context.Context, tenants *tenancyservice.Accounts, nam
 	return w.client.connect(ctx, o, accounts)
 }
 
-// group is one organization of a drill.
-type group struct {
+// drillOrganization is one organization of a drill.
+type drillOrganization struct {
 	kind     string
 	accounts []account
 }
 
-// populateStage makes what the drills of this run need, and nothing for those that it has not.
-func (w *world) populateStage(ctx context.Context, tenants *tenancyservice.Accounts, strikes []strike) error {
+// populateDrills creates the organizations of the drills that this run has.
+func (w *harness) populateDrills(ctx context.Context, tenants *tenancyservice.Accounts, faults []fault) error {
 	times := map[string]int{}
-	for _, s := range strikes {
+	for _, s := range faults {
 		times[s.Kind]++
 	}
-	groups := w.groups(times)
+	groups := w.drillOrganizations(times)
 	made := make([][]channel, len(groups))
 	g, inner := errgroup.WithContext(ctx)
 	g.SetLimit(4)
 	for i, x := range groups {
 		g.Go(func() (err error) {
-			made[i], err = w.enrol(inner, tenants, fmt.Sprintf("%s%d", x.kind, i+1), x.accounts)
+			made[i], err = w.createOrganization(inner, tenants, fmt.Sprintf("%s%d", x.kind, i+1), x.accounts)
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	w.stage = map[string][]int{}
+	w.drillChannels = map[string][]int{}
 	for i, x := range groups {
 		for _, c := range made[i] {
-			w.stage[x.kind] = append(w.stage[x.kind], len(w.channels))
+			w.drillChannels[x.kind] = append(w.drillChannels[x.kind], len(w.channels))
 			w.channels = append(w.channels, c)
 		}
 	}
 	return nil
 }
 
-// groups are the organizations of the drills that are asked for so many times.
-func (w *world) groups(times map[string]int) (out []group) {
+// drillOrganizations returns the organizations that are needed for so many drills of each kind.
+func (w *harness) drillOrganizations(times map[string]int) (out []drillOrganization) {
 	add := func(kind string, organizations int, accounts ...account) {
 		for range organizations {
-			out = append(out, group{kind, accounts})
+			out = append(out, drillOrganization{kind: kind, accounts: accounts})
 		}
 	}
 	repeat := func(n int, grades ...string) (all []account) {
 		for i := range n {
-			all = append(all, account{w.aside.url(), grades[i%len(grades)]})
+			all = append(all, account{platform: w.drillPlatform.url(), grade: grades[i%len(grades)]})
 		}
 		return all
 	}
@@ -116,8 +116,8 @@ func (w *world) groups(times map[string]int) (out []group) {
 		case hang1, hang4:
 			var accounts []account
 			for i := range hangingChannels {
-				machine := w.hanging[i%machinesOf(kind)]
-				accounts = append(accounts, account{"http://" + machine.Address, []string{"A", "C"}[i/hangingMachines%2]})
+				machine := w.hangProxies[i%machinesOf(kind)]
+				accounts = append(accounts, account{platform: "http://" + machine.Address, grade: []string{"A", "C"}[i/hangingMachines%2]})
 			}
 			add(kind, hangingOrganizations, accounts...)
 		case silence:
@@ -140,7 +140,7 @@ func (w *world) groups(times map[string]int) (out []group) {
 	return out
 }
 
-// machinesOf is how many machines hang in a drill.
+// machinesOf returns how many servers hang in a drill.
 func machinesOf(kind string) int {
 	if kind == hang1 {
 		return 1

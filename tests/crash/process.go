@@ -18,10 +18,10 @@ import (
 	"crier/tests/faultnet"
 )
 
-// startLimit is for a busy machine.
+// startLimit is generous because the machine may be busy.
 const startLimit = 2 * time.Minute
 
-// process is one program that is ended by its pid.
+// process is one running program.
 type process struct {
 	cmd    *exec.Cmd
 	exited chan struct{}
@@ -33,19 +33,19 @@ func launch(log *os.File, environment []string, path string, args ...string) (*p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p, started := &process{cmd: cmd, exited: make(chan struct{})}, make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // the parent-death signal follows the thread that forked, so that thread must live as long
+		runtime.LockOSThread() // Pdeathsig fires when the thread that forked ends, so keep the thread as long as the process
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // whoever waits for exited asks for the state
+			_ = cmd.Wait() // readers of exited use ProcessState
 			close(p.exited)
 		}
 	}()
 	return p, <-started
 }
 
-func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) } // fails only when it has ended already
+func (p *process) signal(sig syscall.Signal) { _ = p.cmd.Process.Signal(sig) } // fails only when the process has ended
 
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
@@ -61,19 +61,20 @@ func (p *process) ended() bool {
 	}
 }
 
-// node is one place where the service runs: a home folder, a port and one process at a time.
+// node is one installation of the service: a home folder, a port and at most one process at a time.
 type node struct {
 	mu          sync.Mutex
 	proc        *process
 	binary, dir string
-	address     string          // host:port
-	door        *faultnet.Proxy // before its place in the cluster; nil when it is alone
-	environment []string
-	log         *os.File
+	address     string // host:port
+	// clusterProxy is the proxy in front of the node's cluster address; nil without a cluster.
+	clusterProxy *faultnet.Proxy
+	environment  []string
+	log          *os.File
 }
 
-// haltFile is where the node looks for the name of the point at which it is to stop.
-func (n *node) haltFile() string { return filepath.Join(n.dir, "halt") }
+// failpointFile is the file that names the failpoint at which the process is to stop.
+func (n *node) failpointFile() string { return filepath.Join(n.dir, "halt") }
 
 func newNode(binary, dir string, environment []string) (*node, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -91,7 +92,7 @@ func newNode(binary, dir string, environment []string) (*node, error) {
 	if n.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 		return nil, err
 	}
-	n.environment = append(append([]string{}, environment...), "CRIER_HOME="+filepath.Join(dir, "home"), "PORT="+port, "CRIER_FAILPOINT="+n.haltFile())
+	n.environment = append(append([]string{}, environment...), "CRIER_HOME="+filepath.Join(dir, "home"), "PORT="+port, "CRIER_FAILPOINT="+n.failpointFile())
 	return n, nil
 }
 
@@ -103,37 +104,37 @@ func freePort() (address string, err error) {
 	return ln.Addr().String(), ln.Close()
 }
 
-// join gives the node a place in a cluster, behind a proxy.
+// join gives the node a cluster address behind a proxy.
 func (n *node) join() error {
 	inner, err := freePort()
 	if err != nil {
 		return err
 	}
-	if n.door, err = faultnet.Listen(loopback, inner); err != nil {
+	if n.clusterProxy, err = faultnet.Listen(loopback, inner); err != nil {
 		return err
 	}
-	n.environment = append(n.environment, "CLUSTER_LISTEN="+inner, "CLUSTER_ADVERTISE="+n.door.Address)
+	n.environment = append(n.environment, "CLUSTER_LISTEN="+inner, "CLUSTER_ADVERTISE="+n.clusterProxy.Address)
 	return nil
 }
 
-// kill ends the process; then nothing listens at its place in the cluster either.
+// kill ends the process and closes its cluster address.
 func (n *node) kill() error {
 	if p := n.current(); p != nil {
 		p.kill()
 	}
-	if n.door == nil {
+	if n.clusterProxy == nil {
 		return nil
 	}
-	return n.door.Close()
+	return n.clusterProxy.Close()
 }
 
-// start runs the service and returns when it listens.
+// start runs the service with a clock that is off by offset, and returns when the service listens.
 func (n *node) start(ctx context.Context, offset time.Duration) error {
-	if err := n.forget(); err != nil {
+	if err := n.cancelStop(); err != nil {
 		return err
 	}
-	if n.door != nil {
-		if err := n.door.Open(); err != nil {
+	if n.clusterProxy != nil {
+		if err := n.clusterProxy.Open(); err != nil {
 			return err
 		}
 	}
@@ -156,7 +157,7 @@ func (n *node) start(ctx context.Context, offset time.Duration) error {
 		if ctx.Err() != nil || time.Now().After(end) {
 			return errors.Join(ctx.Err(), fmt.Errorf("the node in %s did not start", n.dir))
 		}
-		pause(ctx, 200*time.Millisecond) // it ended: the database is away
+		pause(ctx, 200*time.Millisecond) // the process ended because the database is down
 	}
 }
 
@@ -166,27 +167,27 @@ func (n *node) current() *process {
 	return n.proc
 }
 
-// ask requests a stop at a point, or at a point and a post.
-func (n *node) ask(point string) error {
-	fresh := n.haltFile() + ".new"
+// requestStop requests a stop at a failpoint; the point may be followed by a space and a post's id.
+func (n *node) requestStop(point string) error {
+	fresh := n.failpointFile() + ".new"
 	if err := os.WriteFile(fresh, []byte(point), 0o600); err != nil {
 		return err
 	}
-	return os.Rename(fresh, n.haltFile())
+	return os.Rename(fresh, n.failpointFile())
 }
 
-// hit is the post at which the node stopped itself; "" when it has not.
-func (n *node) hit() string {
-	raw, err := os.ReadFile(n.haltFile() + ".hit")
+// stoppedAt returns the id of the post at which the process stopped, or "" while it has not.
+func (n *node) stoppedAt() string {
+	raw, err := os.ReadFile(n.failpointFile() + ".hit")
 	if err != nil {
 		return ""
 	}
 	return string(raw)
 }
 
-// forget takes a request back.
-func (n *node) forget() error {
-	for _, f := range []string{n.haltFile(), n.haltFile() + ".taken", n.haltFile() + ".hit"} {
+// cancelStop withdraws the request of ask.
+func (n *node) cancelStop() error {
+	for _, f := range []string{n.failpointFile(), n.failpointFile() + ".taken", n.failpointFile() + ".hit"} {
 		if err := os.Remove(f); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err
 		}
@@ -194,11 +195,11 @@ func (n *node) forget() error {
 	return nil
 }
 
-// points are where a node may be asked to stop.
-func points() []string {
+// failpoints returns the failpoints at which a process may be stopped, weighted by repetition.
+func failpoints() []string {
 	return []string{failpoint.Committing, failpoint.Committing, failpoint.Answered, failpoint.Prepared}
 }
 
 func pause(ctx context.Context, d time.Duration) {
-	_ = clock.Sleep(ctx, d) // callers look at ctx by themselves
+	_ = clock.Sleep(ctx, d) // callers check ctx
 }

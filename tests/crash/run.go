@@ -16,7 +16,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// run is one whole run: it books, lets the faults happen, waits until everything has ended and judges.
+// run executes one run: it books posts, injects faults, waits until all posts have ended and returns the verdict.
+// Progress and findings are written to out. The error is of the run itself; findings are in the verdict.
 func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) {
 	dir, err := os.MkdirTemp("", "crier-crash-")
 	if err != nil {
@@ -25,13 +26,13 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 	if !s.Keep {
 		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	w, err := newWorld(ctx, s, dir, out)
+	w, err := newHarness(ctx, s, dir, out)
 	if err != nil {
 		return v, err
 	}
 	met, err := w.play(ctx)
 	if err := errors.Join(err, w.close()); err != nil {
-		w.say("everything of the run is in %s", dir)
+		w.logf("the files of the run are in %s", dir)
 		return v, err
 	}
 	lines, err := readLines[line](filepath.Join(dir, "ledger.jsonl"))
@@ -39,7 +40,7 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 		return v, err
 	}
 	var journal []entry
-	for _, s := range []site{w.platform, w.aside} {
+	for _, s := range []sandbox{w.platform, w.drillPlatform} {
 		more, err := readLines[entry](s.journal)
 		if err != nil {
 			return v, err
@@ -47,40 +48,43 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 		journal = append(journal, more...)
 	}
 	v = judge(lines, journal)
-	v.DueDuringFaults = share(lines)
+	v.DueDuringFaults = shareDueDuringFaults(lines)
 	v.partial = len(s.Only) > 0
 	v.InFlight, v.StopsCommitting, v.Seed, v.Nodes, v.Lease, v.Deadline = met.inFlight, met.stops, s.Seed, s.Nodes, lease.String(), deadline.String()
 	for i, f := range v.findings {
 		if i == 40 {
-			w.say("and %d more", len(v.findings)-i)
+			w.logf("and %d more", len(v.findings)-i)
 			break
 		}
-		w.say("%s", f)
+		w.logf("%s", f)
 	}
 	if s.Keep {
-		w.say("everything of the run is in %s", dir)
+		w.logf("the files of the run are in %s", dir)
 	}
 	return v, nil
 }
 
-// play is the run without its judge.
-func (w *world) play(ctx context.Context) (met tally, err error) {
+// play executes the run up to the end of the last post.
+func (w *harness) play(ctx context.Context) (met tally, err error) {
 	organizations := min(16, 2+w.s.Posts/100)
 	p := newPlan(w.s, organizations*perOrganization)
-	if err := w.populate(ctx, organizations, p.Strikes); err != nil {
+	if err := w.populate(ctx, organizations, p.Faults); err != nil {
 		return met, err
 	}
-	booking := max(10*time.Second, time.Duration(w.s.Posts)*10*time.Millisecond) // the first due time must be known before the first booking
-	t := &traffic{world: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond), ids: map[int]string{}, turns: map[string]*turn{}, stale: map[string]int{}, last: w.s.Posts}
-	w.say("booking %d posts on %d channels", w.s.Posts, len(w.channels))
+	booking := max(10*time.Second, time.Duration(w.s.Posts)*10*time.Millisecond) // the due times depend on start, which must be fixed before the first booking
+	t := &traffic{
+		harness: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond),
+		ids: map[int]string{}, pauseTargets: map[string]*pauseTarget{}, stale: map[string]int{}, last: w.s.Posts,
+	}
+	w.logf("booking %d posts on %d channels", w.s.Posts, len(w.channels))
 	if err := t.book(ctx, p.Bookings); err != nil {
 		return met, err
 	}
 	if left := time.Until(t.start); left < w.s.Ahead {
 		return met, fmt.Errorf("booking took too long on this machine: the first posts are due in %s", left)
 	}
-	w.say("booked; the faults begin in %s", time.Until(t.start).Round(time.Second))
-	for _, n := range w.nodes { // whoever booked has gone when the first post falls due
+	w.logf("booked; the faults begin in %s", time.Until(t.start).Round(time.Second))
+	for _, n := range w.nodes { // another process than the one that booked must publish
 		if err := errors.Join(n.kill(), n.start(ctx, 0)); err != nil {
 			return met, err
 		}
@@ -88,20 +92,22 @@ func (w *world) play(ctx context.Context) (met tally, err error) {
 	pause(ctx, time.Until(t.start))
 	g, inner := errgroup.WithContext(ctx)
 	g.Go(func() error { return t.during(inner, p.Bookings) })
-	g.Go(func() error { return t.leave(inner, p.Leaves) })
-	g.Go(func() (err error) { met, err = t.strikeAll(inner, p.Strikes); return err })
+	g.Go(func() error { return t.disconnect(inner, p.Disconnects) })
+	g.Go(func() (err error) { met, err = t.injectAll(inner, p.Faults); return err })
 	if err := g.Wait(); err != nil {
 		return met, err
 	}
-	w.say("the faults are over after %s", time.Since(t.start).Round(time.Second))
-	pause(ctx, deadline) // whoever was stopped last answers what nobody waits for any more
+	w.logf("the faults are over after %s", time.Since(t.start).Round(time.Second))
+	// requests of the process that was stopped last may still be carried out until their deadline
+	pause(ctx, deadline)
 	if err := t.resumeAll(ctx); err != nil {
 		return met, err
 	}
 	return met, errors.Join(t.settle(ctx, append(p.Bookings, t.extra...)), t.settleStale(ctx), t.store(ctx))
 }
 
-// store writes down the times that the database holds, and which posts may be out as far as it knows.
+// store writes into the ledger the due time that the database holds for each post, and whether the post may be on the
+// platform.
 func (t *traffic) store(ctx context.Context) error {
 	numbers := map[string]int{}
 	for n, id := range t.ids {
@@ -109,25 +115,25 @@ func (t *traffic) store(ctx context.Context) error {
 	}
 	all, err := t.lines(ctx, func(row pgx.CollectableRow) (line, error) {
 		l := line{Do: doStored}
-		err := row.Scan(&l.ID, &l.Due, &l.Doubt)
+		err := row.Scan(&l.ID, &l.Due, &l.MaybeSent)
 		l.Post = numbers[l.ID]
 		return l, err
 	}, "select id::text, due, maybe_sent from post where due is not null")
 	if err != nil {
 		return err
 	}
-	// One without a number was made by a create whose answer was never certain: the platform shows it.
+	// A post without a number is of a create whose answer was never certain; the platform's journal shows it.
 	return t.ledger.write(slices.DeleteFunc(all, func(l line) bool { return l.Post == 0 })...)
 }
 
-// settleLimit is how long the service has to come to an end with everything once it is left in peace.
+// settleLimit is how long the service has to end all posts after the last fault.
 const settleLimit = 4 * time.Minute
 
-// settle waits until every post has ended, and writes into the ledger how.
+// settle waits until every post has ended or settleLimit is over, and writes the states into the ledger.
 func (t *traffic) settle(ctx context.Context, all []booking) error {
 	open := all
 	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {
-		if err := t.revive(ctx); err != nil {
+		if err := t.restartEnded(ctx); err != nil {
 			return err
 		}
 		states := make([]line, len(open))
@@ -151,22 +157,24 @@ func (t *traffic) settle(ctx context.Context, all []booking) error {
 		if len(rest) == 0 {
 			return nil
 		}
-		if open = rest; len(rest) < 10 {
-			t.say("waiting for %d posts, post %d is one", len(rest), rest[0].N)
+		open = rest
+		if len(rest) < 10 {
+			t.logf("waiting for %d posts, post %d is one", len(rest), rest[0].N)
 		}
 	}
 }
 
-// read asks for the state of one post; GONE when there is none.
+// read requests the state of one post; the state is GONE for a 404 and "" when there was no clear answer.
 func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	l := line{Do: doRead, Post: b.N}
 	a := t.client.call(ctx, http.MethodGet, "/public/v1/posts/"+t.id(b.N), t.channels[b.Channel].key, nil)
-	if l.Status = a.Status; a.Status == http.StatusNotFound {
+	l.Status = a.Status
+	if a.Status == http.StatusNotFound {
 		l.State = "GONE"
 		return l, ctx.Err()
 	}
 	if a.Status != http.StatusOK {
-		return l, ctx.Err() // asked again
+		return l, ctx.Err() // the caller repeats it
 	}
 	var got struct {
 		State string
@@ -193,8 +201,8 @@ func (t *traffic) read(ctx context.Context, b booking) (line, error) {
 	return l, nil
 }
 
-// share is how many of the posts fell due between the first and the last fault, 0 to 1.
-func share(lines []line) float64 {
+// shareDueDuringFaults returns which part of the posts fell due between the first and the last fault, 0 to 1.
+func shareDueDuringFaults(lines []line) float64 {
 	var from, to time.Time
 	due := map[int]time.Time{}
 	for _, l := range lines {

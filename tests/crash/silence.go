@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// silences are what a platform does to every call after it has taken a post and lost the answer.
-func silences(n int) m {
+// silenceFault returns the fault that a platform has for every call after it accepted a post and lost the answer.
+func silenceFault(n int) m {
 	return []m{
 		{"action": "error_before", "times": always},
 		{"action": "rate_limit", "retryAfter": 4, "times": always},
@@ -19,23 +19,22 @@ func silences(n int) m {
 
 const (
 	silenceStep = 2 * time.Second
-	silenceMore = 30 * time.Second // beyond both windows: two rounds of looks and tries end in it
+	silenceMore = 30 * time.Second // beyond both windows, enough for two reconcile attempts and retries
 )
 
-// silence lets a platform take a post, lose the answer and fail from then on, for longer than UNKNOWN_FOR and
-// BACKOFF_FOR together. Meanwhile, and once after it, somebody asks for the post, edits it and schedules it again,
-// without saying that it may be published twice.
-func (t *traffic) silence(ctx context.Context, s strike) error {
-	b := t.plan(silence, t.on(s), time.Now().Add(2*time.Second), "before the silence")
+// silence makes a platform accept a post, lose the answer and then fail for longer than UNKNOWN_FOR and BACKOFF_FOR
+// together. Meanwhile, and once after it, the post is read, edited and scheduled again without republish.
+func (t *traffic) silence(ctx context.Context, s fault) error {
+	b := t.plan(silence, t.drillChannel(s), time.Now().Add(2*time.Second), "before the silence")
 	account := t.channels[b.Channel].account
-	if err := errors.Join(t.aside.fault(ctx, account, m{"match": posting(), "action": "drop_answer"}), t.aside.fault(ctx, account, silences(s.Nth))); err != nil {
+	if err := errors.Join(t.drillPlatform.fault(ctx, account, m{"match": posting(), "action": "drop_answer"}), t.drillPlatform.fault(ctx, account, silenceFault(s.Nth))); err != nil {
 		return err
 	}
 	if err := t.create(ctx, b); err != nil {
 		return err
 	}
 	for end := time.Now().Add(startLimit); ; pause(ctx, 200*time.Millisecond) {
-		there, err := t.aside.judge().Posts(ctx, account)
+		there, err := t.drillPlatform.judge().Posts(ctx, account)
 		if err != nil || time.Now().After(end) || ctx.Err() != nil {
 			return errors.Join(err, ctx.Err(), fmt.Errorf("post %d did not reach its platform", b.N))
 		}
@@ -48,20 +47,20 @@ func (t *traffic) silence(ctx context.Context, s strike) error {
 	}
 	end := time.Now().Add(2*t.s.Window + silenceMore)
 	for i := 0; time.Now().Before(end) && ctx.Err() == nil; i++ {
-		if err := t.meddle(ctx, b, i); err != nil {
+		if err := t.readAndChange(ctx, b, i); err != nil {
 			return err
 		}
 		pause(ctx, silenceStep)
 	}
-	if err := t.aside.judge().Clear(ctx, account); err != nil {
+	if err := t.drillPlatform.judge().Clear(ctx, account); err != nil {
 		return err
 	}
 	pause(ctx, silenceStep)
-	return errors.Join(t.meddle(ctx, b, -1), t.meddle(ctx, b, -2))
+	return errors.Join(t.readAndChange(ctx, b, -1), t.readAndChange(ctx, b, -2))
 }
 
-// meddle asks for a post, and edits it or schedules it again.
-func (t *traffic) meddle(ctx context.Context, b booking, i int) error {
+// readAndChange reads a post and then edits it (i even) or schedules it again.
+func (t *traffic) readAndChange(ctx context.Context, b booking, i int) error {
 	got, err := t.read(ctx, b)
 	if err != nil {
 		return err

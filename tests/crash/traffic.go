@@ -11,16 +11,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// traffic books the posts and does to them what the plan says.
+// traffic books the posts and makes the planned changes to them.
 type traffic struct {
-	*world
-	start time.Time // of the faults
+	*harness
+	// start is the time of the first fault.
+	start time.Time
 	mu    sync.Mutex
 	ids   map[int]string
-	turns map[string]*turn // of what was paused at some time, by its path
-	extra []booking        // of the drills
-	stale map[string]int   // posts past MAX_LATE by their ids
-	last  int              // number of the last post
+	// pauseTargets are the targets that were ever paused, by path.
+	pauseTargets map[string]*pauseTarget
+	// extra are the bookings of drills.
+	extra []booking
+	// stale maps the ids of posts past MAX_LATE to their numbers.
+	stale map[string]int
+	// last is the highest post number in use.
+	last int
 }
 
 func (t *traffic) id(n int) string {
@@ -29,10 +34,10 @@ func (t *traffic) id(n int) string {
 	return t.ids[n]
 }
 
-// clients is how many requests are under way at once.
+// clients is the number of concurrent requests.
 const clients = 12
 
-// book sends the creates that come before the faults.
+// book sends the create requests that precede the faults.
 func (t *traffic) book(ctx context.Context, all []booking) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(clients)
@@ -44,7 +49,7 @@ func (t *traffic) book(ctx context.Context, all []booking) error {
 	return g.Wait()
 }
 
-// during does everything that the plan has for the time of the faults, each at its time.
+// during sends the requests that are planned for the time of the faults, each at its time.
 func (t *traffic) during(ctx context.Context, all []booking) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, b := range all {
@@ -89,13 +94,14 @@ func (t *traffic) create(ctx context.Context, b booking) error {
 	return nil
 }
 
-// change edits, moves, un-schedules or deletes a post, or pauses its channel, when it is time. What a refusal means is the judge's to say.
+// change edits, moves, un-schedules or deletes a post, or pauses its channel, at the planned time. Refusals are
+// recorded for the judge and are not errors.
 func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	key, id, group := t.channels[b.Channel].key, t.id(b.N), ""
 	if b.Do == doGroup {
 		pause(ctx, time.Until(t.start.Add(b.At-2*time.Second)))
 		if group, err = t.group(ctx, id, key); errors.Is(err, errGone) {
-			return nil // the judge finds that it is lost
+			return nil // the judge reports it as lost
 		} else if err != nil {
 			return err
 		}
@@ -103,7 +109,7 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	pause(ctx, time.Until(t.start.Add(b.At)))
 	switch b.Do {
 	case doPause:
-		return t.hold(ctx, b)
+		return t.pauseAndResume(ctx, b)
 	case doGroup:
 		_, err = t.client.book(ctx, line{Do: doGroup, Post: b.N, Key: fmt.Sprintf("deleteGroup-%d", b.N)}, http.MethodDelete, "/public/v1/posts/group/"+group, key, nil)
 	case doEdit:

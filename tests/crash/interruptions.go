@@ -6,25 +6,28 @@ import (
 	"time"
 )
 
-// span is a time in which some accounts were paused, for certain.
+// span is a time in which some accounts were certainly paused.
 type span struct {
 	accounts []string
-	from, to time.Time // the answer to the pause, the request to resume; zero = never
-	inFlight int       // calls that had begun, as the answer says
+	// from is the time of the answer to the pause, to that of the request to resume; zero is never.
+	from, to time.Time
+	// inFlight is the number of calls in progress that the answer reports.
+	inFlight int
 }
 
-// farewell is the disconnect of an account. The answer's time is zero when none came.
-type farewell struct{ at time.Time }
+// disconnected is when the disconnect of an account was acknowledged; zero when it was not.
+type disconnected struct{ at time.Time }
 
-// beyond is what the ledger says of more than one post.
-type beyond struct {
-	spans     []span
-	farewells map[string]farewell // by account
+// interruptions holds the pauses and disconnects in the ledger.
+type interruptions struct {
+	spans       []span
+	disconnects map[string]disconnected // by account
 }
 
-// whole reads pauses and disconnects. A pause after a resume of which a try was lost is left out: that try may have opened it.
-func whole(lines []line) beyond {
-	b := beyond{farewells: map[string]farewell{}}
+// readInterruptions reads the pauses and disconnects. A pause after a resume with an unanswered attempt is left out, because that
+// attempt may have ended it.
+func readInterruptions(lines []line) interruptions {
+	b := interruptions{disconnects: map[string]disconnected{}}
 	asked, open, doubtful := map[string]line{}, map[string]int{}, map[string]bool{}
 	for _, l := range lines {
 		if l.Ask {
@@ -42,35 +45,35 @@ func whole(lines []line) beyond {
 		case l.Do == doPause && !l.Ask && l.Status == 200 && !doubtful[subject]:
 			open[subject] = len(b.spans)
 			b.spans = append(b.spans, span{accounts: accounts, from: l.At, inFlight: l.InFlight})
-		case l.Do == doLeave && l.Ask:
-			b.farewells[accounts[0]] = farewell{}
-		case l.Do == doLeave && certain(l.Status):
-			b.farewells[accounts[0]] = farewell{l.At} // also when an earlier try was the one that did it
+		case l.Do == doDisconnect && l.Ask:
+			b.disconnects[accounts[0]] = disconnected{}
+		case l.Do == doDisconnect && certain(l.Status):
+			b.disconnects[accounts[0]] = disconnected{at: l.At} // a 404 is also certain: an earlier attempt was carried out
 		}
 	}
 	return b
 }
 
-// part tells the posts of a disconnected account that they were removed.
-func (b beyond) part(posts map[int]*story) {
+// applyDisconnects marks the posts of disconnected accounts as removed.
+func (b interruptions) applyDisconnects(posts map[int]*history) {
 	for _, p := range posts {
-		f, left := b.farewells[p.account]
+		f, left := b.disconnects[p.account]
 		switch {
 		case !left:
 			continue
 		case f.at.IsZero():
-			p.mayBeStopped = true
+			p.maybeUnqueued = true
 		case p.first.After(f.at):
-			p.removed, p.stopped = true, f.at // it cannot have begun
-		case p.stopped.IsZero():
-			p.removed, p.stopped = true, f.at.Add(settleFor)
+			p.removed, p.unqueuedAt = true, f.at // the send cannot have begun
+		case p.unqueuedAt.IsZero():
+			p.removed, p.unqueuedAt = true, f.at.Add(settleFor)
 		}
-		p.going, p.left = true, true
+		p.deleteRequested, p.disconnected = true, true
 	}
 }
 
-// judge tells of calls while a pause lasted, and of what burst out after it.
-func (b beyond) judge(v *verdict, out map[int][]sent) {
+// check reports calls during a pause, and bursts after it.
+func (b interruptions) check(v *verdict, out map[int][]sent) {
 	by := map[string][]sent{}
 	for _, all := range out {
 		for _, s := range all {
@@ -81,15 +84,16 @@ func (b beyond) judge(v *verdict, out map[int][]sent) {
 		slices.SortFunc(by[account], func(a, b sent) int { return a.at.Compare(b.at) })
 	}
 	for _, s := range b.spans {
-		s.quiet(v, by)
+		s.checkNothingSent(v, by)
 		for _, account := range s.accounts {
-			s.gaps(v, by[account])
+			s.checkGaps(v, by[account])
 		}
 	}
 }
 
-// quiet: what fell due in the pause does not go out, and of what was due before only what was in flight.
-func (s span) quiet(v *verdict, by map[string][]sent) {
+// checkNothingSent checks that posts due during the pause are not published in it, and of those due before at most as many as
+// were in flight.
+func (s span) checkNothingSent(v *verdict, by map[string][]sent) {
 	ended := 0
 	for _, account := range s.accounts {
 		for _, x := range by[account] {
@@ -97,7 +101,7 @@ func (s span) quiet(v *verdict, by map[string][]sent) {
 			case !x.at.After(s.from) || !s.to.IsZero() && x.at.After(s.to):
 			case x.post.first.After(s.from):
 				v.find(&v.SentWhilePaused, "post %d, due at %s, went out at %s; %s was paused from %s to %s", x.post.n, x.post.first, x.at, account, s.from, s.to)
-			case !x.post.going:
+			case !x.post.deleteRequested:
 				ended++
 			}
 		}
@@ -107,8 +111,8 @@ func (s span) quiet(v *verdict, by map[string][]sent) {
 	}
 }
 
-// gaps: what was held for long goes out one by one.
-func (s span) gaps(v *verdict, all []sent) {
+// checkGaps checks that posts which were held back for long are published one by one.
+func (s span) checkGaps(v *verdict, all []sent) {
 	if s.to.IsZero() {
 		return
 	}

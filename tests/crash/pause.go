@@ -10,17 +10,19 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// turn is what can be paused. One pause of it is over before the next begins, or nobody could tell which request opened it.
-type turn struct {
+// pauseTarget is a channel or an organization that can be paused. Its pauses do not overlap, so that the ledger shows which
+// request ended which pause.
+type pauseTarget struct {
 	mu            sync.Mutex
 	path, session string
-	accounts      []string // on the platform
+	// accounts are the names of the affected accounts on the platform.
+	accounts []string
 }
 
-// turn of the booking's channel, or of its organization.
-func (t *traffic) turn(b booking) *turn {
+// pauseTarget returns the channel of the booking, or its organization.
+func (t *traffic) pauseTarget(b booking) *pauseTarget {
 	c := t.channels[b.Channel]
-	x := &turn{path: "/integrations/" + c.id + "/pause", session: c.session, accounts: []string{c.account}}
+	x := &pauseTarget{path: "/integrations/" + c.id + "/pause", session: c.session, accounts: []string{c.account}}
 	name := x.path
 	if b.All {
 		x.path, x.accounts, name = "/settings/pause", nil, c.org
@@ -32,15 +34,15 @@ func (t *traffic) turn(b booking) *turn {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.turns[name] == nil {
-		t.turns[name] = x
+	if t.pauseTargets[name] == nil {
+		t.pauseTargets[name] = x
 	}
-	return t.turns[name]
+	return t.pauseTargets[name]
 }
 
-// hold pauses, waits and resumes.
-func (t *traffic) hold(ctx context.Context, b booking) error {
-	x := t.turn(b)
+// pauseAndResume pauses, waits and resumes.
+func (t *traffic) pauseAndResume(ctx context.Context, b booking) error {
+	x := t.pauseTarget(b)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if err := t.setPause(ctx, x, doPause, fmt.Sprint(b.N)); err != nil {
@@ -50,20 +52,21 @@ func (t *traffic) hold(ctx context.Context, b booking) error {
 	return t.setPause(ctx, x, doResume, fmt.Sprint(b.N))
 }
 
-func (t *traffic) setPause(ctx context.Context, x *turn, do, name string) error {
+func (t *traffic) setPause(ctx context.Context, x *pauseTarget, do, name string) error {
 	ask := line{Do: do, Key: do + "-" + name, Accounts: x.accounts}
 	got, err := t.client.book(ctx, ask, http.MethodPut, x.path, x.session, m{"paused": do == doPause})
-	if err == nil && got.Status > 299 && got.Status != http.StatusNotFound { // not found: it was disconnected
+	if err == nil && got.Status > 299 && got.Status != http.StatusNotFound { // 404: the channel was disconnected
 		err = fmt.Errorf("%s of %v: status %d: %s", do, x.accounts, got.Status, got.Note)
 	}
 	return err
 }
 
-// resumeAll takes back what a request whose sender had given up may have paused after its resume.
+// resumeAll resumes everything that was ever paused: a request that timed out may have been carried out after its
+// resume.
 func (t *traffic) resumeAll(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for name, x := range t.turns {
+	for name, x := range t.pauseTargets {
 		if err := t.setPause(ctx, x, doResume, "last-"+name); err != nil {
 			return err
 		}
@@ -71,14 +74,14 @@ func (t *traffic) resumeAll(ctx context.Context) error {
 	return nil
 }
 
-// leave disconnects channels, each at its time.
-func (t *traffic) leave(ctx context.Context, all []leave) error {
+// disconnect disconnects channels, each at its time.
+func (t *traffic) disconnect(ctx context.Context, all []disconnect) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, l := range all {
 		g.Go(func() error {
 			pause(ctx, time.Until(t.start.Add(l.At)))
 			c := t.channels[l.Channel]
-			ask := line{Do: doLeave, Key: "disconnect-" + c.account, Accounts: []string{c.account}}
+			ask := line{Do: doDisconnect, Key: "disconnect-" + c.account, Accounts: []string{c.account}}
 			_, err := t.client.book(ctx, ask, http.MethodDelete, "/public/v1/integrations/"+c.id, c.key, nil)
 			return err
 		})
@@ -86,9 +89,9 @@ func (t *traffic) leave(ctx context.Context, all []leave) error {
 	return g.Wait()
 }
 
-// group is the name of a post's group.
+// group returns the group of a post.
 func (t *traffic) group(ctx context.Context, id, key string) (string, error) {
 	var got struct{ Group string }
-	_, err := t.client.must(ctx, http.MethodGet, "/public/v1/posts/"+id, key, nil, &got)
+	_, err := t.client.retryUntilOK(ctx, http.MethodGet, "/public/v1/posts/"+id, key, nil, &got)
 	return got.Group, err
 }
