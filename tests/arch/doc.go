@@ -1,2 +1,3 @@
-// Package arch is the law of the tree: who may import whom, which library has which door, and which calls are made in one place only.
+// Package arch enforces the import plan: which packages a folder may import, which folders may use a library, and
+// which calls are allowed in one place only.
 package arch

@@ -8,34 +8,34 @@ import (
 	"strings"
 )
 
-// fault is one breach: dir and what are matched with the exceptions.
-type fault struct {
+// violation is one violation of a rule; dir and what are matched with the exceptions.
+type violation struct {
 	dir, what, message string
 }
 
-func breach(f file, line int, what, format string, args ...any) fault {
-	return fault{f.dir(), what, fmt.Sprintf("%s:%d: ", f.path, line) + fmt.Sprintf(format, args...)}
+func newViolation(f file, line int, what, format string, args ...any) violation {
+	message := fmt.Sprintf("%s:%d: ", f.path, line) + fmt.Sprintf(format, args...)
+	return violation{dir: f.dir(), what: what, message: message}
 }
 
-// rules by name. Test files obey those that say so; all else is about what ships.
-var rules = map[string]func(tree) []fault{
-	"arrows":           eachProduct(arrowRule),
-	"inner doors":      eachProduct(func(f file) []fault { return doorRule(f, innerDoors, false) }),
-	"vendors":          eachProduct(func(f file) []fault { return doorRule(f, vendors, true) }),
-	"forbidden calls":  eachProduct(callRule),
-	"file length":      eachProduct(lengthRule),
-	"interface width":  eachProduct(widthRule),
-	"aliases":          eachFile(aliasRule),
-	"dot imports":      eachFile(dotRule),
-	"package names":    eachFile(nameRule),
-	"package comments": commentRule,
-	"cycles":           cycleRule,
-	"top level":        topRule,
-	"no Go in ops":     eachFile(opsRule),
+// rules maps the name of each rule to its check. Rules made by eachFile apply to test files too, the others to product
+// files only.
+var rules = map[string]func(tree) []violation{
+	"import plan":         eachProduct(layerRule),
+	"restricted packages": eachProduct(func(f file) []violation { return restrictionRule(f, restricted, false) }),
+	"vendors":             eachProduct(func(f file) []violation { return restrictionRule(f, vendors, true) }),
+	"forbidden calls":     eachProduct(callRule),
+	"aliases":             eachFile(aliasRule),
+	"dot imports":         eachFile(dotRule),
+	"package names":       eachFile(nameRule),
+	"package comments":    commentRule,
+	"cycles":              cycleRule,
+	"top level":           topRule,
+	"no Go in ops":        eachFile(opsRule),
 }
 
-func eachFile(rule func(file) []fault) func(tree) []fault {
-	return func(t tree) (out []fault) {
+func eachFile(rule func(file) []violation) func(tree) []violation {
+	return func(t tree) (out []violation) {
 		for _, f := range t.files {
 			out = append(out, rule(f)...)
 		}
@@ -43,8 +43,8 @@ func eachFile(rule func(file) []fault) func(tree) []fault {
 	}
 }
 
-func eachProduct(rule func(file) []fault) func(tree) []fault {
-	return eachFile(func(f file) []fault {
+func eachProduct(rule func(file) []violation) func(tree) []violation {
+	return eachFile(func(f file) []violation {
 		if f.test {
 			return nil
 		}
@@ -52,64 +52,64 @@ func eachProduct(rule func(file) []fault) func(tree) []fault {
 	})
 }
 
-func arrowRule(f file) (out []fault) {
-	at := slices.IndexFunc(arrows, func(a arrow) bool {
-		return a.self && f.dir() == a.from || !a.self && under(f.dir(), a.from)
+func layerRule(f file) (out []violation) {
+	at := slices.IndexFunc(layers, func(a layer) bool {
+		return a.self && f.dir() == a.from || !a.self && inFolder(f.dir(), a.from)
 	})
 	if at < 0 {
-		return []fault{breach(f, 1, f.dir(), "this folder has no line in the import plan")}
+		return []violation{newViolation(f, 1, f.dir(), "this folder has no line in the import plan")}
 	}
-	law := arrows[at]
+	plan := layers[at]
 	for _, i := range f.imports {
-		dir, ours := i.ours()
+		dir, ours := i.internal()
 		switch {
 		case !ours:
-			if law.pure && slices.Contains(impure, i.path) {
-				out = append(out, breach(f, i.line, i.path, "%s holds words and rules only, it does not import %s", f.dir(), i.path))
+			if plan.pure && slices.Contains(impure, i.path) {
+				out = append(out, newViolation(f, i.line, i.path, "%s holds types and rules without I/O, it may not import %s", f.dir(), i.path))
 			}
-		case under(dir, law.to...), exactly(dir, law.root...), samePart(f.dir(), dir):
+		case inFolder(dir, plan.to...), isFolder(dir, plan.root...), samePart(f.dir(), dir):
 		default:
-			out = append(out, breach(f, i.line, i.path, "%s may not import %s", f.dir(), dir))
+			out = append(out, newViolation(f, i.line, i.path, "%s may not import %s", f.dir(), dir))
 		}
 	}
 	return out
 }
 
-// samePart tells whether two packages of platform are one part and its sub-folder.
+// samePart reports whether a and b are a package of platform and its sub-package.
 func samePart(a, b string) bool {
-	return under(a, "platform") && (under(a, b) || under(b, a))
+	return inFolder(a, "platform") && (inFolder(a, b) || inFolder(b, a))
 }
 
-func doorRule(f file, doors []door, all bool) (out []fault) {
+func restrictionRule(f file, restrictions []restriction, all bool) (out []violation) {
 	for _, i := range f.imports {
-		at := slices.IndexFunc(doors, func(d door) bool { return fits(i.path, d.path) })
+		at := slices.IndexFunc(restrictions, func(d restriction) bool { return matchesPath(i.path, d.path) })
 		switch {
-		case at < 0 && all && i.foreign():
-			out = append(out, breach(f, i.line, i.path, "%s has no door: say in tests/arch from where it may be used", i.path))
-		case at < 0, slices.ContainsFunc(doors[at].from, func(d string) bool { return under(f.dir(), d) }):
+		case at < 0 && all && i.external():
+			out = append(out, newViolation(f, i.line, i.path, "%s is not in the list of libraries: add to tests/arch from where it may be used", i.path))
+		case at < 0, slices.ContainsFunc(restrictions[at].from, func(d string) bool { return inFolder(f.dir(), d) }):
 		default:
-			out = append(out, breach(f, i.line, i.path, "%s is imported only from %v", i.path, doors[at].from))
+			out = append(out, newViolation(f, i.line, i.path, "%s is imported only from %v", i.path, restrictions[at].from))
 		}
 	}
 	return out
 }
 
-// fits tells whether an import path is a package or something below it; a door that ends in "/" has only the latter.
-func fits(importPath, doorPath string) bool {
-	return importPath == doorPath || strings.HasPrefix(importPath, strings.TrimSuffix(doorPath, "/")+"/")
+// matchesPath reports whether an import path is a package or below it; a path that ends in "/" matches only what is below.
+func matchesPath(importPath, packagePath string) bool {
+	return importPath == packagePath || strings.HasPrefix(importPath, strings.TrimSuffix(packagePath, "/")+"/")
 }
 
-func callRule(f file) (out []fault) {
+func callRule(f file) (out []violation) {
 	for _, u := range f.uses {
 		for _, b := range bans {
-			if u.path != b.path || !named(u.name, b.names) || slices.ContainsFunc(b.from, func(d string) bool { return under(f.dir(), d) }) {
+			if u.path != b.path || !named(u.name, b.names) || slices.ContainsFunc(b.from, func(d string) bool { return inFolder(f.dir(), d) }) {
 				continue
 			}
 			what := u.name
 			if u.path != "" {
-				what = spokenName(u.path) + "." + u.name
+				what = defaultName(u.path) + "." + u.name
 			}
-			out = append(out, breach(f, u.line, what, "%s: %s (allowed in %v)", what, b.why, b.from))
+			out = append(out, newViolation(f, u.line, what, "%s: %s (allowed in %v)", what, b.why, b.from))
 		}
 	}
 	return out
@@ -122,88 +122,71 @@ func named(name string, patterns []string) bool {
 	})
 }
 
-func lengthRule(f file) []fault {
-	if f.lines <= maxLines || f.made || longFiles[f.path] != "" {
-		return nil
-	}
-	return []fault{breach(f, maxLines, f.path, "%d lines, at most %d: one file, one thing", f.lines, maxLines)}
-}
-
-func widthRule(f file) (out []fault) {
-	for _, name := range f.wide {
-		out = append(out, breach(f, 1, name, "interface %s has more than %d methods", name, widest))
-	}
-	return out
-}
-
-func aliasRule(f file) (out []fault) {
+func aliasRule(f file) (out []violation) {
 	for _, i := range f.imports {
-		dir, _ := i.ours()
+		dir, _ := i.internal()
 		domain, part := path.Split(dir)
 		domain = strings.TrimSuffix(domain, "/")
 		if part != "store" && part != "service" || !slices.Contains(domains, domain) || i.name == domain+part {
 			continue
 		}
-		out = append(out, breach(f, i.line, i.path, "import %s as %s", i.path, domain+part))
+		out = append(out, newViolation(f, i.line, i.path, "import %s as %s", i.path, domain+part))
 	}
 	return out
 }
 
-func dotRule(f file) (out []fault) {
+func dotRule(f file) (out []violation) {
 	for _, i := range f.imports {
 		if i.name == "." {
-			out = append(out, breach(f, i.line, i.path, "a dot import hides where names come from"))
+			out = append(out, newViolation(f, i.line, i.path, "a dot import hides where names come from"))
 		}
 	}
 	return out
 }
 
-func nameRule(f file) []fault {
+func nameRule(f file) []violation {
 	name := strings.TrimSuffix(f.pkg, "_test")
-	if slices.Contains(emptyNames, name) {
-		return []fault{breach(f, 1, name, "%q says nothing about what a package is for", name)}
-	}
 	if base := path.Base(f.dir()); name != "main" && name != base {
-		return []fault{breach(f, 1, name, "package %s lies in a folder named %s", name, base)}
+		return []violation{newViolation(f, 1, name, "package %s is in a folder named %s", name, base)}
 	}
 	return nil
 }
 
-func opsRule(f file) []fault {
-	if !under(f.dir(), "ops") {
+func opsRule(f file) []violation {
+	if !inFolder(f.dir(), "ops") {
 		return nil
 	}
-	return []fault{breach(f, 1, f.path, "ops holds no product code")}
+	return []violation{newViolation(f, 1, f.path, "ops holds no product code")}
 }
 
-// commentRule wants one sentence, "Package x …" or "Command x …", in each package.
-func commentRule(t tree) (out []fault) {
-	said, where := map[string]bool{}, map[string]file{}
+// commentRule requires a comment "Package x ..." or "Command ..." in each package.
+func commentRule(t tree) (out []violation) {
+	documented, where := map[string]bool{}, map[string]file{}
 	for _, f := range t.files {
 		want := "Package " + f.pkg + " "
 		if f.pkg == "main" {
 			want = "Command "
 		}
-		said[f.dir()] = said[f.dir()] || strings.HasPrefix(f.doc, want)
+		documented[f.dir()] = documented[f.dir()] || strings.HasPrefix(f.doc, want)
 		where[f.dir()] = f
 	}
-	for _, dir := range slices.Sorted(maps.Keys(said)) {
-		if !said[dir] {
+	for _, dir := range slices.Sorted(maps.Keys(documented)) {
+		if !documented[dir] {
 			f := where[dir]
 			f.path = dir
-			out = append(out, fault{dir, "comment", dir + ": no comment says what package " + f.pkg + " is for"})
+			out = append(out, violation{dir: dir, what: "comment", message: dir + ": package " + f.pkg + " has no package comment"})
 		}
 	}
 	return out
 }
 
-// cycleRule looks at the folders of the top level as if each were one package.
-func cycleRule(t tree) []fault {
+// cycleRule treats each folder of the top level as one package.
+func cycleRule(t tree) []violation {
 	to := map[string][]string{}
 	for _, f := range t.files {
 		from, _, _ := strings.Cut(f.path, "/")
 		for _, i := range f.imports {
-			dir, ours := i.ours()
+			dir, ours := i.internal()
 			top, _, _ := strings.Cut(dir, "/")
 			if !f.test && ours && top != from && !slices.Contains(to[from], top) {
 				to[from] = append(to[from], top)
@@ -211,21 +194,21 @@ func cycleRule(t tree) []fault {
 		}
 	}
 	for _, start := range slices.Sorted(maps.Keys(to)) {
-		if way := back(to, start, []string{start}); way != nil {
-			return []fault{{start, "cycle", "folders import each other: " + strings.Join(way, " -> ")}}
+		if path := pathBack(to, start, []string{start}); path != nil {
+			return []violation{{dir: start, what: "cycle", message: "folders import each other: " + strings.Join(path, " -> ")}}
 		}
 	}
 	return nil
 }
 
-// back finds a way from the last folder of the path to start.
-func back(to map[string][]string, start string, way []string) []string {
-	for _, next := range to[way[len(way)-1]] {
+// pathBack extends a path of folders to one that ends at start, or returns nil.
+func pathBack(to map[string][]string, start string, path []string) []string {
+	for _, next := range to[path[len(path)-1]] {
 		if next == start {
-			return append(way, next)
+			return append(path, next)
 		}
-		if !slices.Contains(way, next) {
-			if found := back(to, start, append(slices.Clone(way), next)); found != nil {
+		if !slices.Contains(path, next) {
+			if found := pathBack(to, start, append(slices.Clone(path), next)); found != nil {
 				return found
 			}
 		}
@@ -233,23 +216,23 @@ func back(to map[string][]string, start string, way []string) []string {
 	return nil
 }
 
-func topRule(t tree) (out []fault) {
+func topRule(t tree) (out []violation) {
 	for _, name := range t.top {
 		if !slices.Contains(topLevel, name) && !strings.HasPrefix(name, ".") {
-			out = append(out, fault{".", name, name + ": the root has no such entry; see the layout in README.md"})
+			out = append(out, violation{dir: ".", what: name, message: name + ": not an entry of the root; see the layout in README.md"})
 		}
 	}
 	return out
 }
 
-// judge runs every rule and sets the exceptions aside; those that excuse nothing are told.
-func judge(t tree, allowed []exception) (faults map[string][]fault, stale []exception) {
-	faults, used := map[string][]fault{}, make([]bool, len(allowed))
+// check runs every rule. It returns the violations without an exception, by rule, and the exceptions that match none.
+func check(t tree, allowed []exception) (violations map[string][]violation, stale []exception) {
+	violations, used := map[string][]violation{}, make([]bool, len(allowed))
 	for name, rule := range rules {
 		for _, f := range rule(t) {
 			at := slices.IndexFunc(allowed, func(e exception) bool { return e.dir == f.dir && e.what == f.what })
 			if at < 0 {
-				faults[name] = append(faults[name], f)
+				violations[name] = append(violations[name], f)
 			} else {
 				used[at] = true
 			}
@@ -260,5 +243,5 @@ func judge(t tree, allowed []exception) (faults map[string][]fault, stale []exce
 			stale = append(stale, e)
 		}
 	}
-	return faults, stale
+	return violations, stale
 }

@@ -15,22 +15,19 @@ import (
 
 const module = "crier"
 
-// tree is all that the rules look at. It is parsed, not type-checked: so files of every system and build tag are in it.
+// tree is what the rules check. It is parsed and not type-checked, so it has the files of every system and build tag.
 type tree struct {
-	top   []string // entries of the root, folders ending in "/"
-	files []file   // Go, sorted by path
+	top   []string // entries of the root; names of folders end in "/"
+	files []file   // Go files, sorted by path
 }
 
 type file struct {
 	path    string // from the root, with slashes
 	pkg     string // as in the package clause
 	test    bool   // *_test.go
-	made    bool   // generated
 	doc     string // the package comment
-	lines   int
 	imports []imported
 	uses    []use
-	wide    []string // interfaces of more methods than a reader keeps in mind
 }
 
 // imported is one import; name is "" unless the file gives one.
@@ -39,7 +36,7 @@ type imported struct {
 	line       int
 }
 
-// use is a mention of a package's name (http.Get), or of a function without a package (panic, init).
+// use is a reference to a package's name (http.Get), or to a function without a package (panic, init).
 type use struct {
 	path, name string
 	line       int
@@ -47,7 +44,7 @@ type use struct {
 
 func (f file) dir() string { return path.Dir(f.path) }
 
-// load reads the tree below root.
+// load parses the tree below root.
 func load(root string) (tree, error) {
 	var t tree
 	entries, err := os.ReadDir(root)
@@ -90,7 +87,7 @@ func load(root string) (tree, error) {
 	return t, err
 }
 
-// ignored is what .gitignore keeps out of the tree, and git's own folder.
+// ignored reports whether a path is git's own or in .gitignore.
 func ignored(rel string) bool {
 	base := path.Base(rel)
 	return slices.Contains([]string{".git", ".git/", ".crier/", "crier"}, rel) ||
@@ -110,8 +107,7 @@ func parse(rel, body string) (file, error) {
 		return file{}, err
 	}
 	f := file{
-		path: rel, pkg: parsed.Name.Name, test: strings.HasSuffix(rel, "_test.go"), made: ast.IsGenerated(parsed),
-		doc: parsed.Doc.Text(), lines: strings.Count(body, "\n"),
+		path: rel, pkg: parsed.Name.Name, test: strings.HasSuffix(rel, "_test.go"), doc: parsed.Doc.Text(),
 	}
 	names := map[string]string{}
 	for _, spec := range parsed.Imports {
@@ -119,7 +115,7 @@ func parse(rel, body string) (file, error) {
 		if i.path, err = strconv.Unquote(spec.Path.Value); err != nil {
 			return f, err
 		}
-		local := spokenName(i.path)
+		local := defaultName(i.path)
 		if spec.Name != nil {
 			i.name, local = spec.Name.Name, spec.Name.Name
 		}
@@ -127,37 +123,31 @@ func parse(rel, body string) (file, error) {
 		f.imports = append(f.imports, i)
 	}
 	ast.Inspect(parsed, func(n ast.Node) bool {
-		f.look(n, names, func(p token.Pos) int { return set.Position(p).Line })
+		f.addUse(n, names, func(p token.Pos) int { return set.Position(p).Line })
 		return true
 	})
 	return f, nil
 }
 
-const widest = 7
-
-func (f *file) look(n ast.Node, names map[string]string, line func(token.Pos) int) {
+func (f *file) addUse(n ast.Node, names map[string]string, line func(token.Pos) int) {
 	switch n := n.(type) {
 	case *ast.SelectorExpr:
 		if x, ok := n.X.(*ast.Ident); ok && names[x.Name] != "" {
-			f.uses = append(f.uses, use{names[x.Name], n.Sel.Name, line(n.Pos())})
+			f.uses = append(f.uses, use{path: names[x.Name], name: n.Sel.Name, line: line(n.Pos())})
 		}
 	case *ast.CallExpr:
 		if fn, ok := ast.Unparen(n.Fun).(*ast.Ident); ok {
-			f.uses = append(f.uses, use{"", fn.Name, line(n.Pos())})
+			f.uses = append(f.uses, use{name: fn.Name, line: line(n.Pos())})
 		}
 	case *ast.FuncDecl:
 		if n.Recv == nil && n.Name.Name == "init" {
-			f.uses = append(f.uses, use{"", "init", line(n.Pos())})
-		}
-	case *ast.TypeSpec:
-		if i, ok := n.Type.(*ast.InterfaceType); ok && i.Methods.NumFields() > widest {
-			f.wide = append(f.wide, n.Name.Name)
+			f.uses = append(f.uses, use{name: "init", line: line(n.Pos())})
 		}
 	}
 }
 
-// spokenName is the name that an import path usually gives: its last element that is not a version.
-func spokenName(importPath string) string {
+// defaultName returns the name that an import path usually has: its last element that is not a version.
+func defaultName(importPath string) string {
 	base := path.Base(importPath)
 	if v, ok := strings.CutPrefix(base, "v"); ok && path.Dir(importPath) != "." {
 		if _, err := strconv.Atoi(v); err == nil {
@@ -167,8 +157,8 @@ func spokenName(importPath string) string {
 	return base
 }
 
-// under tells whether a folder is one of these folders or inside one. "*" stands for one element.
-func under(dir string, folders ...string) bool {
+// inFolder reports whether a folder is one of these folders or inside one. "*" matches one element.
+func inFolder(dir string, folders ...string) bool {
 	have := strings.Split(dir, "/")
 	return slices.ContainsFunc(folders, func(folder string) bool {
 		want := strings.Split(folder, "/")
@@ -184,18 +174,18 @@ func under(dir string, folders ...string) bool {
 	})
 }
 
-// exactly is under, without what is inside.
-func exactly(dir string, folders ...string) bool {
+// isFolder is like inFolder, without sub-folders.
+func isFolder(dir string, folders ...string) bool {
 	return slices.ContainsFunc(folders, func(folder string) bool {
-		return under(dir, folder) && strings.Count(dir, "/") == strings.Count(folder, "/")
+		return inFolder(dir, folder) && strings.Count(dir, "/") == strings.Count(folder, "/")
 	})
 }
 
-// ours is the folder of an import of this module.
-func (i imported) ours() (dir string, ok bool) { return strings.CutPrefix(i.path, module+"/") }
+// internal returns the folder of an import of this module.
+func (i imported) internal() (dir string, ok bool) { return strings.CutPrefix(i.path, module+"/") }
 
-// foreign tells whether the import is another module's: its first element is a host.
-func (i imported) foreign() bool {
+// external reports whether the import is of another module: its first element has a dot.
+func (i imported) external() bool {
 	first, _, _ := strings.Cut(i.path, "/")
 	return strings.Contains(first, ".")
 }

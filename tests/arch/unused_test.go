@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// A line about what is not there would pass as a rule and check nothing.
-func TestEveryLineOfThePlanIsUsed(t *testing.T) {
+// TestPlan_HasNoUnusedEntries: an entry for a folder or library that does not exist would check nothing.
+func TestPlan_HasNoUnusedEntries(t *testing.T) {
 	t.Parallel()
-	all, err := whole()
+	all, err := loadTree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -17,43 +17,43 @@ func TestEveryLineOfThePlanIsUsed(t *testing.T) {
 	}
 }
 
-func TestUnusedLinesAreFound(t *testing.T) {
+func TestUnused_ReportsEntries(t *testing.T) {
 	t.Parallel()
 	found := unused(tree{})
 	for _, want := range []string{
 		"the import plan names apps/edge: no such folder",
 		"github.com/gofiber/ is not imported from apps/edge",
 		"crier/publishing/connector/conformance is imported by no test",
-		"a ban names platform/clock: no such folder",
+		"a forbidden call names platform/clock: no such folder",
 		"the root has no entry apps/",
 	} {
 		if !slices.Contains(found, want) {
-			t.Errorf("of an empty tree it is not said that %q", want)
+			t.Errorf("got no message %q for an empty tree", want)
 		}
 	}
 }
 
-// unused returns a sentence for each folder and each library that the tables name and the tree does not have.
+// unused returns a message for each folder and each library that the tables name and the tree does not have.
 func unused(t tree) (out []string) {
 	there := func(folder string) bool {
-		return slices.ContainsFunc(t.files, func(f file) bool { return under(f.dir(), folder) })
+		return slices.ContainsFunc(t.files, func(f file) bool { return inFolder(f.dir(), folder) })
 	}
-	for _, a := range arrows {
+	for _, a := range layers {
 		for _, folder := range slices.Concat([]string{a.from}, a.to, a.root) {
 			if !there(folder) {
 				out = append(out, "the import plan names "+folder+": no such folder")
 			}
 		}
 	}
-	for _, doors := range [][]door{innerDoors, vendors} {
-		for _, d := range doors {
-			out = append(out, unusedDoor(t, doors, d)...)
+	for _, restrictions := range [][]restriction{restricted, vendors} {
+		for _, d := range restrictions {
+			out = append(out, unusedRestriction(t, restrictions, d)...)
 		}
 	}
 	for _, b := range bans {
 		for _, folder := range b.from {
 			if !there(folder) {
-				out = append(out, "a ban names "+folder+": no such folder")
+				out = append(out, "a forbidden call names "+folder+": no such folder")
 			}
 		}
 	}
@@ -65,13 +65,13 @@ func unused(t tree) (out []string) {
 	return out
 }
 
-// unusedDoor looks at one door: each of its folders has a file that comes through it, and one for tests only has a test.
-func unusedDoor(t tree, doors []door, d door) (out []string) {
+// unusedRestriction reports the folders of d that have no file with the import. If d has no folders, a test must have it.
+func unusedRestriction(t tree, restrictions []restriction, d restriction) (out []string) {
 	comes := func(test bool, folder string) bool {
 		return slices.ContainsFunc(t.files, func(f file) bool {
-			return f.test == test && (folder == "" || under(f.dir(), folder)) && slices.ContainsFunc(f.imports, func(i imported) bool {
-				at := slices.IndexFunc(doors, func(d door) bool { return fits(i.path, d.path) })
-				return at >= 0 && doors[at].path == d.path
+			return f.test == test && (folder == "" || inFolder(f.dir(), folder)) && slices.ContainsFunc(f.imports, func(i imported) bool {
+				at := slices.IndexFunc(restrictions, func(d restriction) bool { return matchesPath(i.path, d.path) })
+				return at >= 0 && restrictions[at].path == d.path
 			})
 		})
 	}

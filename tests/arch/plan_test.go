@@ -1,17 +1,21 @@
 package arch
 
-// arrow says what the packages of a folder may import. The first line that fits a package is its law.
-type arrow struct {
+// layer lists what the packages of a folder may import. The first entry that matches a package applies.
+type layer struct {
 	from string
-	self bool     // the line is for the folder itself only, not for what is inside
-	to   []string // folders, with what is inside
-	root []string // folders, without what is inside
-	pure bool     // no network, files, processes or database of the standard library
+	// self restricts the entry to the folder itself, without its sub-folders.
+	self bool
+	// to lists folders, with their sub-folders.
+	to []string
+	// root lists folders, without their sub-folders.
+	root []string
+	// pure excludes the packages in impure.
+	pure bool
 }
 
 var leaves = []string{"platform/fault", "platform/clock", "platform/id"}
 
-var arrows = []arrow{
+var layers = []layer{
 	{from: "apps/crier", to: []string{"apps/boot"}},
 	{from: "apps/boot", to: []string{"apps", "actors", "publishing", "tenancy", "platform"}},
 	{from: "apps/edge", to: []string{"apps/edge", "publishing", "tenancy", "actors/org", "platform"}},
@@ -33,22 +37,22 @@ var arrows = []arrow{
 	{from: "platform/id"},
 	{from: "platform/limit"},
 	{from: "platform/ratelimit", pure: true},
-	{from: "platform", to: append([]string{"platform/limit"}, leaves...)}, // and a package's own sub-folders, see arrowRule
+	{from: "platform", to: append([]string{"platform/limit"}, leaves...)}, // and a package's own sub-folders, see layerRule
 
 	{from: "tests", to: []string{"apps", "actors", "publishing", "tenancy", "platform", "tests"}},
 }
 
-// impure are the packages of the standard library that reach out of the process.
+// impure are the packages of the standard library that access the network, files, processes or databases.
 var impure = []string{"net", "net/http", "net/rpc", "net/smtp", "os", "os/exec", "os/signal", "database/sql", "plugin", "syscall"}
 
-// door says from which folders a package may be imported.
-type door struct {
+// restriction lists the folders from which a package may be imported.
+type restriction struct {
 	path string
 	from []string
 }
 
-// innerDoors are those of our own packages that not everybody may enter who may see their folder.
-var innerDoors = []door{
+// restricted lists the packages of this module that may be imported from fewer folders than the import plan allows.
+var restricted = []restriction{
 	{path: "crier/actors/cluster/store", from: []string{"actors/cluster"}},
 	{path: "crier/publishing/store", from: []string{"publishing/service", "publishing/sender", "publishing/pictures"}},
 	{path: "crier/publishing/sender", from: []string{"apps/worker", "apps/boot", "tests/bench"}},
@@ -60,8 +64,8 @@ var innerDoors = []door{
 	{path: "net/http/httptest", from: []string{"tests", "publishing/connector/conformance"}},
 }
 
-// vendors: one library, one door. A library that is not here is not ours to use until a line says where.
-var vendors = []door{
+// vendors lists for each library the folders that may import it. Other libraries are not allowed.
+var vendors = []restriction{
 	{path: "github.com/gofiber/", from: []string{"apps/edge"}},
 	{path: "github.com/danielgtaylor/huma/", from: []string{"apps/edge"}},
 	{path: "github.com/valyala/fasthttp", from: []string{"apps/edge"}},
@@ -100,82 +104,77 @@ var vendors = []door{
 	{path: "pgregory.net/rapid", from: []string{}},
 }
 
-// ban says which names of a package may be written only in some folders.
+// ban lists names of a package that may be used in some folders only.
 type ban struct {
-	path  string   // "" for functions that need no import
-	names []string // ending in "*": whatever begins so
+	// path is the import path; "" is for functions that need no import.
+	path string
+	// names may end in "*", which matches any suffix.
+	names []string
 	from  []string
 	why   string
 }
 
 var bans = []ban{
-	{"net/http", []string{"DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "Client", "Transport"}, []string{"platform/outbound"}, "every outgoing request passes the guard of platform/outbound"},
+	{"net/http", []string{"DefaultClient", "DefaultTransport", "Get", "Head", "Post", "PostForm", "Client", "Transport"},
+		[]string{"platform/outbound"}, "every outgoing request passes the guard of platform/outbound"},
 	{"net", []string{"Dial*"}, []string{"platform/outbound", "platform/pg"}, "every outgoing request passes the guard of platform/outbound"},
 	{"github.com/coder/websocket", []string{"Dial"}, []string{"platform/outbound"}, "every outgoing request passes the guard of platform/outbound"},
 	{"time", []string{"Now", "Since", "Until"}, []string{"platform/clock"}, "time is injected"},
 	{"os", []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv"}, []string{"platform/env"}, "configuration is read once, at the start"},
-	{"fmt", []string{"Print*"}, []string{"apps"}, "only a command speaks to the terminal"},
-	{"", []string{"print", "println"}, nil, "only a command speaks to the terminal"},
-	{"", []string{"panic"}, nil, "an error is a value"},
-	{"", []string{"init"}, nil, "nothing happens by being imported"},
+	{"fmt", []string{"Print*"}, []string{"apps"}, "only commands write to standard output"},
+	{"", []string{"print", "println"}, nil, "only commands write to standard output"},
+	{"", []string{"panic"}, nil, "return an error"},
+	{"", []string{"init"}, nil, "an import has no side effects"},
 }
 
-// exception lets one folder do one thing that the rules forbid. One that nothing needs any more fails.
+// exception permits one folder one violation. An exception that is not needed fails the test.
 type exception struct{ dir, what, why string }
 
 var exceptions = []exception{
 	{"publishing/connector/conformance", "crier/platform/id", "test code: it makes organizations and channels for the connector under test"},
 	{"actors/org", "init", "the generated code registers the messages"},
 	{"apps/boot", "github.com/coder/websocket", "the port that it plugs names the Conn type"},
-	{"platform/clock", "crier/platform/env", "under the build tag crash it reads how wrong the clock is made to be"},
-	{"platform/failpoint", "crier/platform/env", "under the build tag crash it reads where the driver names a point"},
-	{"platform/failpoint", "panic", "under the build tag crash it panics where a text asks for it"},
-	{"publishing/connector/sandbox", "crier/platform/failpoint", "under the build tag crash it panics where a text asks for it"},
-	{"tests/faultnet", "http.Transport", "its proxies stand before servers of the tests"},
-	{"tests/faultnet", "net.Dialer", "its proxies stand before servers of the tests"},
+	{"platform/clock", "crier/platform/env", "under the build tag crash it reads the clock offset"},
+	{"platform/failpoint", "crier/platform/env", "under the build tag crash it reads the path of the driver's request"},
+	{"platform/failpoint", "panic", "under the build tag crash it panics when the text of a post requests it"},
+	{"publishing/connector/sandbox", "crier/platform/failpoint", "under the build tag crash it panics when the text of a post requests it"},
+	{"tests/faultnet", "http.Transport", "its proxies forward to servers of the tests"},
+	{"tests/faultnet", "net.Dialer", "its proxies forward to servers of the tests"},
 	{"tests/pds", "http.Transport", "a connection for each call to the real server"},
-	{"tests/pds", "http.Client", "a test helper that speaks to the real server beside the connector"},
+	{"tests/pds", "http.Client", "a test helper that calls the real server directly"},
 	{"tests/pds", "os.Getenv", "CRIER_CACHE is read by the installer of the tests, which has no configuration"},
-	{"tests/publishtest", "crier/publishing/store", "a test helper that stores channels past the services"},
-	{"tests/publishtest", "crier/tenancy/store", "a test helper that stores organizations past the services"},
-	{"tests/publishtest", "github.com/jackc/pgx/v5", "a test helper that reads and changes rows past the services"},
-	{"tests/publishtest", "time.Now", "the organizations of tests are made now"},
+	{"tests/publishtest", "crier/publishing/store", "a test helper that stores channels directly"},
+	{"tests/publishtest", "crier/tenancy/store", "a test helper that stores organizations directly"},
+	{"tests/publishtest", "github.com/jackc/pgx/v5", "a test helper that reads and changes rows directly"},
+	{"tests/publishtest", "time.Now", "organizations of tests are created at the current time"},
 	{"tests/bench", "os.Environ", "the measured programs run in the caller's environment"},
-	{"tests/bench", "github.com/jackc/pgx/v5", "it counts the statements of a whole service from outside"},
+	{"tests/bench", "github.com/jackc/pgx/v5", "it counts the statements of a loadTree service from outside"},
 	{"tests/bench", "github.com/jackc/pgx/v5/pgxpool", "a floor is the same work without the service, on many connections"},
-	{"tests/bench", "github.com/google/uuid", "it fills tables in bulk, past the product"},
+	{"tests/bench", "github.com/google/uuid", "it fills tables in bulk, without the service"},
 	{"tests/bench", "http.Client", "the driver of the load, and the floor of a stream"},
 	{"tests/bench", "http.Transport", "the driver keeps a connection for each user"},
 	{"tests/bench", "net.Dialer", "the floor of a call is a connection without the service"},
 	{"tests/bench/empty", "github.com/gofiber/fiber/v2", "the empty program that the service is measured against"},
-	{"tests/crash", "http.Client", "it speaks to the service as any program does"},
+	{"tests/crash", "http.Client", "it calls the service as an API client"},
 	{"tests/crash", "http.Transport", "its connections are to processes that it kills"},
-	{"tests/sandboxtest", "http.DefaultClient", "it scripts the pretend platform on loopback"},
-	{"tests/call", "http.Client", "tests speak to the service and to platforms as any program does"},
+	{"tests/sandboxtest", "http.DefaultClient", "it scripts the sandbox platform on loopback"},
+	{"tests/call", "http.Client", "tests call the service and platforms as API clients"},
 	{"tests/crash", "net.DialTimeout", "it waits until a process that it started listens"},
 	{"tests/crash", "time.Now", "it drives real processes in real time"},
 	{"tests/crash", "time.Until", "it drives real processes in real time"},
 	{"tests/crash", "time.Since", "it drives real processes in real time"},
-	{"tests/crash", "github.com/jackc/pgx/v5", "it looks into the database from outside of the service"},
-	{"tests/dbtest", "github.com/jackc/pgx/v5", "it makes and drops whole databases"},
-	{"tests/dbtest", "github.com/jackc/pgx/v5/pgconn", "it makes and drops whole databases"},
+	{"tests/crash", "github.com/jackc/pgx/v5", "it reads the database directly"},
+	{"tests/dbtest", "github.com/jackc/pgx/v5", "it creates and drops databases"},
+	{"tests/dbtest", "github.com/jackc/pgx/v5/pgconn", "it creates and drops databases"},
 	{"tests/relay", "github.com/coder/websocket", "the relay of the tests is a server"},
 	{"tests/relay", "github.com/btcsuite/btcd/btcec/v2/schnorr", "the relay of the tests checks signatures by itself"},
 }
 
-// longFiles may have more than maxLines lines.
-var longFiles = map[string]string{}
-
-const maxLines = 400
-
-// topLevel is all that the root holds; entries that begin with a dot are configuration of tools.
+// topLevel lists the entries of the root; entries that begin with a dot are the configuration of tools.
 var topLevel = []string{
 	"actors/", "apps/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
 	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "Taskfile.yml", "go.mod", "go.sum",
 }
 
-// emptyNames say nothing about what a package is for.
-var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "types", "models", "base", "manager", "misc", "shared", "lib"}
-
-// domains have a store and a service that are imported under their domain's name.
+// domains have a store and a service package, which are imported under aliases such as publishingstore.
 var domains = []string{"publishing", "tenancy"}

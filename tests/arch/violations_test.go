@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// source is one hand-made file; of one that is not Go, the tree has the name only.
+// source is a synthetic file. Of a file that is not Go, only the name is used.
 type source struct{ path, body string }
 
 func (s source) tree(t *testing.T) tree {
@@ -28,17 +28,17 @@ func (s source) tree(t *testing.T) tree {
 	return made
 }
 
-// importing is a well-behaved file of a folder, but for these imports.
+// importing returns a file that breaks no rule except by these imports.
 func importing(name string, imports ...string) source {
 	pkg := filepath.Base(filepath.Dir(name))
-	body := "// Package " + pkg + " is hand-made.\npackage " + pkg + "\n\n"
+	body := "// Package " + pkg + " is synthetic.\npackage " + pkg + "\n\n"
 	for _, i := range imports {
 		if !strings.Contains(i, `"`) {
 			i = `"` + i + `"`
 		}
 		body += "import " + i + "\n"
 	}
-	return source{name, body}
+	return source{path: name, body: body}
 }
 
 func calling(name, imported, call string) source {
@@ -50,10 +50,10 @@ func calling(name, imported, call string) source {
 	return s
 }
 
-func TestABreachIsFound(t *testing.T) {
+func TestRules_ReportViolations(t *testing.T) {
 	t.Parallel()
-	breaches := map[string][]source{
-		"arrows": {
+	violations := map[string][]source{
+		"import plan": {
 			importing("platform/pg/pool.go", "crier/tenancy"),
 			importing("platform/pg/pool.go", "crier/platform/env"),
 			importing("platform/fault/fault.go", "crier/platform/clock"),
@@ -78,7 +78,7 @@ func TestABreachIsFound(t *testing.T) {
 			importing("apps/boot/app.go", "crier/tests/dbtest"),
 			importing("analytics/view.go", "strings"),
 		},
-		"inner doors": {
+		"restricted packages": {
 			importing("apps/boot/app.go", `publishingstore "crier/publishing/store"`),
 			importing("publishing/media/media.go", `publishingstore "crier/publishing/store"`),
 			importing("tenancy/signin/oidc.go", `tenancystore "crier/tenancy/store"`),
@@ -99,7 +99,7 @@ func TestABreachIsFound(t *testing.T) {
 			importing("apps/boot/app.go", "github.com/sethvargo/go-envconfig"),
 			importing("publishing/service/hook.go", "github.com/riverqueue/river"),
 			importing("tests/e2e/rig.go", "github.com/ory/dockertest/v3"),
-			importing("platform/id/id.go", "example.com/nobody/knows/this"),
+			importing("platform/id/id.go", "example.com/unlisted/module"),
 		},
 		"forbidden calls": {
 			calling("publishing/connector/x/post.go", "net/http", "http.Get(``)"),
@@ -116,38 +116,40 @@ func TestABreachIsFound(t *testing.T) {
 			calling("platform/pg/pool.go", "fmt", "fmt.Printf(``)"),
 			calling("platform/pg/pool.go", "", "println()"),
 			calling("apps/edge/edge.go", "", "panic(nil)"),
-			{"apps/edge/edge.go", "// Package edge is hand-made.\npackage edge\n\nfunc init() {}\n"},
+			{path: "apps/edge/edge.go", body: "// Package edge is synthetic.\npackage edge\n\nfunc init() {}\n"},
 			calling("tests/pds/pds.go", "github.com/coder/websocket", "websocket.Dial(nil, ``, nil)"),
 		},
-		"file length":     {{"tenancy/user.go", "// Package tenancy is hand-made.\npackage tenancy\n" + strings.Repeat("\n", maxLines)}},
-		"interface width": {{"tenancy/user.go", "package tenancy\n\ntype Wide interface { A(); B(); C(); D(); E(); F(); G(); H() }\n"}},
 		"aliases": {
 			importing("apps/boot/app.go", "crier/publishing/service"),
 			importing("apps/boot/app_test.go", `store "crier/tenancy/store"`),
 		},
-		"dot imports":      {importing("apps/boot/app.go", `. "crier/platform/fault"`), importing("apps/boot/app_test.go", `. "strings"`)},
-		"package names":    {importing("platform/util/x.go"), {"platform/pg/x.go", "package postgres\n"}},
-		"package comments": {{"tenancy/user.go", "package tenancy\n"}, {"tenancy/user.go", "// Whatever.\npackage tenancy\n"}, {"apps/crier/main.go", "package main\n"}},
-		"top level":        {{"util/x.md", "x"}, {"notes.txt", "x"}},
-		"no Go in ops":     {importing("ops/deploy/x.go")},
+		"dot imports":   {importing("apps/boot/app.go", `. "crier/platform/fault"`), importing("apps/boot/app_test.go", `. "strings"`)},
+		"package names": {{path: "platform/pg/x.go", body: "package postgres\n"}},
+		"package comments": {
+			{path: "tenancy/user.go", body: "package tenancy\n"},
+			{path: "tenancy/user.go", body: "// Users of organizations.\npackage tenancy\n"},
+			{path: "apps/crier/main.go", body: "package main\n"},
+		},
+		"top level":    {{path: "util/x.md", body: "x"}, {path: "notes.txt", body: "x"}},
+		"no Go in ops": {importing("ops/deploy/x.go")},
 	}
-	for name, sources := range breaches {
+	for name, sources := range violations {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			for _, s := range sources {
 				if len(rules[name](s.tree(t))) == 0 {
-					t.Errorf("%s is let through:\n%s", s.path, s.body)
+					t.Errorf("the rule reports nothing for %s:\n%s", s.path, s.body)
 				}
 			}
 		})
 	}
-	breaches["cycles"] = nil // has a test of its own
-	if missing := difference(rules, breaches); len(missing) > 0 {
-		t.Errorf("nothing shows that these rules can fail: %v", missing)
+	violations["cycles"] = nil // TestCycleRule covers it
+	if missing := difference(rules, violations); len(missing) > 0 {
+		t.Errorf("no test shows that these rules can fail: %v", missing)
 	}
 }
 
-func difference(all map[string]func(tree) []fault, shown map[string][]source) (missing []string) {
+func difference(all map[string]func(tree) []violation, shown map[string][]source) (missing []string) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if _, ok := shown[name]; !ok {
 			missing = append(missing, name)
@@ -156,7 +158,7 @@ func difference(all map[string]func(tree) []fault, shown map[string][]source) (m
 	return missing
 }
 
-func TestTheAllowedPasses(t *testing.T) {
+func TestRules_AcceptAllowedFiles(t *testing.T) {
 	t.Parallel()
 	for _, s := range []source{
 		importing("apps/boot/app.go", "crier/apps/edge", "crier/actors/cluster", "crier/publishing/connector/all", `publishingservice "crier/publishing/service"`),
@@ -176,17 +178,16 @@ func TestTheAllowedPasses(t *testing.T) {
 		calling("platform/outbound/client.go", "net/http", "_ = http.Client{}"),
 		calling("apps/sim/x/serve.go", "net/http", "_ = http.Server{}; _, _ = http.NewRequest(``, ``, nil)"),
 		calling("apps/boot/command.go", "fmt", "fmt.Println()"),
-		{"tenancy/made.go", "// Code generated by hand. DO NOT EDIT.\n\n// Package tenancy is hand-made.\npackage tenancy\n" + strings.Repeat("\n", maxLines)},
-		{".editorconfig", "root = true"},
+		{path: ".editorconfig", body: "root = true"},
 	} {
-		faults, _ := judge(s.tree(t), nil)
-		for rule, found := range faults {
+		violations, _ := check(s.tree(t), nil)
+		for rule, found := range violations {
 			t.Errorf("%s: %s", rule, found[0].message)
 		}
 	}
 }
 
-func TestFoldersThatImportEachOtherAreFound(t *testing.T) {
+func TestCycleRule_ReportsCycle(t *testing.T) {
 	t.Parallel()
 	line := []source{importing("apps/edge/a.go", "crier/publishing"), importing("publishing/b.go", "crier/tenancy"), importing("tenancy/c.go", "crier/platform/id")}
 	var made tree
@@ -195,18 +196,18 @@ func TestFoldersThatImportEachOtherAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if faults := cycleRule(made); faults != nil {
-		t.Fatalf("a line is not a ring: %v", faults)
+	if violations := cycleRule(made); violations != nil {
+		t.Fatalf("got %v for a chain, want nothing", violations)
 	}
 	if err := made.add("platform/jobs/d.go", importing("platform/jobs/d.go", "crier/publishing/service").body); err != nil {
 		t.Fatal(err)
 	}
-	if faults := cycleRule(made); len(faults) != 1 || !strings.Contains(faults[0].message, "tenancy") {
-		t.Errorf("the ring is not told: %v", faults)
+	if violations := cycleRule(made); len(violations) != 1 || !strings.Contains(violations[0].message, "tenancy") {
+		t.Errorf("got %v, want one cycle through tenancy", violations)
 	}
 }
 
-func TestAnExceptionExcusesOneThingInOneFolder(t *testing.T) {
+func TestException_AppliesToOneThingInOneFolder(t *testing.T) {
 	t.Parallel()
 	s := calling("platform/pg/pool.go", "time", "_ = time.Now()")
 	for name, c := range map[string]struct {
@@ -220,15 +221,15 @@ func TestAnExceptionExcusesOneThingInOneFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			faults, stale := judge(s.tree(t), []exception{c.exception})
-			if excused := len(faults) == 0; excused != c.excused || len(stale) == 0 != c.excused {
-				t.Errorf("excused %v, stale %v", excused, stale)
+			violations, stale := check(s.tree(t), []exception{c.exception})
+			if excused := len(violations) == 0; excused != c.excused || len(stale) == 0 != c.excused {
+				t.Errorf("got excused %v and stale exceptions %v, want excused %v", excused, stale, c.excused)
 			}
 		})
 	}
 }
 
-func TestLoadReadsFilesOfEverySystemAndSkipsWhatIsNotOurs(t *testing.T) {
+func TestLoad_ReadsAllBuildTagsAndSkipsIgnored(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	for name, body := range map[string]string{
@@ -253,9 +254,9 @@ func TestLoadReadsFilesOfEverySystemAndSkipsWhatIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(got.files) != 1 || got.files[0].path != "a/a.go" {
-		t.Errorf("files %v", got.files)
+		t.Errorf("got files %v, want a/a.go", got.files)
 	}
 	if want := []string{".github/", "a/"}; !slices.Equal(got.top, want) {
-		t.Errorf("top %v, want %v", got.top, want)
+		t.Errorf("got entries %v, want %v", got.top, want)
 	}
 }
