@@ -10,17 +10,17 @@ import (
 	"net/http"
 )
 
-// Answer is what came back.
+// Answer is a complete response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   string
 }
 
-// String is the status and the body.
+// String returns the status and the body.
 func (a Answer) String() string { return fmt.Sprintf("%d %s", a.Status, a.Body) }
 
-// Into decodes the body, unless v is nil; a status outside of 2xx is an error.
+// Into decodes the JSON body, unless v is nil. A status outside of 2xx is an error.
 func (a Answer) Into(v any) error {
 	if a.Status < 200 || a.Status > 299 {
 		return fmt.Errorf("the answer is %v", a)
@@ -44,8 +44,8 @@ func (a Answer) Cookie(name string) string {
 	return ""
 }
 
-// Do makes one request: bytes and strings are sent as they are, any other body as JSON. Headers come in pairs; those
-// with an empty value are left out. An error means that no whole answer came.
+// Do makes one request. Bytes and strings are sent as they are, any other body as JSON. Headers are pairs of name and
+// value; those with an empty value are left out. An error means that no complete answer came.
 func Do(ctx context.Context, client *http.Client, method, url string, body any, headers ...string) (Answer, error) {
 	req, err := Request(ctx, method, url, body, headers...)
 	if err != nil {
@@ -54,7 +54,7 @@ func Do(ctx context.Context, client *http.Client, method, url string, body any, 
 	return Send(client, req)
 }
 
-// Request makes the request of Do without sending it.
+// Request returns the request that Do would send.
 func Request(ctx context.Context, method, url string, body any, headers ...string) (*http.Request, error) {
 	var raw []byte
 	switch b := body.(type) {
@@ -73,7 +73,7 @@ func Request(ctx context.Context, method, url string, body any, headers ...strin
 	if err != nil {
 		return nil, err
 	}
-	req.GetBody = nil // no client sends it a second time by itself
+	req.GetBody = nil // keep the client from repeating the request
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -85,7 +85,7 @@ func Request(ctx context.Context, method, url string, body any, headers ...strin
 	return req, nil
 }
 
-// Send makes a request that is built already.
+// Send sends a request and reads the answer.
 func Send(client *http.Client, req *http.Request) (Answer, error) {
 	resp, err := client.Do(req)
 	if err != nil {
@@ -96,5 +96,5 @@ func Send(client *http.Client, req *http.Request) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return Answer{resp.StatusCode, resp.Header, string(raw)}, nil
+	return Answer{Status: resp.StatusCode, Header: resp.Header, Body: string(raw)}, nil
 }

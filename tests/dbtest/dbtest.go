@@ -1,8 +1,9 @@
 // Package dbtest gives each test a Postgres database of its own, cloned from a migrated template.
 //
-// The server is TEST_DATABASE_URL (an owner with CREATEDB and CREATEROLE, no superuser; TEST_DATABASE_SUPER_URL beside it for Super),
-// else one local cluster that all test processes share, else a container. The shared cluster stops itself ten minutes after its
-// last user is gone; `go run ./tests/dbtest/stop` stops it at once. Without a server the test fails: it is never skipped.
+// The server is TEST_DATABASE_URL, whose login needs CREATEDB and CREATEROLE and is no superuser
+// (TEST_DATABASE_SUPER_URL is a superuser on the same server, for Super); else one local cluster that all test
+// processes share; else a container. The shared cluster stops itself ten minutes after its last user has ended; `go
+// run ./tests/dbtest/stop` stops it at once. A test without a server fails and is never skipped.
 package dbtest
 
 import (
@@ -26,13 +27,13 @@ const (
 	poolSize = 12
 )
 
-// Open gives the pools of a fresh, migrated database, which is dropped when the test ends.
+// Open returns the pools of a new, migrated database, which is dropped when the test ends.
 func Open(t testing.TB) *pg.DB {
 	t.Helper()
 	return OpenURL(t, URL(t))
 }
 
-// OpenURL is Open for a database that URL or Blank made.
+// OpenURL is Open for a database that URL or Blank created.
 func OpenURL(t testing.TB, address string) *pg.DB {
 	t.Helper()
 	d, err := pg.Open(context.WithoutCancel(t.Context()), pg.Config{URL: address, MaxConns: poolSize})
@@ -43,25 +44,26 @@ func OpenURL(t testing.TB, address string) *pg.DB {
 	return d
 }
 
-// URL is the owner's address of a fresh, migrated database, which is dropped when the test ends.
+// URL returns the owner's URL of a new, migrated database, which is dropped when the test ends.
 func URL(t testing.TB) string {
 	t.Helper()
 	s := need(t)
 	return fresh(t, s, func(ctx context.Context, admin *pgx.Conn) (string, error) { return template(ctx, s, admin) })
 }
 
-// Blank is URL for a database with nothing in it.
+// Blank is URL for an empty database.
 func Blank(t testing.TB) string {
 	t.Helper()
 	return fresh(t, need(t), func(context.Context, *pgx.Conn) (string, error) { return "template0", nil })
 }
 
-// Super is a superuser's connection to the database "postgres", where pg_stat_statements shows all databases' statements. Closed when the test ends.
+// Super returns a superuser's connection to the database "postgres", where pg_stat_statements shows the statements of
+// all databases. It is closed when the test ends.
 func Super(t testing.TB) *pgx.Conn {
 	t.Helper()
 	s := need(t)
 	if s.super == "" {
-		t.Fatal("this test needs a superuser: set TEST_DATABASE_SUPER_URL beside TEST_DATABASE_URL")
+		t.Fatal("this test needs a superuser: set TEST_DATABASE_SUPER_URL as well as TEST_DATABASE_URL")
 	}
 	c, err := pgx.Connect(t.Context(), s.super)
 	if err != nil {
@@ -83,7 +85,7 @@ func need(t testing.TB) server {
 	return s
 }
 
-// fresh makes a database from the template that from names, and sees to its end.
+// fresh creates a database from the template that from names, and drops it when the test ends.
 func fresh(t testing.TB, s server, from func(context.Context, *pgx.Conn) (string, error)) string {
 	t.Helper()
 	ctx := t.Context()
@@ -104,7 +106,8 @@ func fresh(t testing.TB, s server, from func(context.Context, *pgx.Conn) (string
 	return withDatabase(s.owner, name)
 }
 
-// drop is the superuser's where there is one: only that may end an autovacuum of the database.
+// drop drops a database. Only a superuser may end an autovacuum of it, so drop connects as the superuser if there is
+// one.
 func drop(t testing.TB, s server, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
@@ -119,14 +122,14 @@ func drop(t testing.TB, s server, name string) {
 	}
 }
 
-// closeInTime tells of a borrowed connection instead of waiting for it for ever.
+// closeInTime closes the pools. It reports a connection that was not released instead of waiting for it.
 func closeInTime(t testing.TB, d *pg.DB) {
 	closed := make(chan struct{})
 	go func() { d.Close(); close(closed) }()
 	select {
 	case <-closed:
 	case <-time.After(patience):
-		t.Error("the pools do not close: a connection was not given back")
+		t.Errorf("the pools did not close within %s: a connection was not released", patience)
 	}
 }
 

@@ -13,43 +13,43 @@ import (
 
 func TestDatabases(t *testing.T) {
 	t.Parallel()
-	t.Run("is migrated and entered by every role", func(t *testing.T) {
+	t.Run("every role can connect", func(t *testing.T) {
 		t.Parallel()
 		if err := dbtest.Open(t).Ping(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	})
-	t.Run("is each test's own", func(t *testing.T) {
+	t.Run("databases are separate", func(t *testing.T) {
 		t.Parallel()
 		a, b := connect(t, dbtest.URL(t)), connect(t, dbtest.URL(t))
 		exec(t, a, "create table mine ()")
 		var seen bool
 		if err := b.QueryRow(t.Context(), "select to_regclass('mine') is not null").Scan(&seen); err != nil || seen {
-			t.Fatalf("the other database shows it: %v, %v", seen, err)
+			t.Fatalf("got table in the other database %v, %v, want false", seen, err)
 		}
 	})
-	t.Run("is empty when blank", func(t *testing.T) {
+	t.Run("a blank database has no tables", func(t *testing.T) {
 		t.Parallel()
 		var n int
 		c := connect(t, dbtest.Blank(t))
 		if err := c.QueryRow(t.Context(), "select count(*) from pg_tables where schemaname = 'public'").Scan(&n); err != nil || n != 0 {
-			t.Fatalf("tables: %d, %v", n, err)
+			t.Fatalf("got %d tables, %v, want 0", n, err)
 		}
 	})
-	t.Run("belongs to an owner who is no superuser", func(t *testing.T) {
+	t.Run("the owner is no superuser", func(t *testing.T) {
 		t.Parallel()
 		var super, bypass bool
 		c := connect(t, dbtest.URL(t))
 		if err := c.QueryRow(t.Context(), "select rolsuper, rolbypassrls from pg_roles where rolname = current_user").Scan(&super, &bypass); err != nil || super || bypass {
-			t.Fatalf("superuser %v, bypasses the wall %v, %v", super, bypass, err)
+			t.Fatalf("got superuser %v, bypassrls %v, %v, want neither", super, bypass, err)
 		}
 	})
 }
 
-func TestDatabaseIsDroppedAtTheEnd(t *testing.T) {
+func TestOpen_DropsDatabaseAtEnd(t *testing.T) {
 	t.Parallel()
 	var name string
-	t.Run("in use to the end", func(t *testing.T) {
+	t.Run("in use", func(t *testing.T) {
 		d := dbtest.Open(t)
 		if err := d.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
 			return tx.QueryRow(t.Context(), "select current_database()").Scan(&name)
@@ -60,11 +60,11 @@ func TestDatabaseIsDroppedAtTheEnd(t *testing.T) {
 	var there bool
 	c := connect(t, dbtest.Blank(t))
 	if err := c.QueryRow(t.Context(), "select exists (select from pg_database where datname = $1)", name).Scan(&there); err != nil || there || name == "" {
-		t.Fatalf("%q is still there: %v, %v", name, there, err)
+		t.Fatalf("got database %q existing %v, %v, want it dropped", name, there, err)
 	}
 }
 
-func TestSuperSeesStatementsOfTheTestsDatabase(t *testing.T) {
+func TestSuper_SeesStatementsOfAllDatabases(t *testing.T) {
 	t.Parallel()
 	super, d := dbtest.Super(t), dbtest.Open(t)
 	if err := d.Read(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue("select 1 as dbtest_marked") }); err != nil {
@@ -78,7 +78,7 @@ func TestSuperSeesStatementsOfTheTestsDatabase(t *testing.T) {
 	err := super.QueryRow(t.Context(), `select coalesce(sum(calls), 0) from pg_stat_statements s join pg_database d on d.oid = s.dbid
 		where d.datname = $1 and query like '%dbtest_marked%'`, name).Scan(&calls)
 	if err != nil || calls != 1 {
-		t.Fatalf("calls: %d, %v", calls, err)
+		t.Fatalf("got %d calls, %v, want 1", calls, err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 const containerSeconds = 1800
 
-// fromDocker starts a container for this test process; Docker removes it when its time is up.
+// fromDocker starts a container for this test process. Docker removes it after containerSeconds.
 func fromDocker(ctx context.Context) (server, error) {
 	pool, err := dockertest.NewPool("")
 	if err != nil {

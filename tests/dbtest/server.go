@@ -22,13 +22,15 @@ import (
 
 const startLimit = 3 * time.Minute
 
-// server is where test databases are made.
+// server is the Postgres server that has the test databases.
 type server struct {
-	owner string // URL of a login with CREATEDB and CREATEROLE, of its maintenance database
-	super string // URL of a superuser, or ""
+	// owner is the URL of the maintenance database for a login with CREATEDB and CREATEROLE.
+	owner string
+	// super is the same for a superuser; "" is none.
+	super string
 }
 
-// shared is chosen once per test process.
+// shared returns the server, chosen once in a test process.
 var shared = sync.OnceValues(func() (server, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), startLimit)
 	defer cancel()
@@ -58,7 +60,7 @@ func choose(ctx context.Context) (server, error) {
 	return server{}, errors.Join(localErr, dockerErr)
 }
 
-// home is the shared cluster's folder, and where its users sign in.
+// home returns the folder of the shared cluster and that in which its users register.
 func home() (dir, users string, err error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -79,7 +81,7 @@ func fromLocal(ctx context.Context) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	// Signing in comes first, so that the watcher does not stop the cluster under us.
+	// Register first, so that the watcher does not stop the cluster meanwhile.
 	if err := signIn(users); err != nil {
 		return server{}, err
 	}
@@ -103,7 +105,8 @@ func signIn(users string) error {
 	return os.WriteFile(filepath.Join(users, strconv.Itoa(os.Getpid())), nil, 0o600)
 }
 
-// watcher stops the postmaster $1 of folder $2 when no process named in folder $3 has lived for ten minutes.
+// watcher is a shell script that stops the postmaster $1 of folder $2 when no process registered in folder $3 has
+// lived for ten minutes.
 const watcher = `idle=0
 while sleep 15; do
 	[ "$(head -n 1 "$2/data/postmaster.pid" 2>/dev/null)" = "$1" ] || exit 0
@@ -114,7 +117,7 @@ while sleep 15; do
 	if [ "$idle" -ge 40 ]; then kill -INT "$1"; fi
 done`
 
-// watch starts the watcher, which outlives us as the cluster does.
+// watch starts the watcher, which outlives this process as the cluster does.
 func watch(pg *local.Server, users string) error {
 	cmd := exec.Command("/bin/sh", "-c", watcher, "crier-test-postgres-watcher", strconv.Itoa(pg.PID()), pg.Dir(), users)
 	cmd.Dir = "/"
@@ -125,7 +128,7 @@ func watch(pg *local.Server, users string) error {
 	return cmd.Process.Release()
 }
 
-// Stop ends the shared cluster; its data stays.
+// Stop stops the shared cluster and keeps its data.
 func Stop(ctx context.Context) error {
 	dir, _, err := home()
 	if err != nil {
@@ -140,7 +143,7 @@ func allowDatabases(ctx context.Context, super string) error {
 		return err
 	}
 	defer c.Close(context.WithoutCancel(ctx))
-	// Only when it is missing: processes that start together would collide on the row.
+	// Only if it is missing: processes that start at the same time would conflict on the row.
 	_, err = c.Exec(ctx, `do $$ begin
 		if not (select rolcreatedb from pg_roles where rolname = 'crier') then
 			perform pg_advisory_xact_lock(7);

@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-func TestSweepDropsOldLeftoversOnly(t *testing.T) {
+func TestSweep_DropsOnlyOldDatabases(t *testing.T) {
 	t.Parallel()
 	s := need(t)
 	admin, err := pgx.Connect(t.Context(), s.owner)
@@ -41,6 +41,6 @@ func TestSweepDropsOldLeftoversOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(names) != 1 || names[0] != young {
-		t.Fatalf("left: %v, want only %s", names, young)
+		t.Fatalf("got databases %v, want only %s", names, young)
 	}
 }

@@ -17,8 +17,8 @@ const (
 	templateLock   = 0x6462746573 // "dbtes"
 )
 
-// template is the name of the migrated template of these migrations. It is made once per content of the migrations, by
-// whoever comes first; being marked as a template says that it is whole.
+// template returns the name of the template database for the current migrations. It is created once for each content
+// of the migrations, under a lock; a database that is marked as a template is complete.
 func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 	name := templatePrefix + migrations.Hash()
 	whole, err := isTemplate(ctx, admin, name)
@@ -28,7 +28,7 @@ func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 	if _, err := admin.Exec(ctx, "select pg_advisory_lock($1)", int64(templateLock)); err != nil {
 		return "", err
 	}
-	defer admin.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)", int64(templateLock)) // the session's end unlocks as well
+	defer admin.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)", int64(templateLock)) // the end of the session releases it as well
 	if whole, err := isTemplate(ctx, admin, name); err != nil || whole {
 		return name, err
 	}
@@ -50,7 +50,8 @@ func isTemplate(ctx context.Context, admin *pgx.Conn, name string) (whole bool, 
 	return whole, err
 }
 
-// sweep drops what killed runs left: clones older than an hour that nobody uses, and templates of other migrations that no run has looked for in a day.
+// sweep drops what killed runs left: unused clones older than an hour, and templates of other migrations that no run
+// has used for a day.
 func sweep(ctx context.Context, s server) error {
 	admin, err := pgx.Connect(ctx, s.owner)
 	if err != nil {
@@ -61,7 +62,8 @@ func sweep(ctx context.Context, s server) error {
 		return err
 	}
 	rows, err := admin.Query(ctx, `select datname, datistemplate from pg_database d
-		where pg_has_role(datdba, 'MEMBER') and not exists (select from pg_stat_activity a where a.datid = d.oid) and (case when starts_with(datname, $1) then split_part(datname, '_', 3)::bigint < extract(epoch from now()) - 3600
+		where pg_has_role(datdba, 'MEMBER') and not exists (select from pg_stat_activity a where a.datid = d.oid)
+			and (case when starts_with(datname, $1) then split_part(datname, '_', 3)::bigint < extract(epoch from now()) - 3600
 			when starts_with(datname, $2) then datistemplate and datname not in (select name from dbtest_template where used_at > now() - interval '1 day')
 			else false end)`, clonePrefix, templatePrefix)
 	if err != nil {
@@ -81,7 +83,7 @@ func sweep(ctx context.Context, s server) error {
 		if err == nil {
 			_, err = admin.Exec(ctx, "drop database if exists "+d.Name)
 		}
-		// Another process may use it or drop it at this moment: then it is not ours to drop.
+		// Another process may use or drop it at this moment.
 		if pe := (*pgconn.PgError)(nil); err != nil && !errors.As(err, &pe) {
 			return err
 		}

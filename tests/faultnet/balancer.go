@@ -14,15 +14,15 @@ const (
 	probeLimit = time.Second
 )
 
-// Balancer hands out connections in turns to those servers whose /health answers 200.
+// Balancer dials, in turn, the servers whose /health answers 200.
 type Balancer struct {
-	servers func() []string // host:port
+	servers func() []string // addresses, host:port
 	client  http.Transport
 	well    atomic.Pointer[[]string]
 	next    atomic.Int64
 }
 
-// Balance asks the servers for their health now, and again and again until ctx is over.
+// Balance probes the servers once before it returns, and then every probeEvery until ctx is done.
 func Balance(ctx context.Context, servers func() []string) *Balancer {
 	b := &Balancer{servers: servers, client: http.Transport{DisableKeepAlives: true}}
 	b.probe(ctx)
@@ -60,7 +60,8 @@ func (b *Balancer) isHealthy(ctx context.Context, server string) bool {
 	return resp.StatusCode == http.StatusOK
 }
 
-// Dial connects to the next healthy server. It fits http.Transport.DialContext; the address does not count.
+// Dial connects to the next healthy server, or fails if there is none. It can be used as http.Transport.DialContext;
+// the address is ignored.
 func (b *Balancer) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	well := *b.well.Load()
 	if len(well) == 0 {

@@ -26,6 +26,6 @@ func TestBalancer_ConnectsOnlyToHealthyServers(t *testing.T) {
 		_ = c.Close() // nothing was sent
 	}
 	if seen[one] != 2 || seen[two] != 2 {
-		t.Errorf("connections by server: %v", seen)
+		t.Errorf("got connections %v, want 2 for each healthy server", seen)
 	}
 }

@@ -15,10 +15,11 @@ import (
 	"testing"
 )
 
-// HTTP stands before an HTTP server on a loopback port of its own, counts calls, and can hold, cut or delay one of them.
-// A call is named as "POST /path".
+// HTTP is a proxy in front of an HTTP server. It counts calls and can hold, drop or delay one of them. A call is named
+// as "POST /path".
 type HTTP struct {
-	URL string // http://127.0.0.1:port, no trailing slash
+	// URL is http://127.0.0.1:port, without a trailing slash.
+	URL string
 
 	reverse *httputil.ReverseProxy
 	closed  chan struct{}
@@ -28,7 +29,8 @@ type HTTP struct {
 	holds     []*Held // not reached yet, oldest first
 }
 
-// StartHTTP runs a proxy before target (a base URL) until the test ends; calls still held then are dropped.
+// StartHTTP runs a proxy in front of target (a base URL) until the test ends. Calls that are still held are dropped
+// then.
 func StartHTTP(t testing.TB, target string) *HTTP {
 	t.Helper()
 	to, err := url.Parse(target)
@@ -38,7 +40,7 @@ func StartHTTP(t testing.TB, target string) *HTTP {
 	p := &HTTP{
 		reverse: &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-			// A connection for each call: a stale one would fail a call that the client may expect to work.
+			// A kept connection may be closed by the server and fail a call that the client expects to succeed.
 			Transport: &http.Transport{DisableKeepAlives: true},
 			ErrorLog:  log.New(io.Discard, "", 0), // a failed call answers 502, which the test sees
 		},
@@ -55,7 +57,7 @@ func StartHTTP(t testing.TB, target string) *HTTP {
 	return p
 }
 
-// Forwarded returns how many such calls the proxy has sent on to the server.
+// Forwarded returns how many of these calls were forwarded to the server.
 func (p *HTTP) Forwarded(call string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,27 +68,30 @@ func (p *HTTP) Forwarded(call string) int {
 type Point int
 
 const (
-	// Request is before the server sees any of the call. When its client is gone meanwhile, it is never forwarded.
+	// Request is before the server receives the call. A call whose client leaves meanwhile is never forwarded.
 	Request Point = iota
-	// Late is Request, but the call is forwarded also when its client is gone, as by a slow network.
+	// Late is like Request, but the call is also forwarded when its client has left, as on a slow network.
 	Late
-	// Answer is after the server has carried the call out, whatever becomes of the client.
+	// Answer is after the server has handled the call, even if the client leaves.
 	Answer
 )
 
-// Held is one call that the proxy holds back whole, or will. Release and Drop may be called before it is reached; the
-// first of them decides.
+// Held is a call that the proxy holds or will hold. Release and Drop may be called before it is reached; the first of
+// them decides.
 type Held struct {
-	Reached chan struct{} // closed when the call is being held
-	Lost    chan struct{} // closed when its client has gone away; never if it is held at Late
-	Done    chan struct{} // closed when nothing will be done about the call any more
+	// Reached is closed when the call is being held.
+	Reached chan struct{}
+	// Lost is closed when its client has left; never if it is held at Late.
+	Lost chan struct{}
+	// Done is closed when the proxy has finished with the call.
+	Done chan struct{}
 
 	call    string
 	at      Point
 	release chan bool // buffered 1
 }
 
-// Hold holds the next such call.
+// Hold holds the next such call at a point.
 func (p *HTTP) Hold(call string, at Point) *Held {
 	h := &Held{
 		Reached: make(chan struct{}), Lost: make(chan struct{}), Done: make(chan struct{}),
@@ -98,7 +103,7 @@ func (p *HTTP) Hold(call string, at Point) *Held {
 	return h
 }
 
-// Release lets the held call, or its answer, go on.
+// Release forwards the held call, or its answer.
 func (h *Held) Release() { h.decide(true) }
 
 // Drop closes the client's connection without an answer.
@@ -107,11 +112,11 @@ func (h *Held) Drop() { h.decide(false) }
 func (h *Held) decide(release bool) {
 	select {
 	case h.release <- release:
-	default: // decided already
+	default: // already decided
 	}
 }
 
-// wait holds, and reports whether the call may go on.
+// wait holds the call and reports whether it may continue.
 func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
 	close(h.Reached)
 	select {
@@ -127,7 +132,7 @@ func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
 	return false
 }
 
-// ServeHTTP carries one call.
+// ServeHTTP handles one call.
 func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := r.Method + " " + r.URL.Path
 	h := p.take(call)
@@ -136,7 +141,7 @@ func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer close(h.Done)
-	// Only after the body has been read to its end does the server notice that its client is gone.
+	// The server notices a lost client only after it has read the whole body.
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		cut(w)
@@ -162,10 +167,10 @@ func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
-	w.Write(answer.Body.Bytes()) // fails only when the client has gone
+	w.Write(answer.Body.Bytes()) // fails only if the client has left
 }
 
-// take returns the oldest hold that waits for such a call, nil when there is none.
+// take removes and returns the oldest hold for such a call, or nil.
 func (p *HTTP) take(call string) *Held {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +193,7 @@ func (p *HTTP) forward(w http.ResponseWriter, r *http.Request, call string) {
 // cut closes the connection without an answer.
 func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
-	if err == nil { // else it is closed already
+	if err == nil { // else it is already closed
 		conn.Close()
 	}
 }

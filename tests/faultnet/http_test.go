@@ -16,7 +16,7 @@ type result struct {
 	err    error
 }
 
-// upper answers 201 with the body in upper case, and counts its calls.
+// upper returns a server that answers 201 with the body in upper case, and its number of calls.
 func upper(t *testing.T) (url string, calls *atomic.Int64) {
 	t.Helper()
 	calls = new(atomic.Int64)
@@ -50,7 +50,7 @@ func begin(ctx context.Context, t *testing.T, p *HTTP, path, body string) <-chan
 		}
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
-		done <- result{answer.StatusCode, string(text), err}
+		done <- result{status: answer.StatusCode, body: string(text), err: err}
 	}()
 	return done
 }
@@ -58,14 +58,14 @@ func begin(ctx context.Context, t *testing.T, p *HTTP, path, body string) <-chan
 func answered(t *testing.T, done <-chan result, body string) {
 	t.Helper()
 	if r := <-done; r.err != nil || r.status != http.StatusCreated || r.body != body {
-		t.Fatalf("%+v, want 201 %s", r, body)
+		t.Fatalf("got %+v, want 201 %s", r, body)
 	}
 }
 
 func failed(t *testing.T, done <-chan result) {
 	t.Helper()
 	if r := <-done; r.err == nil {
-		t.Fatalf("answered: %+v", r)
+		t.Fatalf("got %+v, want an error", r)
 	}
 }
 
@@ -75,17 +75,17 @@ func TestHTTP_Hold(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    Point
 		end   func(h *Held, kill func())
-		works bool  // the client gets its answer
-		calls int64 // that the server saw, held call only
+		works bool  // the client receives its answer
+		calls int64 // number of held calls that the server received
 	}{
-		"a released request is carried out":            {Request, release, true, 1},
-		"a dropped request never reaches the server":   {Request, func(h *Held, _ func()) { h.Drop(); h.Release() }, false, 0},
-		"a request whose client died is not forwarded": {Request, func(h *Held, kill func()) { kill(); <-h.Lost; h.Release() }, false, 0},
-		"a late request survives its client":           {Late, func(h *Held, kill func()) { kill(); h.Release() }, false, 1},
-		"a late request can be dropped":                {Late, func(h *Held, _ func()) { h.Drop() }, false, 0},
-		"a released answer arrives whole":              {Answer, release, true, 1},
-		"a dropped answer leaves the deed done":        {Answer, func(h *Held, _ func()) { h.Drop() }, false, 1},
-		"a client that died does not undo the deed":    {Answer, func(h *Held, kill func()) { kill(); <-h.Lost }, false, 1},
+		"a released request is handled":               {Request, release, true, 1},
+		"a dropped request never reaches the server":  {Request, func(h *Held, _ func()) { h.Drop(); h.Release() }, false, 0},
+		"a request of a lost client is not forwarded": {Request, func(h *Held, kill func()) { kill(); <-h.Lost; h.Release() }, false, 0},
+		"a late request of a lost client is handled":  {Late, func(h *Held, kill func()) { kill(); h.Release() }, false, 1},
+		"a late request can be dropped":               {Late, func(h *Held, _ func()) { h.Drop() }, false, 0},
+		"a released answer arrives whole":             {Answer, release, true, 1},
+		"a dropped answer is of a handled call":       {Answer, func(h *Held, _ func()) { h.Drop() }, false, 1},
+		"a lost client does not stop the call":        {Answer, func(h *Held, kill func()) { kill(); <-h.Lost }, false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -101,7 +101,7 @@ func TestHTTP_Hold(t *testing.T) {
 			answered(t, begin(t.Context(), t, p, "/other", "other"), "OTHER")
 			select {
 			case r := <-done:
-				t.Fatalf("not held: %+v", r)
+				t.Fatalf("got %+v, want the call to be held", r)
 			default:
 			}
 			c.end(h, kill)
@@ -112,7 +112,7 @@ func TestHTTP_Hold(t *testing.T) {
 			}
 			<-h.Done
 			if got := calls.Load(); got != 3+c.calls || p.Forwarded("POST /held") != int(2+c.calls) {
-				t.Fatalf("the server saw %d calls, want %d; %d held ones were forwarded", got, 3+c.calls, p.Forwarded("POST /held"))
+				t.Fatalf("got %d calls, want %d; %d held ones were forwarded", got, 3+c.calls, p.Forwarded("POST /held"))
 			}
 		})
 	}
@@ -136,12 +136,12 @@ func TestHTTP_PassesHeadersAndQuery(t *testing.T) {
 		}
 		answer.Body.Close()
 		if got := answer.Header.Get("X-Path"); got != "/held?x=1&y=%20" || answer.StatusCode != http.StatusCreated {
-			t.Fatalf("%d %q", answer.StatusCode, got)
+			t.Fatalf("got %d %q, want 201 and the query unchanged", answer.StatusCode, got)
 		}
 	}
 }
 
-func TestHTTP_EndsWithACallHeld(t *testing.T) {
+func TestHTTP_DropsHeldCallAtEnd(t *testing.T) {
 	t.Parallel()
 	var done <-chan result
 	target, calls := upper(t)
@@ -153,6 +153,6 @@ func TestHTTP_EndsWithACallHeld(t *testing.T) {
 	})
 	failed(t, done)
 	if calls.Load() != 0 {
-		t.Fatal("forwarded at the end of the test")
+		t.Fatalf("got %d forwarded calls, want 0", calls.Load())
 	}
 }

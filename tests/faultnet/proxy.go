@@ -1,5 +1,5 @@
-// Package faultnet is a network for tests that fails on request: a TCP proxy, an HTTP proxy that holds single calls, and a
-// balancer.
+// Package faultnet simulates network failures for tests: a TCP proxy, an HTTP proxy that holds single calls, and a
+// load balancer.
 package faultnet
 
 import (
@@ -11,30 +11,31 @@ import (
 	"time"
 )
 
-// Mode is what a Proxy does with connections and with what they carry.
+// Mode is how a Proxy treats connections and their data.
 type Mode int
 
 const (
-	// Pass carries everything. It is the mode of a new Proxy.
+	// Pass forwards everything. It is the mode of a new Proxy.
 	Pass Mode = iota
-	// Hold keeps back connections and bytes in both directions. They go on in the next mode.
+	// Hold keeps back connections and data in both directions until the mode changes.
 	Hold
-	// Refuse ends all connections, and new ones at once.
+	// Refuse closes all connections, and new ones at once.
 	Refuse
-	// Swallow loses all that is sent in either direction, as when a router on the way has lost its power. Connections
-	// that it met stay silent in later modes, too, and stay open until the caller closes them.
+	// Swallow discards all data in both directions, as a router without power does. Affected connections stay silent
+	// in later modes too, and stay open until the caller closes them.
 	Swallow
-	// Abandon is Swallow, but the server sees the end of its connections, and so holds no locks for their callers.
+	// Abandon is like Swallow, but the server's connections are closed, so that it holds no locks for them.
 	Abandon
 )
 
-// Proxy carries TCP connections from its address to that of a server. It is safe for concurrent use.
+// Proxy forwards TCP connections to a server. It is safe for concurrent use.
 type Proxy struct {
-	Address string // host:port; it stays the same when the proxy is closed and opened again
+	// Address is host:port. It stays the same when the proxy is closed and opened again.
+	Address string
 
 	target   string
 	mu       sync.Mutex
-	changed  *sync.Cond // the mode, or which connections are open
+	changed  *sync.Cond // signalled when mode or open changes
 	mode     Mode
 	ln       net.Listener // nil while closed
 	open     map[*conn]bool
@@ -44,11 +45,11 @@ type Proxy struct {
 
 // conn is one connection.
 type conn struct {
-	caller, server net.Conn // server is nil until it was dialled
-	lost           bool     // swallowed for good
+	caller, server net.Conn // nil until it is dialled
+	lost           bool     // discards data for good
 }
 
-// Listen opens a proxy at an address, whose port may be 0, before a server.
+// Listen opens a proxy in front of a server. The address may have the port 0.
 func Listen(address, target string) (*Proxy, error) {
 	p := &Proxy{Address: address, target: target, open: map[*conn]bool{}}
 	p.changed = sync.NewCond(&p.mu)
@@ -59,7 +60,8 @@ func Listen(address, target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Start runs a proxy until the test ends. It returns the URL of the server with the proxy's address in it.
+// Start runs a proxy until the test ends. It returns the URL of the server with the proxy's address in place of the
+// server's.
 func Start(t testing.TB, server string) (p *Proxy, through string) {
 	t.Helper()
 	u, err := url.Parse(server)
@@ -78,14 +80,14 @@ func Start(t testing.TB, server string) (p *Proxy, through string) {
 	return p, u.String()
 }
 
-// Accepted is how many connections were made so far.
+// Accepted returns the number of connections accepted so far.
 func (p *Proxy) Accepted() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.accepted
 }
 
-// Open listens again after Close. The mode stays.
+// Open listens again after Close. The mode is kept.
 func (p *Proxy) Open() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +103,7 @@ func (p *Proxy) Open() error {
 	return nil
 }
 
-// Close ends all connections and stops listening, so that the kernel refuses new ones. It waits until nothing runs.
+// Close closes all connections and stops listening, so that the kernel refuses new ones. It waits for all goroutines.
 func (p *Proxy) Close() (err error) {
 	p.mu.Lock()
 	if p.ln != nil {
@@ -114,7 +116,7 @@ func (p *Proxy) Close() (err error) {
 	return err
 }
 
-// Set changes the mode, of open connections too, and returns how many of them it has begun to swallow.
+// Set changes the mode, also of open connections, and returns how many of them it made silent.
 func (p *Proxy) Set(mode Mode) (swallowed int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +132,7 @@ func (p *Proxy) Set(mode Mode) (swallowed int) {
 			}
 			c.lost = true
 			if mode == Abandon && c.server != nil {
-				_ = c.server.Close() // it may be closed already
+				_ = c.server.Close() // it may already be closed
 			}
 		}
 	}
@@ -160,7 +162,8 @@ func (p *Proxy) serve(ln net.Listener, c *conn) {
 	back.Wait()
 }
 
-// connect dials the server, unless the connection is swallowed. It keeps the lock meanwhile: the server is near.
+// connect dials the server, unless the connection is to be silent. It holds the lock meanwhile, since the server is on
+// loopback.
 func (p *Proxy) connect(ln net.Listener, c *conn) (err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -183,7 +186,7 @@ func (p *Proxy) connect(ln net.Listener, c *conn) (err error) {
 	return err
 }
 
-// copy moves bytes until one side ends, and ends the other. The caller of a swallowed connection does not see its end.
+// copy copies data until one side ends, and closes the other. The caller of a silent connection does not see its end.
 func (p *Proxy) copy(c *conn, to, from net.Conn) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -204,7 +207,7 @@ func (p *Proxy) copy(c *conn, to, from net.Conn) {
 	}
 }
 
-// passes waits for the end of Hold and reports whether the connection carries bytes.
+// passes waits for the end of Hold and reports whether the connection forwards data.
 func (p *Proxy) passes(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -227,7 +230,7 @@ func (p *Proxy) endAll() {
 	p.changed.Broadcast()
 }
 
-// endLocked closes both sides; either may be closed already.
+// endLocked closes both sides; either may already be closed.
 func (p *Proxy) endLocked(c *conn) {
 	delete(p.open, c)
 	_ = c.caller.Close()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// before returns a proxy before a server that answers every byte with itself; ended gets a value for each connection
-// whose end the server has seen.
+// before returns a proxy in front of an echo server; ended receives a value for each connection whose end the server
+// has seen.
 func before(t *testing.T) (p *Proxy, ended chan struct{}) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -27,7 +27,7 @@ func before(t *testing.T) (p *Proxy, ended chan struct{}) {
 				return
 			}
 			go func() {
-				_, _ = io.Copy(c, c) // the caller sees what is missing
+				_, _ = io.Copy(c, c) // the caller checks what was echoed
 				_ = c.Close()
 				ended <- struct{}{}
 			}()
@@ -47,7 +47,7 @@ func dial(t *testing.T, p *Proxy) net.Conn {
 	return c
 }
 
-// fate is what became of a word that was sent.
+// fate is the result of sending a word.
 type fate string
 
 const (
@@ -56,7 +56,7 @@ const (
 	broken fate = "broken"
 )
 
-// hears sends a word, unless it is empty, and checks what comes back.
+// hears sends a word, unless it is empty, and checks the result.
 func hears(t *testing.T, c net.Conn, word string, want fate) {
 	t.Helper()
 	patience := 10 * time.Second
@@ -77,11 +77,11 @@ func hears(t *testing.T, c net.Conn, word string, want fate) {
 		got = silent
 	}
 	if got != want {
-		t.Fatalf("%s: %q, %v; want %s", got, back, err, want)
+		t.Fatalf("got %s (%q, %v), want %s", got, back, err, want)
 	}
 }
 
-func TestProxy_ModeIsThatOfOpenAndNewConnections(t *testing.T) {
+func TestProxy_ModeAppliesToOpenAndNewConnections(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[Mode]struct{ open, fresh, after fate }{
 		Pass: {echoed, echoed, echoed}, Refuse: {broken, broken, broken},
@@ -91,7 +91,7 @@ func TestProxy_ModeIsThatOfOpenAndNewConnections(t *testing.T) {
 		open := dial(t, p)
 		hears(t, open, "word", echoed)
 		if n := p.Set(mode); n != 0 && want.open != silent || n != 1 && want.open == silent {
-			t.Errorf("mode %d swallows %d connections", mode, n)
+			t.Errorf("mode %d: got %d silent connections", mode, n)
 		}
 		hears(t, open, "word", want.open)
 		fresh := dial(t, p)
@@ -118,7 +118,7 @@ func TestProxy_ModeIsThatOfOpenAndNewConnections(t *testing.T) {
 	}
 }
 
-func TestProxy_HoldKeepsWhatIsSent(t *testing.T) {
+func TestProxy_HoldKeepsData(t *testing.T) {
 	t.Parallel()
 	p, _ := before(t)
 	open := dial(t, p)
@@ -132,7 +132,7 @@ func TestProxy_HoldKeepsWhatIsSent(t *testing.T) {
 	hears(t, fresh, "", echoed)
 }
 
-func TestProxy_ClosedItRefusesUntilItIsOpenedAgain(t *testing.T) {
+func TestProxy_RefusesWhileClosed(t *testing.T) {
 	t.Parallel()
 	p, _ := before(t)
 	held, lost := dial(t, p), dial(t, p)
@@ -146,13 +146,13 @@ func TestProxy_ClosedItRefusesUntilItIsOpenedAgain(t *testing.T) {
 	hears(t, held, "word", broken)
 	hears(t, lost, "word", broken)
 	if _, err := net.Dial("tcp", p.Address); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("a closed proxy does not refuse: %v", err)
+		t.Errorf("got %v from a closed proxy, want ECONNREFUSED", err)
 	}
 	if err := p.Open(); err != nil {
 		t.Fatal(err)
 	}
 	fresh := dial(t, p)
-	hears(t, fresh, "kept", silent) // opening does not end another mode
+	hears(t, fresh, "kept", silent) // Open keeps the mode
 	p.Set(Pass)
 	hears(t, fresh, "", echoed)
 }

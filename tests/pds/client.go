@@ -11,21 +11,22 @@ import (
 	"crier/tests/call"
 )
 
-// Account is a user of the test server.
+// Account is an account on the test server.
 type Account struct {
-	DID      string
-	Handle   string // whole, ends in ".test"
+	DID string
+	// Handle is the whole handle and ends in ".test".
+	Handle   string
 	Password string
 }
 
-// Record is one record of a repository, as the server holds it.
+// Record is a record of a repository, as the server returns it.
 type Record struct {
 	URI   string          `json:"uri"`
 	CID   string          `json:"cid"`
 	Value json.RawMessage `json:"value"`
 }
 
-// CreateAccount makes an account. handle is whole ("alice.test"); its first word has 3 to 18 characters.
+// CreateAccount creates an account. handle is whole ("alice.test"); its first label has 3 to 18 characters.
 func (s *Server) CreateAccount(t testing.TB, handle, password string) Account {
 	t.Helper()
 	in := map[string]string{"handle": handle, "password": password, "email": handle + "@example.com"}
@@ -40,7 +41,7 @@ func (s *Server) CreateAccount(t testing.TB, handle, password string) Account {
 	return Account{DID: out.DID, Handle: out.Handle, Password: password}
 }
 
-// Records gives all records of a collection, by ascending record key: with TID keys, oldest first.
+// Records returns all records of a collection by ascending record key; with TID keys, oldest first.
 func (s *Server) Records(t testing.TB, did, collection string) []Record {
 	t.Helper()
 	all := []Record{}
@@ -65,7 +66,7 @@ func (s *Server) Records(t testing.TB, did, collection string) []Record {
 	}
 }
 
-// Blob gives the bytes of a blob. The server shows a blob only once a record refers to it.
+// Blob returns the bytes of a blob. The server returns a blob only if a record refers to it.
 func (s *Server) Blob(t testing.TB, did, cid string) []byte {
 	t.Helper()
 	a, err := s.get(t.Context(), "com.atproto.sync.getBlob", url.Values{"did": {did}, "cid": {cid}})
@@ -75,7 +76,7 @@ func (s *Server) Blob(t testing.TB, did, cid string) []byte {
 	return []byte(a.Body)
 }
 
-// get fails on every answer but 200.
+// get returns an error for every status but 200.
 func (s *Server) get(ctx context.Context, method string, query url.Values) (call.Answer, error) {
 	a, err := call.Do(ctx, s.client, http.MethodGet, s.URL+"/xrpc/"+method+"?"+query.Encode(), nil)
 	if err == nil && a.Status != http.StatusOK {

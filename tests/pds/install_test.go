@@ -20,7 +20,7 @@ func fillOne(tmp string) error {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 
-	t.Run("many at once fill it once", func(t *testing.T) {
+	t.Run("concurrent installs fill the folder once", func(t *testing.T) {
 		t.Parallel()
 		dir := filepath.Join(t.TempDir(), "deep", "pds")
 		var fills atomic.Int64
@@ -32,17 +32,17 @@ func TestSettle(t *testing.T) {
 					return fillOne(tmp)
 				})
 				if err != nil || !exists(filepath.Join(dir, "whole")) {
-					t.Errorf("incomplete: %v", err)
+					t.Errorf("got %v or an incomplete folder", err)
 				}
 			})
 		}
 		all.Wait()
 		if fills.Load() != 1 {
-			t.Fatalf("filled %d times", fills.Load())
+			t.Fatalf("got %d fills, want 1", fills.Load())
 		}
 	})
 
-	t.Run("a killed try is swept and done again", func(t *testing.T) {
+	t.Run("leftovers of a killed install are removed", func(t *testing.T) {
 		t.Parallel()
 		dir := filepath.Join(t.TempDir(), "pds")
 		if err := os.MkdirAll(filepath.Join(dir+".tmp-123", "half"), 0o755); err != nil {
@@ -52,11 +52,11 @@ func TestSettle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !exists(filepath.Join(dir, "whole")) || exists(dir+".tmp-123") {
-			t.Fatal("not swept or not filled")
+			t.Fatal("want a complete folder and no leftovers")
 		}
 	})
 
-	t.Run("a failed try leaves nothing and tells why", func(t *testing.T) {
+	t.Run("a failed install leaves nothing and returns its error", func(t *testing.T) {
 		t.Parallel()
 		parent := t.TempDir()
 		dir := filepath.Join(parent, "pds")
@@ -66,14 +66,14 @@ func TestSettle(t *testing.T) {
 		})
 		left, globErr := filepath.Glob(filepath.Join(parent, "pds*"))
 		if !errors.Is(err, broken) || globErr != nil || strings.Join(left, " ") != dir+".lock" {
-			t.Fatalf("%v, left %v %v", err, left, globErr)
+			t.Fatalf("got %v, left %v %v, want only the lock file left", err, left, globErr)
 		}
 		if err := settle(t.Context(), dir, fillOne); err != nil {
 			t.Fatal(err)
 		}
 	})
 
-	t.Run("waiting for another ends with the context", func(t *testing.T) {
+	t.Run("waiting for the lock ends with the context", func(t *testing.T) {
 		t.Parallel()
 		dir := filepath.Join(t.TempDir(), "pds")
 		unlock, err := lock(t.Context(), dir+".lock")
@@ -96,11 +96,11 @@ func TestPatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := patch(from, from+".out"); err == nil || !strings.Contains(err.Error(), "RemoveCleanupHook") {
-		t.Fatalf("a header that has changed was accepted: %v", err)
+		t.Fatalf("got %v for a changed header, want an error that names the call", err)
 	}
 }
 
-func TestManifestPinsExactVersionsAndNoHost(t *testing.T) {
+func TestManifest_PinsExactVersionsWithoutHosts(t *testing.T) {
 	t.Parallel()
 	text, err := recipe.ReadFile("package.json")
 	if err != nil {
@@ -117,7 +117,7 @@ func TestManifestPinsExactVersionsAndNoHost(t *testing.T) {
 		}
 		for name, version := range deps {
 			if !exact.MatchString(version) {
-				t.Errorf("%s is %q", name, version)
+				t.Errorf("got version %q of %s, want an exact one", version, name)
 			}
 		}
 	}

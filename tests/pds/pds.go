@@ -22,20 +22,21 @@ import (
 //go:embed server.mjs
 var script string
 
-// startLimit bounds the way from exec to the first answer; a quiet machine needs about four seconds.
+// startLimit bounds the time from exec to the first answer; an idle machine needs about four seconds.
 const startLimit = 2 * time.Minute
 
-// Server is one PDS with its own in-memory directory and its own empty data folder.
-// Handles end in ".test", invites are off, and there is no AppView: app.bsky.* reads do not answer.
+// Server is a PDS with an in-memory directory and an empty data folder. Handles end in ".test", invites are off, and
+// there is no AppView: app.bsky.* reads do not answer.
 type Server struct {
-	URL string // http://127.0.0.1:port, no trailing slash
+	// URL is http://127.0.0.1:port, without a trailing slash.
+	URL string
 
 	process *process
 	client  *http.Client
 }
 
-// Start runs a PDS until the test ends, installing it first when this machine has none.
-// It fails the test when the install or the start is impossible, and when the server dies before the test does.
+// Start runs a PDS until the test ends, and installs it first if this machine has none. The test fails if the install
+// or the start fails, or if the server dies before the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s, stop, err := Run(t.Context(), testLog{t})
@@ -53,8 +54,8 @@ func Start(t testing.TB) *Server {
 	return s
 }
 
-// Run runs a PDS until stop is called, installing it first when this machine has none; log gets what the install says.
-// The error of stop means that the server had died by itself.
+// Run runs a PDS until stop is called, and installs it first if this machine has none; the installer writes its
+// progress to log. An error of stop means that the server had ended by itself.
 func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err error) {
 	dir, err := Install(ctx, log)
 	if err != nil {
@@ -77,15 +78,17 @@ func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err 
 }
 
 type process struct {
-	cmd    *exec.Cmd
-	data   string // folder
-	stdin  io.Closer
-	first  chan string   // the first line of standard output; closed without one when there was none
-	exited chan struct{} // closed when the process has ended
+	cmd   *exec.Cmd
+	data  string // folder
+	stdin io.Closer
+	// first receives the first line of standard output; it is closed without one if there was none.
+	first chan string
+	// exited is closed when the process has ended.
+	exited chan struct{}
 }
 
-// launch starts node on the script. The script itself ends with its standard input, so it does not outlive a test
-// binary that is killed.
+// launch starts node on the script. The script ends when its standard input does, so it does not outlive a killed test
+// binary.
 func launch(dir string) (p *process, err error) {
 	p = &process{first: make(chan string, 1), exited: make(chan struct{})}
 	if p.data, err = os.MkdirTemp("", "crier-pds-"); err != nil {
@@ -116,7 +119,7 @@ func (p *process) log(name string) string { return filepath.Join(p.data, name+".
 
 func command(dir, data, log string) *exec.Cmd {
 	cmd := exec.Command(node(dir), "--input-type=module", "--eval", script, data)
-	cmd.Dir = dir // imports of an evaluated script resolve from the working folder
+	cmd.Dir = dir // imports of an evaluated script are relative to the working folder
 	cmd.Env = []string{"TMPDIR=" + data, "LOG_ENABLED=true", "LOG_LEVEL=warn", "LOG_DESTINATION=" + log}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
@@ -129,8 +132,8 @@ func (p *process) watch(stdout io.Reader) {
 		p.first <- line
 	}
 	close(p.first)
-	io.Copy(io.Discard, lines) // ends when the process does
-	p.cmd.Wait()               // its error is always "killed" or told by stop
+	io.Copy(io.Discard, lines) // returns when the process ends
+	p.cmd.Wait()               // stop reports how the process ended
 }
 
 func (p *process) ready(ctx context.Context) (url string, err error) {
@@ -152,13 +155,13 @@ func (p *process) stop() (err error) {
 		err = fmt.Errorf("it died by itself: %v\n%s", p.cmd.ProcessState, p.tail())
 	default:
 	}
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only when the group is gone
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only if the group has ended
 	_ = p.stdin.Close()                                   // nothing was written
 	<-p.exited
 	return errors.Join(err, os.RemoveAll(p.data))
 }
 
-// tail gives the last lines of what the process wrote.
+// tail returns the last lines of the logs.
 func (p *process) tail() string {
 	const most = 8 << 10
 	out := ""
@@ -169,7 +172,7 @@ func (p *process) tail() string {
 	return out
 }
 
-// node is the Node.js that the install brought for this machine.
+// node returns the path of the installed Node.js for this machine.
 func node(dir string) string {
 	return filepath.Join(nodeHome(dir), "bin", "node")
 }

@@ -17,7 +17,7 @@ import (
 
 const posts = "app.bsky.feed.post"
 
-// user calls the server, or a proxy before it, as a signed-in account.
+// user calls the server, or a proxy in front of it, as a signed-in account.
 type user struct {
 	base, did, token string
 }
@@ -37,11 +37,11 @@ func (u user) call(t *testing.T, method string, body any, headers ...string) (ca
 	if u.token != "" {
 		headers = append(headers, "Authorization", "Bearer "+u.token)
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // a kept connection may have been closed by the server
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // the server may have closed a kept connection
 	return call.Do(t.Context(), client, http.MethodPost, u.base+"/xrpc/"+method, body, headers...)
 }
 
-// must is call for what has to succeed.
+// must is call for requests that have to succeed.
 func (u user) must(t *testing.T, out any, method string, body any, headers ...string) {
 	t.Helper()
 	a, err := u.call(t, method, body, headers...)
@@ -57,7 +57,7 @@ func (u user) record(rkey string, record map[string]any) map[string]any {
 	return map[string]any{"repo": u.did, "collection": posts, "rkey": rkey, "record": record, "swapRecord": nil}
 }
 
-// mustPut gives the CID of the written record.
+// mustPut returns the CID of the written record.
 func (u user) mustPut(t *testing.T, rkey string, record map[string]any) string {
 	t.Helper()
 	var out struct{ CID string }
@@ -69,7 +69,7 @@ func post(text string) map[string]any {
 	return map[string]any{"$type": posts, "text": text, "createdAt": "2026-01-02T03:04:05.000Z"}
 }
 
-// tid gives the n-th of ascending record keys.
+// tid returns the n-th of ascending record keys.
 func tid(n int) string {
 	const digits = "234567abcdefghijklmnopqrstuvwxyz"
 	return "3laaaaaaa" + string([]byte{digits[n>>10&31], digits[n>>5&31], digits[n&31], '2'})
@@ -80,11 +80,11 @@ func TestServer(t *testing.T) {
 	s := Start(t)
 	u := signIn(t, s.URL, s.CreateAccount(t, "alice.test", "correct horse"))
 
-	t.Run("the same content again is no second record", func(t *testing.T) {
+	t.Run("repeated content creates no second record", func(t *testing.T) {
 		first := u.mustPut(t, tid(1), post("once"))
 		again := u.mustPut(t, tid(1), post("once"))
 		if first != again {
-			t.Fatalf("cid %s, then %s", first, again)
+			t.Fatalf("got cid %s and then %s, want equal", first, again)
 		}
 		if all := s.Records(t, u.did, posts); len(all) != 1 || all[0].CID != first {
 			t.Fatalf("records: %+v", all)
@@ -102,7 +102,7 @@ func TestServer(t *testing.T) {
 		}
 	})
 
-	t.Run("a blob reads back once a record shows it", func(t *testing.T) {
+	t.Run("a blob is readable once a record refers to it", func(t *testing.T) {
 		picture := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("pixels"), 1000)...)
 		var up struct{ Blob json.RawMessage }
 		u.must(t, &up, "com.atproto.repo.uploadBlob", picture, "Content-Type", "image/png")
@@ -118,11 +118,11 @@ func TestServer(t *testing.T) {
 		record["embed"] = map[string]any{"$type": "app.bsky.embed.images", "images": []any{map[string]any{"alt": "a picture", "image": up.Blob}}}
 		u.mustPut(t, tid(2), record)
 		if got := s.Blob(t, u.did, blob.Ref.Link); !bytes.Equal(got, picture) {
-			t.Fatalf("%d bytes came back of %d", len(got), len(picture))
+			t.Fatalf("got %d other bytes, want the %d uploaded", len(got), len(picture))
 		}
 	})
 
-	t.Run("all pages of records come, oldest first", func(t *testing.T) {
+	t.Run("all pages of records are returned, oldest first", func(t *testing.T) {
 		v := signIn(t, s.URL, s.CreateAccount(t, "bob.test", "battery staple"))
 		const n = 101 // one page holds 100
 		want := []string{}
@@ -135,7 +135,7 @@ func TestServer(t *testing.T) {
 			got = append(got, r.URI)
 		}
 		if !slices.Equal(got, want) {
-			t.Fatalf("%d records: %v", len(got), got)
+			t.Fatalf("got %d records %v, want %d", len(got), got, n)
 		}
 		if none := s.Records(t, v.did, "app.bsky.feed.like"); len(none) != 0 {
 			t.Fatalf("records of another collection: %+v", none)
@@ -143,7 +143,7 @@ func TestServer(t *testing.T) {
 	})
 }
 
-// create writes n posts, the newest first, in one call.
+// create writes n posts, newest first, in one call.
 func (u user) create(t *testing.T, n int) {
 	t.Helper()
 	writes := []any{}
@@ -153,7 +153,7 @@ func (u user) create(t *testing.T, n int) {
 	u.must(t, nil, "com.atproto.repo.applyWrites", map[string]any{"repo": u.did, "writes": writes})
 }
 
-func TestServerEndsWithItsInput(t *testing.T) {
+func TestServer_EndsWithStandardInput(t *testing.T) {
 	t.Parallel()
 	dir, err := Install(t.Context(), testLog{t})
 	if err != nil {
@@ -182,7 +182,7 @@ func TestServerEndsWithItsInput(t *testing.T) {
 	}
 }
 
-func TestLostAnswer(t *testing.T) {
+func TestPutRecord_RepeatAfterLostAnswer(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
 	p := faultnet.StartHTTP(t, s.URL)
@@ -197,11 +197,11 @@ func TestLostAnswer(t *testing.T) {
 	<-h.Reached
 	before := s.Records(t, u.did, posts)
 	if len(before) != 1 {
-		t.Fatalf("the server does not hold the record while its answer is held: %+v", before)
+		t.Fatalf("got records %+v while the answer is held, want one", before)
 	}
 	h.Drop()
 	if err := <-result; err == nil {
-		t.Fatal("a dropped answer arrived")
+		t.Fatal("got an answer, want a closed connection")
 	}
 	if cid := u.mustPut(t, tid(1), post("once")); cid != before[0].CID {
 		t.Fatalf("cid %s after the repeat, %s before", cid, before[0].CID)

@@ -10,7 +10,7 @@ import (
 	"github.com/btcsuite/btcd/btcec/v2/schnorr"
 )
 
-// Event is NIP-01's event, as it came.
+// Event is an event of NIP-01.
 type Event struct {
 	ID        string     `json:"id"`
 	PubKey    string     `json:"pubkey"`
@@ -21,7 +21,7 @@ type Event struct {
 	Sig       string     `json:"sig"`
 }
 
-// Tag gives the first value of the first tag of that name, or "".
+// Tag returns the first value of the first tag with that name, or "".
 func (e Event) Tag(name string) string {
 	for _, tag := range e.Tags {
 		if len(tag) > 1 && tag[0] == name {
@@ -31,7 +31,7 @@ func (e Event) Tag(name string) string {
 	return ""
 }
 
-// Check tells what is wrong with the event: "" = nothing. It is written apart from the connector's code, so that one judges the other.
+// Check returns why the event is invalid, or "". It does not use the connector's code, so that each checks the other.
 func (e Event) Check() string {
 	sum := sha256.Sum256(e.serialize())
 	if e.ID != hex.EncodeToString(sum[:]) {
@@ -46,7 +46,7 @@ func (e Event) Check() string {
 	}
 	key, err := schnorr.ParsePubKey(pub)
 	if err != nil {
-		return "the public key is none"
+		return "the public key is invalid"
 	}
 	raw, err := hex.DecodeString(e.Sig)
 	if err != nil {
@@ -94,7 +94,7 @@ func writeString(b *bytes.Buffer, s string) {
 	b.WriteByte('"')
 }
 
-// Filter is the part of NIP-01's filter that we know; an unknown member is ignored.
+// Filter has the supported fields of NIP-01's filter; others are ignored.
 type Filter struct {
 	IDs     []string `json:"ids"`
 	Authors []string `json:"authors"`

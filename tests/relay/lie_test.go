@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestLie_ForgesWhatIsAskedFor(t *testing.T) {
+func TestForgery_ChangesReadEvents(t *testing.T) {
 	t.Parallel()
 	r := Start(t)
 	k := dial(t, r)
@@ -17,7 +17,7 @@ func TestLie_ForgesWhatIsAskedFor(t *testing.T) {
 	} {
 		forged := lie.forge(e)
 		if got := forged.Check(); got != want || forged.ID != e.ID {
-			t.Errorf("%q gives the event %s, of which %q is wrong, want %q", lie, forged.ID, got, want)
+			t.Errorf("%q: got event %s with fault %q, want %q", lie, forged.ID, got, want)
 		}
 		r.Lie(lie)
 		k.say("REQ", "q", map[string]any{})
@@ -25,11 +25,11 @@ func TestLie_ForgesWhatIsAskedFor(t *testing.T) {
 		k.hears(`["EOSE"`)
 	}
 	if got := r.Events(); len(got) != 1 || got[0].Check() != "" {
-		t.Errorf("the relay itself holds %+v", got)
+		t.Errorf("got stored events %+v, want one valid event", got)
 	}
 }
 
-func TestFault_AlienAcceptsAnotherEventFirst(t *testing.T) {
+func TestFault_AcceptsOtherEventFirst(t *testing.T) {
 	t.Parallel()
 	r := Start(t)
 	k := dial(t, r)

@@ -1,4 +1,4 @@
-// Package relay is a Nostr relay on loopback for tests: it judges what is published and fails on demand.
+// Package relay is a Nostr relay on loopback for tests. It checks published events and fails on request.
 package relay
 
 import (
@@ -16,29 +16,37 @@ import (
 
 const maxFrame = 4 << 20 // bytes
 
-// Fault spoils the answer to one EVENT. The fields work in the order in which they stand here; the zero Fault is no fault.
+// Fault is a failure in the answer to one EVENT. Its fields take effect in their order here; the zero Fault is none.
 type Fault struct {
-	Dial   bool            // refuse the next handshake instead, with status 503
-	Hold   <-chan struct{} // wait until this is closed or the client leaves, before anything else
-	Store  bool            // store the event before the rest goes wrong
-	Alien  bool            // first answer OK true for the id of another event
-	Cut    bool            // answer half an OK, then drop the connection
-	Drop   bool            // drop the connection without an OK
-	Flood  string          // send this message until the client leaves, without an OK
-	Refuse string          // answer OK false with these words
+	// Dial refuses the next handshake instead, with status 503.
+	Dial bool
+	// Hold delays everything else until it is closed or the client leaves.
+	Hold <-chan struct{}
+	// Store stores the event before the following failures.
+	Store bool
+	// Alien first answers OK true for the id of another event.
+	Alien bool
+	// Cut answers half an OK and then drops the connection.
+	Cut bool
+	// Drop drops the connection without an OK.
+	Drop bool
+	// Flood is sent repeatedly until the client leaves, without an OK; "" is off.
+	Flood string
+	// Refuse answers OK false with this message; "" is off.
+	Refuse string
 }
 
-// Lie is how a relay forges the events that it gives for a REQ.
+// Lie is how a relay forges the events that it returns for a REQ.
 type Lie string
 
-// The lies.
+// The kinds of forgery.
 const (
 	Honest       Lie = ""
-	BadSignature Lie = "bad signature" // a well-formed one, of nobody
-	OtherContent Lie = "other content" // under the id and the signature of the event
+	BadSignature Lie = "bad signature" // well-formed, and of no key
+	OtherContent Lie = "other content" // with the id and the signature of the event
 )
 
-// forge returns the event as the lie has it.
+// forge returns the forged event.
 func (l Lie) forge(e Event) Event {
 	switch l {
 	case BadSignature:
@@ -54,7 +62,7 @@ func (l Lie) forge(e Event) Event {
 	return e
 }
 
-// Relay stores events in memory.
+// Relay is a relay that stores events in memory. It is safe for concurrent use.
 type Relay struct {
 	addr   string
 	server *httptest.Server
@@ -84,55 +92,55 @@ func (r *Relay) Stop() {
 	r.server.Close()
 }
 
-// Addr is host:port.
+// Addr returns host:port.
 func (r *Relay) Addr() string { return r.addr }
 
-// URL is the address that clients dial.
+// URL returns the address that clients dial.
 func (r *Relay) URL() string { return "ws://" + r.addr }
 
-// Events are the stored events in the order of their arrival.
+// Events returns the stored events in the order of arrival.
 func (r *Relay) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Received counts the EVENT messages that arrived, whatever became of them.
+// Received returns the number of EVENT messages that arrived, accepted or not.
 func (r *Relay) Received() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.received
 }
 
-// Arm spoils the next EVENT (or handshake), once.
+// Arm makes the next EVENT (or handshake) fail, once.
 func (r *Relay) Arm(f Fault) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.fault = &f
 }
 
-// Deafen makes the relay hang up on every REQ, or not.
+// Deafen makes the relay drop the connection on every REQ, or ends that.
 func (r *Relay) Deafen(deaf bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.deaf = deaf
 }
 
-// Lie makes the relay forge every event that it gives for a REQ, until it is Honest again.
+// Lie makes the relay forge every event that it returns for a REQ, until it is called with Honest.
 func (r *Relay) Lie(l Lie) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lie = l
 }
 
-// MembersOnly demands NIP-42 from every connection, or not.
+// MembersOnly requires NIP-42 authentication on every connection, or ends that.
 func (r *Relay) MembersOnly(members bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.members = members
 }
 
-// take gives the armed fault if it strikes here.
+// take removes and returns the armed fault if it applies here.
 func (r *Relay) take(dialing bool) Fault {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,7 +155,7 @@ func (r *Relay) take(dialing bool) Fault {
 	return f
 }
 
-// store keeps an event; known tells that it was there.
+// store stores an event and reports whether it was stored before.
 func (r *Relay) store(e Event) (known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,7 +166,7 @@ func (r *Relay) store(e Event) (known bool) {
 	return false
 }
 
-// find gives the newest events first, as NIP-01 wants it.
+// find returns the matching events, newest first, as NIP-01 requires.
 func (r *Relay) find(filters []Filter) []Event {
 	var out []Event
 	for _, f := range filters {
@@ -175,7 +183,7 @@ func (r *Relay) find(filters []Filter) []Event {
 	return out
 }
 
-// ServeHTTP is the websocket's door.
+// ServeHTTP serves one websocket connection.
 func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	if r.take(true).Dial {
 		http.Error(w, "closed", http.StatusServiceUnavailable)
@@ -183,7 +191,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	conn, err := websocket.Accept(w, req, nil)
 	if err != nil {
-		return // Accept has answered
+		return // Accept has responded
 	}
 	defer func() { _ = conn.CloseNow() }()
 	conn.SetReadLimit(maxFrame)
@@ -213,7 +221,7 @@ type client struct {
 	member    bool
 }
 
-// say answers; a client that has left is noticed by the next read.
+// say sends a message. A client that has left is noticed by the next read.
 func (c *client) say(ctx context.Context, message ...any) {
 	if raw, err := json.Marshal(message); err == nil {
 		_ = c.conn.Write(ctx, websocket.MessageText, raw)
@@ -235,7 +243,7 @@ func (c *client) hear(ctx context.Context, raw []byte) bool {
 		return c.request(ctx, parts[1], parts[2:])
 	case "AUTH":
 		c.auth(ctx, parts[1])
-	case "CLOSE": // no subscription outlives its stored events here
+	case "CLOSE": // subscriptions end with the stored events
 	default:
 		c.say(ctx, "NOTICE", "unknown message "+label)
 	}
@@ -254,7 +262,7 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 	}
 	f := c.relay.take(false)
 	if f.Hold != nil {
-		gone := c.conn.CloseRead(ctx) // notices a client that leaves
+		gone := c.conn.CloseRead(ctx) // its context ends when the client leaves
 		select {
 		case <-f.Hold:
 		case <-gone.Done():
@@ -290,7 +298,7 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 	default:
 		c.say(ctx, "OK", e.ID, true, "")
 	}
-	return f.Hold == nil // CloseRead has taken over the reading
+	return f.Hold == nil // CloseRead reads from now on
 }
 
 func (c *client) request(ctx context.Context, name json.RawMessage, raw []json.RawMessage) bool {
@@ -325,9 +333,9 @@ func (c *client) auth(ctx context.Context, raw json.RawMessage) {
 		return
 	}
 	c.member = e.Check() == "" && e.Kind == 22242 && e.Tag("challenge") == c.challenge && strings.TrimSuffix(e.Tag("relay"), "/") == c.relay.URL()
-	words := ""
+	message := ""
 	if !c.member {
-		words = "invalid: not an answer to the challenge"
+		message = "invalid: not an answer to the challenge"
 	}
-	c.say(ctx, "OK", e.ID, c.member, words)
+	c.say(ctx, "OK", e.ID, c.member, message)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// made signs an event with the key 1, 2, 3...
+// made returns an event signed with the private key 1, 2, 3...
 func made(t *testing.T, key byte, content string) Event {
 	t.Helper()
 	private, public := btcec.PrivKeyFromBytes([]byte{key})
@@ -38,7 +38,7 @@ func dial(t *testing.T, r *Relay) talk {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	return talk{t, conn}
+	return talk{t: t, conn: conn}
 }
 
 func (k talk) say(message ...any) {
@@ -52,23 +52,23 @@ func (k talk) say(message ...any) {
 	}
 }
 
-// hears wants the next message to start like this.
+// hears checks that the next message has this prefix.
 func (k talk) hears(start string) {
 	k.t.Helper()
 	_, raw, err := k.conn.Read(k.t.Context())
 	if err != nil || !strings.HasPrefix(string(raw), start) {
-		k.t.Fatalf("heard %s %v, want %s", raw, err, start)
+		k.t.Fatalf("got message %s, %v, want %s", raw, err, start)
 	}
 }
 
 func (k talk) hearsNothing() {
 	k.t.Helper()
 	if _, raw, err := k.conn.Read(k.t.Context()); err == nil {
-		k.t.Fatalf("heard %s on a line that should be dead", raw)
+		k.t.Fatalf("got message %s, want a dropped connection", raw)
 	}
 }
 
-func TestEventsAreJudged(t *testing.T) {
+func TestRelay_ChecksEvents(t *testing.T) {
 	t.Parallel()
 	r := Start(t)
 	k := dial(t, r)
@@ -88,11 +88,11 @@ func TestEventsAreJudged(t *testing.T) {
 	k.say("DANCE", 7)
 	k.hears(`["NOTICE"`)
 	if got := r.Events(); len(got) != 1 || got[0].ID != good.ID || r.Received() != 4 {
-		t.Errorf("%d received, stored %+v", r.Received(), got)
+		t.Errorf("got %d received and stored %+v, want 4 received and only the valid one stored", r.Received(), got)
 	}
 }
 
-func TestQueriesFilter(t *testing.T) {
+func TestRelay_FiltersEvents(t *testing.T) {
 	t.Parallel()
 	r := Start(t)
 	k := dial(t, r)
@@ -122,13 +122,13 @@ func TestQueriesFilter(t *testing.T) {
 	k.hears(`["CLOSED","bad"`)
 }
 
-func TestFaultsStrikeOnce(t *testing.T) {
+func TestFault_AppliesOnce(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
 	close(open)
 	for name, tc := range map[string]struct {
 		fault  Fault
-		answer string // "" = the line is dropped
+		answer string // "" means that the connection is dropped
 		stored int
 	}{
 		"dropped before storing": {Fault{Drop: true}, "", 0},
@@ -150,7 +150,7 @@ func TestFaultsStrikeOnce(t *testing.T) {
 				k.hears(`["OK","` + e.ID + `"` + tc.answer)
 			}
 			if n := len(r.Events()); n != tc.stored {
-				t.Errorf("%d stored", n)
+				t.Errorf("got %d stored events, want %d", n, tc.stored)
 			}
 			k = dial(t, r)
 			k.say("EVENT", e)
@@ -172,11 +172,11 @@ func TestFaultsStrikeOnce(t *testing.T) {
 		r := Start(t)
 		r.Arm(Fault{Dial: true})
 		if conn, _, err := websocket.Dial(t.Context(), r.URL(), nil); err == nil {
-			t.Errorf("let in: %v", conn.CloseNow())
+			t.Errorf("got a connection, want a refused handshake: %v", conn.CloseNow())
 		}
 		dial(t, r)
 	})
-	t.Run("a deaf relay hangs up on questions", func(t *testing.T) {
+	t.Run("a relay that drops requests", func(t *testing.T) {
 		t.Parallel()
 		r := Start(t)
 		r.Deafen(true)
@@ -184,7 +184,7 @@ func TestFaultsStrikeOnce(t *testing.T) {
 		k.say("REQ", "q", map[string]any{})
 		k.hearsNothing()
 	})
-	t.Run("a members' relay refuses strangers", func(t *testing.T) {
+	t.Run("a relay for members refuses other clients", func(t *testing.T) {
 		t.Parallel()
 		r := Start(t)
 		r.MembersOnly(true)

@@ -10,17 +10,17 @@ import (
 	"crier/tests/call"
 )
 
-// Judge asks a sandbox what it has, and scripts its faults.
+// Judge reads what a sandbox has published, and scripts its faults.
 type Judge struct{ URL string }
 
-// Post is one that is live.
+// Post is a published post.
 type Post struct {
 	ID, Text, ReplyTo string
 	At                time.Time
 	Media             []struct{ SHA256, Alt string }
 }
 
-// Fault scripts a fault for an account, or for every account when it is "", and returns its id.
+// Fault scripts a fault for an account, or for every account if it is "", and returns its id.
 func (j Judge) Fault(ctx context.Context, account string, fault map[string]any) (string, error) {
 	fault = maps.Clone(fault)
 	if account != "" {
@@ -31,12 +31,12 @@ func (j Judge) Fault(ctx context.Context, account string, fault map[string]any) 
 	return made.ID, err
 }
 
-// Release lets the requests go on that a fault holds.
+// Release lets requests continue that a fault holds.
 func (j Judge) Release(ctx context.Context, fault string) error {
 	return j.ask(ctx, http.MethodPost, "faults/"+fault+"/release", nil, nil)
 }
 
-// Clear ends the faults of an account, or all of them when it is "".
+// Clear removes the faults of an account, or all of them if it is "".
 func (j Judge) Clear(ctx context.Context, account string) error {
 	path := "faults"
 	if account != "" {
@@ -45,7 +45,7 @@ func (j Judge) Clear(ctx context.Context, account string) error {
 	return j.ask(ctx, http.MethodDelete, path, nil, nil)
 }
 
-// Held returns how many requests each fault holds now, by its id.
+// Held returns how many requests each fault holds now, by the id of the fault.
 func (j Judge) Held(ctx context.Context) (map[string]int, error) {
 	var all struct {
 		Faults []struct {
@@ -61,7 +61,7 @@ func (j Judge) Held(ctx context.Context) (map[string]int, error) {
 	return held, err
 }
 
-// Posts returns what is live of an account, oldest first.
+// Posts returns the published posts of an account, oldest first.
 func (j Judge) Posts(ctx context.Context, account string) ([]Post, error) {
 	var all struct{ Posts []Post }
 	err := j.ask(ctx, http.MethodGet, "posts?account="+url.QueryEscape(account), nil, &all)

@@ -9,7 +9,7 @@ import (
 	"crier/apps/sim/sandbox"
 )
 
-// Start runs a sandbox with an empty file until the test ends and returns its address.
+// Start runs a sandbox with an empty journal until the test ends and returns its URL.
 func Start(t testing.TB) string {
 	t.Helper()
 	platform, err := sandbox.Open(t.TempDir(), sandbox.Options{Log: slog.New(slog.DiscardHandler)})

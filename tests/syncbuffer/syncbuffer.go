@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Buffer keeps what is written to it. It is safe for concurrent use; the zero value is empty.
+// Buffer holds what is written to it. It is safe for concurrent use; the zero value is empty.
 type Buffer struct {
 	mu  sync.Mutex
 	all bytes.Buffer

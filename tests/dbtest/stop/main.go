@@ -1,4 +1,4 @@
-// Command stop ends the Postgres that test runs share; the next run starts it again.
+// Command stop stops the Postgres cluster that test runs share; the next run starts it again.
 package main
 
 import (

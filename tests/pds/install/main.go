@@ -1,4 +1,4 @@
-// Command install puts the real Bluesky PDS into this machine's cache, so that the tests that start it find it there.
+// Command install puts the Bluesky PDS into this machine's cache for the tests that start it.
 package main
 
 import (
