@@ -24,7 +24,7 @@ import (
 
 const patience = 90 * time.Second
 
-// binary is built once for all tests.
+// binary builds the binary once for all tests and returns its path.
 var binary = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "crier-cli-")
 	if err != nil {
@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command is the binary with an environment that holds these variables and nothing of ours.
+// command returns a command of the binary whose environment has these variables and none of the test's own, except
+// PATH.
 func command(t *testing.T, vars []string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := binary()
@@ -59,13 +60,13 @@ func command(t *testing.T, vars []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// result is how a run ended.
+// result is the exit code and the output of a run.
 type result struct {
 	code        int
 	out, errors string
 }
 
-// run waits for the end of a command that ends by itself.
+// run runs a command that ends by itself.
 func run(t *testing.T, vars []string, args ...string) result {
 	t.Helper()
 	return finish(t, command(t, vars, args...))
@@ -86,32 +87,32 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return result{cmd.ProcessState.ExitCode(), out.String(), errs.String()}
+	return result{code: cmd.ProcessState.ExitCode(), out: out.String(), errors: errs.String()}
 }
 
-// fails wants exit code 1 and one sentence on stderr that has all the words.
+// fails checks that the exit code is 1 and that stderr is one sentence with all the words.
 func (r result) fails(t *testing.T, words ...string) {
 	t.Helper()
 	if r.code != 1 || strings.Count(strings.TrimSpace(r.errors), "\n") != 0 || !strings.HasPrefix(r.errors, "crier: ") || strings.Contains(r.errors, "goroutine") {
-		t.Fatalf("exit %d, stderr %q", r.code, r.errors)
+		t.Fatalf("got exit %d, stderr %q, want exit 1 and one line of error", r.code, r.errors)
 	}
 	for _, w := range words {
 		if !strings.Contains(r.errors, w) {
-			t.Errorf("%q does not say %q", r.errors, w)
+			t.Errorf("got stderr %q, want %q in it", r.errors, w)
 		}
 	}
 }
 
 // program is a started `crier dev` or `crier serve`.
 type program struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
-	err   error
-	out   syncbuffer.Buffer
-	said  syncbuffer.Buffer
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	err    error
+	out    syncbuffer.Buffer
+	stderr syncbuffer.Buffer
 }
 
-func (p *program) errors() string { return p.said.String() }
+func (p *program) errors() string { return p.stderr.String() }
 func (p *program) stdout() string { return p.out.String() }
 
 // begin starts the command and waits until its stdout has the word, or it ends.
@@ -122,7 +123,7 @@ func begin(t *testing.T, word string, vars []string, args ...string) *program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.cmd.Stderr = &p.said
+	p.cmd.Stderr = &p.stderr
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,9 +137,9 @@ func begin(t *testing.T, word string, vars []string, args ...string) *program {
 	select {
 	case <-ready:
 	case <-p.ended:
-		t.Fatalf("it ended: %v, %s", p.err, p.errors())
+		t.Fatalf("the command ended early: %v, %s", p.err, p.errors())
 	case <-time.After(patience):
-		t.Fatalf("no %q in %q", word, p.stdout())
+		t.Fatalf("got stdout %q, want %q in it", p.stdout(), word)
 	}
 	return p
 }
@@ -157,7 +158,7 @@ func (p *program) signal(s syscall.Signal) {
 	select {
 	case <-p.ended:
 	default:
-		_ = p.cmd.Process.Signal(s) // it may just have ended
+		_ = p.cmd.Process.Signal(s) // it may have ended meanwhile
 	}
 }
 
@@ -167,12 +168,12 @@ func (p *program) wait(t *testing.T) int {
 	select {
 	case <-p.ended:
 	case <-time.After(patience):
-		t.Fatal("it does not end")
+		t.Fatalf("the command did not end within %s", patience)
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
 
-// freePort is a port that nobody listens on now.
+// freePort returns a port without a listener.
 func freePort(t *testing.T) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -187,7 +188,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal(what + " did not come about")
+			t.Fatalf("%s did not happen within %s", what, patience)
 		}
 	}
 }
@@ -201,7 +202,7 @@ func get(t *testing.T, url, key string) call.Answer {
 	return a
 }
 
-// postgres lists the processes that run on a data folder.
+// postgres returns the process ids of Postgres servers whose data folder is below home.
 func postgres(t *testing.T, home string) (pids []int) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
@@ -217,7 +218,7 @@ func postgres(t *testing.T, home string) (pids []int) {
 		if err != nil || !bytes.Contains(line, []byte("postgres\x00-D\x00")) {
 			continue
 		}
-		// The server works in its data folder, under whatever name it was given that.
+		// The server's working directory is its data folder, however the path was spelled.
 		if in, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd")); err == nil && strings.HasPrefix(in, home+"/") {
 			pids = append(pids, pid)
 		}

@@ -18,30 +18,37 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestServeNamesEveryFaultAtOnce(t *testing.T) {
+func TestServe_ReportsAllInvalidSettings(t *testing.T) {
 	t.Parallel()
 	empty := run(t, nil, "serve")
-	bad := run(t, []string{"PORT=x", "API_LIMIT=0", "BASE_URL=ftp://x", "LEASE=soon", "SANDBOX_URL=::", "ENCRYPTION_KEYS=short", "TRUSTED_PROXIES=nobody", "LOG_LEVEL=loud", "LOG_FORMAT=xml", "STOP_TIMEOUT=-1s", "BACKOFF_FOR=-1s", "POOLER=maybe", "MAX_IMAGE_BYTES=-5", "MAX_VIDEO_BYTES=0", "DRAIN_TIMEOUT=-1s", "MAX_LATE=-1h", "PRUNE_EVERY=0s", "KEEP_KEYS=1h", "KEEP_SESSIONS=-1h", "ORG_CHANNELS=10001"}, "serve")
+	bad := run(t, []string{
+		"PORT=x", "API_LIMIT=0", "BASE_URL=ftp://x", "LEASE=soon", "SANDBOX_URL=::", "ENCRYPTION_KEYS=short", "TRUSTED_PROXIES=nobody", "LOG_LEVEL=loud",
+		"LOG_FORMAT=xml", "STOP_TIMEOUT=-1s", "BACKOFF_FOR=-1s", "POOLER=maybe", "MAX_IMAGE_BYTES=-5",
+		"MAX_VIDEO_BYTES=0", "DRAIN_TIMEOUT=-1s", "MAX_LATE=-1h", "PRUNE_EVERY=0s", "KEEP_KEYS=1h", "KEEP_SESSIONS=-1h", "ORG_CHANNELS=10001",
+	}, "serve")
 	for _, c := range []struct {
 		result
 		names []string
 	}{
 		{empty, []string{"DATABASE_URL", "ENCRYPTION_KEYS"}},
-		{bad, []string{"PORT", "API_LIMIT", "BASE_URL", "LEASE", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT", "STOP_TIMEOUT", "BACKOFF_FOR", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATE", "PRUNE_EVERY", "KEEP_KEYS", "KEEP_SESSIONS", "ORG_CHANNELS"}},
+		{bad, []string{
+			"PORT", "API_LIMIT", "BASE_URL", "LEASE", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT",
+			"STOP_TIMEOUT", "BACKOFF_FOR", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATE", "PRUNE_EVERY", "KEEP_KEYS", "KEEP_SESSIONS", "ORG_CHANNELS",
+		}},
 	} {
 		if c.code != 1 || c.out != "" {
-			t.Errorf("exit %d, %s", c.code, c.out)
+			t.Errorf("got exit %d and stdout %s, want exit 1 and no output", c.code, c.out)
 		}
 		lines := strings.Split(c.errors, "\n")
 		for _, name := range c.names {
 			if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, name+": ") }) {
-				t.Errorf("%s is not named in %s", name, c.errors)
+				t.Errorf("got stderr %s, want a line for %s", c.errors, name)
 			}
 		}
 	}
 }
 
-func TestAFaultIsToldAlone(t *testing.T) {
+func TestServeAndDev_ReportOneInvalidSetting(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(run(t, nil, "keygen").out)
 	whole := []string{"DATABASE_URL=postgres://127.0.0.1:1/none", "ENCRYPTION_KEYS=" + key}
@@ -55,7 +62,7 @@ func TestAFaultIsToldAlone(t *testing.T) {
 		for _, name := range []string{"serve", "dev"} {
 			r := run(t, append([]string{fault, "CRIER_HOME=" + t.TempDir()}, whole...), name)
 			if _, faults, _ := strings.Cut(strings.TrimSpace(r.errors), "\n"); r.code != 1 || faults != sentence {
-				t.Errorf("%s %s: exit %d, %s", fault, name, r.code, r.errors)
+				t.Errorf("%s %s: got exit %d, %s, want exit 1 and %s", fault, name, r.code, r.errors, sentence)
 			}
 		}
 	}
@@ -69,11 +76,11 @@ func TestServeAndMigrate(t *testing.T) {
 	run(t, nil, "migrate").fails(t, "DATABASE_URL")
 	lines := strings.Split(strings.TrimSpace(run(t, vars, "serve").errors), "\n")
 	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "crier: ") || !strings.Contains(last, "crier migrate") {
-		t.Fatalf("%q", last)
+		t.Fatalf("got last line %q, want an error that names crier migrate", last)
 	}
 	for range 2 {
 		if r := run(t, vars, "migrate"); r.code != 0 || r.out != "The database is up to date.\n" {
-			t.Fatalf("%+v", r)
+			t.Fatalf("got %+v, want exit 0 and an up-to-date database", r)
 		}
 	}
 	cmd := command(t, vars, "serve")
@@ -93,11 +100,11 @@ func TestServeAndMigrate(t *testing.T) {
 	r := run(t, append(slices.Clone(vars), "DATABASE_URL=postgres://nobody:wrong@127.0.0.1:1/none"), "migrate")
 	r.fails(t)
 	if strings.Contains(r.errors, "wrong") {
-		t.Fatalf("the password is told: %s", r.errors)
+		t.Fatalf("got stderr %s, want no password in it", r.errors)
 	}
 }
 
-func TestADatabaseOfAnotherBaselineIsRefused(t *testing.T) {
+func TestCommands_RefuseDatabaseOfAnotherBaseline(t *testing.T) {
 	t.Parallel()
 	key := strings.TrimSpace(run(t, nil, "keygen").out)
 	for name, baseline := range map[string]string{
@@ -129,9 +136,9 @@ func TestADatabaseOfAnotherBaselineIsRefused(t *testing.T) {
 	}
 }
 
-func TestSmallCommands(t *testing.T) {
+func TestCommands_WithoutDatabase(t *testing.T) {
 	t.Parallel()
-	t.Run("routes are those of the document", func(t *testing.T) {
+	t.Run("routes lists the routes of the OpenAPI document", func(t *testing.T) {
 		t.Parallel()
 		var doc struct{ Paths map[string]map[string]any }
 		if err := json.Unmarshal([]byte(run(t, nil, "openapi").out), &doc); err != nil {
@@ -154,7 +161,7 @@ func TestSmallCommands(t *testing.T) {
 		missing := strings.Split(strings.TrimSpace(run(t, nil, "routes", "--missing").out), "\n")
 		for _, m := range missing {
 			if slices.Contains(listed, m) {
-				t.Errorf("%s works and is missing", m)
+				t.Errorf("%s is listed as working and as missing", m)
 			}
 		}
 	})
@@ -163,33 +170,33 @@ func TestSmallCommands(t *testing.T) {
 		whole := run(t, nil, "--help")
 		for _, name := range []string{"dev", "serve", "migrate", "sandbox", "routes", "keygen", "openapi"} {
 			if !strings.Contains(whole.out, name) {
-				t.Errorf("%s is not in %s", name, whole.out)
+				t.Errorf("got help %s, want %s in it", whole.out, name)
 			}
 			if r := run(t, nil, name, "--help"); r.code != 0 || !strings.Contains(r.out, "Usage: crier "+name) || r.errors != "" {
 				t.Errorf("%s: %+v", name, r)
 			}
 		}
 		if r := run(t, nil, "serve", "--help"); !strings.Contains(r.out, "DATABASE_URL") || !strings.Contains(r.out, "ENCRYPTION_KEYS") {
-			t.Errorf("serve tells no variables: %s", r.out)
+			t.Errorf("got help %s, want the variables in it", r.out)
 		}
 		if whole.code != 0 || whole.errors != "" {
-			t.Errorf("%+v", whole)
+			t.Errorf("got %+v, want exit 0 and no errors", whole)
 		}
 	})
-	t.Run("what it does not know is an error", func(t *testing.T) {
+	t.Run("unknown commands and flags are errors", func(t *testing.T) {
 		t.Parallel()
 		for _, args := range [][]string{{"fly"}, {"routes", "--nothing"}, {"routes", "-e", "NOPAIR"}, {}} {
 			if r := run(t, nil, args...); r.code != 1 || !strings.Contains(r.errors, "crier: ") {
-				t.Errorf("%v: %+v", args, r)
+				t.Errorf("%v: got %+v, want exit 1 and an error", args, r)
 			}
 		}
 	})
-	t.Run("keygen makes fresh keys of 32 bytes", func(t *testing.T) {
+	t.Run("keygen prints a new key of 32 bytes", func(t *testing.T) {
 		t.Parallel()
 		a, b := run(t, nil, "keygen").out, run(t, nil, "keygen").out
 		raw, err := base64.StdEncoding.DecodeString(strings.TrimSpace(a))
 		if err != nil || len(raw) != 32 || a == b {
-			t.Fatalf("%q, %q, %v", a, b, err)
+			t.Fatalf("got %q, %q, %v, want two different keys of 32 bytes", a, b, err)
 		}
 	})
 }

@@ -15,12 +15,13 @@ import (
 	"crier/tests/call"
 )
 
-type notes struct {
+// devFile is dev.json, in which `crier dev` keeps its credentials.
+type devFile struct {
 	BaseURL, APIKey, Email, Password, OrganizationID, ChannelID, SandboxURL string
 	Channels                                                                map[string]string
 }
 
-func devNotes(t *testing.T, home string) (n notes) {
+func readDevFile(t *testing.T, home string) (n devFile) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(home, "dev.json"))
 	if err != nil {
@@ -30,7 +31,7 @@ func devNotes(t *testing.T, home string) (n notes) {
 		t.Fatal(err)
 	}
 	if n.BaseURL == "" || n.APIKey == "" || n.Email == "" || n.Password == "" || n.OrganizationID == "" || n.ChannelID == "" {
-		t.Fatalf("dev.json lacks something: %s", raw)
+		t.Fatalf("got dev.json %s, want all fields set", raw)
 	}
 	return n
 }
@@ -40,44 +41,44 @@ func dev(t *testing.T, home, port string) *program {
 	return begin(t, "Ctrl-C stops everything.", []string{"CRIER_HOME=" + home, "PORT=" + port}, "dev")
 }
 
-// TestDev lives through one newcomer's day on one data folder: the steps build on one another.
+// TestDev runs the first day of a new user on one data folder; each step builds on the one before.
 func TestDev(t *testing.T) {
 	t.Parallel()
-	closed := filepath.Join(t.TempDir(), "closed") // as /root is
+	closed := filepath.Join(t.TempDir(), "closed") // readable by its owner only, as /root is
 	if err := os.Mkdir(closed, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	home, port := filepath.Join(closed, "home"), freePort(t)
 	p := dev(t, home, port)
-	n := devNotes(t, home)
+	n := readDevFile(t, home)
 	if n.BaseURL != "http://localhost:"+port {
-		t.Fatalf("%+v", n)
+		t.Fatalf("got %+v, want the base URL http://localhost:%s", n, port)
 	}
 	out := p.stdout()
 	for _, word := range []string{n.BaseURL + "/docs", n.BaseURL + "/sandbox/", n.Email, n.Password, n.APIKey, n.ChannelID, filepath.Join(home, "dev.json")} {
 		if !strings.Contains(out, word) {
-			t.Errorf("%q is not printed in %s", word, out)
+			t.Errorf("got output %s, want %q in it", out, word)
 		}
 	}
 	if p.errors() != "" {
-		t.Errorf("stderr: %s", p.errors())
+		t.Errorf("got stderr %s, want none", p.errors())
 	}
 	for _, path := range []string{"/docs", "/sandbox/", "/health", "/openapi.json"} {
 		if a := get(t, n.BaseURL+path, ""); a.Status != http.StatusOK {
-			t.Errorf("%s: %v", path, a)
+			t.Errorf("%s: got %v, want 200", path, a)
 		}
 	}
 	pasteLines(t, out, n)
 	signIn(t, n)
 
-	t.Run("a second one on the same folder is refused", func(t *testing.T) {
+	t.Run("a second process on the same folder is refused", func(t *testing.T) {
 		run(t, []string{"CRIER_HOME=" + home, "PORT=" + freePort(t)}, "dev").fails(t, home)
 	})
 	t.Run("a taken port is refused and leaves nothing behind", func(t *testing.T) {
 		other := filepath.Join(t.TempDir(), "home")
 		run(t, []string{"CRIER_HOME=" + other, "PORT=" + port}, "dev").fails(t, port, "PORT")
 		if left := postgres(t, other); len(left) > 0 {
-			t.Fatalf("Postgres runs on: %v", left)
+			t.Fatalf("got running Postgres processes %v, want none", left)
 		}
 	})
 	t.Run("Ctrl-C ends everything", func(t *testing.T) {
@@ -86,19 +87,19 @@ func TestDev(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, p.errors())
 		}
 		if left := postgres(t, home); len(left) > 0 {
-			t.Fatalf("Postgres runs on: %v", left)
+			t.Fatalf("got running Postgres processes %v, want none", left)
 		}
 	})
 	t.Run("the next start keeps key and channel, and survives kill -9", func(t *testing.T) {
 		p := dev(t, home, port)
-		if again := devNotes(t, home); again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.Password != n.Password {
+		if again := readDevFile(t, home); again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.Password != n.Password {
 			t.Fatalf("%+v became %+v", n, again)
 		}
 		published(t, n, 1)
 		p.signal(syscall.SIGKILL)
 		p.wait(t)
 		p = dev(t, home, freePort(t))
-		again := devNotes(t, home)
+		again := readDevFile(t, home)
 		if again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.BaseURL == n.BaseURL {
 			t.Fatalf("%+v became %+v", n, again)
 		}
@@ -109,19 +110,19 @@ func TestDev(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, p.errors())
 		}
 	})
-	t.Run("broken files are named, or healed", func(t *testing.T) { brokenFiles(t, home, n) })
-	t.Run("without its folder it begins anew, and warns of its settings", func(t *testing.T) {
+	t.Run("damaged files are reported or repaired", func(t *testing.T) { brokenFiles(t, home, n) })
+	t.Run("a deleted folder is set up again, with a warning for an http address", func(t *testing.T) {
 		if err := os.RemoveAll(home); err != nil {
 			t.Fatal(err)
 		}
 		p := begin(t, "Ctrl-C stops everything.", []string{"CRIER_HOME=" + home, "PORT=" + port, "BASE_URL=http://crier.test"}, "dev")
 		if !strings.Contains(p.errors(), "BASE_URL is an http address") {
-			t.Errorf("no warning: %q", p.errors())
+			t.Errorf("got stderr %q, want a warning", p.errors())
 		}
-		anew := devNotes(t, home)
-		// The same address can be made once in a database.
-		if anew.Email != n.Email || anew.APIKey == n.APIKey || anew.OrganizationID == n.OrganizationID {
-			t.Errorf("%+v follows %+v", anew, n)
+		fresh := readDevFile(t, home)
+		// An e-mail address is unique in a database.
+		if fresh.Email != n.Email || fresh.APIKey == n.APIKey || fresh.OrganizationID == n.OrganizationID {
+			t.Errorf("got %+v, want another key and organization than in %+v", fresh, n)
 		}
 		p.signal(syscall.SIGINT)
 		if code := p.wait(t); code != 0 {
@@ -130,9 +131,9 @@ func TestDev(t *testing.T) {
 	})
 }
 
-// brokenFiles spoils one file of a stopped home at a time.
-func brokenFiles(t *testing.T, home string, n notes) {
-	spoil := func(name, content string) (restore func()) {
+// brokenFiles damages one file of a stopped home at a time.
+func brokenFiles(t *testing.T, home string, n devFile) {
+	damage := func(name, content string) (restore func()) {
 		path := filepath.Join(home, name)
 		old, err := os.ReadFile(path)
 		if err != nil {
@@ -151,28 +152,28 @@ func brokenFiles(t *testing.T, home string, n notes) {
 	for _, x := range [][]string{
 		{"node.id", "not a uuid", home}, {"encryption.key", "not a key"}, {"sandbox.port", "not a port"}, {"sandbox/sandbox.log", "not a log\n"},
 	} {
-		restore := spoil(x[0], x[1])
+		restore := damage(x[0], x[1])
 		try().fails(t, append(x[2:], filepath.Base(x[0]))...)
 		restore()
 	}
 	if left := postgres(t, home); len(left) > 0 {
-		t.Fatalf("Postgres runs on: %v", left)
+		t.Fatalf("got running Postgres processes %v, want none", left)
 	}
-	spoil("dev.json", "{ not json")
+	damage("dev.json", "{ not json")
 	p := dev(t, home, freePort(t))
-	healed := devNotes(t, home)
-	if a := get(t, healed.BaseURL+"/public/v1/is-connected", healed.APIKey); a.Status != http.StatusOK {
+	repaired := readDevFile(t, home)
+	if a := get(t, repaired.BaseURL+"/public/v1/is-connected", repaired.APIKey); a.Status != http.StatusOK {
 		t.Fatal(a)
 	}
-	signIn(t, healed)
+	signIn(t, repaired)
 	p.signal(syscall.SIGINT)
 	if code := p.wait(t); code != 0 {
 		t.Fatalf("exit %d: %s", code, p.errors())
 	}
 }
 
-// pasteLines runs what dev printed in a plain shell and waits for the post on the sandbox.
-func pasteLines(t *testing.T, out string, n notes) {
+// pasteLines runs the printed commands in a shell and waits for the post on the sandbox.
+func pasteLines(t *testing.T, out string, n devFile) {
 	t.Helper()
 	var lines []string
 	for _, l := range strings.Split(out, "\n") {
@@ -181,44 +182,44 @@ func pasteLines(t *testing.T, out string, n notes) {
 		}
 	}
 	if len(lines) != 3 {
-		t.Fatalf("%d lines to paste in %s", len(lines), out)
+		t.Fatalf("got %d commands in %s, want 3", len(lines), out)
 	}
 	cmd := exec.CommandContext(t.Context(), "sh")
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
-	said, err := cmd.CombinedOutput()
+	printed, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, said)
+		t.Fatalf("%v: %s", err, printed)
 	}
-	id := regexp.MustCompile(`"postId":"([^"]+)"`).FindSubmatch(said)
-	if id == nil || !strings.Contains(string(said), "Hello from Crier") {
-		t.Fatalf("the lines say %s", said)
+	id := regexp.MustCompile(`"postId":"([^"]+)"`).FindSubmatch(printed)
+	if id == nil || !strings.Contains(string(printed), "Hello from Crier") {
+		t.Fatalf("got %s, want the post", printed)
 	}
 	eventually(t, "the post on the sandbox", func() bool {
 		return strings.Contains(get(t, n.BaseURL+"/public/v1/posts/"+string(id[1]), n.APIKey).Body, `"state":"PUBLISHED"`)
 	})
 	if a := get(t, n.BaseURL+"/sandbox/", ""); !strings.Contains(a.Body, "Hello from Crier") {
-		t.Fatalf("the sandbox shows %v", a)
+		t.Fatalf("got %v, want the post on the sandbox", a)
 	}
 }
 
-// published wants the posts of the demo channel that are out.
-func published(t *testing.T, n notes, want int) {
+// published checks how many posts of the demo channel are published.
+func published(t *testing.T, n devFile, want int) {
 	t.Helper()
 	a := get(t, n.BaseURL+"/public/v1/posts?page=0", n.APIKey)
 	if got := strings.Count(a.Body, `"state":"PUBLISHED"`); got != want {
-		t.Fatalf("%d published posts in %v", got, a)
+		t.Fatalf("got %d published posts, want %d: %v", got, want, a)
 	}
 }
 
-func signIn(t *testing.T, n notes) {
+func signIn(t *testing.T, n devFile) {
 	t.Helper()
 	a, err := call.Do(t.Context(), http.DefaultClient, http.MethodPost, n.BaseURL+"/auth/login", map[string]string{"provider": "LOCAL", "email": n.Email, "password": n.Password})
 	if err != nil || a.Status != http.StatusCreated || a.Cookie("auth") == "" {
-		t.Fatalf("log-in: %v, %v", a, err)
+		t.Fatalf("got %v, %v, want a session", a, err)
 	}
 }
 
-func TestDevRefusesABadHome(t *testing.T) {
+func TestDev_RefusesInvalidHome(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

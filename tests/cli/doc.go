@@ -1,2 +1,2 @@
-// Package cli tests the built binary as people run it.
+// Package cli tests the commands of the built binary.
 package cli

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// whole is a configuration that is complete, of a database that nobody answers for.
-func whole(t *testing.T, more ...string) []string {
+// config returns a complete configuration whose database does not exist.
+func config(t *testing.T, more ...string) []string {
 	t.Helper()
 	key := strings.TrimSpace(run(t, nil, "keygen").out)
 	return append(more, "DATABASE_URL=postgres://127.0.0.1:1/none", "ENCRYPTION_KEYS="+key, "CRIER_HOME="+t.TempDir(), "LOG_FORMAT=json")
@@ -17,7 +17,7 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		settings []string
-		fault    string // the variable that is named, "" for none
+		fault    string // the variable that is reported; "" is none
 	}{
 		"all interfaces without an address":      {[]string{"HOST=0.0.0.0"}, "BASE_URL"},
 		"all of IPv6 without an address":         {[]string{"HOST=::"}, "BASE_URL"},
@@ -47,22 +47,22 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := run(t, whole(t, c.settings...), "serve")
+			r := run(t, config(t, c.settings...), "serve")
 			if c.fault == "" {
 				if r.code != 1 || strings.Contains(r.errors, "the configuration is not complete") {
-					t.Errorf("exit %d, %s; want only the database to be missing", r.code, r.errors)
+					t.Errorf("got exit %d, %s, want only the database to be missing", r.code, r.errors)
 				}
 				return
 			}
 			_, faults, _ := strings.Cut(strings.TrimSpace(r.errors), "\n")
 			if r.code != 1 || !strings.HasPrefix(faults, c.fault+": ") || strings.Contains(faults, "\n") {
-				t.Errorf("exit %d, %s; want a fault of %s alone", r.code, r.errors, c.fault)
+				t.Errorf("got exit %d, %s, want a fault of %s alone", r.code, r.errors, c.fault)
 			}
 		})
 	}
 }
 
-func TestServe_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
+func TestServe_WarnsOfUnlikelySettings(t *testing.T) {
 	t.Parallel()
 	const http, host, metrics = "BASE_URL is an http address:", "BASE_URL is an http address and HOST is not on loopback", "METRICS_LISTEN is not on loopback"
 	for settings, warning := range map[string]string{
@@ -83,17 +83,17 @@ func TestServe_WarnsOfWhatIsProbablyNotMeant(t *testing.T) {
 	} {
 		t.Run(settings, func(t *testing.T) {
 			t.Parallel()
-			r := run(t, whole(t, strings.Fields(settings)...), "serve")
+			r := run(t, config(t, strings.Fields(settings)...), "serve")
 			for _, words := range []string{http, host, metrics} {
 				if got := strings.Contains(r.errors, `"level":"WARN","msg":"`+words); got != (words == warning) {
-					t.Errorf("%q is logged: %t: %s", words, got, r.errors)
+					t.Errorf("%q: got logged %t, want %t: %s", words, got, words == warning, r.errors)
 				}
 			}
 		})
 	}
 }
 
-// limited runs the binary with a limit of file descriptors.
+// limited runs the binary with a limit on its file descriptors.
 func limited(t *testing.T, descriptors int, vars []string, args ...string) result {
 	t.Helper()
 	cmd := command(t, vars, args...)
@@ -102,19 +102,19 @@ func limited(t *testing.T, descriptors int, vars []string, args ...string) resul
 	return finish(t, cmd)
 }
 
-func TestServe_RefusesALimitOfDescriptorsThatIsTooLow(t *testing.T) {
+func TestServe_RefusesLowDescriptorLimit(t *testing.T) {
 	t.Parallel()
-	limited(t, 1023, whole(t, "LOG_LEVEL=error"), "serve").fails(t, "may open 1023 file descriptors", "at least 1024", "ulimit -n")
+	limited(t, 1023, config(t, "LOG_LEVEL=error"), "serve").fails(t, "may open 1023 file descriptors", "at least 1024", "ulimit -n")
 }
 
-func TestServe_AcceptsFewerConnectionsThanItHasDescriptors(t *testing.T) {
+func TestServe_AcceptsFewerConnectionsThanDescriptors(t *testing.T) {
 	t.Parallel()
 	const warning = `"level":"WARN","msg":"MAX_CONNECTIONS is more`
-	r := limited(t, 1200, whole(t), "serve")
+	r := limited(t, 1200, config(t), "serve")
 	if !strings.Contains(r.errors, warning) || !strings.Contains(r.errors, `"MAX_CONNECTIONS":16384,"accepted":344,"descriptors":1200`) {
-		t.Errorf("%s; want a warning of 344 connections", r.errors)
+		t.Errorf("got %s, want a warning of 344 connections", r.errors)
 	}
-	if r = limited(t, 1200, whole(t, "MAX_CONNECTIONS=344"), "serve"); strings.Contains(r.errors, warning) || !strings.Contains(r.errors, "crier: ") {
-		t.Errorf("%s; want no warning", r.errors)
+	if r = limited(t, 1200, config(t, "MAX_CONNECTIONS=344"), "serve"); strings.Contains(r.errors, warning) || !strings.Contains(r.errors, "crier: ") {
+		t.Errorf("got %s, want no warning", r.errors)
 	}
 }

@@ -24,8 +24,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// estate is everything that one organization has.
-type estate struct {
+// tenantFixture is one row of every kind, owned by one organization.
+type tenantFixture struct {
 	org      tenancy.OrgID
 	person   tenancy.PersonID
 	key      tenancy.KeyID
@@ -36,26 +36,27 @@ type estate struct {
 	standing publishingstore.Standing
 }
 
-// copied is the post under ids that nothing has yet.
-func (e estate) copied() publishing.Post {
+// copied returns the post under new ids.
+func (e tenantFixture) copied() publishing.Post {
 	p := e.post
 	p.ID, p.Group = id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
 	p.Parts = []publishing.Part{{ID: id.FromUUID[publishing.PartTag](p.ID.UUID()), Content: publishing.Content{Text: "secret words"}}}
 	return p
 }
 
-// beforeChannel is an id after which the channel is the next, if no other one was made in the same millisecond.
-func (e estate) beforeChannel() publishing.ChannelID {
+// beforeChannel returns an id after which the channel is the next, unless another one was created in the same
+// millisecond.
+func (e tenantFixture) beforeChannel() publishing.ChannelID {
 	raw := e.channel.ID.UUID()
 	clear(raw[6:])
 	return id.FromUUID[publishing.ChannelTag](raw)
 }
 
-func (e estate) series() publishing.SeriesID {
+func (e tenantFixture) series() publishing.SeriesID {
 	return id.FromUUID[publishing.SeriesTag](e.post.ID.UUID())
 }
 
-func (e estate) picture() publishingstore.PictureKey {
+func (e tenantFixture) picture() publishingstore.PictureKey {
 	return publishingstore.PictureKey{Media: e.medium.ID, Spec: "jpeg-1-1"}
 }
 
@@ -68,23 +69,27 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func newEstate(t *testing.T, db *pg.DB) estate {
+func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	t.Helper()
 	people, things := tenancystore.New(db), publishingstore.New(db)
-	e := estate{org: id.New[tenancy.OrgTag](), person: id.New[tenancy.PersonTag](), key: id.New[tenancy.KeyTag]()}
+	e := tenantFixture{org: id.New[tenancy.OrgTag](), person: id.New[tenancy.PersonTag](), key: id.New[tenancy.KeyTag]()}
 	must(t, people.CreatePerson(t.Context(), tenancy.Person{ID: e.person, Email: e.person.String() + "@example.com", CreatedAt: now}))
 	must(t, people.CreateOrganization(t.Context(), tenancy.Organization{ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now}, tenancy.Membership{Person: e.person, Role: tenancy.RoleSuperAdmin}))
 	must(t, people.CreateKey(t.Context(), tenancy.APIKey{ID: e.key, Org: e.org, Name: "k", Prefix: "p", CreatedBy: e.person, CreatedAt: now}, secret.HashToken(e.key.String())))
 	var err error
-	e.channel, _, err = things.Connect(t.Context(), publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A"}, []byte("sealed"), publishing.MaxChannels)
+	c := publishing.Channel{
+		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
+	}
+	e.channel, _, err = things.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
 	must(t, err)
-	size := 1 + rand.Int64N(1<<40) // of its own, so that it tells whose it is
+	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
 	e.medium = publishing.Medium{ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png", ContentType: "image/png", Size: size, CreatedAt: now}
 	must(t, things.SaveMedium(t.Context(), e.medium, 0))
 	_, err = things.WantPictures(t.Context(), e.org, []publishingstore.PictureKey{e.picture()})
 	must(t, err)
 	post := id.New[publishing.PostTag]()
-	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID, State: publishing.StateQueue, Due: &now, PublishDate: now, Settings: []byte(`{}`), CreationMethod: "API",
+	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID,
+		State: publishing.StateQueue, Due: &now, PublishDate: now, Settings: []byte(`{}`), CreationMethod: "API",
 		Parts: []publishing.Part{{ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: publishing.Content{Text: "secret words"}, Media: []publishing.Attachment{{Media: e.medium.ID}}}}}
 	e.standing = publishingstore.Standing{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
 	template := e.copied()
@@ -115,7 +120,7 @@ func newEstate(t *testing.T, db *pg.DB) estate {
 	return e
 }
 
-// What Postgres says of what a role may not do, and of a row that refers to another organization's.
+// SQLSTATE of a missing privilege, and of a row that refers to another organization's row.
 const (
 	forbidden = "42501"
 	foreign   = "23503"
@@ -126,11 +131,11 @@ func refused(err error, codes ...string) bool {
 	return errors.As(err, &pe) && slices.Contains(codes, pe.Code)
 }
 
-// question asks one store method as a stranger; it answers whether the stranger got nothing.
-type question func(t *testing.T, mine, theirs estate) bool
+// question calls one store method of mine with the ids of theirs, and reports whether it returned and changed nothing.
+type question func(t *testing.T, mine, theirs tenantFixture) bool
 
-func inOrg(s *publishingstore.Store, ask func(t *testing.T, tx *publishingstore.Tx, theirs estate) (bool, error)) question {
-	return func(t *testing.T, mine, theirs estate) (nothing bool) {
+func inOrg(s *publishingstore.Store, ask func(t *testing.T, tx *publishingstore.Tx, theirs tenantFixture) (bool, error)) question {
+	return func(t *testing.T, mine, theirs tenantFixture) (nothing bool) {
 		err := s.InOrg(t.Context(), mine.org, func(tx *publishingstore.Tx) (err error) {
 			nothing, err = ask(t, tx, theirs)
 			return err
@@ -142,211 +147,211 @@ func inOrg(s *publishingstore.Store, ask func(t *testing.T, tx *publishingstore.
 func questions(db *pg.DB) map[string]question {
 	s, people := publishingstore.New(db), tenancystore.New(db)
 	return map[string]question{
-		"Store.Channels": func(t *testing.T, m, th estate) bool {
+		"Store.Channels": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Channels(t.Context(), m.org, publishing.CustomerID{})
 			return err == nil && !slices.ContainsFunc(out, func(c publishing.Channel) bool { return c.ID == th.channel.ID })
 		},
-		"Store.ChannelOfAccount": func(t *testing.T, m, th estate) bool {
+		"Store.ChannelOfAccount": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := s.ChannelOfAccount(t.Context(), m.org, "sandbox", th.channel.AccountID)
 			return pg.IsNoRows(err)
 		},
-		"Store.SwapCredential": func(t *testing.T, m, th estate) bool {
+		"Store.SwapCredential": func(t *testing.T, m, th tenantFixture) bool {
 			swapped, err := s.SwapCredential(t.Context(), m.org, th.channel.ID, []byte("sealed"), []byte("stolen"), "stolen.example")
 			return err == nil && !swapped
 		},
-		"Store.Park": func(t *testing.T, m, th estate) bool {
+		"Store.Park": func(t *testing.T, m, th tenantFixture) bool {
 			return s.Park(t.Context(), m.org, th.channel.ID, []byte("sealed")) == nil
 		},
-		"Store.TakeState": func(t *testing.T, m, th estate) bool {
+		"Store.TakeState": func(t *testing.T, m, th tenantFixture) bool {
 			return pg.IsNoRows(s.TakeState(t.Context(), m.org, th.state))
 		},
-		"Store.Lookup": func(t *testing.T, m, th estate) bool {
+		"Store.Lookup": func(t *testing.T, m, th tenantFixture) bool {
 			k, err := s.Lookup(t.Context(), m.org, []publishing.ChannelID{th.channel.ID}, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
 			return err == nil && len(k.Channels) == 0 && len(k.Media) == 0
 		},
-		"Store.Remembered": func(t *testing.T, m, th estate) bool {
+		"Store.Remembered": func(t *testing.T, m, th tenantFixture) bool {
 			_, found, err := s.Remembered(t.Context(), m.org, th.org.String(), nil)
 			return err == nil && !found
 		},
-		"Store.Stored": func(t *testing.T, m, th estate) bool {
+		"Store.Stored": func(t *testing.T, m, th tenantFixture) bool {
 			bytes, err := s.Stored(t.Context(), m.org)
 			return err == nil && bytes != th.medium.Size
 		},
-		"Store.Roots": func(t *testing.T, m, th estate) bool {
+		"Store.Roots": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Roots(t.Context(), m.org, publishing.ListPosts{Start: now.Add(-time.Hour), End: now.Add(time.Hour)}, publishing.CustomerID{}, 10)
 			return err == nil && len(out) == 1 && out[0].ID != th.post.ID
 		},
-		"Store.RootPage": func(t *testing.T, m, th estate) bool {
+		"Store.RootPage": func(t *testing.T, m, th tenantFixture) bool {
 			out, total, err := s.RootPage(t.Context(), m.org, publishing.Page{Limit: 10}, publishing.CustomerID{})
 			return err == nil && total == 1 && len(out) == 1 && out[0].ID != th.post.ID
 		},
-		"Store.Root": func(t *testing.T, m, th estate) bool {
+		"Store.Root": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Root(t.Context(), m.org, th.post.ID)
 			return err == nil && len(out) == 0
 		},
-		"Store.Whole": func(t *testing.T, m, th estate) bool {
+		"Store.Whole": func(t *testing.T, m, th tenantFixture) bool {
 			w, err := s.Whole(t.Context(), m.org, []publishing.Post{th.post})
 			return err == nil && len(w.Parts) == 0 && len(w.Channels) == 0 && len(w.Media) == 0 && len(w.Followers) == 0
 		},
-		"Store.Events": func(t *testing.T, m, th estate) bool {
+		"Store.Events": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Events(t.Context(), m.org, th.post.Group)
 			return err == nil && len(out) == 0
 		},
 
-		"Tx.Insert": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Insert": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return false, tx.Insert(t.Context(), []publishingstore.NewPost{{Post: th.copied()}})
 		}),
-		"Tx.LockGroup": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.LockGroup": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			out, err := tx.LockGroup(t.Context(), th.post.Group)
 			return len(out) == 0, err
 		}),
-		"Tx.GroupOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.GroupOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			_, err := tx.GroupOf(t.Context(), th.post.ID)
 			return false, err
 		}),
-		"Tx.GroupOfPart": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.GroupOfPart": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			_, err := tx.GroupOfPart(t.Context(), th.post.Parts[0].ID)
 			return false, err
 		}),
-		"Tx.Delete": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Delete": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.Delete(t.Context(), []publishingstore.Standing{th.standing})
 		}),
-		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			due, err := tx.Move(t.Context(), []publishingstore.Standing{th.standing}, publishing.StateDraft, true, "me")
 			return due == nil, err
 		}),
-		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return false, tx.Rewrite(t.Context(), th.post.Group, []publishingstore.Standing{th.standing}, []publishingstore.NewPost{{Post: th.post}})
 		}),
-		"Store.Coming": func(t *testing.T, m, th estate) bool {
+		"Store.Coming": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Coming(t.Context(), m.org, publishing.Occurrence(th.post.ID, 20_000))
 			return err == nil && len(out) == 0
 		},
-		"Tx.Materialize": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Materialize": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			_, _, err := tx.Materialize(t.Context(), publishing.Occurrence(th.post.ID, 20_000).UUID(), false)
 			return false, err
 		}),
-		"Tx.Repeat": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Repeat": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return false, tx.Repeat(t.Context(), th.post.ID, publishing.Repeat{Days: 2}, "UTC", []publishingstore.NewPost{{Post: th.copied()}})
 		}),
-		"Tx.NextOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.NextOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			_, _, err := tx.NextOf(t.Context(), th.series())
 			return false, err
 		}),
-		"Tx.Pending": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Pending": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			out, err := tx.Pending(t.Context(), th.series(), -1)
 			return len(out) == 0, err
 		}),
-		"Tx.Advance": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Advance": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			written, err := tx.Advance(t.Context(), th.series(), true)
 			return !written, err
 		}),
-		"Store.SetAsideSeries": func(t *testing.T, m, th estate) bool {
+		"Store.SetAsideSeries": func(t *testing.T, m, th tenantFixture) bool {
 			return s.SetAsideSeries(t.Context(), m.org, th.series(), "not mine") == nil
 		},
-		"Store.OrganizationZone": func(t *testing.T, m, th estate) bool {
+		"Store.OrganizationZone": func(t *testing.T, m, th tenantFixture) bool {
 			zone, err := s.OrganizationZone(t.Context(), m.org)
 			return err == nil && zone != "Asia/Tokyo"
 		},
-		"tenancy.Store.SetTimezone": func(t *testing.T, m, th estate) bool {
+		"tenancy.Store.SetTimezone": func(t *testing.T, m, th tenantFixture) bool {
 			return people.SetTimezone(t.Context(), m.org, "Europe/Berlin") == nil
 		},
-		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.EndSeries(t.Context(), th.series())
 		}),
-		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
 			return !known, err
 		}),
-		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.Revoke(t.Context(), publishing.PauseChannel, th.channel.ID, "me")
 		}),
-		"Tx.Held": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Held": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			held, err := tx.Held(t.Context(), publishing.PauseChannel, th.channel.ID)
 			return len(held.Posts) == 0 && held.Held == 0 && held.InFlight == 0, err
 		}),
-		"Store.RepairHold": func(t *testing.T, m, th estate) bool {
+		"Store.RepairHold": func(t *testing.T, m, th tenantFixture) bool {
 			repaired, err := s.RepairHold(t.Context(), m.org, th.beforeChannel())
 			return err == nil && !repaired
 		},
-		"Store.SetAsideChannel": func(t *testing.T, m, th estate) bool {
+		"Store.SetAsideChannel": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := s.SetAsideChannel(t.Context(), m.org, th.beforeChannel(), time.Minute, "test", "test")
 			return pg.IsNoRows(err)
 		},
-		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			n, err := tx.HoldChannels(t.Context(), []publishing.ChannelID{th.channel.ID}, th.post.Group)
 			return n == 0, err
 		}),
-		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			found, err := tx.Disconnect(t.Context(), th.channel.ID)
 			return !found, err
 		}),
-		"Tx.WantPictures": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.WantPictures": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			_, err := tx.WantPictures(t.Context(), []publishingstore.PictureKey{th.picture()})
 			return false, err
 		}),
-		"Store.Advance": func(t *testing.T, m, th estate) bool {
+		"Store.Advance": func(t *testing.T, m, th tenantFixture) bool {
 			written, err := s.Advance(t.Context(), m.org, th.series(), true)
 			return err == nil && !written
 		},
-		"Store.WantPictures": func(t *testing.T, m, th estate) bool {
+		"Store.WantPictures": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := s.WantPictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
 			return refused(err, forbidden, foreign)
 		},
-		"Store.Pictures": func(t *testing.T, m, th estate) bool {
+		"Store.Pictures": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Pictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
 			return err == nil && len(out) == 0
 		},
-		"Store.TakePicture": func(t *testing.T, m, th estate) bool {
+		"Store.TakePicture": func(t *testing.T, m, th tenantFixture) bool {
 			_, found, err := s.TakePicture(t.Context(), m.org, th.picture(), publishingstore.PictureLimits{})
 			return err == nil && !found
 		},
-		"Store.KeepPicture": func(t *testing.T, m, th estate) bool {
+		"Store.KeepPicture": func(t *testing.T, m, th tenantFixture) bool {
 			ended, err := s.KeepPicture(t.Context(), m.org, th.picture(), 0, publishingstore.MadePicture{BlobKey: "k", ContentType: "image/jpeg", Size: 1})
 			return err == nil && !ended
 		},
-		"Store.FailPicture": func(t *testing.T, m, th estate) bool {
+		"Store.FailPicture": func(t *testing.T, m, th tenantFixture) bool {
 			ended, err := s.FailPicture(t.Context(), m.org, th.picture(), 0, "x")
 			return err == nil && !ended
 		},
-		"Store.ReturnPicture": func(t *testing.T, m, th estate) bool {
+		"Store.ReturnPicture": func(t *testing.T, m, th tenantFixture) bool {
 			ended, err := s.ReturnPicture(t.Context(), m.org, th.picture(), 0, 0, true, "x")
 			return err == nil && !ended
 		},
-		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th estate) (bool, error) {
+		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			err := tx.Remember(t.Context(), th.org.String(), []byte("hash"), []byte(`[]`))
 			if errors.Is(err, publishingstore.ErrKeyBusy) || errors.Is(err, publishingstore.ErrKeyTaken) {
 				return false, nil
 			}
 			return err == nil, err
 		}),
-		"tenancy.Store.DeleteKey": func(t *testing.T, m, th estate) bool {
+		"tenancy.Store.DeleteKey": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := people.DeleteKey(t.Context(), m.org, th.key)
 			return pg.IsNoRows(err)
 		},
 	}
 }
 
-// preparations make an estate one of which there is something to answer.
-func preparations(db *pg.DB) map[string]func(*testing.T, estate) {
-	return map[string]func(*testing.T, estate){
-		"Tx.Advance":       func(t *testing.T, e estate) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.Advance":    func(t *testing.T, e estate) { force(t, db, e, publishing.StatePublished, "committing") },
-		"Store.RepairHold": func(t *testing.T, e estate) { force(t, db, e, publishing.StatePublishing, "committing") },
-		"Tx.Revoke": func(t *testing.T, e estate) {
+// preparations bring the rows into a state in which the method would have an effect.
+func preparations(db *pg.DB) map[string]func(*testing.T, tenantFixture) {
+	return map[string]func(*testing.T, tenantFixture){
+		"Tx.Advance":       func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"Store.Advance":    func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublished, "committing") },
+		"Store.RepairHold": func(t *testing.T, e tenantFixture) { force(t, db, e, publishing.StatePublishing, "committing") },
+		"Tx.Revoke": func(t *testing.T, e tenantFixture) {
 			force(t, db, e, publishing.StatePublishing, "preparing")
 			must(t, publishingstore.New(db).InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
 				_, _, err := tx.Pause(t.Context(), publishing.PauseChannel, e.channel.ID, true, "me", time.Hour)
 				return err
 			}))
 		},
-		"Store.OrganizationZone": func(t *testing.T, e estate) {
+		"Store.OrganizationZone": func(t *testing.T, e tenantFixture) {
 			must(t, tenancystore.New(db).SetTimezone(t.Context(), e.org, "Asia/Tokyo"))
 		},
 	}
 }
 
-// rows is every row that an organization has.
+// rows returns all rows of an organization as text.
 func rows(t *testing.T, db *pg.DB, org tenancy.OrgID) string {
 	t.Helper()
 	var all strings.Builder
@@ -363,45 +368,45 @@ func rows(t *testing.T, db *pg.DB, org tenancy.OrgID) string {
 	return all.String()
 }
 
-func TestAStrangerGetsNothing(t *testing.T) {
+func TestStores_GiveNothingToAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	mine := newEstate(t, db)
+	mine := newTenantFixture(t, db)
 	all := questions(db)
 	for name, ask := range all {
-		theirs := newEstate(t, db)
+		theirs := newTenantFixture(t, db)
 		if prepare := preparations(db)[name]; prepare != nil {
 			prepare(t, theirs)
 		}
 		before := rows(t, db, theirs.org)
 		if !ask(t, mine, theirs) {
-			t.Errorf("%s answered a stranger", name)
+			t.Errorf("%s returned something to another organization", name)
 		}
 		if after := rows(t, db, theirs.org); after != before {
-			t.Errorf("%s let a stranger change\n%s\nto\n%s", name, before, after)
+			t.Errorf("%s let another organization change\n%s\nto\n%s", name, before, after)
 		}
 		if ask(t, theirs, theirs) && before == rows(t, db, theirs.org) {
-			t.Errorf("%s does nothing for its owner either, so its question could not fail", name)
+			t.Errorf("%s has no effect for the owner either, so this test of it could not fail", name)
 		}
 	}
-	// Every method that takes an organization needs a question; those of Tx all come through InOrg.
+	// Every method that takes an organization needs a question; InOrg is covered by the methods of Tx.
 	for _, typ := range []reflect.Type{reflect.TypeFor[*publishingstore.Store](), reflect.TypeFor[*publishingstore.Tx]()} {
 		for i := range typ.NumMethod() {
 			m := typ.Method(i)
 			name := typ.Elem().Name() + "." + m.Name
-			takes := typ.Elem().Name() == "Tx" && m.Type.NumIn() > 1 // without arguments it says only what its own transaction did
+			takes := typ.Elem().Name() == "Tx" && m.Type.NumIn() > 1 // without arguments it reports on its own transaction only
 			for p := range m.Type.NumIn() {
 				takes = takes || m.Type.In(p) == reflect.TypeFor[tenancy.OrgID]()
 			}
 			if takes && all[name] == nil && name != "Store.InOrg" {
-				t.Errorf("%s takes an organization and is not asked as a stranger", name)
+				t.Errorf("%s takes an organization and has no question", name)
 			}
 		}
 	}
 }
 
 // force puts an organization's post into a state, as the scheduler would.
-func force(t *testing.T, db *pg.DB, e estate, state publishing.State, phase string) {
+func force(t *testing.T, db *pg.DB, e tenantFixture, state publishing.State, phase string) {
 	t.Helper()
 	must(t, db.InRole(t.Context(), pg.Clock, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), `update post set state = $1, error = case when $1 = 'ERROR' then 'x' end, maybe_sent = $1 = 'UNKNOWN',
@@ -420,22 +425,22 @@ func count(t *testing.T, db *pg.DB, role pg.Role, table string) (n int) {
 	return n
 }
 
-func TestTheSenderSeesOnlyWhatIsClaimed(t *testing.T) {
+func TestSenderRole_SeesOnlyClaimedPosts(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	newEstate(t, db)
-	claimed := newEstate(t, db)
+	newTenantFixture(t, db)
+	claimed := newTenantFixture(t, db)
 	tables := []string{"post", "part", "attachment", "media", "channel", "channel_queue"}
 	for _, table := range append(tables, "publication") {
 		if n := count(t, db, pg.Sender, table); n != 0 {
-			t.Errorf("the sender sees %d rows of %s although nothing is claimed", n, table)
+			t.Errorf("got %d rows of %s before a claim, want 0", n, table)
 		}
 	}
 	for _, state := range []publishing.State{publishing.StatePublishing, publishing.StateUnknown} {
 		force(t, db, claimed, state, "committing")
 		for _, table := range tables {
 			if n := count(t, db, pg.Sender, table); n != 1 {
-				t.Errorf("%s: the sender sees %d rows of %s, not the one", state, n, table)
+				t.Errorf("%s: got %d rows of %s, want 1", state, n, table)
 			}
 		}
 	}
@@ -443,24 +448,26 @@ func TestTheSenderSeesOnlyWhatIsClaimed(t *testing.T) {
 		force(t, db, claimed, state, "committing")
 		for _, table := range tables {
 			if n := count(t, db, pg.Sender, table); n != 0 {
-				t.Errorf("%s: the sender still sees %d rows of %s", state, n, table)
+				t.Errorf("%s: got %d rows of %s, want 0", state, n, table)
 			}
 		}
 	}
 }
 
-func TestRolesStayWithinTheirColumns(t *testing.T) {
+func TestRoles_LimitedToTheirColumns(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	mine := newEstate(t, db)
+	mine := newTenantFixture(t, db)
 	for _, c := range []struct {
 		role pg.Role
 		sql  string
 	}{
-		{pg.Clock, `select content from part`}, {pg.Clock, `select credential from channel`}, {pg.Clock, `select settings from post`}, {pg.Clock, `select key from media`}, {pg.Clock, `select blob_key from derived_picture`}, {pg.Clock, `update derived_picture set state = 'failed'`},
+		{pg.Clock, `select content from part`}, {pg.Clock, `select credential from channel`}, {pg.Clock, `select settings from post`},
+		{pg.Clock, `select key from media`}, {pg.Clock, `select blob_key from derived_picture`}, {pg.Clock, `update derived_picture set state = 'failed'`},
 		{pg.Clock, `select hash from api_key`}, {pg.Clock, `delete from post`}, {pg.Clock, `update post set deleted_at = null`}, {pg.Clock, `select body from idempotency`},
 		{pg.Gate, `select content from part`}, {pg.Gate, `select name from api_key`}, {pg.Gate, `select id from post`}, {pg.Gate, `select connector from connect_state`}, {pg.Gate, `delete from api_key`},
-		{pg.Sender, `update post set state = 'QUEUE'`}, {pg.Sender, `delete from part`}, {pg.Sender, `select email from person`}, {pg.Sender, `select hash from api_key`}, {pg.Sender, `insert into post_event (org_id, post_id, event) select org_id, id, 'x' from post`},
+		{pg.Sender, `update post set state = 'QUEUE'`}, {pg.Sender, `delete from part`}, {pg.Sender, `select email from person`}, {pg.Sender, `select hash from api_key`},
+		{pg.Sender, `insert into post_event (org_id, post_id, event) select org_id, id, 'x' from post`},
 		{pg.Tenant, `select email from person`}, {pg.Tenant, `select hash from session`}, {pg.Tenant, `update shard set owner = null`}, {pg.Tenant, `select id from node`},
 	} {
 		err := db.InRole(t.Context(), c.role, func(tx pgx.Tx) error {
@@ -468,16 +475,16 @@ func TestRolesStayWithinTheirColumns(t *testing.T) {
 			return err
 		})
 		if !refused(err, forbidden) {
-			t.Errorf("%s may: %s (%v)", c.role, c.sql, err)
+			t.Errorf("%s: got %v for %s, want a missing privilege", c.role, err, c.sql)
 		}
 	}
 	all := rows(t, db, mine.org)
 	for _, table := range slices.Sorted(maps.Keys(tenants)) {
 		if strings.Contains(all, table+":\n\n") {
-			t.Errorf("%s has no row, so nothing of it could be seen", table)
+			t.Errorf("%s has no row, so this test could not fail", table)
 		}
 		if n := count(t, db, pg.Tenant, table); n != 0 {
-			t.Errorf("without an organization a tenant sees %d rows of %s", n, table)
+			t.Errorf("got %d rows of %s without an organization, want 0", n, table)
 		}
 	}
 }

@@ -12,22 +12,23 @@ import (
 	"crier/tests/dbtest"
 )
 
-// tenants are the tables whose rows belong to one organization, and the column that says which.
+// tenants maps each table whose rows belong to one organization to the column with the organization.
 var tenants = map[string]string{
-	"organization": "id", "member": "org_id", "api_key": "org_id", "customer": "org_id", "channel": "org_id", "channel_queue": "org_id", "pause": "org_id", "series": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
+	"organization": "id", "member": "org_id", "api_key": "org_id", "customer": "org_id", "channel": "org_id", "channel_queue": "org_id",
+	"pause": "org_id", "series": "org_id", "media": "org_id", "derived_picture": "org_id", "post": "org_id",
 	"part": "org_id", "attachment": "org_id", "publication": "org_id", "post_event": "org_id", "idempotency": "org_id", "connect_state": "org_id",
 }
 
-// globals are the tables that belong to no organization, and why.
+// globals maps each table that belongs to no organization to the reason.
 var globals = map[string]string{
 	"person":           "a person may belong to several organizations; only the gate reads it",
 	"session":          "a session is a person's, who chooses the organization per request; only the gate reads it",
 	"node":             "processes, no tenant data",
 	"shard":            "who schedules what, no tenant data",
-	"goose_db_version": "which migrations ran",
+	"goose_db_version": "applied migrations",
 }
 
-// unscoped are unique keys of tenant tables that do not begin with the organization, and why.
+// unscoped maps each unique key of a tenant table that does not begin with the organization to the reason.
 var unscoped = map[string]string{
 	"api_key_hash_key":       "found before the organization is known",
 	"connect_state_hash_key": "found before the organization is known",
@@ -47,10 +48,11 @@ var unscoped = map[string]string{
 
 const setting = `nullif(current_setting('app.org_id'::text, true), ''::text)`
 
-// complaints lists everything that is wrong with the wall of a database.
-func complaints(ctx context.Context, c *pgx.Conn) (out []string, err error) {
+// wallFaults returns a message for each fault in the row level security of a database.
+func wallFaults(ctx context.Context, c *pgx.Conn) (out []string, err error) {
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	tables, err := strings2(ctx, c, `select relname, relrowsecurity::text, relforcerowsecurity::text from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1`)
+	tables, err := textRows(ctx, c, `select relname, relrowsecurity::text, relforcerowsecurity::text
+		from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace order by 1`)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +80,8 @@ func complaints(ctx context.Context, c *pgx.Conn) (out []string, err error) {
 }
 
 func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(string, ...any)) error {
-	rows, err := strings2(ctx, c, `select lower(coalesce(qual, '')), lower(coalesce(with_check, '')), cmd from pg_policies where schemaname = 'public' and tablename = $1 and roles = '{crier_tenant}'`, table)
+	rows, err := textRows(ctx, c, `select lower(coalesce(qual, '')), lower(coalesce(with_check, '')), cmd from pg_policies
+		where schemaname = 'public' and tablename = $1 and roles = '{crier_tenant}'`, table)
 	if err != nil {
 		return err
 	}
@@ -94,16 +97,16 @@ func policies(ctx context.Context, c *pgx.Conn, table, column string, add func(s
 	if rows[0][2] != "ALL" {
 		add("the tenants' policy of %s covers only %s", table, rows[0][2])
 	}
-	nulls, err := strings2(ctx, c, `select attname::text from pg_attribute where attrelid = $1::regclass and attname = $2 and not attnotnull`, table, column)
+	nulls, err := textRows(ctx, c, `select attname::text from pg_attribute where attrelid = $1::regclass and attname = $2 and not attnotnull`, table, column)
 	if len(nulls) > 0 {
 		add("column %s.%s may be null", table, column)
 	}
 	return err
 }
 
-// keys finds unique and foreign keys of tenant tables that do not begin with the organization.
+// keys reports unique and foreign keys of tenant tables that do not begin with the organization.
 func keys(ctx context.Context, c *pgx.Conn, add func(string, ...any)) error {
-	rows, err := strings2(ctx, c, `
+	rows, err := textRows(ctx, c, `
 		select i.indexrelid::regclass::text, t.relname::text, a.attname::text from pg_index i
 		join pg_class t on t.oid = i.indrelid join pg_attribute a on a.attrelid = t.oid and a.attnum = i.indkey[0]
 		where i.indisunique and t.relnamespace = 'public'::regnamespace
@@ -120,8 +123,8 @@ func keys(ctx context.Context, c *pgx.Conn, add func(string, ...any)) error {
 	return err
 }
 
-// strings2 reads rows of text.
-func strings2(ctx context.Context, c *pgx.Conn, sql string, args ...any) (out [][]string, err error) {
+// textRows returns the rows of a query with all values as text.
+func textRows(ctx context.Context, c *pgx.Conn, sql string, args ...any) (out [][]string, err error) {
 	rows, err := c.Query(ctx, sql, args...)
 	if err != nil {
 		return nil, err
@@ -142,13 +145,13 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(context.Background()) }) // the database goes with it
+	t.Cleanup(func() { _ = c.Close(context.Background()) }) // the database is dropped anyway
 	return c
 }
 
 func found(t *testing.T, c *pgx.Conn) []string {
 	t.Helper()
-	out, err := complaints(t.Context(), c)
+	out, err := wallFaults(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,39 +165,41 @@ func do(t *testing.T, c *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-func TestEveryTableIsBehindTheWall(t *testing.T) {
+func TestTables_HaveTenantPolicies(t *testing.T) {
 	t.Parallel()
 	c := connect(t, dbtest.URL(t))
-	for _, complaint := range found(t, c) {
-		t.Error(complaint)
+	for _, fault := range found(t, c) {
+		t.Error(fault)
 	}
 	var super, bypass bool
 	if err := c.QueryRow(t.Context(), `select rolsuper, rolbypassrls from pg_roles where rolname = current_user`).Scan(&super, &bypass); err != nil {
 		t.Fatal(err)
 	}
 	if super || bypass {
-		t.Error("the owner of the tables is above the wall; this test would prove nothing")
+		t.Error("the owner of the tables bypasses row level security, so this test could not fail")
 	}
 }
 
-func TestTheCheckBites(t *testing.T) {
+func TestWallFaults_ReportsEachFault(t *testing.T) {
 	t.Parallel()
-	for name, harm := range map[string]struct{ sql, complaint string }{
-		"a table in no list":                {`create table stray (id uuid)`, "table stray is in no list"},
-		"a tenant table without a policy":   {`drop policy tenant on post`, "table post has 0 policies"},
-		"a tenant table that is not walled": {`alter table media disable row level security`, "table media does not force"},
-		"an owner that is not bound":        {`alter table media no force row level security`, "table media does not force"},
-		"a policy that lets all through":    {`drop policy tenant on part; create policy tenant on part to crier_tenant using (true) with check (true)`, "policy of part is not the wall's"},
-		"a second policy beside the wall":   {`create policy more on part to crier_tenant using (true)`, "table part has 2 policies"},
-		"a policy with a way around":        {`drop policy tenant on part; create policy tenant on part to crier_tenant using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid) or content = '') with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))`, "policy of part is not the wall's (using)"},
-		"a key without the organization":    {`create unique index by_name on customer (name)`, "key by_name of customer begins with name"},
+	for name, harm := range map[string]struct{ sql, want string }{
+		"a table in no list":                   {`create table stray (id uuid)`, "table stray is in no list"},
+		"a tenant table without a policy":      {`drop policy tenant on post`, "table post has 0 policies"},
+		"a tenant table without row security":  {`alter table media disable row level security`, "table media does not force"},
+		"row security not forced on the owner": {`alter table media no force row level security`, "table media does not force"},
+		"a policy that allows everything":      {`drop policy tenant on part; create policy tenant on part to crier_tenant using (true) with check (true)`, "policy of part is not the wall's"},
+		"a second policy for tenants":          {`create policy more on part to crier_tenant using (true)`, "table part has 2 policies"},
+		"a policy with an alternative": {`drop policy tenant on part; create policy tenant on part to crier_tenant
+			using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid) or content = '')
+			with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))`, "policy of part is not the wall's (using)"},
+		"a key without the organization": {`create unique index by_name on customer (name)`, "key by_name of customer begins with name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := connect(t, dbtest.URL(t))
 			do(t, c, harm.sql)
-			if got := found(t, c); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, harm.complaint) }) {
-				t.Errorf("nothing noticed: %v", got)
+			if got := found(t, c); !slices.ContainsFunc(got, func(s string) bool { return strings.Contains(s, harm.want) }) {
+				t.Errorf("got %v, want %q", got, harm.want)
 			}
 		})
 	}

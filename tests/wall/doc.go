@@ -1,2 +1,3 @@
-// Package wall proves that no organization sees another's data: by the catalogue of the database, by its grants, and by asking with the wrong organization.
+// Package wall tests that no organization sees another's data: by the database's catalogue, by its grants, and by
+// calling every store method with the wrong organization.
 package wall

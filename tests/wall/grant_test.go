@@ -8,11 +8,11 @@ import (
 	"crier/tests/dbtest"
 )
 
-// TestGrantsAreTheListedOnes makes a new grant a visible change: testdata/grants.txt is what every role may do.
-func TestGrantsAreTheListedOnes(t *testing.T) {
+// TestGrants_EqualTheList makes a new grant a visible change: testdata/grants.txt lists what each role may do.
+func TestGrants_EqualTheList(t *testing.T) {
 	t.Parallel()
 	c := connect(t, dbtest.URL(t))
-	rows, err := strings2(t.Context(), c, `
+	rows, err := textRows(t.Context(), c, `
 		select grantee, case table_schema when 'public' then '' else table_schema || '.' end || table_name, lower(privilege_type), string_agg(column_name, ' ' order by column_name)
 		from information_schema.column_privileges
 		where table_schema in ('public', 'jobs') and grantee like 'crier\_%'
@@ -43,7 +43,7 @@ func TestGrantsAreTheListedOnes(t *testing.T) {
 		if err := got.Close(); err != nil {
 			t.Fatal(err)
 		}
-		t.Errorf("the grants are not those of %s: look at the difference to %s, and copy it over if every line is meant", file, got.Name())
+		t.Errorf("the grants differ from %s: compare it with %s, and copy that over if every line is intended", file, got.Name())
 	}
 	secrets := map[string]string{
 		"crier_clock":     "content alt credential settings hash password_hash email body",
@@ -60,10 +60,11 @@ func TestGrantsAreTheListedOnes(t *testing.T) {
 	}
 }
 
-// TestRetentionChangesNothing: it locks rows before it deletes them, for which it needs the right to update them.
-func TestRetentionChangesNothing(t *testing.T) {
+// TestRetentionRole_CannotUpdate: the role locks rows before it deletes them, for which it needs the privilege to
+// update them.
+func TestRetentionRole_CannotUpdate(t *testing.T) {
 	t.Parallel()
-	rows, err := strings2(t.Context(), connect(t, dbtest.URL(t)), `
+	rows, err := textRows(t.Context(), connect(t, dbtest.URL(t)), `
 		select tablename::text, cmd, coalesce(with_check, '') from pg_policies where 'crier_retention' = any (roles) and cmd not in ('SELECT', 'DELETE')`)
 	if err != nil || len(rows) == 0 {
 		t.Fatal(err)
@@ -75,19 +76,19 @@ func TestRetentionChangesNothing(t *testing.T) {
 	}
 }
 
-// TestNoFunctionActsForItsOwner: whatever runs with the rights of its owner reaches through the wall.
-func TestNoFunctionActsForItsOwner(t *testing.T) {
+// TestFunctions_RunWithCallersRights: a function with the rights of its owner would bypass row level security.
+func TestFunctions_RunWithCallersRights(t *testing.T) {
 	t.Parallel()
-	rows, err := strings2(t.Context(), connect(t, dbtest.URL(t)), `
+	rows, err := textRows(t.Context(), connect(t, dbtest.URL(t)), `
 		select p.proname::text, p.proowner::regrole::text, coalesce(p.proconfig::text, '') from pg_proc p where p.prosecdef and p.pronamespace = 'public'::regnamespace`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(rows) != 0 {
-		t.Errorf("%q run with the rights of their owner", rows)
+		t.Errorf("got functions %q with the rights of their owner, want none", rows)
 	}
-	may, err := strings2(t.Context(), connect(t, dbtest.URL(t)), `select r.rolname::text from pg_roles r where r.rolname like 'crier\_%' and has_schema_privilege(r.rolname, 'public', 'create')`)
+	may, err := textRows(t.Context(), connect(t, dbtest.URL(t)), `select r.rolname::text from pg_roles r where r.rolname like 'crier\_%' and has_schema_privilege(r.rolname, 'public', 'create')`)
 	if err != nil || len(may) != 0 {
-		t.Errorf("%q may make things: %v", may, err)
+		t.Errorf("got roles %q that may create objects, %v, want none", may, err)
 	}
 }
