@@ -18,12 +18,12 @@ import (
 	"crier/tenancy"
 )
 
-// idler is a dispatcher that nobody offers anything to.
-type idler struct{}
+// idleDispatcher is a dispatcher that ignores offers.
+type idleDispatcher struct{}
 
-func (idler) Offer(tenancy.OrgID, int) {}
+func (idleDispatcher) Offer(tenancy.OrgID, int) {}
 
-// admitting measures the rate limiter through the organization's actor, on this node and on another.
+// admitting measures the rate limiter of the organization's actor, on this node and on another.
 func admitting(ctx context.Context, r *rig) (err error) {
 	all := make([]tenancy.OrgID, 64)
 	for i := range all {
@@ -32,7 +32,7 @@ func admitting(ctx context.Context, r *rig) (err error) {
 	var clients [3]*org.Client
 	for i, listen := range []string{"", "127.0.0.1:0", "127.0.0.1:0"} {
 		cfg := org.Config{Limit: admitLimit, InFlight: 1, Budget: time.Second}
-		if clients[i], err = org.New(cfg, cluster.Config{Listen: listen}, clock.System{}, slog.New(slog.DiscardHandler), idler{}); err != nil {
+		if clients[i], err = org.New(cfg, cluster.Config{Listen: listen}, clock.System{}, slog.New(slog.DiscardHandler), idleDispatcher{}); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, clients[i].Close(context.WithoutCancel(ctx))) }()
@@ -44,7 +44,7 @@ func admitting(ctx context.Context, r *rig) (err error) {
 		where string
 		*org.Client
 		floor func(context.Context, int, time.Duration, func(int)) (load, error)
-	}{{"local", here, calls}, {"another node", near, trips}} {
+	}{{"local", here, direct}, {"another node", near, overLoopback}} {
 		for _, users := range []int{1, 64} {
 			if err := r.admitting(ctx, x.where, x.Client, all, users, x.floor); err != nil {
 				return err
@@ -52,18 +52,20 @@ func admitting(ctx context.Context, r *rig) (err error) {
 		}
 	}
 	if far.ActorCount() != len(all) || near.ActorCount() != 0 {
-		return fmt.Errorf("%d organizations live on the other node and %d on this one", far.ActorCount(), near.ActorCount())
+		return fmt.Errorf("%d organizations are active on the other node and %d on this one", far.ActorCount(), near.ActorCount())
 	}
 	return nil
 }
 
 const admitLimit = 1 << 40
 
-// admitting compares with the same window behind a mutex, asked in the way of floor.
-func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []tenancy.OrgID, users int, floor func(context.Context, int, time.Duration, func(int)) (load, error)) error {
+// admitting compares the actor with the same window behind a mutex, which floor calls.
+func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []tenancy.OrgID, users int,
+	floor func(context.Context, int, time.Duration, func(int)) (load, error),
+) error {
 	span := time.Duration(r.opts.seconds) * time.Second / 12
 	alone := c.LocalAdmissions()
-	ours, err := drive(users, lasting(span), func(i int) error {
+	ours, err := drive(users, untilOver(span), func(i int) error {
 		if a := c.Admit(ctx, all[i%len(all)]); !a.Allowed {
 			return fmt.Errorf("refused: %+v", a)
 		}
@@ -89,16 +91,17 @@ func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []
 	})
 }
 
-// calls does the work at once.
-func calls(_ context.Context, users int, span time.Duration, work func(int)) (load, error) {
-	return drive(users, lasting(span), func(i int) error {
+// direct calls work directly.
+func direct(_ context.Context, users int, span time.Duration, work func(int)) (load, error) {
+	return drive(users, untilOver(span), func(i int) error {
 		work(i)
 		return nil
 	})
 }
 
-// trips has the work done at the other end of loopback connections, one for each caller, with an organization's name there and as much back.
-func trips(ctx context.Context, users int, span time.Duration, work func(int)) (out load, err error) {
+// overLoopback has work called at the other end of loopback connections, one for each caller, with an organization's id sent
+// there and back.
+func overLoopback(ctx context.Context, users int, span time.Duration, work func(int)) (out load, err error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return out, err
@@ -125,7 +128,7 @@ func trips(ctx context.Context, users int, span time.Duration, work func(int)) (
 		}
 		group.Go(func() { echo(far, work) })
 	}
-	return drive(users, lasting(span), func(int) error {
+	return drive(users, untilOver(span), func(int) error {
 		c := <-idle
 		defer func() { idle <- c }()
 		var name [36]byte
@@ -137,7 +140,7 @@ func trips(ctx context.Context, users int, span time.Duration, work func(int)) (
 	})
 }
 
-// echo works for each name that comes in, until the caller leaves.
+// echo calls work for each id that it receives, until the caller closes the connection.
 func echo(c net.Conn, work func(int)) {
 	defer c.Close()
 	var name [36]byte

@@ -8,21 +8,28 @@ import (
 	"time"
 )
 
-// burst is posts that all fall due at one instant.
+// burst is a set of posts that are due at the same time.
 type burst struct {
-	posts, organizations, channels int // channels of each organization
-	latency                        time.Duration
-	rows                           int // posts already in the table, half of them published and half due next month
-	settings                       []string
-	prepare                        func(context.Context, *base, []tenant) error // fills in more; nil for nothing
-	ended                          func(context.Context, *base) error           // looks at the database when all are out; nil for nothing
+	posts, organizations int
+	// channels is the number for each organization.
+	channels int
+	latency  time.Duration
+	// rows is the number of posts already in the table, half of them published and half due next month.
+	rows     int
+	settings []string
+	// prepare adds other rows; nil is none.
+	prepare func(context.Context, *testDB, []tenant) error
+	// ended checks the database after the last post; nil is none.
+	ended func(context.Context, *testDB) error
 }
 
-// result of a burst.
+// result is the measurement of a burst.
 type result struct {
-	span       time.Duration // from the due time until Postgres knows the last post as published
-	late       []time.Duration
-	sent       time.Duration // lateness of the last post at the platform
+	// span is the time from the due time until Postgres has the last post as published.
+	span time.Duration
+	late []time.Duration
+	// sent is the lateness of the last post at the platform.
+	sent       time.Duration
 	used       cost
 	twice      int
 	outOfOrder int
@@ -30,12 +37,12 @@ type result struct {
 
 func (b burst) per(d time.Duration) float64 { return ms(d) / float64(b.posts) }
 
-// rate is how many posts were published in a second.
+// rate returns the number of posts published a second.
 func (b burst) rate(out result) float64 { return float64(b.posts) / out.span.Seconds() }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// quantile of sorted durations.
+// quantile returns the q-quantile of sorted durations.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -43,20 +50,21 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
-// Filling in takes a second for so many posts at least; the service starts so long before the posts' time and finds them there.
+// Inserting takes at most a second for fillRate posts. The service starts ahead before the due time, so that it finds
+// the posts.
 const (
 	fillRate = 1500
 	ahead    = 12 * time.Second
 )
 
-// run fills a fresh database while the service runs, starts the service anew and watches the burst.
+// run fills a new database while the service runs, restarts the service and measures the burst.
 func (x burst) run(ctx context.Context, r *rig) (out result, err error) {
-	err = r.with(ctx, func(b *base) error {
+	err = r.withDB(ctx, func(b *testDB) error {
 		first, err := b.serve(ctx)
 		if err != nil {
 			return err
 		}
-		all, err := b.people(ctx, x.organizations, x.channels)
+		all, err := b.createTenants(ctx, x.organizations, x.channels)
 		if err == nil {
 			err = b.history(ctx, all, x.rows)
 		}
@@ -67,7 +75,7 @@ func (x burst) run(ctx context.Context, r *rig) (out result, err error) {
 			return errors.Join(err, first.stop())
 		}
 		due := now().Add(ahead + time.Duration(x.posts/fillRate)*time.Second).Truncate(time.Second)
-		_, err = b.book(ctx, x.posts, spread(all, due))
+		_, err = b.insertPosts(ctx, x.posts, spread(all, due))
 		if err = errors.Join(err, first.stop()); err != nil {
 			return err
 		}
@@ -80,10 +88,10 @@ func (x burst) run(ctx context.Context, r *rig) (out result, err error) {
 	return out, err
 }
 
-// history fills in posts of other times on the same channels.
-func (b *base) history(ctx context.Context, all []tenant, rows int) error {
+// history inserts posts of other times on the same channels.
+func (b *testDB) history(ctx context.Context, all []tenant, rows int) error {
 	past, future := spread(all, now().Add(-30*24*time.Hour)), spread(all, now().Add(30*24*time.Hour))
-	_, err := b.book(ctx, rows, func(i int) booking {
+	_, err := b.insertPosts(ctx, rows, func(i int) booking {
 		if i%2 == 0 {
 			x := past(i / 2)
 			x.done = true
@@ -97,14 +105,14 @@ func (b *base) history(ctx context.Context, all []tenant, rows int) error {
 	return err
 }
 
-// startUp is how long a service does what it does once. As with the connections of the floor, that is not counted; what it
-// does ahead of the posts' time is.
+// startUp is the time in which a service does its start-up work, which is not counted, as the connections of the floor
+// are not. What it does ahead of the due time is counted.
 const startUp = 2 * time.Second
 
-// idleSpan is how long the service is watched after a burst, to take off what it uses anyway.
+// idleSpan is how long the service is measured after a burst for what it uses when idle, which is subtracted.
 const idleSpan = 10 * time.Second
 
-func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, err error) {
+func (x burst) watch(ctx context.Context, b *testDB, due time.Time) (out result, err error) {
 	b.platform.begin(x.latency)
 	n, err := b.serve(ctx, append(x.settings, b.opts.settings...)...)
 	if err != nil {
@@ -155,12 +163,13 @@ func (x burst) watch(ctx context.Context, b *base, due time.Time) (out result, e
 	return out, err
 }
 
-// unfinished counts by the indexes alone: looking through the whole table would be counted as the service's work.
+// unfinished counts by indexes only, because a scan of the whole table would be counted as the service's work.
 const unfinished = `select (select count(*) from post where state in ('PUBLISHING', 'UNKNOWN'))
 	+ (select count(*) from generate_series(0, 255) x(shard) cross join lateral (select 1 from post p where p.shard = x.shard and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now()) due)`
 
-// published waits until every post is, as Postgres says. It asks only when the platform has seen them all.
-func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
+// published waits until Postgres has every post as published and returns that time. It queries only after the platform
+// has received them all.
+func (x burst) published(ctx context.Context, b *testDB) (time.Time, error) {
 	patience, cancel := context.WithTimeout(ctx, 5*time.Minute+time.Duration(x.posts)*time.Millisecond)
 	defer cancel()
 	for {
@@ -179,8 +188,9 @@ func (x burst) published(ctx context.Context, b *base) (time.Time, error) {
 	}
 }
 
-// allPublished returns an error when a post that was due is anything but published. It reads the whole table, so it is asked last.
-func (b *base) allPublished(ctx context.Context) error {
+// allPublished returns an error if a due post is not published. It reads the whole table, so it is called after the
+// measurement.
+func (b *testDB) allPublished(ctx context.Context) error {
 	var others int
 	err := b.super.QueryRow(ctx, `select count(*) from post where state <> 'PUBLISHED' and due <= now() and deleted_at is null`).Scan(&others)
 	if err == nil && others > 0 {
@@ -189,24 +199,24 @@ func (b *base) allPublished(ctx context.Context) error {
 	return err
 }
 
-// line is what every burst tells.
+// line returns the figures that every burst reports.
 func (x burst) line(name string, out result) m {
 	line := m{
 		"bench": name, "posts": x.posts, "organizations": x.organizations, "channels": x.organizations * x.channels, "latencyMs": x.latency.Milliseconds(), "grade": grade,
 		"allPublishedMs": ms(out.span), "latenessP50Ms": ms(quantile(out.late, .5)), "latenessP99Ms": ms(quantile(out.late, .99)), "latenessMaxMs": ms(quantile(out.late, 1)),
 		"twice": out.twice, "outOfOrder": out.outOfOrder,
 	}
-	out.used.tell(line, x.posts)
+	out.used.addTo(line, x.posts)
 	return line
 }
 
-// dueBurst is very many posts of very many organizations, without and with a platform that takes its time. Without it,
-// bursts and floors take turns, and each line compares the means so far: where others use the machine, too, one burst is
-// up to half as fast again as the next. The floor of a round is that of its best number of connections.
+// dueBurst is a large burst of many organizations, without and with a slow platform. Without latency, bursts and
+// floors alternate, and each line compares the means so far, because on a shared machine one burst may be 50 % faster
+// than the next. The floor of a round is that of its best number of connections.
 func dueBurst(ctx context.Context, r *rig) error {
 	x := burst{posts: r.opts.posts, organizations: r.opts.organizations, channels: 2}
 	var ours, floors []float64
-	tell := func(out result) error {
+	emit := func(out result) error {
 		line := x.line("due_burst", out)
 		line["unit"], line["ours"], line["floor"], line["ratio"] = "posts/s", mean(ours), mean(floors), mean(ours)/mean(floors)
 		line["rounds"], line["eachOurs"], line["eachFloor"] = len(ours), ours, floors
@@ -222,7 +232,7 @@ func dueBurst(ctx context.Context, r *rig) error {
 			return err
 		}
 		ours, floors = append(ours, x.rate(out)), append(floors, floor)
-		if err := tell(out); err != nil {
+		if err := emit(out); err != nil {
 			return err
 		}
 	}
@@ -232,7 +242,7 @@ func dueBurst(ctx context.Context, r *rig) error {
 		return err
 	}
 	ours = []float64{x.rate(out)}
-	return tell(out)
+	return emit(out)
 }
 
 func mean(rates []float64) (m float64) {
@@ -242,7 +252,8 @@ func mean(rates []float64) (m float64) {
 	return m
 }
 
-// peerBurst is a burst of a size that other schedulers were measured with. Its floor is the loop's processor time a post, which has no platform to call.
+// peerBurst is a burst of a size for which figures of other schedulers exist. Its floor is the processor time of the
+// loop for a post, without calls to a platform.
 func peerBurst(ctx context.Context, r *rig) error {
 	x := burst{posts: 300, organizations: 50, channels: 1}
 	out, err := x.run(ctx, r)
@@ -254,12 +265,14 @@ func peerBurst(ctx context.Context, r *rig) error {
 		return err
 	}
 	line := x.line("peer_burst", out)
-	line["unit"], line["ours"], line["floor"], line["ratio"], line["firstOutMs"], line["allOutMs"] = "CPU-ms/post", x.per(out.used.cpu()), floor, x.per(out.used.cpu())/floor, ms(quantile(out.late, 0)), ms(out.sent)
+	ours := x.per(out.used.cpu())
+	line["unit"], line["ours"], line["floor"], line["ratio"] = "CPU-ms/post", ours, floor, ours/floor
+	line["firstOutMs"], line["allOutMs"] = ms(quantile(out.late, 0)), ms(out.sent)
 	line["floorConnections"] = connections
 	return r.emit(line)
 }
 
-// growth is the same small burst beside ever more rows.
+// growth measures the same small burst with more and more rows in the table.
 func growth(ctx context.Context, r *rig) error {
 	type costs struct{ cpu, statements, time float64 }
 	at := map[int]costs{}
@@ -272,7 +285,7 @@ func growth(ctx context.Context, r *rig) error {
 		if err != nil {
 			return err
 		}
-		at[rows] = costs{x.per(out.used.cpu()), float64(out.used.statements) / float64(x.posts), x.per(out.span)}
+		at[rows] = costs{cpu: x.per(out.used.cpu()), statements: float64(out.used.statements) / float64(x.posts), time: x.per(out.span)}
 		line := x.line("growth", out)
 		base := at[min(rows, 10_000)]
 		line["unit"], line["ours"], line["floor"], line["ratio"], line["rows"] = "CPU-ms/post", at[rows].cpu, base.cpu, at[rows].cpu/base.cpu, rows

@@ -13,14 +13,17 @@ import (
 	"crier/tests/call"
 )
 
-// client calls the API as so many users at once would, each with a connection that it keeps.
+// client calls the API as a number of concurrent users, each with a connection that is kept.
 type client struct {
 	http    *http.Client
 	address string
 }
 
 func newClient(n *node, users int) *client {
-	return &client{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}, Timeout: time.Minute}, "http://" + n.address + "/public/v1"}
+	return &client{
+		http:    &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: users}, Timeout: time.Minute},
+		address: "http://" + n.address + "/public/v1",
+	}
 }
 
 func (c *client) call(ctx context.Context, key, method, path string, body any, want int) error {
@@ -41,14 +44,15 @@ func (c *client) book(ctx context.Context, t tenant, channel int, due time.Time,
 	}, http.StatusCreated)
 }
 
-// load is what came of many calls.
+// load is the measurement of many calls.
 type load struct {
-	rate     float64 // a second
+	rate     float64 // calls a second
 	p50, p99 time.Duration
 	calls    int
 }
 
-// drive makes calls from so many users at once, until enough says so. The first error ends it.
+// drive makes calls as a number of concurrent users until enough returns true for the next call or a call fails. It
+// returns the errors joined.
 func drive(users int, enough func(i int) bool, call func(i int) error) (load, error) {
 	var next, failed atomic.Int64
 	var mu sync.Mutex
@@ -82,11 +86,11 @@ func drive(users int, enough func(i int) bool, call func(i int) error) (load, er
 	group.Wait()
 	span := now().Sub(began)
 	slices.Sort(took)
-	return load{float64(len(took)) / span.Seconds(), quantile(took, .5), quantile(took, .99), len(took)}, first
+	return load{rate: float64(len(took)) / span.Seconds(), p50: quantile(took, .5), p99: quantile(took, .99), calls: len(took)}, first
 }
 
-// lasting ends a drive after a span.
-func lasting(span time.Duration) func(int) bool {
+// untilOver returns an enough function for drive that ends it after a span.
+func untilOver(span time.Duration) func(int) bool {
 	end := now().Add(span)
 	return func(int) bool { return now().After(end) }
 }

@@ -23,25 +23,25 @@ const (
 	leaseDefault    = 10 * time.Second
 )
 
-// failover kills one of three processes under a steady stream. Its floor is the lease: so long nobody may take over. The
-// channels whose posts the process was sending wait longer, until those claims end, and are measured apart.
-// The posts were booked by the API, and every process was restarted before they fell due.
+// failover kills one of three processes under a steady stream of posts. Its floor is the lease, during which no other
+// process may take over. The channels whose posts the process was sending wait longer, until those claims end, and are
+// measured separately. The posts are booked by the API, and every process is restarted before they are due.
 func failover(ctx context.Context, r *rig) error {
 	lease, err := r.opts.lease()
 	if err != nil {
 		return err
 	}
-	return r.with(ctx, func(b *base) error {
+	return r.withDB(ctx, func(b *testDB) error {
 		shared, err := miniredis.Run()
 		if err != nil {
 			return err
 		}
 		defer shared.Close()
-		s := stream{base: b, count: failoverRate * r.opts.seconds, redis: "REDIS_URL=redis://" + shared.Addr()}
-		if err := s.booked(ctx); err != nil {
+		s := stream{testDB: b, count: failoverRate * r.opts.seconds, redis: "REDIS_URL=redis://" + shared.Addr()}
+		if err := s.bookAll(ctx); err != nil {
 			return err
 		}
-		line, err := s.struck(ctx)
+		line, err := s.killOne(ctx)
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func failover(ctx context.Context, r *rig) error {
 	})
 }
 
-// lease is how long a process that is gone keeps its organizations.
+// lease returns the lease of the shards, which is how long a dead process keeps them.
 func (o options) lease() (d time.Duration, err error) {
 	d = leaseDefault
 	for _, s := range o.settings {
@@ -61,27 +61,28 @@ func (o options) lease() (d time.Duration, err error) {
 	return d, err
 }
 
-// stream is posts that fall due one after the other, all processes of one installation sharing the work.
+// stream is posts that are due one after the other, published by all processes of one installation.
 type stream struct {
-	*base
+	*testDB
 	count int
 	redis string // a setting
 	all   []tenant
-	due   time.Time     // of the first
-	ahead time.Duration // from the last booking to the first due time
+	due   time.Time // of the first post
+	// ahead is the time from the last booking to the first due time.
+	ahead time.Duration
 }
 
 func (s *stream) at(i int) time.Time {
 	return s.due.Add(time.Duration(i) * time.Second / failoverRate).Truncate(time.Millisecond)
 }
 
-// booked books all posts by the API of one process and stops all of them.
-func (s *stream) booked(ctx context.Context) error {
+// bookAll books all posts by the API of one process and then stops all processes.
+func (s *stream) bookAll(ctx context.Context) error {
 	nodes, err := s.serveAll(ctx)
 	if err != nil {
 		return err
 	}
-	if s.all, err = s.people(ctx, failoverPeople, 1); err != nil {
+	if s.all, err = s.createTenants(ctx, failoverPeople, 1); err != nil {
 		return errors.Join(err, stopAll(nodes))
 	}
 	s.due = now().Add(s.opts.ahead + time.Duration(s.count/100)*time.Second).Truncate(time.Second)
@@ -94,8 +95,9 @@ func (s *stream) booked(ctx context.Context) error {
 	return errors.Join(err, stopAll(nodes))
 }
 
-// struck starts the processes anew, kills one in the middle of the stream while clients call the API, and tells what came of it. The cost is that of the processes that are left.
-func (s *stream) struck(ctx context.Context) (line m, err error) {
+// killOne starts the processes, kills one in the middle of the stream while clients call the API, and returns the line
+// to print. The cost is that of the remaining processes.
+func (s *stream) killOne(ctx context.Context) (line m, err error) {
 	s.platform.begin(failoverLatency)
 	nodes, err := s.serveAll(ctx)
 	if err != nil {
@@ -117,7 +119,7 @@ func (s *stream) struck(ctx context.Context) (line m, err error) {
 	if err := until(ctx, s.due.Add(span/3)); err != nil {
 		return nil, errors.Join(err, calls().first())
 	}
-	lost, err := s.oldest(ctx)
+	lost, err := s.shardsOfOldest(ctx)
 	if err != nil {
 		return nil, errors.Join(err, calls().first())
 	}
@@ -126,13 +128,13 @@ func (s *stream) struck(ctx context.Context) (line m, err error) {
 	if err := nodes[0].kill(); err != nil {
 		return nil, errors.Join(err, calls().first())
 	}
-	claimed, err := s.claimed(ctx)
+	claimed, err := s.claimedByOldest(ctx)
 	err = errors.Join(err, until(ctx, s.due.Add(span)))
-	_, waited := burst{posts: s.count}.published(ctx, s.base)
-	if waited != nil && !errors.Is(waited, context.DeadlineExceeded) { // what never came out is told as lost
+	_, waited := burst{posts: s.count}.published(ctx, s.testDB)
+	if waited != nil && !errors.Is(waited, context.DeadlineExceeded) { // missing posts are reported as lost
 		err = errors.Join(err, waited)
 	}
-	said := calls()
+	api := calls()
 	if err != nil {
 		return nil, err
 	}
@@ -141,15 +143,16 @@ func (s *stream) struck(ctx context.Context) (line m, err error) {
 		return nil, err
 	}
 	if line, err = s.outcome(ctx, lost, claimed); err == nil {
-		said.tell(line, killed)
-		after.since(before).tell(line, s.count)
+		api.addTo(line, killed)
+		after.since(before).addTo(line, s.count)
 	}
 	return line, err
 }
 
-// oldest is which shards the process holds that was started first.
-func (s *stream) oldest(ctx context.Context) (shards map[int]bool, err error) {
-	rows, err := s.super.Query(ctx, `select s.shard, count(*) over () from shard s where s.owner = (select id from node where expires_at > now() order by started_at limit 1)
+// shardsOfOldest returns the shards of the process that was started first.
+func (s *stream) shardsOfOldest(ctx context.Context) (shards map[int]bool, err error) {
+	rows, err := s.super.Query(ctx, `select s.shard, count(*) over () from shard s
+		where s.owner = (select id from node where expires_at > now() order by started_at limit 1)
 		and (select count(*) from node where expires_at > now()) = $1`, failoverNodes)
 	if err != nil {
 		return nil, err
@@ -169,15 +172,15 @@ func (s *stream) oldest(ctx context.Context) (shards map[int]bool, err error) {
 	return nil, errors.New("the processes do not share the organizations")
 }
 
-// claimed returns the organizations of which the process that was started first, and is dead by now, was sending posts.
-func (s *stream) claimed(ctx context.Context) (orgs []uuid.UUID, err error) {
+// claimedByOldest returns the organizations of which the killed process, the one that was started first, was sending posts.
+func (s *stream) claimedByOldest(ctx context.Context) (orgs []uuid.UUID, err error) {
 	err = s.super.QueryRow(ctx, `select coalesce(array_agg(org_id), '{}') from post
 		where state = 'PUBLISHING' and claim_holder = (select id from node where expires_at > now() order by started_at limit 1)`).Scan(&orgs)
 	return orgs, err
 }
 
-// outcome compares what the platform has with what was booked; lost are the shards of the process that was killed, and
-// claimed the organizations of which it was sending posts.
+// outcome compares what the platform has with what was booked; lost are the shards of the killed process, and claimed
+// the organizations of which it was sending posts.
 func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.UUID) (m, error) {
 	var published int
 	if err := s.super.QueryRow(ctx, `select count(*) from post where state = 'PUBLISHED' and due >= $1 and due < $2`, s.due, s.at(s.count)).Scan(&published); err != nil {
@@ -202,17 +205,20 @@ func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.
 		}
 	}
 	return m{
-		"bench": "failover", "unit": "ms of the latest post", "ours": ms(max(killed, others)), "othersMaxMs": ms(others), "organizations": min(len(s.all), s.count), "organizationsOfKilled": hit,
+		"bench": "failover", "unit": "ms of the latest post", "ours": ms(max(killed, others)), "othersMaxMs": ms(others),
+		"organizations": min(len(s.all), s.count), "organizationsOfKilled": hit,
 		"sendingAtKill": len(claimed), "sendingMaxMs": ms(sending),
 		"posts": s.count, "postsPerSecond": failoverRate, "latencyMs": failoverLatency.Milliseconds(), "bookedAheadSeconds": s.ahead.Seconds(), "restarts": 1,
 		"lost": s.count - (len(out.late) - out.twice), "notPublished": s.count - published, "twice": out.twice, "outOfOrder": out.outOfOrder,
 	}, nil
 }
 
-// serveAll starts processes that share the work, the files and Redis.
+// serveAll starts the processes, which share the database, the files and Redis.
 func (s *stream) serveAll(ctx context.Context) (nodes []*node, err error) {
 	for i := range failoverNodes {
-		settings := append([]string{unlimited, "CLUSTER_LISTEN=127.0.0.1:0", "CRIER_HOME=" + s.path(fmt.Sprint("home-", i)), "FILES_DIR=" + s.path("files"), s.redis}, s.opts.settings...)
+		settings := append([]string{
+			unlimited, "CLUSTER_LISTEN=127.0.0.1:0", "CRIER_HOME=" + s.path(fmt.Sprint("home-", i)), "FILES_DIR=" + s.path("files"), s.redis,
+		}, s.opts.settings...)
 		one, err := s.serve(ctx, settings...)
 		if err != nil {
 			return nil, errors.Join(err, stopAll(nodes))

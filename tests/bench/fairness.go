@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// The crowd that falls due at once, and the few who only want their one post out meanwhile.
+// The many organizations with posts due at the same time, and the few with a single post each.
 const (
 	crowdSize     = 600
 	crowdPosts    = 100
 	crowdChannels = 4
 	whalePosts    = 10_000
 	whaleChannels = 40
-	lonely        = 41 // one every lonelyEvery, from the due time until ten seconds later
+	lonely        = 41 // one is due every lonelyEvery, in the ten seconds from the due time on
 	lonelyEvery   = 250 * time.Millisecond
-	full          = 100_000 // -posts at which these are the sizes
+	fullSize      = 100_000 // the value of -posts for these sizes
 )
 
-// fairness is how long one organization's single post waits while many others have very much to publish; its floor is the same posts without the others.
+// fairness measures how long single posts wait while many other organizations have much to publish. Its floor is the
+// same posts without the others.
 func fairness(ctx context.Context, r *rig) error {
 	for _, latency := range []time.Duration{0, 200 * time.Millisecond} {
 		alone := contest{latency: latency}
@@ -29,15 +30,20 @@ func fairness(ctx context.Context, r *rig) error {
 		if err != nil {
 			return err
 		}
-		crowded := contest{latency: latency, crowd: max(2, crowdSize*r.opts.posts/full), whale: max(crowdPosts, whalePosts*r.opts.posts/full)}
+		crowded := contest{
+			latency: latency, crowd: max(2, crowdSize*r.opts.posts/fullSize), whale: max(crowdPosts, whalePosts*r.opts.posts/fullSize),
+		}
 		ours, err := crowded.run(ctx, r)
 		if err != nil {
 			return err
 		}
 		if err := r.emit(m{
-			"bench": "fairness", "unit": "ms of the latest single post", "latencyMs": latency.Milliseconds(), "crowd": crowded.crowd, "crowdPosts": crowdPosts, "whalePosts": crowded.whale, "singles": len(ours.late),
-			"ours": ms(quantile(ours.late, 1)), "floor": ms(quantile(floor.late, 1)), "ratio": ms(quantile(ours.late, 1)) / ms(quantile(floor.late, 1)), "p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)),
-			"slowestToFastest": ours.last.Seconds() / max(time.Millisecond, ours.first).Seconds(), "crowdFirstDoneMs": ms(ours.first), "crowdLastDoneMs": ms(ours.last), "whalePostsOut": ours.whale,
+			"bench": "fairness", "unit": "ms of the latest single post", "latencyMs": latency.Milliseconds(),
+			"crowd": crowded.crowd, "crowdPosts": crowdPosts, "whalePosts": crowded.whale, "singles": len(ours.late),
+			"ours": ms(quantile(ours.late, 1)), "floor": ms(quantile(floor.late, 1)), "ratio": ms(quantile(ours.late, 1)) / ms(quantile(floor.late, 1)),
+			"p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)),
+			"slowestToFastest": ours.last.Seconds() / max(time.Millisecond, ours.first).Seconds(), "crowdFirstDoneMs": ms(ours.first),
+			"crowdLastDoneMs": ms(ours.last), "whalePostsOut": ours.whale,
 			"twice": ours.twice, "outOfOrder": ours.outOfOrder,
 		}); err != nil {
 			return err
@@ -46,24 +52,27 @@ func fairness(ctx context.Context, r *rig) error {
 	return nil
 }
 
-// contest is the single posts beside organizations of crowdPosts posts, and one of very many.
+// contest is the single posts, many organizations with crowdPosts posts each, and one with very many.
 type contest struct {
-	latency      time.Duration
-	crowd, whale int // organizations of the crowd and posts of the whale; none without
+	latency time.Duration
+	// crowd is a number of organizations, whale the number of posts of the largest one; both may be 0.
+	crowd, whale int
 }
 
-// share is who got how much of it.
-type share struct {
-	late              []time.Duration // of the single posts
-	first, last       time.Duration   // when the first and the last organization of the crowd was done
-	whale             int             // posts of the whale that were out by then
+// contestResult is the measurement of a contest.
+type contestResult struct {
+	late []time.Duration // of the single posts
+	// first and last are when the first and the last organization of the crowd had all posts out.
+	first, last time.Duration
+	// whale is the number of posts of the largest organization that were out by then.
+	whale             int
 	twice, outOfOrder int
 }
 
-// run ends with the single posts and the crowd; the whale may still be at it.
-func (x contest) run(ctx context.Context, r *rig) (out share, err error) {
+// run returns when the single posts and the crowd are out; the largest organization may still have posts.
+func (x contest) run(ctx context.Context, r *rig) (out contestResult, err error) {
 	posts := x.crowd*crowdPosts + x.whale
-	err = r.with(ctx, func(b *base) (err error) {
+	err = r.withDB(ctx, func(b *testDB) (err error) {
 		due := now().Add(ahead + time.Duration(posts/fillRate)*time.Second).Truncate(time.Second)
 		few, crowd, err := x.fill(ctx, b, due)
 		if err != nil {
@@ -79,7 +88,7 @@ func (x contest) run(ctx context.Context, r *rig) (out share, err error) {
 			return err
 		}
 		small := lonely + crowdChannels*x.crowd // channels
-		if err := b.out(ctx, small, lonely+crowdPosts*x.crowd); err != nil {
+		if err := b.awaitPosts(ctx, small, lonely+crowdPosts*x.crowd); err != nil {
 			return err
 		}
 		s := b.platform.end()
@@ -90,43 +99,43 @@ func (x contest) run(ctx context.Context, r *rig) (out share, err error) {
 	return out, err
 }
 
-// fill books everything. The channels of the few come first, then those of the crowd.
-func (x contest) fill(ctx context.Context, b *base, due time.Time) (few, crowd []tenant, err error) {
-	if few, err = b.people(ctx, lonely, 1); err != nil {
+// fill inserts all posts. The channels of the few come first, then those of the crowd.
+func (x contest) fill(ctx context.Context, b *testDB, due time.Time) (few, crowd []tenant, err error) {
+	if few, err = b.createTenants(ctx, lonely, 1); err != nil {
 		return nil, nil, err
 	}
 	if err := b.bookSingles(ctx, few, due); err != nil {
 		return nil, nil, err
 	}
 	if x.crowd > 0 {
-		if crowd, err = b.people(ctx, x.crowd, crowdChannels); err != nil {
+		if crowd, err = b.createTenants(ctx, x.crowd, crowdChannels); err != nil {
 			return nil, nil, err
 		}
-		whale, err := b.people(ctx, 1, whaleChannels)
+		whale, err := b.createTenants(ctx, 1, whaleChannels)
 		if err != nil {
 			return nil, nil, err
 		}
-		// The whale was first: its posts stand before everybody's.
-		if _, err := b.book(ctx, x.whale, spread(whale, due)); err != nil {
+		// The posts of the largest organization come before all others.
+		if _, err := b.insertPosts(ctx, x.whale, spread(whale, due)); err != nil {
 			return nil, nil, err
 		}
-		if _, err := b.book(ctx, x.crowd*crowdPosts, spread(crowd, due)); err != nil {
+		if _, err := b.insertPosts(ctx, x.crowd*crowdPosts, spread(crowd, due)); err != nil {
 			return nil, nil, err
 		}
 	}
 	return few, crowd, b.settle(ctx)
 }
 
-// bookSingles books a post for each of the few, one after the other.
-func (b *base) bookSingles(ctx context.Context, few []tenant, first time.Time) error {
-	_, err := b.book(ctx, len(few), func(i int) booking {
+// bookSingles inserts a post for each of the few, lonelyEvery apart.
+func (b *testDB) bookSingles(ctx context.Context, few []tenant, first time.Time) error {
+	_, err := b.insertPosts(ctx, len(few), func(i int) booking {
 		return booking{tenant: &few[i], number: 1, due: first.Add(time.Duration(i) * lonelyEvery)}
 	})
 	return err
 }
 
-// latest is how late the worst post of each of the few was, sorted.
-func (s *seen) latest(few []tenant) (late []time.Duration) {
+// latest returns the worst lateness of each of the few, sorted.
+func (s *measurement) latest(few []tenant) (late []time.Duration) {
 	for _, t := range few {
 		late = append(late, s.worst[strconv.Itoa(t.first)])
 	}
@@ -134,8 +143,8 @@ func (s *seen) latest(few []tenant) (late []time.Duration) {
 	return late
 }
 
-// out waits until the platform has so many posts of the channels below one.
-func (b *base) out(ctx context.Context, channel, posts int) error {
+// awaitPosts waits until the platform has so many posts of the channels below a number.
+func (b *testDB) awaitPosts(ctx context.Context, channel, posts int) error {
 	patience, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	for {
@@ -155,8 +164,8 @@ func (p *platform) below(channel int) int {
 	return p.seen.below(channel)
 }
 
-// below is how many posts the channels below one have, none of them lost.
-func (s *seen) below(channel int) (n int) {
+// below returns how many posts the channels below a number have, assuming that none was lost.
+func (s *measurement) below(channel int) (n int) {
 	for name, last := range s.last {
 		if c, err := strconv.Atoi(name); err == nil && c < channel {
 			n += last
@@ -165,8 +174,8 @@ func (s *seen) below(channel int) (n int) {
 	return n
 }
 
-// ends is when the first and the last of the organizations had its last post out, from the due time on.
-func ends(s *seen, all []tenant, due time.Time) (first, last time.Duration) {
+// ends returns when the first and the last of the organizations had all posts out, measured from the due time.
+func ends(s *measurement, all []tenant, due time.Time) (first, last time.Duration) {
 	for i, t := range all {
 		end := time.Duration(0)
 		for c := range t.channels {

@@ -20,7 +20,7 @@ const (
 		where id = $1 and claim_token = $2`
 )
 
-// floor is how many posts a second the loop does with the best of three numbers of connections.
+// floor returns the posts a second of the loop with the best of three numbers of connections.
 func (x burst) floor(ctx context.Context, r *rig) (best float64, err error) {
 	all, err := x.loops(ctx, r, max(1, x.posts/3), 8, 32, 128)
 	for _, l := range all {
@@ -29,26 +29,26 @@ func (x burst) floor(ctx context.Context, r *rig) (best float64, err error) {
 	return best, err
 }
 
-// cheapest is the processor time of the loop and Postgres that such a loop takes for a post, which has no platform to call: the least of two numbers of connections.
+// cheapest returns the processor time of the loop and Postgres for a post, without calls to a platform: the lower one
+// of two numbers of connections.
 func (x burst) cheapest(ctx context.Context, r *rig) (least float64, connections int, err error) {
 	all, err := x.loops(ctx, r, x.posts, 1, 8)
 	if err != nil {
 		return 0, 0, err
 	}
-	best := slices.MinFunc(all, func(a, b looped) int { return cmp.Compare(a.cpu, b.cpu) })
+	best := slices.MinFunc(all, func(a, b loopResult) int { return cmp.Compare(a.cpu, b.cpu) })
 	return x.per(best.cpu), best.connections, nil
 }
 
-// loops runs two UPDATEs a post by id, each a transaction of its own, over so many posts with each number of connections,
-// on the same table and without any service. Every channel has one post on its way at most, so each part goes round over
-// all channels with the loop far behind.
-func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int) (out []looped, err error) {
-	err = r.with(ctx, func(b *base) error {
-		all, err := b.people(ctx, x.organizations, x.channels)
+// loops runs two UPDATEs for each post by id, each in a transaction of its own, for each number of connections, on the
+// same table and without the service. A channel has at most one post in flight, so each part goes round all channels.
+func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int) (out []loopResult, err error) {
+	err = r.withDB(ctx, func(b *testDB) error {
+		all, err := b.createTenants(ctx, x.organizations, x.channels)
 		if err != nil {
 			return err
 		}
-		ids, err := b.book(ctx, posts*len(connections), spread(all, now()))
+		ids, err := b.insertPosts(ctx, posts*len(connections), spread(all, now()))
 		if err == nil {
 			err = b.settle(ctx)
 		}
@@ -56,7 +56,7 @@ func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int)
 			if err != nil {
 				return err
 			}
-			var got looped
+			var got loopResult
 			got, err = b.loop(ctx, part, connections[len(out)])
 			out = append(out, got)
 		}
@@ -65,20 +65,20 @@ func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int)
 	return out, err
 }
 
-// looped is what a loop reached and used, its connections already there.
-type looped struct {
+// loopResult is the measurement of a loop, without the time to connect.
+type loopResult struct {
 	connections int
 	rate        float64 // posts a second
 	cpu         time.Duration
 }
 
-func (b *base) loop(ctx context.Context, ids []uuid.UUID, connections int) (out looped, err error) {
+func (b *testDB) loop(ctx context.Context, ids []uuid.UUID, connections int) (out loopResult, err error) {
 	pool, err := b.pool(ctx, connections)
 	if err != nil {
 		return out, err
 	}
 	defer pool.Close()
-	if err := connected(ctx, pool, connections); err != nil {
+	if err := prepareAll(ctx, pool, connections); err != nil {
 		return out, err
 	}
 	used := func() time.Duration { return usageOf(os.Getpid()).cpu + treeOf(b.server.PID()) }
@@ -92,7 +92,7 @@ func (b *base) loop(ctx context.Context, ids []uuid.UUID, connections int) (out 
 				if i >= len(ids) {
 					return nil
 				}
-				if err := pair(ctx, pool, ids[i]); err != nil {
+				if err := claimAndFinish(ctx, pool, ids[i]); err != nil {
 					return err
 				}
 			}
@@ -100,11 +100,12 @@ func (b *base) loop(ctx context.Context, ids []uuid.UUID, connections int) (out 
 	}
 	err = group.Wait()
 	took := now().Sub(began)
-	return looped{connections, float64(len(ids)) / max(took, time.Millisecond).Seconds(), used() - before}, err
+	rate := float64(len(ids)) / max(took, time.Millisecond).Seconds()
+	return loopResult{connections: connections, rate: rate, cpu: used() - before}, err
 }
 
-// pair claims a post and finishes it.
-func pair(ctx context.Context, pool *pgxpool.Pool, post uuid.UUID) error {
+// claimAndFinish claims a post and finishes it.
+func claimAndFinish(ctx context.Context, pool *pgxpool.Pool, post uuid.UUID) error {
 	token := uuid.New()
 	if _, err := pool.Exec(ctx, floorClaim, post, token); err != nil {
 		return err
@@ -113,8 +114,8 @@ func pair(ctx context.Context, pool *pgxpool.Pool, post uuid.UUID) error {
 	return err
 }
 
-// connected opens all connections and has each prepare what it will say: what comes once is not measured.
-func connected(ctx context.Context, pool *pgxpool.Pool, connections int) error {
+// prepareAll opens all connections and has each prepare its statements, so that this is not measured.
+func prepareAll(ctx context.Context, pool *pgxpool.Pool, connections int) error {
 	all := make([]*pgxpool.Conn, 0, connections)
 	defer func() {
 		for _, c := range all {

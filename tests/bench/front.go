@@ -12,35 +12,35 @@ import (
 )
 
 const (
-	callers   = 8 // clients that call the API, each twenty times a second at most
+	callers   = 8 // clients of the API, each with at most twenty calls a second
 	callEvery = 50 * time.Millisecond
 )
 
-// said is how the API answered.
-type said struct {
-	took   []time.Duration // of all calls
-	wrong  []error
-	wrongs []time.Time // when each was over
+// apiResult is the measurement of calls to the API.
+type apiResult struct {
+	took       []time.Duration // duration of every call
+	errs       []error
+	errorTimes []time.Time // end of each failed call
 }
 
-func (s *said) first() error {
-	if len(s.wrong) == 0 {
+func (s *apiResult) first() error {
+	if len(s.errs) == 0 {
 		return nil
 	}
-	return s.wrong[0]
+	return s.errs[0]
 }
 
-// tell adds to a line what clients saw of a process's end.
-func (s *said) tell(line m, killed time.Time) {
+// addTo adds to a line how clients were affected by the end of a process.
+func (s *apiResult) addTo(line m, killed time.Time) {
 	slices.Sort(s.took)
-	line["apiCalls"], line["apiErrors"], line["apiP99Ms"], line["apiMaxMs"] = len(s.took), len(s.wrong), ms(quantile(s.took, .99)), ms(quantile(s.took, 1))
-	if len(s.wrong) > 0 {
-		line["firstApiError"], line["lastApiErrorMs"] = s.wrong[0].Error(), ms(slices.MaxFunc(s.wrongs, time.Time.Compare).Sub(killed))
+	line["apiCalls"], line["apiErrors"], line["apiP99Ms"], line["apiMaxMs"] = len(s.took), len(s.errs), ms(quantile(s.took, .99)), ms(quantile(s.took, 1))
+	if len(s.errs) > 0 {
+		line["firstApiError"], line["lastApiErrorMs"] = s.errs[0].Error(), ms(slices.MaxFunc(s.errorTimes, time.Time.Compare).Sub(killed))
 	}
 }
 
-// callAPI calls the API of the processes, each request once, on a connection of its own, until it is told to stop.
-func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *said) {
+// callAPI calls the API of the processes until stop is called, each request once and on a new connection.
+func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *apiResult) {
 	balancer := faultnet.Balance(ctx, func() (addresses []string) {
 		for _, n := range nodes {
 			addresses = append(addresses, n.address)
@@ -48,7 +48,7 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *sai
 		return addresses
 	})
 	dial := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
-		for range nodes { // to another process when a connection cannot be had
+		for range nodes { // the next process if the connection fails
 			if conn, err = balancer.Dial(ctx, network, address); err == nil {
 				return conn, nil
 			}
@@ -56,12 +56,12 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *sai
 		return nil, err
 	}
 	end := make(chan struct{})
-	out := &said{}
+	out := &apiResult{}
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for user := range callers {
 		transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
-		c := &client{&http.Client{Transport: transport, Timeout: 30 * time.Second}, "http://crier.bench/public/v1"}
+		c := &client{http: &http.Client{Transport: transport, Timeout: 30 * time.Second}, address: "http://crier.bench/public/v1"}
 		group.Go(func() {
 			for i := user; ; i += callers {
 				select {
@@ -70,25 +70,25 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *sai
 				case <-time.After(callEvery):
 				}
 				began := now()
-				err := c.either(ctx, all[i%len(all)], i/callers%2 == 0)
+				err := c.readOrBook(ctx, all[i%len(all)], i/callers%2 == 0)
 				mu.Lock()
 				out.took = append(out.took, now().Sub(began))
 				if err != nil {
-					out.wrong, out.wrongs = append(out.wrong, err), append(out.wrongs, now())
+					out.errs, out.errorTimes = append(out.errs, err), append(out.errorTimes, now())
 				}
 				mu.Unlock()
 			}
 		})
 	}
-	return func() *said {
+	return func() *apiResult {
 		close(end)
 		group.Wait()
 		return out
 	}
 }
 
-// either reads, or books a post that falls due tomorrow.
-func (c *client) either(ctx context.Context, t tenant, reads bool) error {
+// readOrBook reads, or books a post that is due tomorrow.
+func (c *client) readOrBook(ctx context.Context, t tenant, reads bool) error {
 	if reads {
 		return c.call(ctx, t.key, http.MethodGet, "/integrations", nil, http.StatusOK)
 	}

@@ -15,28 +15,31 @@ import (
 
 const (
 	hangingOrganizations = 256
-	hangingChannels      = 8 // of each: as many posts as an organization may have in flight, together as many as a process may
+	hangingChannels      = 8 // of each organization: as many posts as it may have in flight, and together as many as a process may
 	hangingLead          = time.Second
-	hangingGoal          = time.Second // a single post is not to be later than this
+	hangingGoal          = time.Second // the goal for the lateness of single posts
 )
 
-// hanging is how late the single posts of healthy organizations go out while many others have posts due on servers
-// that accept and never answer, on one and on four. Its floor is the same posts without the others.
+// hanging measures how late single posts of other organizations are published while many organizations have posts due
+// on servers that accept connections and never answer, one server and four. Its floor is the same posts without the
+// others.
 func hanging(ctx context.Context, r *rig) error {
-	floor, err := stuck{}.run(ctx, r)
+	floor, err := hangingRun{}.run(ctx, r)
 	if err != nil {
 		return err
 	}
 	for _, servers := range []int{1, 4} {
-		ours, err := stuck{servers}.run(ctx, r)
+		ours, err := hangingRun{servers: servers}.run(ctx, r)
 		if err != nil {
 			return err
 		}
 		worst := quantile(ours.late, 1)
 		if err := r.emit(m{
-			"bench": "hanging", "unit": "ms of the latest single post", "servers": servers, "organizations": hangingOrganizations, "hangingPosts": hangingOrganizations * hangingChannels,
+			"bench": "hanging", "unit": "ms of the latest single post", "servers": servers,
+			"organizations": hangingOrganizations, "hangingPosts": hangingOrganizations * hangingChannels,
 			"hangingCalls": ours.calls, "singles": len(ours.late), "ours": ms(worst), "floor": ms(quantile(floor.late, 1)), "ratio": ms(worst) / ms(quantile(floor.late, 1)),
-			"p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)), "goalMs": ms(hangingGoal), "goalMet": worst <= hangingGoal, "twice": ours.twice, "outOfOrder": ours.outOfOrder,
+			"p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)), "goalMs": ms(hangingGoal), "goalMet": worst <= hangingGoal,
+			"twice": ours.twice, "outOfOrder": ours.outOfOrder,
 		}); err != nil {
 			return err
 		}
@@ -44,18 +47,19 @@ func hanging(ctx context.Context, r *rig) error {
 	return nil
 }
 
-// stuck is single posts beside so many servers that hang.
-type stuck struct{ servers int }
+// hangingRun is single posts while a number of servers hang.
+type hangingRun struct{ servers int }
 
-// singles is how single posts went out.
+// singles is the measurement of single posts.
 type singles struct {
-	late              []time.Duration
-	calls             int // connections that the hanging servers had accepted by then
+	late []time.Duration
+	// calls is the number of connections that the hanging servers had accepted by then.
+	calls             int
 	twice, outOfOrder int
 }
 
-func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
-	err = r.with(ctx, func(b *base) (err error) {
+func (x hangingRun) run(ctx context.Context, r *rig) (out singles, err error) {
+	err = r.withDB(ctx, func(b *testDB) (err error) {
 		var silent []*faultnet.Proxy
 		addresses := []string{}
 		for i := range x.servers {
@@ -63,7 +67,7 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = s.Close() }() // it is closed already unless something failed
+			defer func() { _ = s.Close() }() // closed below unless something failed
 			s.Set(faultnet.Swallow)
 			silent, addresses = append(silent, s), append(addresses, s.Address)
 		}
@@ -79,14 +83,14 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 		}
 		defer func() {
 			for _, s := range silent {
-				err = errors.Join(err, s.Close()) // a stop would wait for its calls
+				err = errors.Join(err, s.Close()) // stopping the service would wait for its calls
 			}
 			err = errors.Join(err, n.stop())
 		}()
 		if err := untilDue(ctx, due); err != nil {
 			return err
 		}
-		if err := b.out(ctx, lonely, lonely); err != nil {
+		if err := b.awaitPosts(ctx, lonely, lonely); err != nil {
 			return err
 		}
 		for _, s := range silent {
@@ -99,10 +103,10 @@ func (x stuck) run(ctx context.Context, r *rig) (out singles, err error) {
 	return out, err
 }
 
-// fill books everything: the posts to the hanging servers are due first. The channels of the few come before those of
-// the others.
-func (x stuck) fill(ctx context.Context, b *base, due time.Time, addresses []string) ([]tenant, error) {
-	few, err := b.people(ctx, lonely, 1)
+// fill inserts all posts: those to the hanging servers are due first. The channels of the few come before those of the
+// others.
+func (x hangingRun) fill(ctx context.Context, b *testDB, due time.Time, addresses []string) ([]tenant, error) {
+	few, err := b.createTenants(ctx, lonely, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -110,22 +114,22 @@ func (x stuck) fill(ctx context.Context, b *base, due time.Time, addresses []str
 		return nil, err
 	}
 	if len(addresses) > 0 {
-		many, err := b.people(ctx, hangingOrganizations, hangingChannels)
+		many, err := b.createTenants(ctx, hangingOrganizations, hangingChannels)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.move(ctx, many, addresses); err != nil {
+		if err := b.moveChannels(ctx, many, addresses); err != nil {
 			return nil, err
 		}
-		if _, err := b.book(ctx, hangingOrganizations*hangingChannels, spread(many, due)); err != nil {
+		if _, err := b.insertPosts(ctx, hangingOrganizations*hangingChannels, spread(many, due)); err != nil {
 			return nil, err
 		}
 	}
 	return few, b.settle(ctx)
 }
 
-// move takes the channels of organizations to other servers, in turns.
-func (b *base) move(ctx context.Context, all []tenant, addresses []string) error {
+// moveChannels changes the servers of channels to the given ones, in turn.
+func (b *testDB) moveChannels(ctx context.Context, all []tenant, addresses []string) error {
 	batch := &pgx.Batch{}
 	for _, t := range all {
 		for i, c := range t.channels {

@@ -1,9 +1,10 @@
-// Command bench measures the service, as built and in a process of its own, beside a floor of the same run, and prints one JSON object a line.
+// Command bench measures the built service in a process of its own, compares it with a floor measured in the same run,
+// and prints one JSON object a line.
 //
 //	go run ./tests/bench [-posts n] [-orgs n] [-rounds n] [-seconds n] [-ahead d] [-rows n] [-year n] [name ...]
 //
-// Statements are those of all roles of the service. Processor time is the service's and Postgres', less that of an idle span;
-// the platform and the clients are not in it, but they share the machine.
+// Statements are those of all roles of the service. Processor time is that of the service and Postgres, less that of
+// an idle span; the platform and the clients are not included, but they share the machine.
 package main
 
 import (
@@ -26,13 +27,17 @@ type options struct {
 	rounds               int
 	seconds              int
 	rows                 int
-	year                 int           // posts
-	ahead                time.Duration // how long before their time posts are booked by the API, at least
-	settings             []string      // more of the service's, NAME=value
-	profile              string        // file
+	// year is the number of posts in a year.
+	year int
+	// ahead is the least time from the booking of a post by the API to its due time.
+	ahead time.Duration
+	// settings are additional variables of the service, NAME=value.
+	settings []string
+	// profile is the file for a CPU profile; "" is none.
+	profile string
 }
 
-// bench is one benchmark by its name.
+// bench is one benchmark.
 type bench struct {
 	name string
 	run  func(context.Context, *rig) error
@@ -48,22 +53,22 @@ func benches() []bench {
 
 func main() {
 	var opts options
-	flag.IntVar(&opts.posts, "posts", 100_000, "posts of due_burst; the sizes of fairness go with it")
+	flag.IntVar(&opts.posts, "posts", 100_000, "posts of due_burst; the sizes of fairness scale with it")
 	flag.IntVar(&opts.organizations, "orgs", 10_000, "organizations of due_burst; idle has ten times as many")
 	flag.IntVar(&opts.rounds, "rounds", 3, "bursts of due_burst, each beside its floor; their means are compared")
 	flag.IntVar(&opts.rows, "rows", 1_000_000, "most rows in the table of growth")
 	flag.IntVar(&opts.year, "year", 100_000, "posts of a year of retention")
 	flag.IntVar(&opts.seconds, "seconds", 60, "length of what is measured over time")
-	flag.DurationVar(&opts.ahead, "ahead", 3*time.Minute, "how long before their time posts are booked by the API, at least")
+	flag.DurationVar(&opts.ahead, "ahead", 3*time.Minute, "least time from the booking of a post by the API to its due time")
 	flag.Func("set", "NAME=value for the service; may be repeated", func(v string) error {
 		opts.settings = append(opts.settings, v)
 		return nil
 	})
-	flag.StringVar(&opts.profile, "profile", "", "file for a CPU profile of the service from the due time of a burst on")
+	flag.StringVar(&opts.profile, "profile", "", "file for a CPU profile of the service from the due time of a burst")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	debug.SetGCPercent(800) // what the platform and the clients take, the service does not get
+	debug.SetGCPercent(800) // leave more processor time to the service
 	if err := run(ctx, opts, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -94,13 +99,13 @@ func run(ctx context.Context, opts options, names []string) (err error) {
 			continue
 		}
 		if err := b.run(ctx, r); err != nil {
-			return fmt.Errorf("%s: %w\n%s", b.name, err, r.lastWords())
+			return fmt.Errorf("%s: %w\n%s", b.name, err, r.logTail())
 		}
 	}
 	return nil
 }
 
-// emit prints a benchmark's line; numbers are rounded to what they are worth.
+// emit prints a benchmark's line, with numbers rounded to four digits.
 func (r *rig) emit(line map[string]any) error {
 	for k, v := range line {
 		if f, ok := v.(float64); ok {

@@ -27,18 +27,18 @@ import (
 	"crier/tests/pds"
 )
 
-// Organizations with Bluesky channels on the real server. Every post has a channel of its own, so that all of them are
-// sent at once.
+// Organizations with Bluesky channels on the PDS. Every post has a channel of its own, so that all of them are sent at
+// once.
 const (
 	pictureOrgs  = 10
 	picturePosts = 10 // of each organization
 	pictureAhead = 15 * time.Second
-	picturePause = 15 * time.Minute // at most, until all posts have ended
+	picturePause = 15 * time.Minute // limit for all posts to end
 )
 
-// pictures is what posts with an image of the largest allowed size cost, beside the same posts with text alone: the
-// peak memory of the service's process, from its start over the uploads to the last post, and how long the single text
-// posts of other organizations wait meanwhile, on another server.
+// pictures measures posts with an image of the largest allowed size: the peak memory of the service's process from its
+// start to the last post, and the lateness of single text posts of other organizations on another server. Its floor is
+// the same posts with text alone.
 func pictures(ctx context.Context, r *rig) (err error) {
 	server, stop, err := pds.Run(ctx, io.Discard)
 	if err != nil {
@@ -58,32 +58,36 @@ func pictures(ctx context.Context, r *rig) (err error) {
 		return err
 	}
 	return r.emit(m{
-		"bench": "pictures", "unit": "MB of peak memory", "posts": pictureOrgs * picturePosts, "organizations": pictureOrgs, "imageBytes": publishing.MaxImageSize,
-		"ours": ours.peak, "floor": texts.peak, "more": ours.peak - texts.peak, "published": ours.published, "floorPublished": texts.published,
-		"latestTextMs": ms(quantile(ours.late, 1)), "floorLatestTextMs": ms(quantile(texts.late, 1)), "p50TextMs": ms(quantile(ours.late, .5)), "floorP50TextMs": ms(quantile(texts.late, .5)),
+		"bench": "pictures", "unit": "MB of peak memory", "posts": pictureOrgs * picturePosts, "organizations": pictureOrgs,
+		"imageBytes": publishing.MaxImageSize,
+		"ours":       ours.peak, "floor": texts.peak, "more": ours.peak - texts.peak, "published": ours.published, "floorPublished": texts.published,
+		"latestTextMs": ms(quantile(ours.late, 1)), "floorLatestTextMs": ms(quantile(texts.late, 1)),
+		"p50TextMs": ms(quantile(ours.late, .5)), "floorP50TextMs": ms(quantile(texts.late, .5)),
 		"readyWhenDue": ours.ready, "lastOutSeconds": ours.last.Seconds(), "floorLastOutSeconds": texts.last.Seconds(),
 	})
 }
 
-// picturesResult is what came of one run.
+// picturesResult is the measurement of one run.
 type picturesResult struct {
-	peak      float64         // MB
-	published int             // posts on Bluesky
-	ready     int             // pictures that were made when their posts were due
-	late      []time.Duration // of the single text posts, sorted
-	last      time.Duration   // from the due time until the last post on Bluesky has ended
+	peak      float64 // MB
+	published int     // posts on Bluesky
+	// ready is the number of pictures that were ready when their posts were due.
+	ready int
+	late  []time.Duration // of the single text posts, sorted
+	// last is the time from the due time until the last post on Bluesky has ended.
+	last time.Duration
 }
 
-// picturesRun posts with images, or with texts alone when there are none.
+// picturesRun publishes posts with images, or with text alone if there are none.
 func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (out picturesResult, err error) {
-	err = r.with(ctx, func(b *base) (err error) {
-		few, err := b.people(ctx, lonely, 1)
+	err = r.withDB(ctx, func(b *testDB) (err error) {
+		few, err := b.createTenants(ctx, lonely, 1)
 		if err != nil {
 			return err
 		}
-		all, err := b.people(ctx, pictureOrgs, 0)
+		all, err := b.createTenants(ctx, pictureOrgs, 0)
 		if err == nil {
-			err = b.onBluesky(ctx, server, all)
+			err = b.connectBluesky(ctx, server, all)
 		}
 		if err != nil {
 			return err
@@ -94,7 +98,7 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 		}
 		defer func() { err = errors.Join(err, n.stop()) }()
 		b.platform.begin(0)
-		media, err := uploaded(ctx, newClient(n, 1), all, images)
+		media, err := uploadImages(ctx, newClient(n, 1), all, images)
 		if err != nil {
 			return err
 		}
@@ -111,11 +115,11 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 		if err := b.super.QueryRow(ctx, "select count(*) from derived_picture where state = 'ready'").Scan(&out.ready); err != nil {
 			return err
 		}
-		if err := b.out(ctx, lonely, lonely); err != nil {
+		if err := b.awaitPosts(ctx, lonely, lonely); err != nil {
 			return err
 		}
 		out.late = b.platform.end().latest(few)
-		if out.published, err = b.ended(ctx); err != nil {
+		if out.published, err = b.awaitBlueskyEnd(ctx); err != nil {
 			return err
 		}
 		out.last = now().Sub(due)
@@ -125,8 +129,9 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 	return out, err
 }
 
-// ended waits until no post on Bluesky is on its way, and counts those that are published.
-func (b *base) ended(ctx context.Context) (published int, err error) {
+// awaitBlueskyEnd waits until no post on Bluesky is in flight, and returns the number of published ones. A failed post is an
+// error.
+func (b *testDB) awaitBlueskyEnd(ctx context.Context) (published int, err error) {
 	patience, cancel := context.WithTimeout(ctx, picturePause)
 	defer cancel()
 	for {
@@ -148,8 +153,8 @@ func (b *base) ended(ctx context.Context) (published int, err error) {
 	}
 }
 
-// onBluesky gives each organization channels with accounts of their own.
-func (b *base) onBluesky(ctx context.Context, server string, all []tenant) error {
+// connectBluesky gives each organization channels, each with its own account.
+func (b *testDB) connectBluesky(ctx context.Context, server string, all []tenant) error {
 	c := &client{http: &http.Client{Timeout: time.Minute}}
 	for i := range all {
 		for range picturePosts {
@@ -177,7 +182,7 @@ func (b *base) onBluesky(ctx context.Context, server string, all []tenant) error
 	return nil
 }
 
-// ask posts a body and decodes the answer, which must be a success.
+// ask posts a body and decodes the answer into into; a status outside of 2xx is an error.
 func (c *client) ask(ctx context.Context, address, key string, body, into any, headers ...string) error {
 	a, err := call.Do(ctx, c.http, http.MethodPost, address, body, append([]string{"Authorization", key}, headers...)...)
 	if err != nil {
@@ -186,8 +191,8 @@ func (c *client) ask(ctx context.Context, address, key string, body, into any, h
 	return a.Into(into)
 }
 
-// uploaded uploads an image for every post, each with bytes of its own, and returns their ids; no ids without images.
-func uploaded(ctx context.Context, c *client, all []tenant, images [][]byte) (media []string, err error) {
+// uploadImages uploads a different image for every post and returns the ids; none without images.
+func uploadImages(ctx context.Context, c *client, all []tenant, images [][]byte) (media []string, err error) {
 	if len(images) == 0 {
 		return nil, nil
 	}
@@ -198,7 +203,7 @@ func uploaded(ctx context.Context, c *client, all []tenant, images [][]byte) (me
 		if err != nil {
 			return nil, err
 		}
-		// What follows an image's end belongs to the file: it makes it another one, of exactly the largest size.
+		// Bytes after the end of the image make each file different and exactly of the largest size.
 		raw := append(slices.Clip(images[i%len(images)]), strconv.Itoa(i)...)
 		raw = append(raw, make([]byte, publishing.MaxImageSize-len(raw))...)
 		if _, err := part.Write(raw); err != nil {
@@ -233,10 +238,10 @@ func bookPictures(ctx context.Context, c *client, all []tenant, media []string, 
 	return nil
 }
 
-// largestImages are of nearly the largest size in bytes: what a camera makes of 40 million pixels, the JPEG that takes
-// most memory, and a PNG.
+// largestImages returns images of nearly the largest size in bytes: a photo of 40 million pixels, the JPEG that takes
+// the most memory, and a PNG.
 func largestImages() (out [][]byte, err error) {
-	const room = 1000 // for what makes each file its own
+	const room = 1000 // for the bytes that make each file different
 	r := rand.New(rand.NewPCG(1, 2))
 	photo := image.NewYCbCr(image.Rect(0, 0, 8000, 5000), image.YCbCrSubsampleRatio420)
 	for i := range photo.Y {

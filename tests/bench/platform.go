@@ -17,33 +17,36 @@ import (
 	"time"
 )
 
-// platform speaks as much of the sandbox's API as publishing needs, and only counts. A post's text says which channel's and which of it it is: "<channel> <number> <due in Unix µs>".
+// platform implements the part of the sandbox's API that publishing needs, and only counts. The text of a post is
+// "<channel> <number> <due in Unix µs>".
 type platform struct {
 	address  string
 	ln       net.Listener
-	free     chan net.Conn // to who has nothing to do
+	free     chan net.Conn // to idle goroutines
 	latency  atomic.Int64
 	accepted atomic.Int64 // connections
-	resumed  atomic.Int64 // and those of them that resumed a TLS session
-	secured
+	resumed  atomic.Int64 // connections that resumed a TLS session
+	tlsOptions
 	mu   sync.Mutex
-	seen *seen
+	seen *measurement
 }
 
-// secured is how a platform behind TLS differs; its zero value is no TLS.
-type secured struct {
-	tls     *tls.Config
-	roots   string // file of the certificates that the service has to trust, "" for its machine's
-	closing bool   // each connection is closed after its first answer
+// tlsOptions is the TLS configuration of a platform; the zero value is no TLS.
+type tlsOptions struct {
+	tls *tls.Config
+	// roots is a file with the certificates that the service has to trust; "" is the machine's.
+	roots string
+	// closing closes each connection after its first answer.
+	closing bool
 }
 
-// seen is what came in during one measurement.
-type seen struct {
+// measurement is what one measurement received.
+type measurement struct {
 	late       []time.Duration
-	last       map[string]int           // highest number of a channel
-	ends       map[string]time.Time     // and when it came
-	worst      map[string]time.Duration // lateness of a channel's latest post
-	keys       map[string]int           // number of the post that each made, from 1
+	last       map[string]int           // highest number of each channel
+	ends       map[string]time.Time     // time of that post
+	worst      map[string]time.Duration // worst lateness of each channel
+	keys       map[string]int           // number of the post that each key created, from 1
 	texts      map[string]bool
 	posts      []stored
 	twice      int
@@ -51,20 +54,20 @@ type seen struct {
 	end        time.Time
 }
 
-// stored is one post, to be read back.
+// stored is a received post.
 type stored struct {
 	channel, key string
 	at           time.Time
 }
 
-func listen(ctx context.Context, behind secured) (*platform, error) {
+func listen(ctx context.Context, behind tlsOptions) (*platform, error) {
 	cfg := net.ListenConfig{KeepAlive: -1}
 	cfg.SetMultipathTCP(false)
 	ln, err := cfg.Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{address: "http://" + ln.Addr().String(), ln: ln, free: make(chan net.Conn), secured: behind}
+	p := &platform{address: "http://" + ln.Addr().String(), ln: ln, free: make(chan net.Conn), tlsOptions: behind}
 	if behind.tls != nil {
 		p.address, p.ln = "https://"+ln.Addr().String(), tls.NewListener(ln, behind.tls)
 	}
@@ -75,7 +78,7 @@ func listen(ctx context.Context, behind secured) (*platform, error) {
 
 func (p *platform) close() error { return p.ln.Close() }
 
-// begin forgets what was seen; every post takes latency from now on.
+// begin starts a measurement; every post takes latency from now on.
 func (p *platform) begin(latency time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,8 +86,8 @@ func (p *platform) begin(latency time.Duration) {
 	p.seen = nothing()
 }
 
-func nothing() *seen {
-	return &seen{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
+func nothing() *measurement {
+	return &measurement{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
 }
 
 func (p *platform) count() int {
@@ -93,8 +96,8 @@ func (p *platform) count() int {
 	return len(p.seen.late)
 }
 
-// end gives what was seen; what comes later goes unseen.
-func (p *platform) end() *seen {
+// end ends the measurement and returns it.
+func (p *platform) end() *measurement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.seen
@@ -117,16 +120,16 @@ func (p *platform) accept() {
 	}
 }
 
-// serve answers connections until the end.
+// serve answers connections, one after the other.
 func (p *platform) serve(c net.Conn) {
 	for {
-		p.talk(c)
+		p.serveConn(c)
 		c = <-p.free
 	}
 }
 
-// talk answers one connection. It is spare, since the platform shares the machine with what is measured.
-func (p *platform) talk(c net.Conn) {
+// serveConn answers one connection. It does little, because the platform shares the machine with the service.
+func (p *platform) serveConn(c net.Conn) {
 	defer c.Close()
 	r := bufio.NewReaderSize(c, 2048)
 	if secure, ok := c.(*tls.Conn); ok {
@@ -170,7 +173,7 @@ func (p *platform) answer(req *http.Request, body []byte) (status int, out strin
 	if json.Unmarshal(body, &in) != nil {
 		return http.StatusBadRequest, `{"error":{"code":"bad_json","message":"not JSON"}}`
 	}
-	n, err := p.note(in.Text, in.Key+in.Marker)
+	n, err := p.record(in.Text, in.Key+in.Marker)
 	if err != nil {
 		return http.StatusUnprocessableEntity, `{"error":{"code":"bad_text","message":"not a text of this benchmark"}}`
 	}
@@ -180,7 +183,7 @@ func (p *platform) answer(req *http.Request, body []byte) (status int, out strin
 	return http.StatusCreated, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":"2026-01-01T00:00:00Z"}`, n, p.address, n)
 }
 
-func (p *platform) note(text, key string) (int, error) {
+func (p *platform) record(text, key string) (int, error) {
 	channel, rest, _ := strings.Cut(text, " ")
 	digits, micros, _ := strings.Cut(rest, " ")
 	number, err := strconv.Atoi(digits)
@@ -196,15 +199,16 @@ func (p *platform) note(text, key string) (int, error) {
 	defer p.mu.Unlock()
 	s := p.seen
 	if n := s.keys[key]; n > 0 && key != "" {
-		return n, nil // the first post once more, as an account of grade A has it
+		return n, nil // a repeated key returns the first post, as for an account of grade A
 	}
 	switch {
 	case s.texts[text]:
 		s.twice++
-	case number > s.last[channel]+1: // it overtook one, or that one was lost; who comes after all is not counted again
+	// an earlier post was overtaken or lost; when it arrives it is not counted again
+	case number > s.last[channel]+1:
 		s.outOfOrder++
 	}
-	s.posts = append(s.posts, stored{channel, key, at})
+	s.posts = append(s.posts, stored{channel: channel, key: key, at: at})
 	s.keys[key], s.texts[text], s.last[channel], s.ends[channel] = len(s.posts), true, max(number, s.last[channel]), at
 	late := at.Sub(time.UnixMicro(due))
 	s.end, s.worst[channel] = at, max(late, s.worst[channel])
@@ -212,7 +216,7 @@ func (p *platform) note(text, key string) (int, error) {
 	return len(s.late), nil
 }
 
-// list is what the platform says when it is asked for what a channel's account has: posts since a time, the newest first, by pages.
+// list returns the posts of a channel's account since a time, newest first, in pages.
 func (p *platform) list(channel string, query url.Values) string {
 	since, err := time.Parse(time.RFC3339Nano, query.Get("since"))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestThePlatformCounts(t *testing.T) {
+func TestPlatform_CountsPosts(t *testing.T) {
 	t.Parallel()
 	type call struct {
 		channel, number int
@@ -18,59 +18,59 @@ func TestThePlatformCounts(t *testing.T) {
 		calls                    []call
 		posts, twice, outOfOrder int
 	}{
-		"what comes in order as it is":               {[]call{{1, 1, "a"}, {2, 1, "b"}, {1, 2, "c"}}, 3, 0, 0},
-		"a call repeated under its key as one post":  {[]call{{1, 1, "a"}, {1, 1, "a"}, {1, 2, "b"}}, 2, 0, 0},
-		"a post under another key as out twice":      {[]call{{1, 1, "a"}, {1, 2, "b"}, {1, 1, "c"}, {1, 3, "d"}}, 4, 1, 0},
-		"a post without a key as out twice":          {[]call{{1, 1, ""}, {1, 1, ""}}, 2, 1, 0},
-		"a post that another one overtook once":      {[]call{{1, 2, "b"}, {1, 1, "a"}, {1, 3, "c"}}, 3, 0, 1},
-		"a gap in one channel as nobody else's":      {[]call{{1, 1, "a"}, {2, 2, "b"}, {1, 2, "c"}}, 3, 0, 1},
-		"the same number of another channel as fine": {[]call{{1, 1, "a"}, {2, 1, "b"}}, 2, 0, 0},
+		"posts in order":                            {[]call{{1, 1, "a"}, {2, 1, "b"}, {1, 2, "c"}}, 3, 0, 0},
+		"a repeated key counts once":                {[]call{{1, 1, "a"}, {1, 1, "a"}, {1, 2, "b"}}, 2, 0, 0},
+		"a repeated text with another key is twice": {[]call{{1, 1, "a"}, {1, 2, "b"}, {1, 1, "c"}, {1, 3, "d"}}, 4, 1, 0},
+		"a repeated text without a key is twice":    {[]call{{1, 1, ""}, {1, 1, ""}}, 2, 1, 0},
+		"an overtaken post is out of order once":    {[]call{{1, 2, "b"}, {1, 1, "a"}, {1, 3, "c"}}, 3, 0, 1},
+		"a gap counts in its channel only":          {[]call{{1, 1, "a"}, {2, 2, "b"}, {1, 2, "c"}}, 3, 0, 1},
+		"equal numbers of two channels":             {[]call{{1, 1, "a"}, {2, 1, "b"}}, 2, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := &platform{}
 			p.begin(0)
 			for _, c := range x.calls {
-				if _, err := p.note(content(c.channel, c.number, due), c.key); err != nil {
+				if _, err := p.record(content(c.channel, c.number, due), c.key); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if s := p.end(); len(s.late) != x.posts || s.twice != x.twice || s.outOfOrder != x.outOfOrder {
-				t.Errorf("%d posts, %d twice, %d out of order", len(s.late), s.twice, s.outOfOrder)
+				t.Errorf("got %d posts, %d twice, %d out of order, want %d, %d, %d", len(s.late), s.twice, s.outOfOrder, x.posts, x.twice, x.outOfOrder)
 			}
 		})
 	}
 }
 
-func TestThePlatformKnowsTheLatestOfAChannel(t *testing.T) {
+func TestPlatform_RecordsWorstLateness(t *testing.T) {
 	t.Parallel()
 	p := &platform{}
 	p.begin(0)
 	for i, late := range []time.Duration{time.Hour, time.Minute} {
 		for channel := range 3 {
-			if _, err := p.note(content(channel, i+1, now().Add(-late)), ""); err != nil {
+			if _, err := p.record(content(channel, i+1, now().Add(-late)), ""); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	if n := p.below(2); n != 4 {
-		t.Errorf("the first two channels have %d posts", n)
+		t.Errorf("got %d posts of the first two channels, want 4", n)
 	}
 	if late := p.end().worst["1"].Round(time.Minute); late != time.Hour {
-		t.Errorf("the latest was %v late", late)
+		t.Errorf("got a lateness of %v, want %v", late, time.Hour)
 	}
-	if _, err := p.note("not ours", ""); err == nil {
-		t.Error("it takes any text")
+	if _, err := p.record("another text", ""); err == nil {
+		t.Error("got no error for a text that is not of a benchmark")
 	}
 }
 
-func TestAnAccountIsReadBackByPages(t *testing.T) {
+func TestPlatform_ListsPostsInPages(t *testing.T) {
 	t.Parallel()
 	p := &platform{}
 	p.begin(0)
 	for i := range 150 {
 		for channel := range 2 {
-			if _, err := p.note(content(channel, i+1, now()), string(rune('a'+channel))+strings.Repeat("x", i)); err != nil {
+			if _, err := p.record(content(channel, i+1, now()), string(rune('a'+channel))+strings.Repeat("x", i)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -80,40 +80,40 @@ func TestAnAccountIsReadBackByPages(t *testing.T) {
 		query   url.Values
 		want    int
 	}{
-		"a whole page of the newest":         {"0", nil, 100},
+		"a full page of the newest":          {"0", nil, 100},
 		"the rest after it":                  {"0", url.Values{"before": {"p101"}}, 50},
-		"nothing since what is yet to come":  {"0", url.Values{"since": {now().Add(time.Hour).Format(time.RFC3339Nano)}}, 0},
+		"nothing since a time to come":       {"0", url.Values{"since": {now().Add(time.Hour).Format(time.RFC3339Nano)}}, 0},
 		"nothing of an account without post": {"2", nil, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			said := p.list(x.channel, x.query)
-			if n := strings.Count(said, `"id":`); n != x.want {
-				t.Errorf("%d posts", n)
+			page := p.list(x.channel, x.query)
+			if n := strings.Count(page, `"id":`); n != x.want {
+				t.Errorf("got %d posts, want %d", n, x.want)
 			}
-			if strings.Contains(said, `"key":"b`) {
-				t.Error("it tells another account's posts")
+			if strings.Contains(page, `"key":"b`) {
+				t.Error("got posts of another account")
 			}
 		})
 	}
 }
 
-func TestTheLeaseIsWhatIsSet(t *testing.T) {
+func TestOptions_Lease(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct {
 		settings []string
 		want     time.Duration
 		bad      bool
 	}{
-		"the default when nothing is said": {nil, leaseDefault, false},
+		"the default without a setting":    {nil, leaseDefault, false},
 		"the setting":                      {[]string{"BEAT=1s", "LEASE=3s"}, 3 * time.Second, false},
-		"an error when it is no duration":  {[]string{"LEASE=three"}, 0, true},
+		"an error for an invalid duration": {[]string{"LEASE=three"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d, err := options{settings: x.settings}.lease()
 			if (err != nil) != x.bad || err == nil && d != x.want {
-				t.Errorf("%v, %v", d, err)
+				t.Errorf("got %v, %v, want %v, error %v", d, err, x.want, x.bad)
 			}
 		})
 	}

@@ -13,8 +13,9 @@ import (
 
 const profileSpan = 10 * time.Second
 
-// profiled writes, when asked for, a CPU profile of the service from now on; its end adds which statements took Postgres how long since the counters began.
-func (b *base) profiled(ctx context.Context, n *node) (end func() error) {
+// profiled writes a CPU profile of the service, if one was requested, starting now. end also writes the time of each
+// statement in Postgres since the counters were reset.
+func (b *testDB) profiled(ctx context.Context, n *node) (end func() error) {
 	if b.opts.profile == "" {
 		return func() error { return nil }
 	}
@@ -22,13 +23,15 @@ func (b *base) profiled(ctx context.Context, n *node) (end func() error) {
 	return func() error { return errors.Join(written(), b.explain(ctx, b.opts.profile+".sql")) }
 }
 
-func (b *base) explain(ctx context.Context, path string) (err error) {
+func (b *testDB) explain(ctx context.Context, path string) (err error) {
 	f, err := os.Create(path)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	rows, err := b.super.Query(ctx, `select calls, rows, total_exec_time::bigint as exec_ms, total_plan_time::bigint as plan_ms, wal_bytes::bigint, coalesce(substring(query from '^-- ([A-Za-z.]+)'), left(query, 80)) as query from pg_stat_statements
+	rows, err := b.super.Query(ctx, `select calls, rows, total_exec_time::bigint as exec_ms, total_plan_time::bigint as plan_ms, wal_bytes::bigint,
+		coalesce(substring(query from '^-- ([A-Za-z.]+)'), left(query, 80))as query
+		from pg_stat_statements
 		where dbid = (select oid from pg_database where datname = current_database()) order by total_exec_time desc limit 20`)
 	if err != nil {
 		return err
@@ -43,7 +46,7 @@ func (b *base) explain(ctx context.Context, path string) (err error) {
 	return table(f, hot)
 }
 
-// table writes rows with the names of their columns above them.
+// table writes rows below the names of their columns.
 func table(f *os.File, rows pgx.Rows) error {
 	defer rows.Close()
 	w := tabwriter.NewWriter(f, 0, 0, 2, ' ', 0)

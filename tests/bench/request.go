@@ -14,11 +14,11 @@ import (
 	"crier/tenancy"
 )
 
-// unlimited lets one organization make as many requests as it can.
+// unlimited is the setting that removes the rate limit of the API.
 const unlimited = "API_LIMIT=1000000000"
 
-// pool is a superuser's connections, for floors.
-func (b *base) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
+// pool returns a superuser's connections, for floors.
+func (b *testDB) pool(ctx context.Context, connections int) (*pgxpool.Pool, error) {
 	cfg, err := pgxpool.ParseConfig(b.server.SuperURL(b.name))
 	if err != nil {
 		return nil, err
@@ -27,15 +27,15 @@ func (b *base) pool(ctx context.Context, connections int) (*pgxpool.Pool, error)
 	return pgxpool.NewWithConfig(ctx, cfg)
 }
 
-// serving runs do beside the running service and 100 organizations of two channels each.
-func (r *rig) serving(ctx context.Context, do func(b *base, n *node, all []tenant) error) error {
-	return r.with(ctx, func(b *base) (err error) {
+// serving runs do with a running service and 100 organizations with two channels each.
+func (r *rig) serving(ctx context.Context, do func(b *testDB, n *node, all []tenant) error) error {
+	return r.withDB(ctx, func(b *testDB) (err error) {
 		n, err := b.serve(ctx, append(r.opts.settings, unlimited)...)
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, n.stop()) }()
-		all, err := b.people(ctx, 100, 2)
+		all, err := b.createTenants(ctx, 100, 2)
 		if err == nil {
 			err = b.settle(ctx)
 		}
@@ -46,9 +46,9 @@ func (r *rig) serving(ctx context.Context, do func(b *base, n *node, all []tenan
 	})
 }
 
-// creating measures POST /posts; the floor is the same inserts in one transaction, by as many connections.
+// creating measures POST /posts. Its floor is the same inserts in one transaction, with as many connections.
 func creating(ctx context.Context, r *rig) error {
-	return r.serving(ctx, func(b *base, n *node, all []tenant) error {
+	return r.serving(ctx, func(b *testDB, n *node, all []tenant) error {
 		span := time.Duration(r.opts.seconds) * time.Second / 6
 		due := now().Add(30 * 24 * time.Hour)
 		for _, users := range []int{1, 8, 32} {
@@ -67,13 +67,13 @@ func creating(ctx context.Context, r *rig) error {
 	})
 }
 
-// requests measures calls to the service by so many users at once, and then the floor.
-func (b *base) requests(ctx context.Context, n *node, users int, span time.Duration, call func(i int) error, bare func() (load, error)) (m, error) {
+// requests measures calls to the service by a number of concurrent users, and then the floor.
+func (b *testDB) requests(ctx context.Context, n *node, users int, span time.Duration, call func(i int) error, bare func() (load, error)) (m, error) {
 	before, err := b.cost(ctx, n)
 	if err != nil {
 		return nil, err
 	}
-	ours, err := drive(users, lasting(span), call)
+	ours, err := drive(users, untilOver(span), call)
 	if err != nil {
 		return nil, err
 	}
@@ -84,36 +84,38 @@ func (b *base) requests(ctx context.Context, n *node, users int, span time.Durat
 	floor, err := bare()
 	used := after.since(before)
 	return m{
-		"clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate, "p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99), "floorP50Ms": ms(floor.p50), "floorP99Ms": ms(floor.p99),
+		"clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate,
+		"p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99), "floorP50Ms": ms(floor.p50), "floorP99Ms": ms(floor.p99),
 		"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
 	}, err
 }
 
-func (b *base) inserting(ctx context.Context, users int, span time.Duration, all []tenant, due time.Time) (load, error) {
+func (b *testDB) inserting(ctx context.Context, users int, span time.Duration, all []tenant, due time.Time) (load, error) {
 	pool, err := b.pool(ctx, users)
 	if err != nil {
 		return load{}, err
 	}
 	defer pool.Close()
-	return drive(users, lasting(span), func(i int) error {
+	return drive(users, untilOver(span), func(i int) error {
 		t, id := all[i%len(all)], uuid.Must(uuid.NewV7())
 		batch := &pgx.Batch{}
-		batch.Queue(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date) values ($1, $2, $2, $3, $4, 'QUEUE', $5, $5)`, t.org.UUID(), id, t.channels[i%2], tenancy.Shard(t.org), due)
+		batch.Queue(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date) values ($1, $2, $2, $3, $4, 'QUEUE', $5, $5)`,
+			t.org.UUID(), id, t.channels[i%2], tenancy.Shard(t.org), due)
 		batch.Queue(`insert into part (org_id, id, post_id, position, content) values ($1, $2, $2, 0, $3)`, t.org.UUID(), id, content(i, 1, due))
 		batch.Queue(`insert into post_event (org_id, post_id, event, by) values ($1, $2, 'written', 'bench')`, t.org.UUID(), id)
 		return pool.SendBatch(ctx, batch).Close()
 	})
 }
 
-// monthPosts is how many posts a busy month has.
+// monthPosts is the number of posts in a busy month.
 const monthPosts = 2000
 
-// reading measures the calendar and the list of channels; the floors are bare queries for the same rows.
+// reading measures the calendar and the list of channels. Its floors are queries for the same rows.
 func reading(ctx context.Context, r *rig) error {
-	return r.serving(ctx, func(b *base, n *node, all []tenant) error {
+	return r.serving(ctx, func(b *testDB, n *node, all []tenant) error {
 		from := now().Truncate(24 * time.Hour)
 		mine := all[:1]
-		if _, err := b.book(ctx, monthPosts, func(i int) booking {
+		if _, err := b.insertPosts(ctx, monthPosts, func(i int) booking {
 			return spread(mine, from.Add(time.Hour+time.Duration(i)*20*time.Minute))(i)
 		}); err != nil {
 			return err
@@ -136,7 +138,7 @@ func reading(ctx context.Context, r *rig) error {
 	})
 }
 
-func (b *base) reading(ctx context.Context, n *node, t tenant, name, path, sql string) error {
+func (b *testDB) reading(ctx context.Context, n *node, t tenant, name, path, sql string) error {
 	const users = 8
 	span := time.Duration(b.opts.seconds) * time.Second / 6
 	c := newClient(n, users)
@@ -146,7 +148,7 @@ func (b *base) reading(ctx context.Context, n *node, t tenant, name, path, sql s
 	}
 	defer pool.Close()
 	line, err := b.requests(ctx, n, users, span, func(int) error { return c.call(ctx, t.key, http.MethodGet, path, nil, http.StatusOK) }, func() (load, error) {
-		return drive(users, lasting(span), func(int) error {
+		return drive(users, untilOver(span), func(int) error {
 			rows, err := pool.Query(ctx, sql, t.org.UUID())
 			if err != nil {
 				return err

@@ -13,11 +13,11 @@ import (
 
 const oneDay = 24 * time.Hour
 
-// keeps is how long the rows of this benchmark are kept: the defaults.
-var keeps = sender.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
+// defaultRetention has the default retention times.
+var defaultRetention = sender.Retention{Keys: 30 * oneDay, Events: 180 * oneDay, Deleted: 30 * oneDay}
 
-// A month of posting that ends $4 days ago: every post was created by a request with a key, published, and has a
-// timeline; one in ten was deleted a day later.
+// monthOfPosts inserts a month of posts that ends $4 days ago: every post was created by a request with a key,
+// published, and has a timeline; one in ten was deleted a day later.
 const monthOfPosts = `
 with made as (
   select gen_random_uuid() as id, $2::uuid[] as channels, i, now() - ($4::float8 + 1 + (1 - i::float8 / $3) * 29) * interval '1 day' as at
@@ -39,17 +39,17 @@ with made as (
 )
 select count(*) from posts`
 
-// month fills in a month of posting that ended some days ago.
-func (b *base) month(ctx context.Context, t *tenant, posts, daysAgo int) error {
+// insertMonth inserts a month of posts that ended some days ago.
+func (b *testDB) insertMonth(ctx context.Context, t *tenant, posts, daysAgo int) error {
 	if _, err := b.super.Exec(ctx, monthOfPosts, t.org.UUID(), t.channels, posts, daysAgo, int16(tenancy.Shard(t.org))); err != nil {
 		return err
 	}
 	return b.settle(ctx)
 }
 
-// prune deletes what had been kept for long enough some time ago, and returns how long that took.
-func (b *base) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Duration, error) {
-	then := sender.Retention{Keys: keeps.Keys + ago, Events: keeps.Events + ago, Deleted: keeps.Deleted + ago}
+// prune deletes what was past its retention time some time ago, and returns how long that took.
+func (b *testDB) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Duration, error) {
+	then := sender.Retention{Keys: defaultRetention.Keys + ago, Events: defaultRetention.Events + ago, Deleted: defaultRetention.Deleted + ago}
 	began := now()
 	p := sender.NewPruner(then, db)
 	for _, kind := range p.Kinds() {
@@ -60,13 +60,13 @@ func (b *base) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Du
 	return now().Sub(began), b.settle(ctx)
 }
 
-// size is how large a table is.
+// size is the size of a table.
 type size struct {
 	Rows int64   `json:"rows"`
-	MB   float64 `json:"mb"` // with its indexes
+	MB   float64 `json:"mb"` // with indexes
 }
 
-func (b *base) sizes(ctx context.Context) (map[string]size, error) {
+func (b *testDB) sizes(ctx context.Context) (map[string]size, error) {
 	out := map[string]size{}
 	for _, table := range []string{"post", "part", "publication", "post_event", "idempotency"} {
 		var s size
@@ -80,20 +80,21 @@ func (b *base) sizes(ctx context.Context) (map[string]size, error) {
 	return out, nil
 }
 
-// retention shows that tables stay at their bound over two years of posting, and what pruning costs a burst beside it.
-// The bound of keys and events is what a year leaves of them; posts that were not deleted stay, with their publications.
+// retention shows that tables stay within their bounds over two years, and what pruning costs during a burst. The
+// bound of keys and events is their size after one year; posts that were not deleted are kept, with their
+// publications.
 func retention(ctx context.Context, r *rig) error {
-	return errors.Join(r.with(ctx, func(b *base) error { return b.years(ctx) }), pruneBeside(ctx, r))
+	return errors.Join(r.withDB(ctx, func(b *testDB) error { return b.twoYears(ctx) }), pruneBeside(ctx, r))
 }
 
-func (b *base) years(ctx context.Context) error {
+func (b *testDB) twoYears(ctx context.Context) error {
 	posts := b.opts.year
 	db, err := pg.Open(ctx, pg.Config{URL: b.server.URL(b.name)})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	all, err := b.people(ctx, 1, 10)
+	all, err := b.createTenants(ctx, 1, 10)
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (b *base) years(ctx context.Context) error {
 		var took time.Duration
 		for month := 1; month <= 12; month++ {
 			daysAgo := 24*30 - ((year-1)*12+month)*30
-			if err := b.month(ctx, &all[0], posts/12, daysAgo); err != nil {
+			if err := b.insertMonth(ctx, &all[0], posts/12, daysAgo); err != nil {
 				return err
 			}
 			t, err := b.prune(ctx, db, time.Duration(daysAgo)*oneDay)
@@ -120,7 +121,7 @@ func (b *base) years(ctx context.Context) error {
 			"pruneSeconds": took.Seconds(),
 		}
 		if bound != nil {
-			line["withinBound"] = within(bound, tables)
+			line["withinBound"] = withinBounds(bound, tables)
 		}
 		bound = tables
 		if err := b.emit(line); err != nil {
@@ -130,9 +131,9 @@ func (b *base) years(ctx context.Context) error {
 	return nil
 }
 
-// within tells whether a second year left no more keys and events than the first, and of posts twice as many at most;
-// all with one in a hundred for the time that went by meanwhile.
-func within(first, second map[string]size) bool {
+// withinBounds reports whether a second year left no more keys and events than the first, and at most twice as many posts,
+// with a tolerance of 1 % for rows and 10 % for bytes.
+func withinBounds(first, second map[string]size) bool {
 	for table, times := range map[string]float64{"idempotency": 1, "post_event": 1, "post": 2, "part": 2, "publication": 2} {
 		if float64(second[table].Rows) > 1.01*times*float64(first[table].Rows) || second[table].MB > 1.1*times*first[table].MB {
 			return false
@@ -141,15 +142,15 @@ func within(first, second map[string]size) bool {
 	return true
 }
 
-// pruneBeside is the same burst without and with pruning, by turns; of each figure the lowest counts. The processor time
-// a post is less that of an idle span, and with it that of the pruning itself.
+// pruneBeside measures the same burst without and with pruning in turn, and reports the lowest of each figure. The
+// processor time per post excludes that of an idle span, and with it that of the pruning itself.
 func pruneBeside(ctx context.Context, r *rig) error {
 	const rounds = 3
 	old := 12 * (r.opts.year / 12)
 	x := burst{posts: min(20_000, r.opts.posts), organizations: min(2000, r.opts.organizations), channels: 2}
-	x.prepare = func(ctx context.Context, b *base, all []tenant) error { return b.month(ctx, &all[0], old, 300) }
+	x.prepare = func(ctx context.Context, b *testDB, all []tenant) error { return b.insertMonth(ctx, &all[0], old, 300) }
 	var left int64
-	x.ended = func(ctx context.Context, b *base) error {
+	x.ended = func(ctx context.Context, b *testDB) error {
 		s, err := b.sizes(ctx)
 		left = s["post_event"].Rows + s["idempotency"].Rows
 		return err

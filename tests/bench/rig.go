@@ -22,7 +22,7 @@ import (
 	"crier/platform/secret"
 )
 
-// rig is the built service and a Postgres of its own, as careful with its data as in production.
+// rig is the built service and a Postgres server of its own, which is as durable as in production.
 type rig struct {
 	opts     options
 	dir      string
@@ -30,7 +30,7 @@ type rig struct {
 	platform *platform
 	keyText  string
 	keyring  *secret.Keyring
-	bases    int // databases made
+	bases    int // databases created
 }
 
 func newRig(ctx context.Context, opts options) (r *rig, err error) {
@@ -49,7 +49,7 @@ func newRig(ctx context.Context, opts options) (r *rig, err error) {
 	if r.keyring, err = secret.NewKeyring([]string{r.keyText}); err != nil {
 		return r, err
 	}
-	if r.platform, err = listen(ctx, secured{}); err != nil {
+	if r.platform, err = listen(ctx, tlsOptions{}); err != nil {
 		return r, err
 	}
 	r.server, err = local.Start(ctx, local.Config{
@@ -72,27 +72,28 @@ func (r *rig) close() error {
 	return errors.Join(append(errs, os.RemoveAll(r.dir))...)
 }
 
-// lastWords is the end of the service's log.
-func (r *rig) lastWords() string {
+// logTail returns the end of the service's log.
+func (r *rig) logTail() string {
 	b, err := os.ReadFile(r.path("crier.log"))
 	if err != nil || len(b) == 0 {
 		return "The service left no log."
 	}
-	return "The service's last words:\n" + string(b[max(0, len(b)-2000):])
+	return "The end of the service's log:\n" + string(b[max(0, len(b)-2000):])
 }
 
-// base is one migrated database.
-type base struct {
+// testDB is one migrated database.
+type testDB struct {
 	*rig
 	name     string
-	channels int       // made
-	super    *pgx.Conn // past the tenant wall; its statements are not counted
+	channels int // channels created
+	// super is a superuser's connection; its statements are not counted.
+	super *pgx.Conn
 }
 
-// with runs do on a fresh database, which is dropped afterwards.
-func (r *rig) with(ctx context.Context, do func(b *base) error) (err error) {
+// withDB runs do on a new database and drops the database afterwards.
+func (r *rig) withDB(ctx context.Context, do func(b *testDB) error) (err error) {
 	r.bases++
-	b := &base{rig: r, name: fmt.Sprintf("bench%d", r.bases)}
+	b := &testDB{rig: r, name: fmt.Sprintf("bench%d", r.bases)}
 	admin, err := pgx.Connect(ctx, r.server.SuperURL("postgres"))
 	if err != nil {
 		return err
@@ -118,14 +119,15 @@ func (r *rig) with(ctx context.Context, do func(b *base) error) (err error) {
 	return do(b)
 }
 
-// statements is how many statements all roles but the superuser's have made here so far.
-func (b *base) statements(ctx context.Context) (n int64, err error) {
+// statements returns the number of statements of all roles but the superuser so far.
+func (b *testDB) statements(ctx context.Context) (n int64, err error) {
 	return n, b.super.QueryRow(ctx, `select coalesce(sum(calls), 0)::bigint from pg_stat_statements(false)
 		where dbid = (select oid from pg_database where datname = current_database()) and userid <> (select oid from pg_roles where rolname = current_user)`).Scan(&n)
 }
 
-// settle makes a freshly filled database look like one that has been running: statistics known, nothing left to write.
-func (b *base) settle(ctx context.Context) error {
+// settle makes a newly filled database behave like one that has been running: with statistics, and no pages left to
+// write.
+func (b *testDB) settle(ctx context.Context) error {
 	for _, sql := range []string{"vacuum analyze", "checkpoint"} {
 		if _, err := b.super.Exec(ctx, sql); err != nil {
 			return err
@@ -142,7 +144,7 @@ type node struct {
 }
 
 // serve starts the service on the database and waits until it is ready.
-func (b *base) serve(ctx context.Context, settings ...string) (*node, error) {
+func (b *testDB) serve(ctx context.Context, settings ...string) (*node, error) {
 	n := &node{}
 	var ports [2]string
 	for i := range ports {
@@ -163,14 +165,14 @@ func (b *base) serve(ctx context.Context, settings ...string) (*node, error) {
 	n.cmd = exec.CommandContext(ctx, b.path("crier"), "serve")
 	n.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+b.server.URL(b.name), "CRIER_HOME="+b.path("home"), "ENCRYPTION_KEYS="+b.keyText, "PORT="+port,
 		"LOG_LEVEL=warn", "SANDBOX_URL=http://"+b.platform.ln.Addr().String(), "METRICS_LISTEN="+n.private), settings...)
-	if b.platform.roots != "" { // its https address is not the sandbox's, so it is reached as any platform is
+	if b.platform.roots != "" { // the sandbox's address is not https, so allow this one as for any platform
 		n.cmd.Env = append(n.cmd.Env, "SSL_CERT_FILE="+b.platform.roots, "OUTBOUND_ALLOW="+b.platform.ln.Addr().String())
 	}
 	log, err := os.OpenFile(b.path("crier.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }() // the service has its own
+	defer func() { _ = log.Close() }() // the service has its own descriptor
 	n.cmd.Stderr = log
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
@@ -183,7 +185,7 @@ func (b *base) serve(ctx context.Context, settings ...string) (*node, error) {
 			break
 		}
 	}
-	return nil, errors.Join(errors.New("the service does not become ready"), n.stop())
+	return nil, errors.Join(errors.New("the service did not become ready"), n.stop())
 }
 
 func (n *node) get(ctx context.Context, address string, into io.Writer) error {
@@ -203,7 +205,7 @@ func (n *node) get(ctx context.Context, address string, into io.Writer) error {
 	return errors.Join(err, e, resp.Body.Close())
 }
 
-// profile writes a CPU profile of the next span into a file, in the background; done returns when it is written.
+// profile writes a CPU profile of the next span into a file, in the background. done waits until it is written.
 func (n *node) profile(ctx context.Context, span time.Duration, path string) (done func() error) {
 	end := make(chan error, 1)
 	go func() {
@@ -223,10 +225,10 @@ func (n *node) stop() error {
 	return n.cmd.Wait()
 }
 
-// kill ends the process as a machine that fails does.
+// kill ends the process without a shutdown.
 func (n *node) kill() error {
 	err := n.cmd.Process.Kill()
-	_ = n.cmd.Wait() // it was killed
+	_ = n.cmd.Wait() // the error is that it was killed
 	return err
 }
 
@@ -234,7 +236,8 @@ func wait(ctx context.Context, d time.Duration) error { return clock.Sleep(ctx, 
 
 func until(ctx context.Context, at time.Time) error { return wait(ctx, at.Sub(now())) }
 
-// untilDue waits for the due time of posts; it is an error that the service was ready only shortly before, or after it.
+// untilDue waits for the due time of posts. It returns an error if the service was not ready at least two seconds
+// before.
 func untilDue(ctx context.Context, due time.Time) error {
 	if late := now().Sub(due); late > -2*time.Second {
 		return fmt.Errorf("the posts were due %v before the service was ready", late)

@@ -25,8 +25,9 @@ type tenant struct {
 
 const grade = "A"
 
-// people fills in organizations, each with an API key and channels of the benchmark's platform. A channel's token is its running number over all calls.
-func (b *base) people(ctx context.Context, organizations, channels int) ([]tenant, error) {
+// createTenants inserts organizations, each with an API key and channels of the benchmark's platform. A channel's token is
+// its running number over all calls.
+func (b *testDB) createTenants(ctx context.Context, organizations, channels int) ([]tenant, error) {
 	all := make([]tenant, organizations)
 	var orgs, keys, rows, queues [][]any
 	for i := range all {
@@ -68,12 +69,12 @@ func (b *base) people(ctx context.Context, organizations, channels int) ([]tenan
 	return all, nil
 }
 
-// credential is that of a channel of the benchmark's platform, or of another at an address.
-func (b *base) credential(org tenancy.OrgID, address string, channel int) ([]byte, error) {
+// credential returns the sealed credential of a channel of the platform at an address.
+func (b *testDB) credential(org tenancy.OrgID, address string, channel int) ([]byte, error) {
 	return b.seal(org, m{"service": address, "name": "bench", "password": "bench", "accessToken": strconv.Itoa(channel), "refreshToken": "refresh"})
 }
 
-func (b *base) seal(org tenancy.OrgID, credential m) ([]byte, error) {
+func (b *testDB) seal(org tenancy.OrgID, credential m) ([]byte, error) {
 	plain, err := json.Marshal(credential)
 	if err != nil {
 		return nil, err
@@ -81,13 +82,13 @@ func (b *base) seal(org tenancy.OrgID, credential m) ([]byte, error) {
 	return b.keyring.Seal(plain, org.String())
 }
 
-// booking is one post to be filled in.
+// booking is one post to insert.
 type booking struct {
 	tenant  *tenant
-	channel int // index in the tenant
+	channel int // index in tenant.channels
 	number  int // of the channel, from 1; part of the text
 	due     time.Time
-	done    bool // long published
+	done    bool // already published
 }
 
 var (
@@ -95,8 +96,8 @@ var (
 	partColumns = []string{"org_id", "id", "post_id", "position", "content"}
 )
 
-// book copies posts of one part each, in their order, into the tables.
-func (b *base) book(ctx context.Context, n int, nth func(i int) booking) ([]uuid.UUID, error) {
+// insertPosts inserts posts of one part each, in order, and returns their ids.
+func (b *testDB) insertPosts(ctx context.Context, n int, nth func(i int) booking) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, n)
 	var start int64
 	if err := b.super.QueryRow(ctx, "select setval('post_seq', nextval('post_seq') + $1) - $1", n).Scan(&start); err != nil {
@@ -122,12 +123,12 @@ func (b *base) book(ctx context.Context, n int, nth func(i int) booking) ([]uuid
 	return ids, err
 }
 
-// content is what the platform reads; see platform.
+// content returns the text from which the platform reads the channel, the number and the due time.
 func content(channel, number int, due time.Time) string {
 	return fmt.Sprintf("%d %d %d", channel, number, due.UnixMicro())
 }
 
-// spread books the nth of posts that go round over all channels of all tenants.
+// spread returns a function for insertPosts that goes round all channels of all tenants.
 func spread(all []tenant, due time.Time) func(i int) booking {
 	width := len(all[0].channels)
 	return func(i int) booking {

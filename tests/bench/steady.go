@@ -16,16 +16,16 @@ const (
 	bookers    = 16
 )
 
-// steady is an even stream of posts: booked by the API ahead of time, kept over a restart of the service, which also puts every actor to sleep.
-// Its floor is a loop of timers that makes the same calls to the same platform afterwards.
+// steady is an even stream of posts that are booked by the API ahead of time and kept over a restart of the service,
+// which also stops every actor. Its floor is a loop of timers that makes the same calls to the same platform.
 func steady(ctx context.Context, r *rig) error {
 	count := steadyRate * r.opts.seconds
-	return r.with(ctx, func(b *base) error {
+	return r.withDB(ctx, func(b *testDB) error {
 		n, err := b.serve(ctx, append(r.opts.settings, unlimited)...)
 		if err != nil {
 			return err
 		}
-		all, err := b.people(ctx, 1000, 1)
+		all, err := b.createTenants(ctx, 1000, 1)
 		if err != nil {
 			return errors.Join(err, n.stop())
 		}
@@ -56,13 +56,13 @@ func steady(ctx context.Context, r *rig) error {
 			"ours": ms(quantile(ours.late, .99)), "floor": ms(quantile(floor.late, .99)), "ratio": ratio, "latenessP50Ms": ms(quantile(ours.late, .5)), "latenessMaxMs": ms(quantile(ours.late, 1)),
 			"floorP50Ms": ms(quantile(floor.late, .5)), "seen": len(ours.late), "twice": ours.twice, "outOfOrder": ours.outOfOrder,
 		}
-		used.tell(line, count)
+		used.addTo(line, count)
 		return r.emit(line)
 	})
 }
 
-// streaming restarts the service and watches the stream to its end. The cost is that from the first due time on.
-func (b *base) streaming(ctx context.Context, due time.Time, count int) (s *seen, used cost, err error) {
+// streaming restarts the service and measures the stream to its end. The cost starts at the first due time.
+func (b *testDB) streaming(ctx context.Context, due time.Time, count int) (s *measurement, used cost, err error) {
 	b.platform.begin(0)
 	n, err := b.serve(ctx, b.opts.settings...)
 	if err != nil {
@@ -85,10 +85,10 @@ func (b *base) streaming(ctx context.Context, due time.Time, count int) (s *seen
 	return s, used.since(before), errors.Join(err, profiled())
 }
 
-// timers makes the calls by timers alone.
-func (r *rig) timers(ctx context.Context, count int) (*seen, error) {
+// timers makes the calls with timers only.
+func (r *rig) timers(ctx context.Context, count int) (*measurement, error) {
 	r.platform.begin(0)
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // as the service: a connection for each irreversible call
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // like the service, a connection for each irreversible call
 	due := now().Add(2 * time.Second)
 	var group sync.WaitGroup
 	errs := make(chan error, count)
@@ -112,7 +112,8 @@ func (r *rig) timers(ctx context.Context, count int) (*seen, error) {
 }
 
 func (r *rig) send(ctx context.Context, c *http.Client, i int, at time.Time) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.platform.address+"/api/posts", strings.NewReader(`{"text":"`+content(i, 1, at)+`","key":"`+content(i, 1, at)+`"}`))
+	text := content(i, 1, at)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.platform.address+"/api/posts", strings.NewReader(`{"text":"`+text+`","key":"`+text+`"}`))
 	if err != nil {
 		return err
 	}

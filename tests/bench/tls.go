@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// overTLS is the same small burst to a platform behind TLS that closes each connection after its answer and resumes no
-// session, one that resumes sessions, and one that leaves connections open. The first one is the floor.
+// overTLS measures the same small burst with three platforms behind TLS: one closes each connection after its answer
+// and resumes no session, one resumes sessions, and one keeps connections open. The first one is the floor.
 func overTLS(ctx context.Context, r *rig) error {
 	chain, root, err := certificates()
 	if err != nil {
@@ -35,7 +35,7 @@ func overTLS(ctx context.Context, r *rig) error {
 		resume, keep bool
 	}{{"fresh", false, false}, {"resumed", true, false}, {"kept", true, true}} {
 		cfg := &tls.Config{Certificates: []tls.Certificate{chain}, SessionTicketsDisabled: !variant.resume}
-		if r.platform, err = listen(ctx, secured{tls: cfg, roots: roots, closing: !variant.keep}); err != nil {
+		if r.platform, err = listen(ctx, tlsOptions{tls: cfg, roots: roots, closing: !variant.keep}); err != nil {
 			return err
 		}
 		x := burst{posts: min(20_000, r.opts.posts), organizations: min(250, r.opts.organizations), channels: 2}
@@ -59,7 +59,8 @@ func overTLS(ctx context.Context, r *rig) error {
 	return nil
 }
 
-// certificates returns the chain of a server on loopback, and the certificate in PEM of the authority that signed it.
+// certificates returns the certificate chain of a server on loopback, and the certificate in PEM of the authority that
+// signed it.
 func certificates() (chain tls.Certificate, root []byte, err error) {
 	authority, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

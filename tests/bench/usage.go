@@ -11,16 +11,18 @@ import (
 
 // cost is what the service and its Postgres have used so far, or in a span.
 type cost struct {
-	at         time.Time
-	crier      time.Duration // processor time
-	postgres   time.Duration
-	platform   time.Duration // of this process, beside the service: the platform and whoever drives
+	at       time.Time
+	crier    time.Duration // processor time of the service
+	postgres time.Duration
+	// platform is the processor time of this process: the platform and the clients.
+	platform   time.Duration
 	statements int64
-	peak       float64 // MB, the most that one process of the service had at once since its start
+	// peak is in MB, the maximum of one process of the service since its start.
+	peak float64
 }
 
-// cost reads the counters: the sum over several processes of the service, and the highest of their peaks.
-func (b *base) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
+// cost reads the counters: the sum over the given processes, and the highest of their peaks.
+func (b *testDB) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 	c.at = now()
 	for _, n := range nodes {
 		peak, err := peakOf(n.cmd.Process.Pid)
@@ -37,17 +39,21 @@ func (b *base) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 
 // since returns what was used between two readings, and the peak of the later one.
 func (c cost) since(before cost) cost {
-	return cost{c.at, c.crier - before.crier, c.postgres - before.postgres, c.platform - before.platform, c.statements - before.statements, c.peak}
+	return cost{
+		at: c.at, crier: c.crier - before.crier, postgres: c.postgres - before.postgres, platform: c.platform - before.platform,
+		statements: c.statements - before.statements, peak: c.peak,
+	}
 }
 
-// tell adds to a line the cost per post, and the peak.
-func (c cost) tell(line m, posts int) {
+// addTo adds the cost per post and the peak to a line.
+func (c cost) addTo(line m, posts int) {
 	per := func(d time.Duration) float64 { return ms(d) / float64(posts) }
-	line["cpuMsPerPost"], line["cpuMsPerPostCrier"], line["cpuMsPerPostPostgres"], line["platformCpuMsPerPost"] = per(c.cpu()), per(c.crier), per(c.postgres), per(c.platform)
+	line["cpuMsPerPost"], line["cpuMsPerPostCrier"], line["cpuMsPerPostPostgres"] = per(c.cpu()), per(c.crier), per(c.postgres)
+	line["platformCpuMsPerPost"] = per(c.platform)
 	line["statementsPerPost"], line["peakMb"] = float64(c.statements)/float64(posts), c.peak
 }
 
-// less takes off what an idle span of length idleSpan used, stretched to span.
+// less subtracts what an idle span of length idleSpan used, scaled to span.
 func (c cost) less(idle cost, span, idleSpan time.Duration) cost {
 	f := span.Seconds() / idleSpan.Seconds()
 	c.crier -= time.Duration(f * float64(idle.crier))
@@ -57,7 +63,7 @@ func (c cost) less(idle cost, span, idleSpan time.Duration) cost {
 	return c
 }
 
-// cpu is the service's and Postgres' processor time.
+// cpu returns the processor time of the service and Postgres.
 func (c cost) cpu() time.Duration { return c.crier + c.postgres }
 
 // usage is what a process has used so far.
@@ -66,7 +72,7 @@ type usage struct {
 	cpu time.Duration
 }
 
-// peakOf is the most memory that a process ever had at once, in MB.
+// peakOf returns the peak memory of a process, in MB.
 func peakOf(pid int) (float64, error) {
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {
@@ -77,7 +83,7 @@ func peakOf(pid int) (float64, error) {
 	return kb / 1024, err
 }
 
-// usageOf reads /proc; all zero when the process is gone.
+// usageOf reads /proc; it returns zero if the process has ended.
 func usageOf(pid int) (u usage) {
 	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat") // the pattern is well formed
 	for _, path := range threads {
@@ -95,7 +101,7 @@ func usageOf(pid int) (u usage) {
 
 const tick = 10 * time.Millisecond // of /proc/<pid>/stat
 
-// treeOf is the processor time of a process, its children, and those of its children that have ended.
+// treeOf returns the processor time of a process, its children, and those of its children that have ended.
 func treeOf(pid int) time.Duration {
 	sum := usageOf(pid).cpu
 	if f := statOf(pid); f != nil {
@@ -116,7 +122,7 @@ func treeOf(pid int) time.Duration {
 	return sum
 }
 
-// stat is /proc/<pid>/stat from the state on.
+// stat is /proc/<pid>/stat from the field state on.
 type stat []string
 
 func statOf(pid int) stat {
