@@ -16,25 +16,28 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// group is several processes of one installation, behind a balancer.
-type group struct {
+// cluster is a cluster of several processes behind a load balancer.
+type cluster struct {
 	balancer *faultnet.Balancer
-	mu       sync.Mutex // of the nodes' processes
+	mu       sync.Mutex // protects the processes of the nodes
 	nodes    []*service
 }
 
-func startGroup(t *testing.T, a account, size int) *group {
+func startCluster(t *testing.T, a account, size int) *cluster {
 	t.Helper()
 	settings := maps.Clone(a.service())
-	maps.Copy(settings, map[string]string{"CLUSTER_LISTEN": "127.0.0.1:0", "FILES_DIR": t.TempDir(), "LEASE": "3s", "BEAT": "500ms", "DRAIN_DELAY": "1s", "REQUEST_DEADLINE": "10s"})
+	maps.Copy(settings, map[string]string{
+		"CLUSTER_LISTEN": "127.0.0.1:0", "FILES_DIR": t.TempDir(),
+		"LEASE": "3s", "BEAT": "500ms", "DRAIN_DELAY": "1s", "REQUEST_DEADLINE": "10s",
+	})
 	first := start(t, settings)
-	g := &group{nodes: []*service{first}}
+	g := &cluster{nodes: []*service{first}}
 	for range size - 1 {
 		next := &service{database: first.database, log: &record{}, key: first.key, session: first.session, settings: maps.Clone(first.settings)}
 		next.settings["CRIER_HOME"] = t.TempDir()
 		t.Cleanup(func() {
 			if t.Failed() {
-				t.Logf("the log of another:\n%s", next.log)
+				t.Logf("the log of another process:\n%s", next.log)
 			}
 		})
 		next.restart(t)
@@ -44,16 +47,16 @@ func startGroup(t *testing.T, a account, size int) *group {
 	return g
 }
 
-// tenant is one organization with a channel of its own.
+// tenant is one organization with one channel.
 type tenant struct {
 	account
 	key, channel string
 	mu           sync.Mutex
-	booked       map[string]string // post id by text
+	booked       map[string]string // id of the post by text
 }
 
-// people makes organizations with a channel each.
-func (g *group) people(t *testing.T, sandbox string, n int) (all []*tenant) {
+// createTenants creates organizations with a channel each.
+func (g *cluster) createTenants(t *testing.T, sandbox string, n int) (all []*tenant) {
 	t.Helper()
 	for i := range n {
 		s := *g.nodes[0]
@@ -67,7 +70,7 @@ func (g *group) people(t *testing.T, sandbox string, n int) (all []*tenant) {
 	return all
 }
 
-// book books a post through the balancer, once.
+// book books a post through the balancer, without retries.
 func (o *tenant) book(client *http.Client, text string, due time.Time) error {
 	body := fmt.Sprintf(`{"type":"schedule","date":%q,"posts":[{"integration":{"id":%q},"value":[{"content":%q}]}]}`, due.UTC().Format(time.RFC3339Nano), o.channel, text)
 	var made []struct{ PostID string }
@@ -80,7 +83,7 @@ func (o *tenant) book(client *http.Client, text string, due time.Time) error {
 	return nil
 }
 
-// ask makes a request of a process that the client's balancer has chosen.
+// ask sends a request to the process that the client's balancer chooses.
 func (o *tenant) ask(client *http.Client, method, path string, body, out any) error {
 	a, err := call.Do(context.Background(), client, method, "http://crier.test/public/v1"+path, body, "Authorization", o.key)
 	if err != nil {
@@ -89,7 +92,7 @@ func (o *tenant) ask(client *http.Client, method, path string, body, out any) er
 	return a.Into(out)
 }
 
-// missing returns the texts that were booked and are not out; one that is out twice ends the test.
+// missing returns the texts that were booked and are not published. It ends the test if a post was published twice.
 func (o *tenant) missing(t *testing.T) (missing []string) {
 	t.Helper()
 	out := map[string]int{}
@@ -104,14 +107,15 @@ func (o *tenant) missing(t *testing.T) (missing []string) {
 			missing = append(missing, text)
 		case 1:
 		default:
-			t.Fatalf("%q is out %d times", text, out[text])
+			t.Fatalf("got %q published %d times, want once", text, out[text])
 		}
 	}
 	return missing
 }
 
-// load books and reads without pause, each request once, until it is stopped; it returns how many requests were answered and what went wrong.
-func load(b *faultnet.Balancer, people []*tenant) (stop func() (int, []error)) {
+// load books and reads continuously, each request once, until stop is called. stop returns the number of answered
+// requests and the errors.
+func load(b *faultnet.Balancer, tenants []*tenant) (stop func() (int, []error)) {
 	var answered atomic.Int64
 	var mu sync.Mutex
 	var wrong []error
@@ -125,7 +129,7 @@ func load(b *faultnet.Balancer, people []*tenant) (stop func() (int, []error)) {
 	}
 	done := make(chan struct{})
 	var running sync.WaitGroup
-	for i, o := range people {
+	for i, o := range tenants {
 		running.Go(func() {
 			client := &http.Client{Transport: &http.Transport{DialContext: b.Dial}, Timeout: 10 * time.Second}
 			defer client.CloseIdleConnections()
@@ -150,37 +154,37 @@ func load(b *faultnet.Balancer, people []*tenant) (stop func() (int, []error)) {
 	}
 }
 
-func TestProcessesComeAndGoUnseen(t *testing.T) {
+func TestCluster_RollingRestartFailsNoRequest(t *testing.T) {
 	t.Parallel()
 	sandbox := sandboxtest.Start(t)
-	g := startGroup(t, newSandbox(sandbox, "C"), 3)
-	people := g.people(t, sandbox, 6)
-	stop := load(g.balancer, people)
+	g := startCluster(t, newSandbox(sandbox, "C"), 3)
+	tenants := g.createTenants(t, sandbox, 6)
+	stop := load(g.balancer, tenants)
 	for _, n := range g.nodes {
 		n.terminate(t)
 		g.replace(t, n)
 	}
 	answered, wrong := stop()
 	if len(wrong) > 0 || answered < 50 {
-		t.Errorf("%d of %d requests failed, the first: %v", len(wrong), answered, wrong)
+		t.Errorf("got %d errors in %d requests, want none in at least 50: %v", len(wrong), answered, wrong)
 	}
-	allOut(t, people)
-	for _, o := range people {
+	awaitAllPublished(t, tenants)
+	for _, o := range tenants {
 		for text, id := range o.booked {
 			if p := o.read(t, g, id); p.State != "PUBLISHED" {
-				t.Errorf("%s is %s", text, p)
+				t.Errorf("%s: got %s, want it published", text, p)
 			}
 		}
 	}
 }
 
-func TestAProcessThatIsKilledIsReplaced(t *testing.T) {
+func TestCluster_PublishesPostsOfKilledAndStoppedProcess(t *testing.T) {
 	t.Parallel()
 	sandbox := sandboxtest.Start(t)
-	g := startGroup(t, newSandbox(sandbox, "C"), 3)
-	people := g.people(t, sandbox, 6)
+	g := startCluster(t, newSandbox(sandbox, "C"), 3)
+	tenants := g.createTenants(t, sandbox, 6)
 	client := &http.Client{Transport: &http.Transport{DialContext: g.balancer.Dial, DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	for i, o := range people {
+	for i, o := range tenants {
 		for n := range 5 {
 			if err := o.book(client, fmt.Sprintf("post %d of %d", n, i), time.Now().Add(time.Duration(n)*time.Second)); err != nil {
 				t.Fatal(err)
@@ -192,26 +196,30 @@ func TestAProcessThatIsKilledIsReplaced(t *testing.T) {
 	if err := syscall.Kill(-stopped.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	time.AfterFunc(8*time.Second, func() { _ = syscall.Kill(-stopped.cmd.Process.Pid, syscall.SIGCONT) }) // longer than its lease
-	allOut(t, people)
+	// longer than the process's lease
+	time.AfterFunc(8*time.Second, func() { _ = syscall.Kill(-stopped.cmd.Process.Pid, syscall.SIGCONT) })
+	awaitAllPublished(t, tenants)
 }
 
-func allOut(t *testing.T, people []*tenant) {
+func awaitAllPublished(t *testing.T, tenants []*tenant) {
 	t.Helper()
-	for _, o := range people {
+	for _, o := range tenants {
 		var missing []string
-		await(t, "every post", time.Now().Add(2*patience), func() bool { missing = o.missing(t); return len(missing) == 0 }, func() string { return fmt.Sprint("no ", missing) })
+		await(t, "every post", time.Now().Add(2*patience), func() bool {
+			missing = o.missing(t)
+			return len(missing) == 0
+		}, func() string { return fmt.Sprint("no ", missing) })
 	}
 }
 
-func (o *tenant) read(t *testing.T, g *group, id string) (p post) {
+func (o *tenant) read(t *testing.T, g *cluster, id string) (p post) {
 	t.Helper()
 	s := *g.nodes[0]
 	s.key = o.key
 	return s.read(t, id)
 }
 
-// terminate is an orderly stop.
+// terminate stops the process with SIGTERM and checks its exit code.
 func (p *process) terminate(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -219,12 +227,12 @@ func (p *process) terminate(t *testing.T) {
 	}
 	<-p.exited
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("an orderly stop ends with %d", code)
+		t.Errorf("got exit code %d, want 0", code)
 	}
 }
 
-// addresses are where the processes are reached.
-func (g *group) addresses() (out []string) {
+// addresses returns the addresses of the running processes.
+func (g *cluster) addresses() (out []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, n := range g.nodes {
@@ -235,8 +243,8 @@ func (g *group) addresses() (out []string) {
 	return out
 }
 
-// replace puts another start of a process in the place of the old one.
-func (g *group) replace(t *testing.T, n *service) {
+// replace starts a new process for a node whose process has ended.
+func (g *cluster) replace(t *testing.T, n *service) {
 	t.Helper()
 	fresh := launch(t, n.settings, n.log)
 	g.mu.Lock()

@@ -8,14 +8,14 @@ import (
 	"math/rand/v2"
 )
 
-// part is one part of a post as it is sent.
+// part is one part of a post.
 type part struct {
 	text  string
 	image []byte
 	alt   string
 }
 
-// parts makes content whose bytes are easily damaged.
+// parts returns content that careless handling would change.
 func parts(content string) []part {
 	text := "Zoë  wrote: \"1 < 2 & 3 > 2\"\n\n\té e\u0301 日本語 👩‍👩‍👧 #end"
 	switch content {
@@ -28,7 +28,7 @@ func parts(content string) []part {
 	}
 }
 
-// drawing is a picture of noise, another one at every call.
+// drawing returns a picture of noise, a different one at every call.
 func drawing() []byte {
 	img := image.NewNRGBA(image.Rect(0, 0, 120, 80))
 	for y := range 80 {

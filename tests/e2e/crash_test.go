@@ -24,7 +24,7 @@ const (
 	late     point = "with its call still on the way"
 )
 
-// The platforms: the real server, and the sandbox's grades.
+// The platforms: the Bluesky PDS, and the grades of the sandbox.
 const (
 	bluesky = "PDS"
 	gradeA  = "A"
@@ -32,15 +32,19 @@ const (
 	gradeE  = "E"
 )
 
-// crash is one case: a post, the point at which its service is killed, and what comes then.
+// crash is one case: a post, the point at which the service is killed, and how it is restarted.
 type crash struct {
 	platform string
 	content  string // text, image or thread
-	part     int    // the part, from 1, that is being published
-	at       point
-	settle   time.Duration // SETTLE_TIME; 0 leaves the default
-	twice    bool          // the restarted service is killed too, while the platform has not seen the repeated call
-	moved    bool          // the restart has another home folder, so that the dead process's lease must run out
+	// part is the part, from 1, that is being published.
+	part int
+	at   point
+	// settle is SETTLE_TIME; 0 leaves the default.
+	settle time.Duration
+	// twice also kills the restarted service, before the platform has received the repeated call.
+	twice bool
+	// moved restarts with another home folder, so that the lease of the dead process has to expire.
+	moved bool
 }
 
 func (c crash) String() string {
@@ -58,7 +62,7 @@ func (c crash) String() string {
 	return fmt.Sprintf("%s %s %s is out once%s", what, killed, c.at, then)
 }
 
-// within is how long after the restart the post must have come to its end.
+// within returns how long after the restart the post must have ended.
 func (c crash) within() time.Duration {
 	if c.platform == gradeC {
 		return deadline + 120*time.Second
@@ -66,10 +70,10 @@ func (c crash) within() time.Duration {
 	return time.Minute
 }
 
-// quick is a settle time for tests that do not ask for the default.
+// quick is the settle time of tests that do not need the default.
 const quick = 3 * time.Second
 
-// crashes is every case, or a selection: each kill point, each kind of content and each platform is in it.
+// crashes returns all cases, or a selection that has each kill point, each kind of content and each platform.
 func crashes(all bool) (out []crash) {
 	for _, platform := range []string{bluesky, gradeA, gradeC, gradeE} {
 		for _, content := range []string{"text", "image", "thread"} {
@@ -80,7 +84,7 @@ func crashes(all bool) (out []crash) {
 			for part := 1; part <= parts; part++ {
 				for _, at := range []point{booked, prepared, unseen, answered, unstored, late} {
 					c := crash{platform: platform, content: content, part: part, at: at}
-					if at == booked && part > 1 || at == prepared && content != "image" || !all && !c.chosen() {
+					if at == booked && part > 1 || at == prepared && content != "image" || !all && !c.selected() {
 						continue
 					}
 					if !all && (content != "text" || at != unseen) {
@@ -99,8 +103,8 @@ func crashes(all bool) (out []crash) {
 	)
 }
 
-// chosen tells whether a case belongs to the selection.
-func (c crash) chosen() bool {
+// selected reports whether a case belongs to the selection.
+func (c crash) selected() bool {
 	switch {
 	case c.at == late:
 		return c.content == "text" || c.platform == bluesky && c.part == 2
@@ -117,11 +121,11 @@ func (c crash) chosen() bool {
 	}
 }
 
-// run is the whole story of a case.
+// run runs one case.
 func (c crash) run(t *testing.T, a account) {
 	var delay func(nth int) *faultnet.Held
 	if c.at == late {
-		delay = a.via(t)
+		delay = a.delayProxy(t)
 	}
 	settings := a.service()
 	if c.settle > 0 {
@@ -135,33 +139,33 @@ func (c crash) run(t *testing.T, a account) {
 	var onItsWay *faultnet.Held
 	if c.at == late {
 		onItsWay = delay(c.part)
-		id = c.sent(t, s, onItsWay, channel, sent)
+		id = c.killWithCallInFlight(t, s, onItsWay, channel, sent)
 	} else {
-		id = c.killed(t, s, a, channel, sent)
+		id = c.killAtPoint(t, s, a, channel, sent)
 	}
-	s.was(t, id, c)
-	c.comesBack(t, s, a, id)
-	if onItsWay != nil && c.platform == gradeC { // there, an absent post may be sent again once no call can be on its way any more
-		s.looked(t, id)
+	s.checkLeftBehind(t, id, c)
+	c.restart(t, s, a, id)
+	if onItsWay != nil && c.platform == gradeC { // an absent post is sent again there once no call can be in flight
+		s.awaitReconcile(t, id)
 		deliver(t, onItsWay)
 	}
-	got := s.settled(t, id, s.started.Add(c.within()))
+	got := s.awaitEnd(t, id, s.started.Add(c.within()))
 	if onItsWay != nil && c.platform != gradeC {
 		deliver(t, onItsWay)
 	}
 	if c.platform == gradeE && c.at != booked && c.at != prepared && got.State == "ERROR" {
-		c.unknown(t, got, a.posts(t), sent)
+		c.checkUnknown(t, got, a.posts(t), sent)
 	} else {
-		c.published(t, got, a.posts(t), sent)
+		c.checkPublished(t, got, a.posts(t), sent)
 	}
-	c.goesOn(t, s, a, channel)
-	if strings.Contains(s.log.String(), `"level":"ERROR"`) && c.at != unstored { // there, it cannot store for a while
+	c.checkNextPost(t, s, a, channel)
+	if strings.Contains(s.log.String(), `"level":"ERROR"`) && c.at != unstored { // it could not store for a while
 		t.Error("the service logged an error")
 	}
 }
 
-// comesBack starts the service again, where and as often as the case says.
-func (c crash) comesBack(t *testing.T, s *service, a account, id string) {
+// restart restarts the service as the case requires.
+func (c crash) restart(t *testing.T, s *service, a account, id string) {
 	t.Helper()
 	if c.twice {
 		call := a.hold(t, publishes, 1, false)
@@ -169,7 +173,7 @@ func (c crash) comesBack(t *testing.T, s *service, a account, id string) {
 		call.reached(t)
 		s.kill()
 		call.lost(t)
-		s.was(t, id, c)
+		s.checkLeftBehind(t, id, c)
 	}
 	if c.moved {
 		s.settings["CRIER_HOME"] = t.TempDir()
@@ -177,8 +181,8 @@ func (c crash) comesBack(t *testing.T, s *service, a account, id string) {
 	s.restart(t)
 }
 
-// sent books the post and kills the service when its call is with the network.
-func (c crash) sent(t *testing.T, s *service, onItsWay *faultnet.Held, channel string, sent []part) (id string) {
+// killWithCallInFlight books the post and kills the service when its call has been sent and not delivered.
+func (c crash) killWithCallInFlight(t *testing.T, s *service, onItsWay *faultnet.Held, channel string, sent []part) (id string) {
 	t.Helper()
 	id = s.create(t, "now", time.Now(), channel, sent)
 	closed(t, "the call", onItsWay.Reached)
@@ -186,25 +190,25 @@ func (c crash) sent(t *testing.T, s *service, onItsWay *faultnet.Held, channel s
 	return id
 }
 
-// looked waits until the service has asked the platform in vain.
-func (s *service) looked(t *testing.T, id string) {
+// awaitReconcile waits until the service has asked the platform for the post and not found it.
+func (s *service) awaitReconcile(t *testing.T, id string) {
 	t.Helper()
 	var p post
-	await(t, "a look at the unknown outcome", s.started.Add(patience), func() bool {
+	await(t, "a reconcile of the unknown outcome", s.started.Add(patience), func() bool {
 		p = s.read(t, id)
-		return slices.ContainsFunc(p.Timeline, func(h happening) bool { return h.Event == "looked" })
+		return slices.ContainsFunc(p.Timeline, func(h timelineEvent) bool { return h.Event == "looked" })
 	}, func() string { return p.String() })
 }
 
-// deliver lets the platform see the call, and waits until it has answered.
+// deliver forwards the call to the platform, and waits until the platform has answered.
 func deliver(t *testing.T, call *faultnet.Held) {
 	t.Helper()
 	call.Release()
 	closed(t, "the platform's answer", call.Done)
 }
 
-// killed books the post, kills the service at the point and returns the post's id.
-func (c crash) killed(t *testing.T, s *service, a account, channel string, sent []part) string {
+// killAtPoint books the post, kills the service at the point and returns the post's id.
+func (c crash) killAtPoint(t *testing.T, s *service, a account, channel string, sent []part) string {
 	t.Helper()
 	if c.at == booked {
 		due := time.Now().Add(8 * time.Second).Truncate(time.Second)
@@ -231,8 +235,9 @@ func (c crash) killed(t *testing.T, s *service, a account, channel string, sent 
 	return id
 }
 
-// killStoring lets the answer through while the post's row is locked, and kills the service when it waits for that lock to store the outcome.
-func (s *service) killStoring(t *testing.T, id string, last bool, call grip) {
+// killStoring releases the answer while the post's row is locked, and kills the service when it waits for that lock to
+// store the outcome.
+func (s *service) killStoring(t *testing.T, id string, last bool, call heldCall) {
 	t.Helper()
 	statement := "-- publishing.PartDone%"
 	if last {
@@ -249,15 +254,17 @@ func (s *service) killStoring(t *testing.T, id string, last bool, call grip) {
 	call.release(t)
 	await(t, "the statement that stores the outcome", time.Now().Add(patience), func() bool {
 		var waiting bool
-		err := watcher.QueryRow(t.Context(), "select exists (select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like $1)", statement).Scan(&waiting)
+		err := watcher.QueryRow(t.Context(), `select exists (select 1 from pg_stat_activity
+			where datname = current_database() and wait_event_type = 'Lock' and query like $1)`, statement).Scan(&waiting)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return waiting
-	}, func() string { return "no such statement that waits" })
+	}, func() string { return "no such waiting statement" })
 	s.kill()
-	// The server would carry out what its dead client had sent; a machine that dies takes its connections along.
-	if _, err := watcher.Exec(t.Context(), "select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock' and query like $1", statement); err != nil {
+	// Postgres would still execute what its dead client had sent; a machine that dies takes its connections along.
+	if _, err := watcher.Exec(t.Context(), `select pg_terminate_backend(pid) from pg_stat_activity
+		where datname = current_database() and wait_event_type = 'Lock' and query like $1`, statement); err != nil {
 		t.Fatal(err)
 	}
 	if err := tx.Rollback(t.Context()); err != nil {
@@ -265,14 +272,15 @@ func (s *service) killStoring(t *testing.T, id string, last bool, call grip) {
 	}
 }
 
-// dial connects to the service's database; clock sees the posts of all organizations.
+// dial connects to the service's database. With clock it has the scheduler's role, which sees the posts of all
+// organizations.
 func (s *service) dial(t *testing.T, clock bool) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), s.database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close(t.Context()) }) // the database goes with it
+	t.Cleanup(func() { _ = c.Close(t.Context()) }) // the database is dropped anyway
 	if clock {
 		if _, err := c.Exec(t.Context(), "set role crier_clock"); err != nil {
 			t.Fatal(err)
@@ -281,13 +289,14 @@ func (s *service) dial(t *testing.T, clock bool) *pgx.Conn {
 	return c
 }
 
-// was checks that the kill hit its point: what a dead service left behind is what the next start finds.
-func (s *service) was(t *testing.T, id string, c crash) {
+// checkLeftBehind checks in the database that the kill hit its point.
+func (s *service) checkLeftBehind(t *testing.T, id string, c crash) {
 	t.Helper()
 	conn := s.dial(t, true)
 	var state, phase string
 	var done int
-	err := conn.QueryRow(t.Context(), "select state, coalesce(phase, ''), (select count(*) from publication where post_id = post.id and phase = 'done') from post where id = $1", id).Scan(&state, &phase, &done)
+	err := conn.QueryRow(t.Context(), `select state, coalesce(phase, ''), (select count(*) from publication where post_id = post.id and phase = 'done')
+		from post where id = $1`, id).Scan(&state, &phase, &done)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,40 +308,42 @@ func (s *service) was(t *testing.T, id string, c crash) {
 		want = "PUBLISHING preparing 0"
 	}
 	if got != want {
-		t.Fatalf("the killed service left %q behind, the case needs %q", got, want)
+		t.Fatalf("got %q after the kill, want %q", got, want)
 	}
 }
 
-// published checks that everything is out, once and whole.
-func (c crash) published(t *testing.T, got post, there []live, sent []part) {
+// checkPublished checks that every part was published once and unchanged.
+func (c crash) checkPublished(t *testing.T, got post, there []live, sent []part) {
 	t.Helper()
 	if got.State != "PUBLISHED" || got.Posts[0].State != "PUBLISHED" || got.ReleaseID == nil {
-		t.Fatalf("the post is not published: %v; on the platform is %v", got, there)
+		t.Fatalf("got %v, want it published; on the platform: %v", got, there)
 	}
-	whole(t, there, sent)
+	checkParts(t, there, sent)
 	if *got.ReleaseID != there[0].id {
-		t.Errorf("the release id is %s, the post's is %s", *got.ReleaseID, there[0].id)
+		t.Errorf("got release id %s, want %s", *got.ReleaseID, there[0].id)
 	}
 }
 
-// unknown checks what may be said of a platform that cannot be asked: nothing went out twice, and nothing after the doubtful part.
-func (c crash) unknown(t *testing.T, got post, there []live, sent []part) {
+// checkUnknown checks the end on a platform that cannot be searched: the outcome is unknown, nothing was published twice,
+// and no part follows the unknown one.
+func (c crash) checkUnknown(t *testing.T, got post, there []live, sent []part) {
 	t.Helper()
 	if code := got.Posts[0].ErrorCode; code == nil || *code != "outcome_unknown" || !got.Posts[0].OutcomeUnknown {
-		t.Fatalf("the error is another: %v", got)
+		t.Fatalf("got %v, want an unknown outcome", got)
 	}
 	out := c.part
 	if c.at == unseen {
 		out--
 	}
-	whole(t, there, sent[:out])
+	checkParts(t, there, sent[:out])
 }
 
-// whole compares what is live with what was sent: each part once, byte for byte, each a reply to the one before.
-func whole(t *testing.T, there []live, sent []part) {
+// checkParts compares the published posts with what was sent: each part once, byte for byte, each a reply to the one
+// before.
+func checkParts(t *testing.T, there []live, sent []part) {
 	t.Helper()
 	if len(there) != len(sent) {
-		t.Fatalf("%d posts are wanted on the platform, there are %d: %v", len(sent), len(there), there)
+		t.Fatalf("got %d posts on the platform, want %d: %v", len(there), len(sent), there)
 	}
 	for i, p := range there {
 		root, parent := "", ""
@@ -340,30 +351,31 @@ func whole(t *testing.T, there []live, sent []part) {
 			root, parent = there[0].id, there[i-1].id
 		}
 		if p.text != sent[i].text {
-			t.Errorf("part %d is %q, sent was %q", i+1, p.text, sent[i].text)
+			t.Errorf("part %d: got %q, want %q", i+1, p.text, sent[i].text)
 		}
 		if p.root != root || p.parent != parent {
-			t.Errorf("part %d answers %q in the thread of %q, wanted are %q and %q", i+1, p.parent, p.root, parent, root)
+			t.Errorf("part %d: got a reply to %q in the thread of %q, want %q and %q", i+1, p.parent, p.root, parent, root)
 		}
 		var images []picture
 		if sent[i].image != nil {
-			images = []picture{{sum(sent[i].image), sent[i].alt}}
+			images = []picture{{sum: sum(sent[i].image), alt: sent[i].alt}}
 		}
 		if fmt.Sprint(p.images) != fmt.Sprint(images) {
-			t.Errorf("part %d has the images %v, sent were %v", i+1, p.images, images)
+			t.Errorf("part %d: got images %v, want %v", i+1, p.images, images)
 		}
 	}
 }
 
-// goesOn checks that the channel is free, and by the channel's order that nothing more came of the posts before.
-func (c crash) goesOn(t *testing.T, s *service, a account, channel string) {
+// checkNextPost publishes another post on the channel. Because a channel keeps its order, this also shows that nothing more
+// was published of the posts before.
+func (c crash) checkNextPost(t *testing.T, s *service, a account, channel string) {
 	t.Helper()
 	before := a.posts(t)
 	next := []part{{text: "The next post."}}
-	got := s.settled(t, s.create(t, "now", time.Now(), channel, next), time.Now().Add(patience))
+	got := s.awaitEnd(t, s.create(t, "now", time.Now(), channel, next), time.Now().Add(patience))
 	there := a.posts(t)
 	if got.State != "PUBLISHED" || len(there) != len(before)+1 {
-		t.Fatalf("the next post is %v; on the platform were %v, now there are %v", got, before, there)
+		t.Fatalf("next post: got %v, want it published; on the platform before: %v, now: %v", got, before, there)
 	}
-	whole(t, there[len(before):], next)
+	checkParts(t, there[len(before):], next)
 }

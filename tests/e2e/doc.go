@@ -1,2 +1,2 @@
-// Package e2e runs the real binary against real platforms, and kills it at exact points of publishing.
+// Package e2e runs the built binary against real platforms, and kills it at exact points of publishing.
 package e2e

@@ -14,17 +14,17 @@ func TestBluesky(t *testing.T) {
 	server := pds.Start(t)
 	t.Run("what is published reads back byte for byte", func(t *testing.T) {
 		t.Parallel()
-		readsBack(t, newBluesky(t, server))
+		checkReadBack(t, newBluesky(t, server))
 	})
-	t.Run("posts come out in the order of their times", func(t *testing.T) {
+	t.Run("posts are published in the order of their times", func(t *testing.T) {
 		t.Parallel()
-		inOrder(t, newBluesky(t, server), false)
+		checkOrder(t, newBluesky(t, server), false)
 	})
-	t.Run("posts overdue at a restart come out in the order of their times", func(t *testing.T) {
+	t.Run("posts overdue at a restart are published in the order of their times", func(t *testing.T) {
 		t.Parallel()
-		inOrder(t, newBluesky(t, server), true)
+		checkOrder(t, newBluesky(t, server), true)
 	})
-	for _, c := range crashes(everything) {
+	for _, c := range crashes(allCrashes) {
 		if c.platform == bluesky {
 			t.Run(c.String(), func(t *testing.T) {
 				t.Parallel()
@@ -40,11 +40,11 @@ func TestSandbox(t *testing.T) {
 	for _, grade := range []string{gradeC, gradeA, gradeE} {
 		t.Run("grade "+grade, func(t *testing.T) {
 			t.Parallel()
-			t.Run("posts overdue at a restart come out in the order of their times", func(t *testing.T) {
+			t.Run("posts overdue at a restart are published in the order of their times", func(t *testing.T) {
 				t.Parallel()
-				inOrder(t, newSandbox(url, grade), true)
+				checkOrder(t, newSandbox(url, grade), true)
 			})
-			for _, c := range crashes(everything) {
+			for _, c := range crashes(allCrashes) {
 				if c.platform == grade {
 					t.Run(c.String(), func(t *testing.T) {
 						t.Parallel()
@@ -56,8 +56,8 @@ func TestSandbox(t *testing.T) {
 	}
 }
 
-// readsBack publishes a post with an image and a thread of three with another, and compares.
-func readsBack(t *testing.T, a account) {
+// checkReadBack publishes a post with an image and a thread of three with another, and compares what the platform has.
+func checkReadBack(t *testing.T, a account) {
 	s := start(t, a.service())
 	connector, form := a.form()
 	channel := s.connect(t, connector, form)
@@ -65,14 +65,14 @@ func readsBack(t *testing.T, a account) {
 	thread[1].image, thread[1].alt = drawing(), "The second part's"
 	for _, sent := range [][]part{single, thread} {
 		before := a.posts(t)
-		got := s.settled(t, s.create(t, "schedule", time.Now().Add(2*time.Second), channel, sent), time.Now().Add(patience))
+		got := s.awaitEnd(t, s.create(t, "schedule", time.Now().Add(2*time.Second), channel, sent), time.Now().Add(patience))
 		there := a.posts(t)[len(before):]
-		crash{}.published(t, got, there, sent)
+		crash{}.checkPublished(t, got, there, sent)
 	}
 }
 
-// inOrder books posts a second apart, not in their order, and lets a kill make them all overdue when asked to.
-func inOrder(t *testing.T, a account, overdue bool) {
+// checkOrder books posts one second apart in another order. With overdue, the service is down until all are due.
+func checkOrder(t *testing.T, a account, overdue bool) {
 	s := start(t, a.service())
 	connector, form := a.form()
 	channel := s.connect(t, connector, form)
@@ -85,22 +85,22 @@ func inOrder(t *testing.T, a account, overdue bool) {
 		s.kill()
 		await(t, "the last post's time", first.Add(patience), func() bool { return time.Now().After(first.Add(3 * time.Second)) }, func() string { return "nothing" })
 		if there := a.posts(t); len(there) > 0 {
-			t.Fatalf("this machine is too slow: published before the kill was %v", there)
+			t.Fatalf("this machine is too slow: got %v published before the kill", there)
 		}
 		s.restart(t)
 	}
 	for _, id := range ids {
-		if got := s.settled(t, id, time.Now().Add(patience)); got.State != "PUBLISHED" {
-			t.Errorf("a post is not published: %v", got)
+		if got := s.awaitEnd(t, id, time.Now().Add(patience)); got.State != "PUBLISHED" {
+			t.Errorf("got %v, want it published", got)
 		}
 	}
 	there := a.posts(t)
 	if len(there) != len(ids) {
-		t.Fatalf("%d posts are wanted, there are %v", len(ids), there)
+		t.Fatalf("got posts %v, want %d", there, len(ids))
 	}
 	for i, p := range there {
 		if p.text != fmt.Sprint("post ", i) {
-			t.Errorf("place %d has %q", i, p.text)
+			t.Errorf("post %d: got %q", i, p.text)
 		}
 	}
 }

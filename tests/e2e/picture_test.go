@@ -12,7 +12,8 @@ import (
 	"crier/tests/pds"
 )
 
-// Posts wait for their pictures with one permit for the whole process, and go out in the order of their channels.
+// TestBluesky_LargePicturesAreMadeSmaller publishes with one permit for the whole process: posts wait for their
+// pictures and keep the order of their channels.
 func TestBluesky_LargePicturesAreMadeSmaller(t *testing.T) {
 	t.Parallel()
 	server := pds.Start(t)
@@ -32,8 +33,8 @@ func TestBluesky_LargePicturesAreMadeSmaller(t *testing.T) {
 		posts = append(posts, s.create(t, "now", time.Now(), channel, []part{{text: "a text"}}))
 	}
 	for _, id := range posts {
-		if got := s.settled(t, id, time.Now().Add(patience)); got.State != "PUBLISHED" {
-			t.Errorf("a post is not published: %v", got)
+		if got := s.awaitEnd(t, id, time.Now().Add(patience)); got.State != "PUBLISHED" {
+			t.Errorf("got %v, want it published", got)
 		}
 	}
 	for i, a := range []account{first, second} {
@@ -42,13 +43,13 @@ func TestBluesky_LargePicturesAreMadeSmaller(t *testing.T) {
 			t.Fatal(err)
 		}
 		there := a.posts(t)
-		if len(there) != 2 || len(there[0].images) != 1 || there[0].images[0] != (picture{sum(want.Bytes), "Noise"}) {
-			t.Errorf("account %d has %+v", i, there)
+		if len(there) != 2 || len(there[0].images) != 1 || there[0].images[0] != (picture{sum: sum(want.Bytes), alt: "Noise"}) {
+			t.Errorf("account %d: got %+v, want two posts with the fitted picture in the first", i, there)
 		}
 	}
 }
 
-// large is a picture of noise of some megabytes.
+// large returns a picture of noise of several megabytes.
 func large(t *testing.T) []byte {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 1500, 1200))

@@ -16,18 +16,18 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// account is one account on a platform, and that platform's own view of what happens there.
+// account is an account on a platform, with the platform's own view of it.
 type account interface {
-	// service gives the settings with which a service reaches the platform.
+	// service returns the settings with which a service reaches the platform.
 	service() map[string]string
-	// form gives the platform's name and its filled-in form.
+	// form returns the name of the connector and the filled-in form.
 	form() (connector string, fields map[string]string)
-	// hold stops the nth call of a kind from now, before the platform sees it or with its answer.
-	hold(t *testing.T, kind callKind, nth int, answer bool) grip
-	// via puts a network between services and the platform that holds the nth publishing call from now, and delivers it
-	// when its sender is gone.
-	via(t *testing.T) (delay func(nth int) *faultnet.Held)
-	// posts is everything that is live, oldest first.
+	// hold holds the nth call of a kind from now, before the platform receives it or with its answer.
+	hold(t *testing.T, kind callKind, nth int, answer bool) heldCall
+	// delayProxy puts a proxy between services and the platform that holds the nth publishing call from now, and delivers it
+	// even if its sender has gone.
+	delayProxy(t *testing.T) (delay func(nth int) *faultnet.Held)
+	// posts returns the published posts, oldest first.
 	posts(t *testing.T) []live
 }
 
@@ -35,26 +35,27 @@ type account interface {
 type callKind int
 
 const (
-	uploads   callKind = iota // an image
-	publishes                 // what cannot be taken back
+	uploads   callKind = iota // uploads an image
+	publishes                 // publishes a post
 )
 
-// grip is one call that is held, or will be.
-type grip interface {
+// heldCall is a call that is held or will be.
+type heldCall interface {
 	reached(t *testing.T) // waits until it is held
-	lost(t *testing.T)    // waits until the platform's side has seen its client go
+	lost(t *testing.T)    // waits until the platform has noticed that the client has gone
 	release(t *testing.T)
 }
 
-// live is a published post as the platform has it.
+// live is a published post on the platform.
 type live struct {
-	id           string // the release id
-	text         string
-	root, parent string // ids; empty when it is no reply
+	id   string // the release id
+	text string
+	// root and parent are ids, empty for a post that is no reply.
+	root, parent string
 	images       []picture
 }
 
-// picture is an image by the SHA-256 of its bytes.
+// picture is an image with the SHA-256 of its bytes.
 type picture struct{ sum, alt string }
 
 func sum(b []byte) string {
@@ -62,7 +63,7 @@ func sum(b []byte) string {
 	return hex.EncodeToString(h[:])
 }
 
-// blueskyAccount is an account on the real server, behind a proxy of its own.
+// blueskyAccount is an account on the PDS, behind a proxy of its own.
 type blueskyAccount struct {
 	server *pds.Server
 	proxy  *faultnet.HTTP
@@ -87,14 +88,14 @@ var names atomic.Int64
 func newBluesky(t *testing.T, server *pds.Server) account {
 	t.Helper()
 	a := server.CreateAccount(t, fmt.Sprintf("user%d.test", names.Add(1)), password)
-	return &blueskyAccount{server, faultnet.StartHTTP(t, server.URL), a}
+	return &blueskyAccount{server: server, proxy: faultnet.StartHTTP(t, server.URL), Account: a}
 }
 
 func (a *blueskyAccount) service() map[string]string {
 	return map[string]string{"OUTBOUND_ALLOW": strings.TrimPrefix(a.proxy.URL, "http://")}
 }
 
-func (a *blueskyAccount) via(*testing.T) func(nth int) *faultnet.Held {
+func (a *blueskyAccount) delayProxy(*testing.T) func(nth int) *faultnet.Held {
 	return func(nth int) *faultnet.Held { return hold(a.proxy, putRecord, nth, faultnet.Late) }
 }
 
@@ -102,23 +103,23 @@ func (a *blueskyAccount) form() (string, map[string]string) {
 	return "bluesky", map[string]string{"service": a.proxy.URL, "identifier": a.Handle, "password": a.Password}
 }
 
-func (a *blueskyAccount) hold(_ *testing.T, kind callKind, nth int, answer bool) grip {
+func (a *blueskyAccount) hold(_ *testing.T, kind callKind, nth int, answer bool) heldCall {
 	at := map[bool]faultnet.Point{false: faultnet.Request, true: faultnet.Answer}[answer]
-	return proxied{hold(a.proxy, map[callKind]string{uploads: uploadBlob, publishes: putRecord}[kind], nth, at)}
+	return proxyCall{hold(a.proxy, map[callKind]string{uploads: uploadBlob, publishes: putRecord}[kind], nth, at)}
 }
 
-type proxied struct{ *faultnet.Held }
+type proxyCall struct{ *faultnet.Held }
 
-func (h proxied) reached(t *testing.T) { closed(t, "the call", h.Reached) }
-func (h proxied) lost(t *testing.T)    { closed(t, "the client's end", h.Lost) }
-func (h proxied) release(*testing.T)   { h.Release() }
+func (h proxyCall) reached(t *testing.T) { closed(t, "the call", h.Reached) }
+func (h proxyCall) lost(t *testing.T)    { closed(t, "the client's end", h.Lost) }
+func (h proxyCall) release(*testing.T)   { h.Release() }
 
 func closed(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
 	case <-time.After(patience):
-		t.Fatalf("%s did not come within %s", what, patience)
+		t.Fatalf("%s did not happen within %s", what, patience)
 	}
 }
 
@@ -147,41 +148,41 @@ func (a *blueskyAccount) posts(t *testing.T) (out []live) {
 		}
 		p := live{id: r.URI, text: v.Text, root: v.Reply.Root.URI, parent: v.Reply.Parent.URI}
 		for _, i := range v.Embed.Images {
-			p.images = append(p.images, picture{sum(a.server.Blob(t, a.DID, i.Image.Ref.Link)), i.Alt})
+			p.images = append(p.images, picture{sum: sum(a.server.Blob(t, a.DID, i.Image.Ref.Link)), alt: i.Alt})
 		}
 		times[p.id], out = v.CreatedAt, append(out, p)
 	}
-	// Readers see a feed by the posts' own times; the keys are exact to about a second only.
+	// Feeds are ordered by createdAt; record keys are exact to about a second only.
 	slices.SortStableFunc(out, func(a, b live) int { return strings.Compare(times[a.id], times[b.id]) })
 	return out
 }
 
-// sandboxAccount is an account of one grade.
+// sandboxAccount is an account of one grade on the sandbox.
 type sandboxAccount struct {
 	judge       sandboxtest.Judge
-	reached     string // URL that services use
+	serviceURL  string // URL for services
 	name, grade string
 }
 
 func newSandbox(url, grade string) account {
-	return &sandboxAccount{sandboxtest.Judge{URL: url}, url, fmt.Sprintf("account-%d", names.Add(1)), grade}
+	return &sandboxAccount{judge: sandboxtest.Judge{URL: url}, serviceURL: url, name: fmt.Sprintf("account-%d", names.Add(1)), grade: grade}
 }
 
 func (a *sandboxAccount) service() map[string]string {
-	return map[string]string{"SANDBOX_URL": a.reached}
+	return map[string]string{"SANDBOX_URL": a.serviceURL}
 }
 
-func (a *sandboxAccount) via(t *testing.T) func(nth int) *faultnet.Held {
+func (a *sandboxAccount) delayProxy(t *testing.T) func(nth int) *faultnet.Held {
 	p := faultnet.StartHTTP(t, a.judge.URL)
-	a.reached = p.URL
+	a.serviceURL = p.URL
 	return func(nth int) *faultnet.Held { return hold(p, "POST /api/posts", nth, faultnet.Late) }
 }
 
 func (a *sandboxAccount) form() (string, map[string]string) {
-	return "sandbox", map[string]string{"service": a.reached, "name": a.name, "password": password, "grade": a.grade}
+	return "sandbox", map[string]string{"service": a.serviceURL, "name": a.name, "password": password, "grade": a.grade}
 }
 
-func (a *sandboxAccount) hold(t *testing.T, kind callKind, nth int, answer bool) grip {
+func (a *sandboxAccount) hold(t *testing.T, kind callKind, nth int, answer bool) heldCall {
 	t.Helper()
 	path := map[callKind]string{uploads: "/api/media", publishes: "/api/posts"}[kind]
 	action := map[bool]string{false: "hold", true: "hold_answer"}[answer]
@@ -189,26 +190,26 @@ func (a *sandboxAccount) hold(t *testing.T, kind callKind, nth int, answer bool)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fault{a.judge, id}
+	return scriptedCall{judge: a.judge, id: id}
 }
 
-// fault is a scripted hold of the sandbox.
-type fault struct {
+// scriptedCall is a scripted hold of the sandbox.
+type scriptedCall struct {
 	judge sandboxtest.Judge
 	id    string
 }
 
-func (f fault) reached(t *testing.T) { f.held(t, 1) }
-func (f fault) lost(t *testing.T)    { f.held(t, 0) }
+func (f scriptedCall) reached(t *testing.T) { f.held(t, 1) }
+func (f scriptedCall) lost(t *testing.T)    { f.held(t, 0) }
 
-func (f fault) release(t *testing.T) {
+func (f scriptedCall) release(t *testing.T) {
 	t.Helper()
 	if err := f.judge.Release(t.Context(), f.id); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (f fault) held(t *testing.T, want int) {
+func (f scriptedCall) held(t *testing.T, want int) {
 	t.Helper()
 	var all map[string]int
 	await(t, fmt.Sprintf("a hold of %d calls", want), time.Now().Add(patience), func() bool {
@@ -230,11 +231,12 @@ func (a *sandboxAccount) posts(t *testing.T) (out []live) {
 	roots := map[string]string{}
 	for _, p := range all {
 		l := live{id: p.ID, text: p.Text, parent: p.ReplyTo, root: roots[p.ReplyTo]}
-		if roots[p.ID] = l.root; l.root == "" {
+		roots[p.ID] = l.root
+		if l.root == "" {
 			roots[p.ID] = p.ID
 		}
 		for _, i := range p.Media {
-			l.images = append(l.images, picture{i.SHA256, i.Alt})
+			l.images = append(l.images, picture{sum: i.SHA256, alt: i.Alt})
 		}
 		out = append(out, l)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// binary is the service as it ships, built once before the first test.
+// binary is the path of the binary, built before the first test.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 func built(m *testing.M) int {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given { // the tests mostly wait
+	if !given { // the tests mostly wait, so more than one per CPU can run
 		if err := flag.Set("test.parallel", "6"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -47,7 +47,7 @@ func built(m *testing.M) int {
 	return m.Run()
 }
 
-// process is one start of the service.
+// process is one run of the service.
 type process struct {
 	cmd     *exec.Cmd
 	started time.Time
@@ -55,10 +55,10 @@ type process struct {
 	address string // host:port
 }
 
-// startLimit is for a busy machine; a quiet one needs a second.
+// startLimit is generous for a busy machine; an idle one needs a second.
 const startLimit = time.Minute
 
-// launch runs `crier serve` until it is ready.
+// launch runs `crier serve` and returns when it is ready.
 func launch(t *testing.T, settings map[string]string, log *record) *process {
 	t.Helper()
 	cmd := exec.Command(binary, "serve")
@@ -74,7 +74,7 @@ func launch(t *testing.T, settings map[string]string, log *record) *process {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = cmd.Wait() // it is killed, or told by whoever waits for exited
+		_ = cmd.Wait() // readers of exited use ProcessState
 		close(p.exited)
 	}()
 	t.Cleanup(p.kill)
@@ -88,13 +88,13 @@ func launch(t *testing.T, settings map[string]string, log *record) *process {
 	return p
 }
 
-// kill is kill -9 of the whole process group; it returns when nothing of it is left.
+// kill sends SIGKILL to the process group and returns when the process has ended.
 func (p *process) kill() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only when it has ended already
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // fails only if it has ended
 	<-p.exited
 }
 
-// record is the log of a service over all its starts.
+// record is the log of a service over all its runs.
 type record struct {
 	mu    sync.Mutex
 	all   bytes.Buffer
@@ -110,7 +110,7 @@ func (r *record) begin() <-chan string {
 	return r.ready
 }
 
-// Write keeps the log and finds the line that tells the address.
+// Write appends to the log and sends the address of the line "crier is ready".
 func (r *record) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,15 +121,15 @@ func (r *record) Write(b []byte) (int, error) {
 		if end < 0 {
 			return len(b), nil
 		}
-		var said struct{ Msg, Address string }
-		if json.Unmarshal(r.line[:end], &said) == nil && said.Msg == "crier is ready" {
-			r.ready <- said.Address
+		var entry struct{ Msg, Address string }
+		if json.Unmarshal(r.line[:end], &entry) == nil && entry.Msg == "crier is ready" {
+			r.ready <- entry.Address
 		}
 		r.line = r.line[end+1:]
 	}
 }
 
-// String leaves out the many requests that went well.
+// String returns the log without the records of requests.
 func (r *record) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

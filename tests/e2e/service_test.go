@@ -34,11 +34,11 @@ type service struct {
 	database string
 	settings map[string]string
 	log      *record
-	key      string // of the API
+	key      string // API key
 	session  string
 }
 
-// start sets up an installation and starts it; settings come on top of those that every test needs.
+// start sets up an installation and starts it; settings override the defaults of all tests.
 func start(t *testing.T, settings map[string]string) *service {
 	t.Helper()
 	key, err := secret.GenerateKey()
@@ -62,13 +62,13 @@ func start(t *testing.T, settings map[string]string) *service {
 	return s
 }
 
-// restart starts the process again, or for the first time.
+// restart starts a process, also the first one.
 func (s *service) restart(t *testing.T) {
 	t.Helper()
 	s.process = launch(t, s.settings, s.log)
 }
 
-// accounts works on the service's database beside it.
+// accounts returns the account service on the service's database.
 func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
 	t.Helper()
 	db, err := pg.Open(t.Context(), pg.Config{URL: s.database, MaxConns: 6})
@@ -83,7 +83,7 @@ func (s *service) accounts(t *testing.T) *tenancyservice.Accounts {
 	return accounts
 }
 
-// organize makes an owner with an organization and its API key, as an administrator would.
+// organize creates an organization with its owner and API key, as an administrator would.
 func (s *service) organize(t *testing.T, email string) {
 	t.Helper()
 	accounts := s.accounts(t)
@@ -100,8 +100,9 @@ func (s *service) login(t *testing.T, email string) {
 	t.Helper()
 	s.session = ""
 	a := s.ask(t, http.MethodPost, "/auth/login", m{"provider": "LOCAL", "email": email, "password": password})
-	if s.session = a.Cookie("auth"); a.Status != http.StatusCreated || s.session == "" {
-		t.Fatalf("the sign-in answers %v", a)
+	s.session = a.Cookie("auth")
+	if a.Status != http.StatusCreated || s.session == "" {
+		t.Fatalf("sign-in: got %v, want a session", a)
 	}
 }
 
@@ -119,7 +120,7 @@ func (s *service) connect(t *testing.T, connector string, form map[string]string
 	return made.ID
 }
 
-// upload uploads a file and returns what a post names it by.
+// upload uploads a file and returns the reference for a post.
 func (s *service) upload(t *testing.T, name string, file []byte) m {
 	t.Helper()
 	var body bytes.Buffer
@@ -158,7 +159,7 @@ func (s *service) create(t *testing.T, kind string, due time.Time, channel strin
 	return made[0].PostID
 }
 
-// post is a post as the API tells it.
+// post is a post in the API's answer.
 type post struct {
 	State     string
 	ReleaseID *string
@@ -169,11 +170,11 @@ type post struct {
 		ErrorCode      *string
 		OutcomeUnknown bool
 	}
-	Timeline []happening
+	Timeline []timelineEvent
 }
 
-// happening is a line of a post's timeline.
-type happening struct{ At, Event, Reason string }
+// timelineEvent is an event of a post's timeline.
+type timelineEvent struct{ At, Event, Reason string }
 
 func (p post) String() string {
 	out, err := json.Marshal(p)
@@ -189,8 +190,8 @@ func (s *service) read(t *testing.T, id string) (p post) {
 	return p
 }
 
-// settled waits until a post is published or has failed, at most until end.
-func (s *service) settled(t *testing.T, id string, end time.Time) (p post) {
+// awaitEnd waits until a post is published or has failed, and fails the test at end.
+func (s *service) awaitEnd(t *testing.T, id string, end time.Time) (p post) {
 	t.Helper()
 	await(t, "the end of the post", end, func() bool {
 		p = s.read(t, id)
@@ -199,7 +200,7 @@ func (s *service) settled(t *testing.T, id string, end time.Time) (p post) {
 	return p
 }
 
-// ask makes a request on a connection of its own, since its other end gets killed. Headers come in pairs.
+// ask sends a request on a new connection, because the other end may have been killed. Headers are pairs.
 func (s *service) ask(t *testing.T, method, path string, body any, headers ...string) call.Answer {
 	t.Helper()
 	credential := []string{"auth", s.session}
@@ -214,7 +215,7 @@ func (s *service) ask(t *testing.T, method, path string, body any, headers ...st
 	return a
 }
 
-// answer is ask for what must succeed.
+// answer is ask for requests that must succeed; it decodes the answer into out.
 func (s *service) answer(t *testing.T, out any, method, path string, body any, headers ...string) {
 	t.Helper()
 	if err := s.ask(t, method, path, body, headers...).Into(out); err != nil {
@@ -222,12 +223,12 @@ func (s *service) answer(t *testing.T, out any, method, path string, body any, h
 	}
 }
 
-// await looks until ok says true, at most until end; there says what it saw last.
+// await polls until ok returns true, and fails the test at end; there describes the last state.
 func await(t *testing.T, what string, end time.Time, ok func() bool, there func() string) {
 	t.Helper()
 	for !ok() {
 		if time.Now().After(end) {
-			t.Fatalf("%s did not come in time; there is %s", what, there())
+			t.Fatalf("%s did not happen in time; got %s", what, there())
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
