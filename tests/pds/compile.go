@@ -14,9 +14,9 @@ import (
 // define matches one quoted macro of the module's build file; its other quoted words are lower case.
 var define = regexp.MustCompile(`'([A-Z][A-Z0-9_]*(?:=[^']*)?)'`)
 
-// compile builds the database module against the headers of the installed Node.js, in place.
-// The module's own build would use whatever headers the machine's npm settings point to.
-// SQLite is built without optimisation: it is two thirds of the time, and the tests' tables are tiny.
+// compile builds the database module in place against the headers of the installed Node.js. The module's own build
+// would use the headers that the machine's npm settings point to. SQLite is compiled without optimisation, because it
+// takes two thirds of the time and the tests' tables are tiny.
 func compile(ctx context.Context, dir string) error {
 	module := filepath.Join(dir, "node_modules", "better-sqlite3")
 	headers := filepath.Join(nodeHome(dir), "include", "node")
@@ -49,8 +49,8 @@ func compile(ctx context.Context, dir string) error {
 	return run(ctx, out, "g++", "-shared", "-o", "better_sqlite3.node", "sqlite3.o", "module.o", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
 }
 
-// patch copies a header of Node.js without the two calls that register an object for clean-up:
-// they look for the current environment, which is absent when the collector runs between tasks, and abort the process.
+// patch copies a header of Node.js without the two calls that register an object for clean-up. They look for the
+// current environment, which is absent when the garbage collector runs between tasks, and abort the process.
 func patch(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -60,7 +60,7 @@ func patch(from, to string) error {
 	after := before
 	for _, call := range []string{"    AddCleanupHook();\n", "    RemoveCleanupHook();\n"} {
 		if strings.Count(before, call) != 1 {
-			return errors.New("the header of Node.js has changed: " + from + " does not hold the call once: " + strings.TrimSpace(call))
+			return errors.New("the header of Node.js has changed: " + from + " does not have this call exactly once: " + strings.TrimSpace(call))
 		}
 		after = strings.Replace(after, call, "", 1)
 	}

@@ -17,17 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recipe is all that decides what an install holds; its hash names the folder.
+// recipe has all files that determine the content of an install; their hash names its folder.
 //
 //go:embed package.json package-lock.json install.go compile.go probe.cjs
 var recipe embed.FS
 
-// lockPoll is how often a second installer looks whether the first has finished.
+// lockPoll is the interval at which a second installer checks whether the first has finished.
 const lockPoll = 200 * time.Millisecond
 
-// Install makes sure that this machine has the PDS, its Node.js and a database module compiled for that Node.js, and returns the folder.
-// The folder lies under CRIER_CACHE, else under the user's cache; it is complete or absent, whoever is killed and whoever else installs at the same time.
-// The first install takes about a minute on two cores and writes its progress to log. It needs npm, gcc and g++.
+// Install makes sure that this machine has the PDS, its Node.js and a database module compiled for that Node.js, and
+// returns the folder. The folder is below CRIER_CACHE, else below the user's cache. It is complete or absent, also
+// after an install was killed or when several processes install at the same time. The first install takes about a
+// minute on two cores and writes its progress to log. It needs npm, gcc and g++.
 func Install(ctx context.Context, log io.Writer) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -65,7 +66,8 @@ func hash() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil))[:16], nil
 }
 
-// settle has fill fill a fresh folder and renames it to dir, once among all processes, and does nothing when dir exists.
+// settle creates dir unless it exists: fill fills a temporary folder, which is then renamed. Only one process at a
+// time does this.
 func settle(ctx context.Context, dir string, fill func(tmp string) error) error {
 	if exists(dir) {
 		return nil
@@ -97,8 +99,8 @@ func exists(dir string) bool {
 	return err == nil
 }
 
-// sweep removes what killed installs of the same version left behind.
-// What cannot go yet, because a child of a killed install still writes there, is in nobody's way and goes next time.
+// sweep removes what killed installs of the same version left behind. A folder in which a child of a killed install
+// still writes cannot be removed; it does no harm and is removed the next time.
 func sweep(dir string) {
 	left, err := filepath.Glob(dir + ".tmp-*")
 	if err != nil {
@@ -109,7 +111,7 @@ func sweep(dir string) {
 	}
 }
 
-// lock takes a lock that the system gives back when its holder dies.
+// lock takes a file lock, which the kernel releases when its holder dies.
 func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -133,7 +135,8 @@ func lock(ctx context.Context, path string) (unlock func() error, err error) {
 	}
 }
 
-// build fills dir: packages by the lockfile without their install scripts, the database module by hand, then the proof that it works.
+// build fills dir: it installs the packages of the lockfile without their install scripts, compiles the database
+// module and runs a probe.
 func build(ctx context.Context, log io.Writer, dir string) error {
 	for _, name := range []string{"package.json", "package-lock.json"} {
 		text, err := recipe.ReadFile(name)
@@ -162,7 +165,7 @@ func build(ctx context.Context, log io.Writer, dir string) error {
 	return run(ctx, dir, node(dir), "--eval", string(probe))
 }
 
-// run runs a command in dir; its output is only shown when it fails.
+// run runs a command in dir. The error has the command's output.
 func run(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -197,11 +197,11 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	conn.SetReadLimit(maxFrame)
 	c := &client{relay: r, conn: conn, challenge: "challenge of " + req.RemoteAddr}
 	if r.exclusive() {
-		c.say(req.Context(), "AUTH", c.challenge)
+		c.send(req.Context(), "AUTH", c.challenge)
 	}
 	for {
 		_, raw, err := conn.Read(req.Context())
-		if err != nil || !c.hear(req.Context(), raw) {
+		if err != nil || !c.handle(req.Context(), raw) {
 			return
 		}
 	}
@@ -221,19 +221,19 @@ type client struct {
 	member    bool
 }
 
-// say sends a message. A client that has left is noticed by the next read.
-func (c *client) say(ctx context.Context, message ...any) {
+// send sends a message. A client that has left is noticed by the next read.
+func (c *client) send(ctx context.Context, message ...any) {
 	if raw, err := json.Marshal(message); err == nil {
 		_ = c.conn.Write(ctx, websocket.MessageText, raw)
 	}
 }
 
-// hear handles one message; false drops the connection.
-func (c *client) hear(ctx context.Context, raw []byte) bool {
+// handle handles one message; false drops the connection.
+func (c *client) handle(ctx context.Context, raw []byte) bool {
 	var parts []json.RawMessage
 	var label string
 	if json.Unmarshal(raw, &parts) != nil || len(parts) < 2 || json.Unmarshal(parts[0], &label) != nil {
-		c.say(ctx, "NOTICE", "not a message")
+		c.send(ctx, "NOTICE", "not a message")
 		return true
 	}
 	switch label {
@@ -245,7 +245,7 @@ func (c *client) hear(ctx context.Context, raw []byte) bool {
 		c.auth(ctx, parts[1])
 	case "CLOSE": // subscriptions end with the stored events
 	default:
-		c.say(ctx, "NOTICE", "unknown message "+label)
+		c.send(ctx, "NOTICE", "unknown message "+label)
 	}
 	return true
 }
@@ -253,11 +253,11 @@ func (c *client) hear(ctx context.Context, raw []byte) bool {
 func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 	var e Event
 	if err := json.Unmarshal(raw, &e); err != nil {
-		c.say(ctx, "NOTICE", "not an event")
+		c.send(ctx, "NOTICE", "not an event")
 		return true
 	}
 	if c.relay.exclusive() && !c.member {
-		c.say(ctx, "OK", e.ID, false, "auth-required: members only")
+		c.send(ctx, "OK", e.ID, false, "auth-required: members only")
 		return true
 	}
 	f := c.relay.take(false)
@@ -272,14 +272,14 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 		}
 	}
 	if fault := e.Check(); fault != "" {
-		c.say(ctx, "OK", e.ID, false, "invalid: "+fault)
+		c.send(ctx, "OK", e.ID, false, "invalid: "+fault)
 		return true
 	}
 	if f.Store {
 		c.relay.store(e)
 	}
 	if f.Alien {
-		c.say(ctx, "OK", strings.Repeat("0", len(e.ID)), true, "")
+		c.send(ctx, "OK", strings.Repeat("0", len(e.ID)), true, "")
 	}
 	switch {
 	case f.Cut:
@@ -292,11 +292,11 @@ func (c *client) event(ctx context.Context, raw json.RawMessage) bool {
 		}
 		return false
 	case f.Refuse != "":
-		c.say(ctx, "OK", e.ID, false, f.Refuse)
+		c.send(ctx, "OK", e.ID, false, f.Refuse)
 	case c.relay.store(e):
-		c.say(ctx, "OK", e.ID, true, "duplicate: already have this event")
+		c.send(ctx, "OK", e.ID, true, "duplicate: already have this event")
 	default:
-		c.say(ctx, "OK", e.ID, true, "")
+		c.send(ctx, "OK", e.ID, true, "")
 	}
 	return f.Hold == nil // CloseRead reads from now on
 }
@@ -309,27 +309,27 @@ func (c *client) request(ctx context.Context, name json.RawMessage, raw []json.R
 		return false
 	}
 	if c.relay.exclusive() && !c.member {
-		c.say(ctx, "CLOSED", name, "auth-required: members only")
+		c.send(ctx, "CLOSED", name, "auth-required: members only")
 		return true
 	}
 	filters := make([]Filter, len(raw))
 	for i := range raw {
 		if json.Unmarshal(raw[i], &filters[i]) != nil {
-			c.say(ctx, "CLOSED", name, "invalid: not a filter")
+			c.send(ctx, "CLOSED", name, "invalid: not a filter")
 			return true
 		}
 	}
 	for _, e := range c.relay.find(filters) {
-		c.say(ctx, "EVENT", name, lie.forge(e))
+		c.send(ctx, "EVENT", name, lie.forge(e))
 	}
-	c.say(ctx, "EOSE", name)
+	c.send(ctx, "EOSE", name)
 	return true
 }
 
 func (c *client) auth(ctx context.Context, raw json.RawMessage) {
 	var e Event
 	if json.Unmarshal(raw, &e) != nil {
-		c.say(ctx, "NOTICE", "not an event")
+		c.send(ctx, "NOTICE", "not an event")
 		return
 	}
 	c.member = e.Check() == "" && e.Kind == 22242 && e.Tag("challenge") == c.challenge && strings.TrimSuffix(e.Tag("relay"), "/") == c.relay.URL()
@@ -337,5 +337,5 @@ func (c *client) auth(ctx context.Context, raw json.RawMessage) {
 	if !c.member {
 		message = "invalid: not an answer to the challenge"
 	}
-	c.say(ctx, "OK", e.ID, c.member, message)
+	c.send(ctx, "OK", e.ID, c.member, message)
 }

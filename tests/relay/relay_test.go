@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// made returns an event signed with the private key 1, 2, 3...
-func made(t *testing.T, key byte, content string) Event {
+// signedEvent returns an event signed with the private key 1, 2, 3...
+func signedEvent(t *testing.T, key byte, content string) Event {
 	t.Helper()
 	private, public := btcec.PrivKeyFromBytes([]byte{key})
 	e := Event{PubKey: hex.EncodeToString(schnorr.SerializePubKey(public)), CreatedAt: int64(key), Kind: 1, Tags: [][]string{{"t", "x\n"}}, Content: content}
@@ -26,22 +26,22 @@ func made(t *testing.T, key byte, content string) Event {
 	return e
 }
 
-type talk struct {
+type session struct {
 	t    *testing.T
 	conn *websocket.Conn
 }
 
-func dial(t *testing.T, r *Relay) talk {
+func dial(t *testing.T, r *Relay) session {
 	t.Helper()
 	conn, _, err := websocket.Dial(t.Context(), r.URL(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	return talk{t: t, conn: conn}
+	return session{t: t, conn: conn}
 }
 
-func (k talk) say(message ...any) {
+func (k session) send(message ...any) {
 	k.t.Helper()
 	raw, err := json.Marshal(message)
 	if err == nil {
@@ -52,8 +52,8 @@ func (k talk) say(message ...any) {
 	}
 }
 
-// hears checks that the next message has this prefix.
-func (k talk) hears(start string) {
+// expect checks that the next message has this prefix.
+func (k session) expect(start string) {
 	k.t.Helper()
 	_, raw, err := k.conn.Read(k.t.Context())
 	if err != nil || !strings.HasPrefix(string(raw), start) {
@@ -61,7 +61,7 @@ func (k talk) hears(start string) {
 	}
 }
 
-func (k talk) hearsNothing() {
+func (k session) expectClosed() {
 	k.t.Helper()
 	if _, raw, err := k.conn.Read(k.t.Context()); err == nil {
 		k.t.Fatalf("got message %s, want a dropped connection", raw)
@@ -72,21 +72,21 @@ func TestRelay_ChecksEvents(t *testing.T) {
 	t.Parallel()
 	r := Start(t)
 	k := dial(t, r)
-	good, forged, altered := made(t, 1, "a\t\"b\" <é>"), made(t, 2, "b"), made(t, 3, "c")
+	good, forged, altered := signedEvent(t, 1, "a\t\"b\" <é>"), signedEvent(t, 2, "b"), signedEvent(t, 3, "c")
 	forged.Sig = good.Sig
 	altered.Content += "!"
-	k.say("EVENT", good)
-	k.hears(`["OK","` + good.ID + `",true,""]`)
-	k.say("EVENT", good)
-	k.hears(`["OK","` + good.ID + `",true,"duplicate: `)
-	k.say("EVENT", forged)
-	k.hears(`["OK","` + forged.ID + `",false,"invalid: the signature`)
-	k.say("EVENT", altered)
-	k.hears(`["OK","` + altered.ID + `",false,"invalid: the id`)
-	k.say("EVENT", 7)
-	k.hears(`["NOTICE"`)
-	k.say("DANCE", 7)
-	k.hears(`["NOTICE"`)
+	k.send("EVENT", good)
+	k.expect(`["OK","` + good.ID + `",true,""]`)
+	k.send("EVENT", good)
+	k.expect(`["OK","` + good.ID + `",true,"duplicate: `)
+	k.send("EVENT", forged)
+	k.expect(`["OK","` + forged.ID + `",false,"invalid: the signature`)
+	k.send("EVENT", altered)
+	k.expect(`["OK","` + altered.ID + `",false,"invalid: the id`)
+	k.send("EVENT", 7)
+	k.expect(`["NOTICE"`)
+	k.send("DANCE", 7)
+	k.expect(`["NOTICE"`)
 	if got := r.Events(); len(got) != 1 || got[0].ID != good.ID || r.Received() != 4 {
 		t.Errorf("got %d received and stored %+v, want 4 received and only the valid one stored", r.Received(), got)
 	}
@@ -96,10 +96,10 @@ func TestRelay_FiltersEvents(t *testing.T) {
 	t.Parallel()
 	r := Start(t)
 	k := dial(t, r)
-	one, two := made(t, 1, "one"), made(t, 2, "two")
+	one, two := signedEvent(t, 1, "one"), signedEvent(t, 2, "two")
 	for _, e := range []Event{one, two} {
-		k.say("EVENT", e)
-		k.hears(`["OK"`)
+		k.send("EVENT", e)
+		k.expect(`["OK"`)
 	}
 	for name, tc := range map[string]struct {
 		filter map[string]any
@@ -111,15 +111,15 @@ func TestRelay_FiltersEvents(t *testing.T) {
 		"by kind":                  {map[string]any{"kinds": []int{0}}, nil},
 		"at most one":              {map[string]any{"limit": 1}, []Event{two}},
 	} {
-		k.say("REQ", name, tc.filter)
+		k.send("REQ", name, tc.filter)
 		for _, e := range tc.want {
-			k.hears(`["EVENT","` + name + `",{"id":"` + e.ID)
+			k.expect(`["EVENT","` + name + `",{"id":"` + e.ID)
 		}
-		k.hears(`["EOSE","` + name + `"]`)
-		k.say("CLOSE", name)
+		k.expect(`["EOSE","` + name + `"]`)
+		k.send("CLOSE", name)
 	}
-	k.say("REQ", "bad", 7)
-	k.hears(`["CLOSED","bad"`)
+	k.send("REQ", "bad", 7)
+	k.expect(`["CLOSED","bad"`)
 }
 
 func TestFault_AppliesOnce(t *testing.T) {
@@ -140,21 +140,21 @@ func TestFault_AppliesOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := Start(t)
-			e := made(t, 1, name)
+			e := signedEvent(t, 1, name)
 			r.Arm(tc.fault)
 			k := dial(t, r)
-			k.say("EVENT", e)
+			k.send("EVENT", e)
 			if tc.answer == "" {
-				k.hearsNothing()
+				k.expectClosed()
 			} else {
-				k.hears(`["OK","` + e.ID + `"` + tc.answer)
+				k.expect(`["OK","` + e.ID + `"` + tc.answer)
 			}
 			if n := len(r.Events()); n != tc.stored {
 				t.Errorf("got %d stored events, want %d", n, tc.stored)
 			}
 			k = dial(t, r)
-			k.say("EVENT", e)
-			k.hears(`["OK","` + e.ID + `",true`)
+			k.send("EVENT", e)
+			k.expect(`["OK","` + e.ID + `",true`)
 		})
 	}
 	t.Run("half an answer", func(t *testing.T) {
@@ -162,10 +162,10 @@ func TestFault_AppliesOnce(t *testing.T) {
 		r := Start(t)
 		r.Arm(Fault{Cut: true})
 		k := dial(t, r)
-		e := made(t, 1, "x")
-		k.say("EVENT", e)
-		k.hears(`["OK","` + e.ID[:32])
-		k.hearsNothing()
+		e := signedEvent(t, 1, "x")
+		k.send("EVENT", e)
+		k.expect(`["OK","` + e.ID[:32])
+		k.expectClosed()
 	})
 	t.Run("a refused handshake", func(t *testing.T) {
 		t.Parallel()
@@ -181,19 +181,19 @@ func TestFault_AppliesOnce(t *testing.T) {
 		r := Start(t)
 		r.Deafen(true)
 		k := dial(t, r)
-		k.say("REQ", "q", map[string]any{})
-		k.hearsNothing()
+		k.send("REQ", "q", map[string]any{})
+		k.expectClosed()
 	})
 	t.Run("a relay for members refuses other clients", func(t *testing.T) {
 		t.Parallel()
 		r := Start(t)
 		r.MembersOnly(true)
 		k := dial(t, r)
-		k.hears(`["AUTH","challenge`)
-		e := made(t, 1, "x")
-		k.say("EVENT", e)
-		k.hears(`["OK","` + e.ID + `",false,"auth-required`)
-		k.say("AUTH", e)
-		k.hears(`["OK","` + e.ID + `",false,"invalid`)
+		k.expect(`["AUTH","challenge`)
+		e := signedEvent(t, 1, "x")
+		k.send("EVENT", e)
+		k.expect(`["OK","` + e.ID + `",false,"auth-required`)
+		k.send("AUTH", e)
+		k.expect(`["OK","` + e.ID + `",false,"invalid`)
 	})
 }
