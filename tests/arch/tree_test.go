@@ -112,7 +112,8 @@ func parse(rel, body string) (file, error) {
 	names := map[string]string{}
 	for _, spec := range parsed.Imports {
 		i := imported{line: set.Position(spec.Pos()).Line}
-		if i.path, err = strconv.Unquote(spec.Path.Value); err != nil {
+		i.path, err = strconv.Unquote(spec.Path.Value)
+		if err != nil {
 			return f, err
 		}
 		local := defaultName(i.path)

@@ -64,19 +64,14 @@ func (x burst) run(ctx context.Context, r *rig) (out result, err error) {
 		if err != nil {
 			return err
 		}
-		all, err := b.createTenants(ctx, x.organizations, x.channels)
-		if err == nil {
-			err = b.history(ctx, all, x.rows)
-		}
-		if err == nil && x.prepare != nil {
-			err = x.prepare(ctx, b, all)
-		}
+		all, err := x.fill(ctx, b)
 		if err != nil {
 			return errors.Join(err, first.stop())
 		}
 		due := now().Add(ahead + time.Duration(x.posts/fillRate)*time.Second).Truncate(time.Second)
 		_, err = b.insertPosts(ctx, x.posts, spread(all, due))
-		if err = errors.Join(err, first.stop()); err != nil {
+		err = errors.Join(err, first.stop())
+		if err != nil {
 			return err
 		}
 		if err := b.settle(ctx); err != nil {
@@ -86,6 +81,21 @@ func (x burst) run(ctx context.Context, r *rig) (out result, err error) {
 		return err
 	})
 	return out, err
+}
+
+// fill inserts the tenants and all rows but the posts of the burst.
+func (x burst) fill(ctx context.Context, b *testDB) ([]tenant, error) {
+	all, err := b.createTenants(ctx, x.organizations, x.channels)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.history(ctx, all, x.rows); err != nil {
+		return nil, err
+	}
+	if x.prepare == nil {
+		return all, nil
+	}
+	return all, x.prepare(ctx, b, all)
 }
 
 // history inserts posts of other times on the same channels.
@@ -99,10 +109,10 @@ func (b *testDB) history(ctx context.Context, all []tenant, rows int) error {
 		}
 		return future(i / 2)
 	})
-	if err == nil {
-		err = b.settle(ctx)
+	if err != nil {
+		return err
 	}
-	return err
+	return b.settle(ctx)
 }
 
 // startUp is the time in which a service does its start-up work, which is not counted, as the connections of the floor
@@ -136,31 +146,36 @@ func (x burst) watch(ctx context.Context, b *testDB, due time.Time) (out result,
 	}
 	out.span = end.Sub(due)
 	after, err := b.cost(ctx, n)
-	if err == nil && x.ended != nil {
-		err = x.ended(ctx, b)
-	}
 	if err != nil {
 		return out, err
+	}
+	if x.ended != nil {
+		if err := x.ended(ctx, b); err != nil {
+			return out, err
+		}
 	}
 	if err := errors.Join(profiled(), wait(ctx, 2*time.Second)); err != nil {
 		return out, err
 	}
 	quiet, err := b.cost(ctx, n)
-	if err == nil {
-		err = wait(ctx, idleSpan)
-	}
 	if err != nil {
 		return out, err
 	}
+	if err := wait(ctx, idleSpan); err != nil {
+		return out, err
+	}
 	idle, err := b.cost(ctx, n)
-	if err == nil {
-		err = b.allPublished(ctx)
+	if err != nil {
+		return out, err
+	}
+	if err := b.allPublished(ctx); err != nil {
+		return out, err
 	}
 	out.used = after.since(before).less(idle.since(quiet), after.at.Sub(before.at), idle.at.Sub(quiet.at))
 	s := b.platform.end()
 	slices.Sort(s.late)
 	out.late, out.sent, out.twice, out.outOfOrder = s.late, s.end.Sub(due), s.twice, s.outOfOrder
-	return out, err
+	return out, nil
 }
 
 // unfinished counts by indexes only, because a scan of the whole table would be counted as the service's work.
@@ -193,10 +208,13 @@ func (x burst) published(ctx context.Context, b *testDB) (time.Time, error) {
 func (b *testDB) allPublished(ctx context.Context) error {
 	var others int
 	err := b.super.QueryRow(ctx, `select count(*) from post where state <> 'PUBLISHED' and due <= now() and deleted_at is null`).Scan(&others)
-	if err == nil && others > 0 {
-		err = fmt.Errorf("%d posts that were due are not published", others)
+	if err != nil {
+		return err
 	}
-	return err
+	if others > 0 {
+		return fmt.Errorf("%d posts that were due are not published", others)
+	}
+	return nil
 }
 
 // line returns the figures that every burst reports.

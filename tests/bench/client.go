@@ -28,10 +28,13 @@ func newClient(n *node, users int) *client {
 
 func (c *client) call(ctx context.Context, key, method, path string, body any, want int) error {
 	a, err := call.Do(ctx, c.http, method, c.address+path, body, "Authorization", key)
-	if err == nil && a.Status != want {
-		err = fmt.Errorf("%s %s answers %.300v", method, path, a)
+	if err != nil {
+		return err
 	}
-	return err
+	if a.Status != want {
+		return fmt.Errorf("%s %s: got %.300v, want status %d", method, path, a, want)
+	}
+	return nil
 }
 
 // m is a JSON object.

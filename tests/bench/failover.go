@@ -82,7 +82,8 @@ func (s *stream) bookAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if s.all, err = s.createTenants(ctx, failoverPeople, 1); err != nil {
+	s.all, err = s.createTenants(ctx, failoverPeople, 1)
+	if err != nil {
 		return errors.Join(err, stopAll(nodes))
 	}
 	s.due = now().Add(s.opts.ahead + time.Duration(s.count/100)*time.Second).Truncate(time.Second)
@@ -142,11 +143,13 @@ func (s *stream) killOne(ctx context.Context) (line m, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if line, err = s.outcome(ctx, lost, claimed); err == nil {
-		api.addTo(line, killed)
-		after.since(before).addTo(line, s.count)
+	line, err = s.outcome(ctx, lost, claimed)
+	if err != nil {
+		return nil, err
 	}
-	return line, err
+	api.addTo(line, killed)
+	after.since(before).addTo(line, s.count)
+	return line, nil
 }
 
 // shardsOfOldest returns the shards of the process that was started first.

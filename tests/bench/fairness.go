@@ -101,14 +101,16 @@ func (x contest) run(ctx context.Context, r *rig) (out contestResult, err error)
 
 // fill inserts all posts. The channels of the few come first, then those of the crowd.
 func (x contest) fill(ctx context.Context, b *testDB, due time.Time) (few, crowd []tenant, err error) {
-	if few, err = b.createTenants(ctx, lonely, 1); err != nil {
+	few, err = b.createTenants(ctx, lonely, 1)
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := b.bookSingles(ctx, few, due); err != nil {
 		return nil, nil, err
 	}
 	if x.crowd > 0 {
-		if crowd, err = b.createTenants(ctx, x.crowd, crowdChannels); err != nil {
+		crowd, err = b.createTenants(ctx, x.crowd, crowdChannels)
+		if err != nil {
 			return nil, nil, err
 		}
 		whale, err := b.createTenants(ctx, 1, whaleChannels)

@@ -49,18 +49,20 @@ func (x burst) loops(ctx context.Context, r *rig, posts int, connections ...int)
 			return err
 		}
 		ids, err := b.insertPosts(ctx, posts*len(connections), spread(all, now()))
-		if err == nil {
-			err = b.settle(ctx)
+		if err != nil {
+			return err
+		}
+		if err := b.settle(ctx); err != nil {
+			return err
 		}
 		for part := range slices.Chunk(ids, posts) {
+			got, err := b.loop(ctx, part, connections[len(out)])
 			if err != nil {
 				return err
 			}
-			var got loopResult
-			got, err = b.loop(ctx, part, connections[len(out)])
 			out = append(out, got)
 		}
-		return err
+		return nil
 	})
 	return out, err
 }

@@ -49,7 +49,8 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *api
 	})
 	dial := func(ctx context.Context, network, address string) (conn net.Conn, err error) {
 		for range nodes { // the next process if the connection fails
-			if conn, err = balancer.Dial(ctx, network, address); err == nil {
+			conn, err = balancer.Dial(ctx, network, address)
+			if err == nil {
 				return conn, nil
 			}
 		}

@@ -40,7 +40,8 @@ func idle(ctx context.Context, r *rig) error {
 			return err
 		}
 		before, floorBefore := cost{}, usageOf(empty.Process.Pid)
-		if before, err = b.cost(ctx, n); err != nil {
+		before, err = b.cost(ctx, n)
+		if err != nil {
 			return err
 		}
 		if err := wait(ctx, span); err != nil {

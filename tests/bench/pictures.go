@@ -86,10 +86,10 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 			return err
 		}
 		all, err := b.createTenants(ctx, pictureOrgs, 0)
-		if err == nil {
-			err = b.connectBluesky(ctx, server, all)
-		}
 		if err != nil {
+			return err
+		}
+		if err := b.connectBluesky(ctx, server, all); err != nil {
 			return err
 		}
 		n, err := b.serve(ctx, append(r.opts.settings, unlimited, "OUTBOUND_ALLOW="+strings.TrimPrefix(server, "http://"))...)
@@ -119,7 +119,8 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 			return err
 		}
 		out.late = b.platform.end().latest(few)
-		if out.published, err = b.awaitBlueskyEnd(ctx); err != nil {
+		out.published, err = b.awaitBlueskyEnd(ctx)
+		if err != nil {
 			return err
 		}
 		out.last = now().Sub(due)

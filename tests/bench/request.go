@@ -36,10 +36,10 @@ func (r *rig) serving(ctx context.Context, do func(b *testDB, n *node, all []ten
 		}
 		defer func() { err = errors.Join(err, n.stop()) }()
 		all, err := b.createTenants(ctx, 100, 2)
-		if err == nil {
-			err = b.settle(ctx)
-		}
 		if err != nil {
+			return err
+		}
+		if err := b.settle(ctx); err != nil {
 			return err
 		}
 		return do(b, n, all)

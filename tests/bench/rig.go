@@ -35,7 +35,8 @@ type rig struct {
 
 func newRig(ctx context.Context, opts options) (r *rig, err error) {
 	r = &rig{opts: opts}
-	if r.dir, err = os.MkdirTemp("", "crier-bench-"); err != nil {
+	r.dir, err = os.MkdirTemp("", "crier-bench-")
+	if err != nil {
 		return nil, err
 	}
 	for _, pkg := range []string{"./apps/crier", "./tests/bench/empty"} {
@@ -43,13 +44,16 @@ func newRig(ctx context.Context, opts options) (r *rig, err error) {
 			return r, fmt.Errorf("%s: %w: %s", pkg, err, out)
 		}
 	}
-	if r.keyText, err = secret.GenerateKey(); err != nil {
+	r.keyText, err = secret.GenerateKey()
+	if err != nil {
 		return r, err
 	}
-	if r.keyring, err = secret.NewKeyring([]string{r.keyText}); err != nil {
+	r.keyring, err = secret.NewKeyring([]string{r.keyText})
+	if err != nil {
 		return r, err
 	}
-	if r.platform, err = listen(ctx, tlsOptions{}); err != nil {
+	r.platform, err = listen(ctx, tlsOptions{})
+	if err != nil {
 		return r, err
 	}
 	r.server, err = local.Start(ctx, local.Config{
@@ -109,7 +113,8 @@ func (r *rig) withDB(ctx context.Context, do func(b *testDB) error) (err error) 
 	if err := migrations.Migrate(ctx, migrations.Config{URL: r.server.URL(b.name), RolePrefix: "crier"}, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
-	if b.super, err = pgx.Connect(ctx, r.server.SuperURL(b.name)); err != nil {
+	b.super, err = pgx.Connect(ctx, r.server.SuperURL(b.name))
+	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, b.super.Close(context.WithoutCancel(ctx))) }()

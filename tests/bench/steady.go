@@ -39,7 +39,8 @@ func steady(ctx context.Context, r *rig) error {
 			return c.book(ctx, t, 0, at(i), content(t.first, i/len(all)+1, at(i)))
 		})
 		ahead := due.Sub(now())
-		if err = errors.Join(err, n.stop()); err != nil {
+		err = errors.Join(err, n.stop())
+		if err != nil {
 			return err
 		}
 		ours, used, err := b.streaming(ctx, due, count)
@@ -77,7 +78,8 @@ func (b *testDB) streaming(ctx context.Context, due time.Time, count int) (s *me
 		return nil, used, err
 	}
 	profiled := b.profiled(ctx, n)
-	if _, err = (burst{posts: count}).published(ctx, b); err == nil {
+	_, err = (burst{posts: count}).published(ctx, b)
+	if err == nil {
 		used, err = b.cost(ctx, n)
 	}
 	s = b.platform.end()

@@ -35,12 +35,14 @@ func overTLS(ctx context.Context, r *rig) error {
 		resume, keep bool
 	}{{"fresh", false, false}, {"resumed", true, false}, {"kept", true, true}} {
 		cfg := &tls.Config{Certificates: []tls.Certificate{chain}, SessionTicketsDisabled: !variant.resume}
-		if r.platform, err = listen(ctx, tlsOptions{tls: cfg, roots: roots, closing: !variant.keep}); err != nil {
+		r.platform, err = listen(ctx, tlsOptions{tls: cfg, roots: roots, closing: !variant.keep})
+		if err != nil {
 			return err
 		}
 		x := burst{posts: min(20_000, r.opts.posts), organizations: min(250, r.opts.organizations), channels: 2}
 		out, err := x.run(ctx, r)
-		if err = errors.Join(err, r.platform.close()); err != nil {
+		err = errors.Join(err, r.platform.close())
+		if err != nil {
 			return err
 		}
 		line := x.line("tls", out)

@@ -65,7 +65,8 @@ func Request(ctx context.Context, method, url string, body any, headers ...strin
 		raw = []byte(b)
 	default:
 		var err error
-		if raw, err = json.Marshal(b); err != nil {
+		raw, err = json.Marshal(b)
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -114,7 +114,8 @@ func TestServe_AcceptsFewerConnectionsThanDescriptors(t *testing.T) {
 	if !strings.Contains(r.errors, warning) || !strings.Contains(r.errors, `"MAX_CONNECTIONS":16384,"accepted":344,"descriptors":1200`) {
 		t.Errorf("got %s, want a warning of 344 connections", r.errors)
 	}
-	if r = limited(t, 1200, config(t, "MAX_CONNECTIONS=344"), "serve"); strings.Contains(r.errors, warning) || !strings.Contains(r.errors, "crier: ") {
+	r = limited(t, 1200, config(t, "MAX_CONNECTIONS=344"), "serve")
+	if strings.Contains(r.errors, warning) || !strings.Contains(r.errors, "crier: ") {
 		t.Errorf("got %s, want no warning", r.errors)
 	}
 }

@@ -88,7 +88,8 @@ func (w *harness) awaitFailpoint(ctx context.Context, nodes []*node, point strin
 	}
 	for end := time.Now().Add(patience); first == nil && time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
 		for _, n := range nodes {
-			if post = n.stoppedAt(); post != "" {
+			post = n.stoppedAt()
+			if post != "" {
 				first = n
 				break
 			}

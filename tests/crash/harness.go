@@ -102,11 +102,13 @@ func newHarness(ctx context.Context, s settings, dir string, out io.Writer) (w *
 			err = errors.Join(err, w.close())
 		}
 	}()
-	if w.ledger, err = openLedger(filepath.Join(dir, "ledger.jsonl")); err != nil {
+	w.ledger, err = openLedger(filepath.Join(dir, "ledger.jsonl"))
+	if err != nil {
 		return w, err
 	}
 	w.closers = append(w.closers, w.ledger.close)
-	if w.binary, err = build(ctx, dir, s.Mutant); err != nil {
+	w.binary, err = build(ctx, dir, s.Mutant)
+	if err != nil {
 		return w, err
 	}
 	if err := w.startPostgres(ctx); err != nil {

@@ -13,11 +13,13 @@ const loopback = "127.0.0.1:0"
 
 // startRedis starts the Redis that all nodes share, behind a proxy.
 func (w *harness) startRedis() (err error) {
-	if w.redis, err = miniredis.Run(); err != nil {
+	w.redis, err = miniredis.Run()
+	if err != nil {
 		return err
 	}
 	w.closers = append(w.closers, func() error { w.redis.Close(); return nil })
-	if w.redisProxy, err = faultnet.Listen(loopback, w.redis.Addr()); err != nil {
+	w.redisProxy, err = faultnet.Listen(loopback, w.redis.Addr())
+	if err != nil {
 		return err
 	}
 	w.closers = append(w.closers, w.redisProxy.Close)

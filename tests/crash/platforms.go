@@ -33,10 +33,12 @@ func (s sandbox) fault(ctx context.Context, account string, fault m) error {
 
 // startPlatforms starts both platforms, and the proxies in front of the second one that can hang.
 func (w *harness) startPlatforms(ctx context.Context) (err error) {
-	if w.platform, err = w.startPlatform(ctx, "platform"); err != nil {
+	w.platform, err = w.startPlatform(ctx, "platform")
+	if err != nil {
 		return err
 	}
-	if w.drillPlatform, err = w.startPlatform(ctx, "aside"); err != nil {
+	w.drillPlatform, err = w.startPlatform(ctx, "aside")
+	if err != nil {
 		return err
 	}
 	for i := range hangingMachines {
@@ -50,7 +52,8 @@ func (w *harness) startPlatforms(ctx context.Context) (err error) {
 }
 
 func (w *harness) startPlatform(ctx context.Context, name string) (s sandbox, err error) {
-	if s.address, err = freePort(); err != nil {
+	s.address, err = freePort()
+	if err != nil {
 		return s, err
 	}
 	home := filepath.Join(w.dir, name)
@@ -59,7 +62,8 @@ func (w *harness) startPlatform(ctx context.Context, name string) (s sandbox, er
 	if err != nil {
 		return s, err
 	}
-	if s.proc, err = launch(log, []string{"CRIER_HOME=" + home, "LOG_LEVEL=warn"}, w.binary, "sandbox", "--address", s.address); err != nil {
+	s.proc, err = launch(log, []string{"CRIER_HOME=" + home, "LOG_LEVEL=warn"}, w.binary, "sandbox", "--address", s.address)
+	if err != nil {
 		return s, err
 	}
 	w.closers = append(w.closers, func() error { s.proc.kill(); return log.Close() })
@@ -92,7 +96,8 @@ func (w *harness) startPrimary() error {
 	if err != nil {
 		return err
 	}
-	if w.postgresProxy, err = faultnet.Listen(loopback, u.Host); err != nil {
+	w.postgresProxy, err = faultnet.Listen(loopback, u.Host)
+	if err != nil {
 		return err
 	}
 	w.closers = append(w.closers, w.postgresProxy.Close)

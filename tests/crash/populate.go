@@ -57,7 +57,8 @@ func (w *harness) createOrganization(ctx context.Context, tenants *tenancyservic
 	if err != nil {
 		return nil, err
 	}
-	if o.key, _, err = tenants.CreateKey(ctx, owner, "crash"); err != nil {
+	o.key, _, err = tenants.CreateKey(ctx, owner, "crash")
+	if err != nil {
 		return nil, err
 	}
 	return w.client.connect(ctx, o, accounts)

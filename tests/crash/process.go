@@ -74,7 +74,7 @@ type node struct {
 }
 
 // failpointFile is the file that names the failpoint at which the process is to stop.
-func (n *node) failpointFile() string { return filepath.Join(n.dir, "halt") }
+func (n *node) failpointFile() string { return filepath.Join(n.dir, "failpoint") }
 
 func newNode(binary, dir string, environment []string) (*node, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -82,14 +82,16 @@ func newNode(binary, dir string, environment []string) (*node, error) {
 	}
 	n := &node{binary: binary, dir: dir}
 	var err error
-	if n.address, err = freePort(); err != nil {
+	n.address, err = freePort()
+	if err != nil {
 		return nil, err
 	}
 	_, port, err := net.SplitHostPort(n.address)
 	if err != nil {
 		return nil, err
 	}
-	if n.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+	n.log, err = os.OpenFile(filepath.Join(dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
 		return nil, err
 	}
 	n.environment = append(append([]string{}, environment...), "CRIER_HOME="+filepath.Join(dir, "home"), "PORT="+port, "CRIER_FAILPOINT="+n.failpointFile())
@@ -110,7 +112,8 @@ func (n *node) join() error {
 	if err != nil {
 		return err
 	}
-	if n.clusterProxy, err = faultnet.Listen(loopback, inner); err != nil {
+	n.clusterProxy, err = faultnet.Listen(loopback, inner)
+	if err != nil {
 		return err
 	}
 	n.environment = append(n.environment, "CLUSTER_LISTEN="+inner, "CLUSTER_ADVERTISE="+n.clusterProxy.Address)

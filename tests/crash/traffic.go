@@ -100,9 +100,11 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	key, id, group := t.channels[b.Channel].key, t.id(b.N), ""
 	if b.Do == doGroup {
 		pause(ctx, time.Until(t.start.Add(b.At-2*time.Second)))
-		if group, err = t.group(ctx, id, key); errors.Is(err, errGone) {
+		group, err = t.group(ctx, id, key)
+		if errors.Is(err, errGone) {
 			return nil // the judge reports it as lost
-		} else if err != nil {
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -111,18 +113,21 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 	case doPause:
 		return t.pauseAndResume(ctx, b)
 	case doGroup:
-		_, err = t.client.book(ctx, line{Do: doGroup, Post: b.N, Key: fmt.Sprintf("deleteGroup-%d", b.N)}, http.MethodDelete, "/public/v1/posts/group/"+group, key, nil)
+		ask := line{Do: doGroup, Post: b.N, Key: fmt.Sprintf("deleteGroup-%d", b.N)}
+		_, err = t.client.book(ctx, ask, http.MethodDelete, "/public/v1/posts/group/"+group, key, nil)
 	case doEdit:
 		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d", b.N), Due: t.start.Add(b.NewDue), Text: b.NewText}
 		_, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))
 	case doDelete:
-		_, err = t.client.book(ctx, line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
+		ask := line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}
+		_, err = t.client.book(ctx, ask, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
 	default:
-		status := 0
-		status, err = t.status(ctx, b, doDraft, id, key)
-		if err == nil && status < 300 && b.Do == doSchedule {
-			_, err = t.status(ctx, b, doSchedule, id, key)
+		status, err := t.status(ctx, b, doDraft, id, key)
+		if err != nil || status > 299 || b.Do != doSchedule {
+			return err
 		}
+		_, err = t.status(ctx, b, doSchedule, id, key)
+		return err
 	}
 	return err
 }

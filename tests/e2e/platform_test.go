@@ -214,7 +214,8 @@ func (f scriptedCall) held(t *testing.T, want int) {
 	var all map[string]int
 	await(t, fmt.Sprintf("a hold of %d calls", want), time.Now().Add(patience), func() bool {
 		var err error
-		if all, err = f.judge.Held(t.Context()); err != nil {
+		all, err = f.judge.Held(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
 		held, known := all[f.id]

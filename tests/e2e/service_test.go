@@ -91,7 +91,8 @@ func (s *service) organize(t *testing.T, email string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.key, _, err = accounts.CreateKey(t.Context(), owner, "tests"); err != nil {
+	s.key, _, err = accounts.CreateKey(t.Context(), owner, "tests")
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -68,7 +68,8 @@ func Start(t testing.TB, server string) (p *Proxy, through string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p, err = Listen("127.0.0.1:0", u.Host); err != nil {
+	p, err = Listen("127.0.0.1:0", u.Host)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

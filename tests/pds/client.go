@@ -79,8 +79,11 @@ func (s *Server) Blob(t testing.TB, did, cid string) []byte {
 // get returns an error for every status but 200.
 func (s *Server) get(ctx context.Context, method string, query url.Values) (call.Answer, error) {
 	a, err := call.Do(ctx, s.client, http.MethodGet, s.URL+"/xrpc/"+method+"?"+query.Encode(), nil)
-	if err == nil && a.Status != http.StatusOK {
-		err = fmt.Errorf("%s answers %.4096v", method, a)
+	if err != nil {
+		return a, err
 	}
-	return a, err
+	if a.Status != http.StatusOK {
+		return a, fmt.Errorf("%s: got %.4096v, want status 200", method, a)
+	}
+	return a, nil
 }

@@ -68,7 +68,8 @@ func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err 
 	s = &Server{process: p, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if s.URL, err = p.ready(ctx); err == nil {
+	s.URL, err = p.ready(ctx)
+	if err == nil {
 		_, err = s.get(ctx, "_health", nil)
 	}
 	if err != nil {
@@ -91,7 +92,8 @@ type process struct {
 // binary.
 func launch(dir string) (p *process, err error) {
 	p = &process{first: make(chan string, 1), exited: make(chan struct{})}
-	if p.data, err = os.MkdirTemp("", "crier-pds-"); err != nil {
+	p.data, err = os.MkdirTemp("", "crier-pds-")
+	if err != nil {
 		return nil, err
 	}
 	stderr, err := os.Create(p.log("stderr"))
@@ -101,7 +103,8 @@ func launch(dir string) (p *process, err error) {
 	defer stderr.Close()
 	p.cmd = command(dir, p.data, p.log("pds"))
 	p.cmd.Stderr = stderr
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+	p.stdin, err = p.cmd.StdinPipe()
+	if err != nil {
 		return nil, err
 	}
 	stdout, err := p.cmd.StdoutPipe()
