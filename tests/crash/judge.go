@@ -115,7 +115,7 @@ type entry struct {
 type sent struct {
 	at            time.Time
 	account, text string
-	// journalIndex is the index in the journal.
+	// journalIndex gives the order of publication.
 	journalIndex int
 	post         *history
 }
@@ -139,7 +139,7 @@ type history struct {
 	maybeUnqueued bool
 	// state and code are those of the last read.
 	state, code string
-	// stored and doubt are the due time and the "may have been sent" mark in the database at the end.
+	// stored and maybeSent are the due time and the "may have been sent" mark in the database at the end.
 	stored    time.Time
 	maybeSent bool
 	// first is the earliest due time that was ever requested.
@@ -184,7 +184,7 @@ func judge(lines []line, journal []entry) verdict {
 		case e.Op == "post" && e.Post != nil:
 			n, ok := postNumber(e.Post.Text)
 			if !ok || posts[n] == nil {
-				v.find(&v.WrongContent, "the platform has a post that nobody booked: %q", e.Post.Text)
+				v.find(&v.WrongContent, "the platform has a post that was not booked: %q", e.Post.Text)
 				continue
 			}
 			out[n] = append(out[n], sent{at: e.At, account: names[e.Post.Account], text: e.Post.Text, journalIndex: i, post: posts[n]})
@@ -338,7 +338,7 @@ func (p *history) close() {
 func (p *history) check(v *verdict, out []sent) {
 	for _, s := range out {
 		if p.created && (s.account != p.account || !slices.Contains(p.texts, s.text)) {
-			v.find(&v.WrongContent, "post %d went out as %q on %s; the ledger says %q on %s", p.n, s.text, s.account, p.texts, p.account)
+			v.find(&v.WrongContent, "post %d went out as %q on %s; the ledger has %q on %s", p.n, s.text, s.account, p.texts, p.account)
 		}
 		if !p.unqueuedAt.IsZero() && s.at.After(p.unqueuedAt) {
 			v.find(&v.SentAfterStop, "post %d went out at %s, it was out of the queue from %s", p.n, s.at, p.unqueuedAt)

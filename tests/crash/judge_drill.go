@@ -63,7 +63,7 @@ func (p *history) checkTooLate(v *verdict, out []sent) {
 	case len(out) > 0:
 		v.find(&v.LatePublished, "post %d, due at %s, went out at %s", p.n, p.due, out[0].at)
 	case p.state != "ERROR" || p.code != "missed":
-		v.find(&v.Lost, "post %d, due at %s, is %q %s; it was to be missed", p.n, p.due, p.state, p.code)
+		v.find(&v.Lost, "post %d, due at %s, is %q %s; want it missed", p.n, p.due, p.state, p.code)
 	}
 }
 

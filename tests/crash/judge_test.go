@@ -90,7 +90,7 @@ func TestJudge_Posts(t *testing.T) {
 		"old text":        {join(booked(1, "A", 10), did(1, doEdit, 0, 201), ended(1, "PUBLISHED", "")), []string{one}, verdict{WrongContent: 1}},
 		"refused edit":    {join(booked(1, "A", 10), did(1, doEdit, 0, 409), ended(1, "PUBLISHED", "")), []string{edited}, verdict{WrongContent: 1}},
 		"open edit":       {join(booked(1, "A", 10), did(1, doEdit, 0, 0), ended(1, "PUBLISHED", "")), []string{edited}, verdict{}},
-		"nobody's":        {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, "hello"}, verdict{WrongContent: 1}},
+		"not booked":      {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, "hello"}, verdict{WrongContent: 1}},
 		"sent as a draft": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
 		"a draft that may be out": {join(booked(1, "E", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""),
 			line{Do: doStored, Post: 1, Due: at(10), MaybeSent: true}), []string{one}, verdict{UnknownE: 1}},
