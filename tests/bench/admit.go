@@ -32,7 +32,8 @@ func admitting(ctx context.Context, r *rig) (err error) {
 	var clients [3]*org.Client
 	for i, listen := range []string{"", "127.0.0.1:0", "127.0.0.1:0"} {
 		cfg := org.Config{Limit: admitLimit, InFlight: 1, Budget: time.Second}
-		clients[i], err = org.New(cfg, cluster.Config{Listen: listen}, clock.System{}, slog.New(slog.DiscardHandler), idleDispatcher{})
+		clients[i], err = org.New(cfg, cluster.Config{Listen: listen}, clock.System{}, slog.New(slog.DiscardHandler),
+			idleDispatcher{})
 		if err != nil {
 			return err
 		}
@@ -87,8 +88,10 @@ func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []
 	}
 	us := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 	return r.emit(m{
-		"bench": "admit", "where": where, "callers": users, "unit": "requests/s", "ours": ours.rate, "floor": bare.rate, "ratio": ours.rate / bare.rate,
-		"p50Us": us(ours.p50), "p99Us": us(ours.p99), "floorP50Us": us(bare.p50), "floorP99Us": us(bare.p99), "unanswered": c.LocalAdmissions() - alone,
+		"bench": "admit", "where": where, "callers": users, "unit": "requests/s", "ours": ours.rate,
+		"floor": bare.rate, "ratio": ours.rate / bare.rate,
+		"p50Us": us(ours.p50), "p99Us": us(ours.p99), "floorP50Us": us(bare.p50), "floorP99Us": us(bare.p99),
+		"unanswered": c.Alone() - alone,
 	})
 }
 

@@ -220,8 +220,10 @@ func (b *testDB) allPublished(ctx context.Context) error {
 // line returns the figures that every burst reports.
 func (x burst) line(name string, out result) m {
 	line := m{
-		"bench": name, "posts": x.posts, "organizations": x.organizations, "channels": x.organizations * x.channels, "latencyMs": x.latency.Milliseconds(), "grade": grade,
-		"allPublishedMs": ms(out.span), "latenessP50Ms": ms(quantile(out.late, .5)), "latenessP99Ms": ms(quantile(out.late, .99)), "latenessMaxMs": ms(quantile(out.late, 1)),
+		"bench": name, "posts": x.posts, "organizations": x.organizations, "channels": x.organizations * x.channels,
+		"latencyMs": x.latency.Milliseconds(), "grade": grade,
+		"allPublishedMs": ms(out.span), "latenessP50Ms": ms(quantile(out.late, .5)),
+		"latenessP99Ms": ms(quantile(out.late, .99)), "latenessMaxMs": ms(quantile(out.late, 1)),
 		"twice": out.twice, "outOfOrder": out.outOfOrder,
 	}
 	out.used.addTo(line, x.posts)
@@ -236,7 +238,8 @@ func dueBurst(ctx context.Context, r *rig) error {
 	var ours, floors []float64
 	emit := func(out result) error {
 		line := x.line("due_burst", out)
-		line["unit"], line["ours"], line["floor"], line["ratio"] = "posts/s", mean(ours), mean(floors), mean(ours)/mean(floors)
+		line["unit"], line["ours"], line["floor"], line["ratio"] = "posts/s", mean(ours), mean(floors),
+			mean(ours)/mean(floors)
 		line["rounds"], line["eachOurs"], line["eachFloor"] = len(ours), ours, floors
 		return r.emit(line)
 	}
@@ -303,10 +306,12 @@ func growth(ctx context.Context, r *rig) error {
 		if err != nil {
 			return err
 		}
-		at[rows] = costs{cpu: x.per(out.used.cpu()), statements: float64(out.used.statements) / float64(x.posts), time: x.per(out.span)}
+		at[rows] = costs{cpu: x.per(out.used.cpu()), statements: float64(out.used.statements) / float64(x.posts),
+			time: x.per(out.span)}
 		line := x.line("growth", out)
 		base := at[min(rows, 10_000)]
-		line["unit"], line["ours"], line["floor"], line["ratio"], line["rows"] = "CPU-ms/post", at[rows].cpu, base.cpu, at[rows].cpu/base.cpu, rows
+		line["unit"], line["ours"], line["floor"], line["ratio"], line["rows"] = "CPU-ms/post", at[rows].cpu,
+			base.cpu, at[rows].cpu/base.cpu, rows
 		line["statementsRatio"], line["timeRatio"] = at[rows].statements/base.statements, at[rows].time/base.time
 		if err := r.emit(line); err != nil {
 			return err

@@ -43,7 +43,8 @@ type m = map[string]any
 func (c *client) book(ctx context.Context, t tenant, channel int, due time.Time, text string) error {
 	return c.call(ctx, t.key, http.MethodPost, "/posts", m{
 		"type": "schedule", "date": due.UTC().Format("2006-01-02T15:04:05.000Z"), "shortLink": false, "tags": []any{},
-		"posts": []m{{"integration": m{"id": t.channels[channel].String()}, "value": []m{{"content": text, "image": []any{}}}}},
+		"posts": []m{{"integration": m{"id": t.channels[channel].String()},
+			"value": []m{{"content": text, "image": []any{}}}}},
 	}, http.StatusCreated)
 }
 
@@ -89,7 +90,8 @@ func drive(users int, enough func(i int) bool, call func(i int) error) (load, er
 	group.Wait()
 	span := now().Sub(began)
 	slices.Sort(took)
-	return load{rate: float64(len(took)) / span.Seconds(), p50: quantile(took, .5), p99: quantile(took, .99), calls: len(took)}, first
+	return load{rate: float64(len(took)) / span.Seconds(), p50: quantile(took, .5), p99: quantile(took, .99),
+		calls: len(took)}, first
 }
 
 // untilOver returns an enough function for drive that ends it after a span.

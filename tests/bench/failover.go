@@ -186,7 +186,8 @@ func (s *stream) claimedByOldest(ctx context.Context) (orgs []uuid.UUID, err err
 // the organizations of which it was sending posts.
 func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.UUID) (m, error) {
 	var published int
-	if err := s.super.QueryRow(ctx, `select count(*) from post where state = 'PUBLISHED' and due >= $1 and due < $2`, s.due, s.at(s.count)).Scan(&published); err != nil {
+	if err := s.super.QueryRow(ctx, `select count(*) from post where state = 'PUBLISHED' and due >= $1 and due < $2`,
+		s.due, s.at(s.count)).Scan(&published); err != nil {
 		return nil, err
 	}
 	out := s.platform.end()
@@ -211,8 +212,10 @@ func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.
 		"bench": "failover", "unit": "ms of the latest post", "ours": ms(max(killed, others)), "othersMaxMs": ms(others),
 		"organizations": min(len(s.all), s.count), "organizationsOfKilled": hit,
 		"sendingAtKill": len(claimed), "sendingMaxMs": ms(sending),
-		"posts": s.count, "postsPerSecond": failoverRate, "latencyMs": failoverLatency.Milliseconds(), "bookedAheadSeconds": s.ahead.Seconds(), "restarts": 1,
-		"lost": s.count - (len(out.late) - out.twice), "notPublished": s.count - published, "twice": out.twice, "outOfOrder": out.outOfOrder,
+		"posts": s.count, "postsPerSecond": failoverRate, "latencyMs": failoverLatency.Milliseconds(),
+		"bookedAheadSeconds": s.ahead.Seconds(), "restarts": 1,
+		"lost": s.count - (len(out.late) - out.twice), "notPublished": s.count - published, "twice": out.twice,
+		"outOfOrder": out.outOfOrder,
 	}, nil
 }
 
@@ -220,7 +223,8 @@ func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.
 func (s *stream) serveAll(ctx context.Context) (nodes []*node, err error) {
 	for i := range failoverNodes {
 		settings := append([]string{
-			unlimited, "CLUSTER_LISTEN=127.0.0.1:0", "CRIER_HOME=" + s.path(fmt.Sprint("home-", i)), "FILES_DIR=" + s.path("files"), s.redis,
+			unlimited, "CLUSTER_LISTEN=127.0.0.1:0", "CRIER_HOME=" + s.path(fmt.Sprint("home-", i)),
+			"FILES_DIR=" + s.path("files"), s.redis,
 		}, s.opts.settings...)
 		one, err := s.serve(ctx, settings...)
 		if err != nil {

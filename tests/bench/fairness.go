@@ -31,7 +31,8 @@ func fairness(ctx context.Context, r *rig) error {
 			return err
 		}
 		crowded := contest{
-			latency: latency, crowd: max(2, crowdSize*r.opts.posts/fullSize), whale: max(crowdPosts, whalePosts*r.opts.posts/fullSize),
+			latency: latency, crowd: max(2, crowdSize*r.opts.posts/fullSize),
+			whale: max(crowdPosts, whalePosts*r.opts.posts/fullSize),
 		}
 		ours, err := crowded.run(ctx, r)
 		if err != nil {
@@ -40,10 +41,11 @@ func fairness(ctx context.Context, r *rig) error {
 		if err := r.emit(m{
 			"bench": "fairness", "unit": "ms of the latest single post", "latencyMs": latency.Milliseconds(),
 			"crowd": crowded.crowd, "crowdPosts": crowdPosts, "whalePosts": crowded.whale, "singles": len(ours.late),
-			"ours": ms(quantile(ours.late, 1)), "floor": ms(quantile(floor.late, 1)), "ratio": ms(quantile(ours.late, 1)) / ms(quantile(floor.late, 1)),
+			"ours": ms(quantile(ours.late, 1)), "floor": ms(quantile(floor.late, 1)),
+			"ratio": ms(quantile(ours.late, 1)) / ms(quantile(floor.late, 1)),
 			"p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)),
-			"slowestToFastest": ours.last.Seconds() / max(time.Millisecond, ours.first).Seconds(), "crowdFirstDoneMs": ms(ours.first),
-			"crowdLastDoneMs": ms(ours.last), "whalePostsOut": ours.whale,
+			"slowestToFastest": ours.last.Seconds() / max(time.Millisecond, ours.first).Seconds(),
+			"crowdFirstDoneMs": ms(ours.first), "crowdLastDoneMs": ms(ours.last), "whalePostsOut": ours.whale,
 			"twice": ours.twice, "outOfOrder": ours.outOfOrder,
 		}); err != nil {
 			return err
@@ -93,7 +95,8 @@ func (x contest) run(ctx context.Context, r *rig) (out contestResult, err error)
 		}
 		s := b.platform.end()
 		out.first, out.last = ends(s, crowd, due)
-		out.late, out.whale, out.twice, out.outOfOrder = s.latest(few), len(s.late)-s.below(small), s.twice, s.outOfOrder
+		out.late, out.whale, out.twice, out.outOfOrder = s.latest(few), len(s.late)-s.below(small), s.twice,
+			s.outOfOrder
 		return nil
 	})
 	return out, err

@@ -33,9 +33,11 @@ func (s *apiResult) first() error {
 // addTo adds to a line how clients were affected by the end of a process.
 func (s *apiResult) addTo(line m, killed time.Time) {
 	slices.Sort(s.took)
-	line["apiCalls"], line["apiErrors"], line["apiP99Ms"], line["apiMaxMs"] = len(s.took), len(s.errs), ms(quantile(s.took, .99)), ms(quantile(s.took, 1))
+	line["apiCalls"], line["apiErrors"], line["apiP99Ms"], line["apiMaxMs"] = len(s.took), len(s.errs),
+		ms(quantile(s.took, .99)), ms(quantile(s.took, 1))
 	if len(s.errs) > 0 {
-		line["firstApiError"], line["lastApiErrorMs"] = s.errs[0].Error(), ms(slices.MaxFunc(s.errorTimes, time.Time.Compare).Sub(killed))
+		line["firstApiError"], line["lastApiErrorMs"] = s.errs[0].Error(),
+			ms(slices.MaxFunc(s.errorTimes, time.Time.Compare).Sub(killed))
 	}
 }
 
@@ -62,7 +64,8 @@ func callAPI(ctx context.Context, nodes []*node, all []tenant) (stop func() *api
 	var group sync.WaitGroup
 	for user := range callers {
 		transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
-		c := &client{http: &http.Client{Transport: transport, Timeout: 30 * time.Second}, address: "http://crier.bench/public/v1"}
+		c := &client{http: &http.Client{Transport: transport, Timeout: 30 * time.Second},
+			address: "http://crier.bench/public/v1"}
 		group.Go(func() {
 			for i := user; ; i += callers {
 				select {

@@ -37,8 +37,10 @@ func hanging(ctx context.Context, r *rig) error {
 		if err := r.emit(m{
 			"bench": "hanging", "unit": "ms of the latest single post", "servers": servers,
 			"organizations": hangingOrganizations, "hangingPosts": hangingOrganizations * hangingChannels,
-			"hangingCalls": ours.calls, "singles": len(ours.late), "ours": ms(worst), "floor": ms(quantile(floor.late, 1)), "ratio": ms(worst) / ms(quantile(floor.late, 1)),
-			"p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)), "goalMs": ms(hangingGoal), "goalMet": worst <= hangingGoal,
+			"hangingCalls": ours.calls, "singles": len(ours.late), "ours": ms(worst),
+			"floor": ms(quantile(floor.late, 1)), "ratio": ms(worst) / ms(quantile(floor.late, 1)),
+			"p50Ms": ms(quantile(ours.late, .5)), "floorP50Ms": ms(quantile(floor.late, .5)),
+			"goalMs": ms(hangingGoal), "goalMet": worst <= hangingGoal,
 			"twice": ours.twice, "outOfOrder": ours.outOfOrder,
 		}); err != nil {
 			return err
@@ -138,7 +140,8 @@ func (b *testDB) moveChannels(ctx context.Context, all []tenant, addresses []str
 				return err
 			}
 			batch.Queue("update channel set credential = $1 where id = $2", sealed, c)
-			batch.Queue("update channel_queue set destination = $1 where channel_id = $2", addresses[i%len(addresses)], c)
+			batch.Queue("update channel_queue set destination = $1 where channel_id = $2",
+				addresses[i%len(addresses)], c)
 		}
 	}
 	return b.super.SendBatch(ctx, batch).Close()

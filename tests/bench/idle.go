@@ -54,8 +54,10 @@ func idle(ctx context.Context, r *rig) error {
 		used, ours, bare := after.since(before), usageOf(n.cmd.Process.Pid), usageOf(empty.Process.Pid)
 		percent := func(d time.Duration) float64 { return 100 * d.Seconds() / span.Seconds() }
 		return r.emit(m{
-			"bench": "idle", "organizations": organizations, "posts": organizations, "unit": "MB", "ours": ours.rss, "floor": bare.rss, "ratio": ours.rss / bare.rss,
-			"cpuPercent": percent(used.cpu()), "cpuPercentCrier": percent(used.crier), "cpuPercentPostgres": percent(used.postgres), "floorCpuPercent": percent(bare.cpu - floorBefore.cpu),
+			"bench": "idle", "organizations": organizations, "posts": organizations, "unit": "MB", "ours": ours.rss,
+			"floor": bare.rss, "ratio": ours.rss / bare.rss,
+			"cpuPercent": percent(used.cpu()), "cpuPercentCrier": percent(used.crier),
+			"cpuPercentPostgres": percent(used.postgres), "floorCpuPercent": percent(bare.cpu - floorBefore.cpu),
 			"statementsPerSecond": float64(used.statements) / span.Seconds(), "spanSeconds": span.Seconds(),
 		})
 	})

@@ -45,7 +45,8 @@ type bench struct {
 
 func benches() []bench {
 	return []bench{
-		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"tls", overTLS}, {"fairness", fairness}, {"hanging", hanging},
+		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"tls", overTLS}, {"fairness", fairness},
+		{"hanging", hanging},
 		{"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle},
 		{"failover", failover}, {"growth", growth}, {"pictures", pictures}, {"retention", retention},
 	}
@@ -59,7 +60,8 @@ func main() {
 	flag.IntVar(&opts.rows, "rows", 1_000_000, "most rows in the table of growth")
 	flag.IntVar(&opts.year, "year", 100_000, "posts of a year of retention")
 	flag.IntVar(&opts.seconds, "seconds", 60, "length of what is measured over time")
-	flag.DurationVar(&opts.ahead, "ahead", 3*time.Minute, "least time from the booking of a post by the API to its due time")
+	flag.DurationVar(&opts.ahead, "ahead", 3*time.Minute,
+		"least time from the booking of a post by the API to its due time")
 	flag.Func("set", "NAME=value for the service; may be repeated", func(v string) error {
 		opts.settings = append(opts.settings, v)
 		return nil

@@ -58,10 +58,10 @@ func pictures(ctx context.Context, r *rig) (err error) {
 		return err
 	}
 	return r.emit(m{
-		"bench": "pictures", "unit": "MB of peak memory", "posts": pictureOrgs * picturePosts, "organizations": pictureOrgs,
-		"imageBytes": publishing.MaxImageSize,
-		"ours":       ours.peak, "floor": texts.peak, "more": ours.peak - texts.peak, "published": ours.published, "floorPublished": texts.published,
-		"latestTextMs": ms(quantile(ours.late, 1)), "floorLatestTextMs": ms(quantile(texts.late, 1)),
+		"bench": "pictures", "unit": "MB of peak memory", "posts": pictureOrgs * picturePosts,
+		"organizations": pictureOrgs, "imageBytes": publishing.MaxImageSize,
+		"ours": ours.peak, "floor": texts.peak, "more": ours.peak - texts.peak, "published": ours.published,
+		"floorPublished": texts.published, "latestTextMs": ms(quantile(ours.late, 1)), "floorLatestTextMs": ms(quantile(texts.late, 1)),
 		"p50TextMs": ms(quantile(ours.late, .5)), "floorP50TextMs": ms(quantile(texts.late, .5)),
 		"readyWhenDue": ours.ready, "lastOutSeconds": ours.last.Seconds(), "floorLastOutSeconds": texts.last.Seconds(),
 	})
@@ -92,7 +92,8 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 		if err := b.connectBluesky(ctx, server, all); err != nil {
 			return err
 		}
-		n, err := b.serve(ctx, append(r.opts.settings, unlimited, "OUTBOUND_ALLOW="+strings.TrimPrefix(server, "http://"))...)
+		n, err := b.serve(ctx, append(r.opts.settings, unlimited,
+			"OUTBOUND_ALLOW="+strings.TrimPrefix(server, "http://"))...)
 		if err != nil {
 			return err
 		}
@@ -161,10 +162,12 @@ func (b *testDB) connectBluesky(ctx context.Context, server string, all []tenant
 		for range picturePosts {
 			var account struct{ DID, Handle, AccessJWT, RefreshJWT string }
 			name := "u" + strings.ReplaceAll(uuid.NewString(), "-", "")[:12] + ".test"
-			if err := c.ask(ctx, server+"/xrpc/com.atproto.server.createAccount", "", m{"handle": name, "password": "bench-bench", "email": name + "@example.com"}, &account); err != nil {
+			if err := c.ask(ctx, server+"/xrpc/com.atproto.server.createAccount", "",
+				m{"handle": name, "password": "bench-bench", "email": name + "@example.com"}, &account); err != nil {
 				return err
 			}
-			sealed, err := b.seal(all[i].org, m{"service": server, "server": server, "identifier": name, "password": "bench-bench", "did": account.DID, "handle": account.Handle,
+			sealed, err := b.seal(all[i].org, m{"service": server, "server": server, "identifier": name,
+				"password": "bench-bench", "did": account.DID, "handle": account.Handle,
 				"accessJwt": account.AccessJWT, "refreshJwt": account.RefreshJWT})
 			if err != nil {
 				return err
@@ -185,7 +188,8 @@ func (b *testDB) connectBluesky(ctx context.Context, server string, all []tenant
 
 // ask posts a body and decodes the answer into into; a status outside of 2xx is an error.
 func (c *client) ask(ctx context.Context, address, key string, body, into any, headers ...string) error {
-	a, err := call.Do(ctx, c.http, http.MethodPost, address, body, append([]string{"Authorization", key}, headers...)...)
+	a, err := call.Do(ctx, c.http, http.MethodPost, address, body,
+		append([]string{"Authorization", key}, headers...)...)
 	if err != nil {
 		return err
 	}
@@ -214,7 +218,8 @@ func uploadImages(ctx context.Context, c *client, all []tenant, images [][]byte)
 			return nil, err
 		}
 		var medium struct{ ID string }
-		if err := c.ask(ctx, c.address+"/upload", all[i/picturePosts].key, b.Bytes(), &medium, "Content-Type", w.FormDataContentType()); err != nil {
+		if err := c.ask(ctx, c.address+"/upload", all[i/picturePosts].key, b.Bytes(), &medium, "Content-Type",
+			w.FormDataContentType()); err != nil {
 			return nil, err
 		}
 		media = append(media, medium.ID)
@@ -230,8 +235,10 @@ func bookPictures(ctx context.Context, c *client, all []tenant, media []string, 
 			images = append(images, m{"id": media[i], "alt": "A picture"})
 		}
 		if err := c.call(ctx, t.key, http.MethodPost, "/posts", m{
-			"type": "schedule", "date": due.UTC().Format("2006-01-02T15:04:05.000Z"), "shortLink": false, "tags": []any{},
-			"posts": []m{{"integration": m{"id": t.channels[i%picturePosts].String()}, "value": []m{{"content": "Post " + strconv.Itoa(i), "image": images}}}},
+			"type": "schedule", "date": due.UTC().Format("2006-01-02T15:04:05.000Z"), "shortLink": false,
+			"tags": []any{},
+			"posts": []m{{"integration": m{"id": t.channels[i%picturePosts].String()},
+				"value": []m{{"content": "Post " + strconv.Itoa(i), "image": images}}}},
 		}, http.StatusCreated); err != nil {
 			return err
 		}

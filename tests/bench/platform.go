@@ -87,7 +87,8 @@ func (p *platform) begin(latency time.Duration) {
 }
 
 func nothing() *measurement {
-	return &measurement{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{}, keys: map[string]int{}, texts: map[string]bool{}}
+	return &measurement{last: map[string]int{}, ends: map[string]time.Time{}, worst: map[string]time.Duration{},
+		keys: map[string]int{}, texts: map[string]bool{}}
 }
 
 func (p *platform) count() int {
@@ -180,7 +181,8 @@ func (p *platform) answer(req *http.Request, body []byte) (status int, out strin
 	if d := time.Duration(p.latency.Load()); d > 0 {
 		time.Sleep(d)
 	}
-	return http.StatusCreated, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":"2026-01-01T00:00:00Z"}`, n, p.address, n)
+	return http.StatusCreated, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":"2026-01-01T00:00:00Z"}`, n,
+		p.address, n)
 }
 
 func (p *platform) record(text, key string) (int, error) {
@@ -231,7 +233,8 @@ func (p *platform) list(channel string, query url.Values) string {
 	var out []string
 	for i := end - 1; i >= 0 && len(out) < 100 && !p.seen.posts[i].at.Before(since); i-- {
 		if x := p.seen.posts[i]; x.channel == channel {
-			out = append(out, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":%q,"key":%q,"text":""}`, i+1, p.address, i+1, x.at.Format(time.RFC3339Nano), x.key))
+			out = append(out, fmt.Sprintf(`{"id":"p%d","url":"%s/p/%d","createdAt":%q,"key":%q,"text":""}`, i+1,
+				p.address, i+1, x.at.Format(time.RFC3339Nano), x.key))
 		}
 	}
 	return `{"posts":[` + strings.Join(out, ",") + `]}`

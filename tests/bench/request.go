@@ -53,7 +53,8 @@ func creating(ctx context.Context, r *rig) error {
 		due := now().Add(30 * 24 * time.Hour)
 		for _, users := range []int{1, 8, 32} {
 			c := newClient(n, users)
-			line, err := b.requests(ctx, n, users, span, func(i int) error { return c.book(ctx, all[i%len(all)], i%2, due, content(i, 1, due)) },
+			line, err := b.requests(ctx, n, users, span,
+				func(i int) error { return c.book(ctx, all[i%len(all)], i%2, due, content(i, 1, due)) },
 				func() (load, error) { return b.inserting(ctx, users, span, all, due) })
 			if err != nil {
 				return err
@@ -86,7 +87,8 @@ func (b *testDB) requests(ctx context.Context, n *node, users int, span time.Dur
 	return m{
 		"clients": users, "unit": "requests/s", "ours": ours.rate, "floor": floor.rate, "ratio": ours.rate / floor.rate,
 		"p50Ms": ms(ours.p50), "p99Ms": ms(ours.p99), "floorP50Ms": ms(floor.p50), "floorP99Ms": ms(floor.p99),
-		"cpuMsPerRequest": ms(used.cpu()) / float64(ours.calls), "statementsPerRequest": float64(used.statements) / float64(ours.calls),
+		"cpuMsPerRequest":      ms(used.cpu()) / float64(ours.calls),
+		"statementsPerRequest": float64(used.statements) / float64(ours.calls),
 	}, err
 }
 
@@ -101,8 +103,10 @@ func (b *testDB) inserting(ctx context.Context, users int, span time.Duration, a
 		batch := &pgx.Batch{}
 		batch.Queue(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date) values ($1, $2, $2, $3, $4, 'QUEUE', $5, $5)`,
 			t.org.UUID(), id, t.channels[i%2], tenancy.Shard(t.org), due)
-		batch.Queue(`insert into part (org_id, id, post_id, position, content) values ($1, $2, $2, 0, $3)`, t.org.UUID(), id, content(i, 1, due))
-		batch.Queue(`insert into post_event (org_id, post_id, event, by) values ($1, $2, 'written', 'bench')`, t.org.UUID(), id)
+		batch.Queue(`insert into part (org_id, id, post_id, position, content) values ($1, $2, $2, 0, $3)`,
+			t.org.UUID(), id, content(i, 1, due))
+		batch.Queue(`insert into post_event (org_id, post_id, event, by) values ($1, $2, 'written', 'bench')`,
+			t.org.UUID(), id)
 		return pool.SendBatch(ctx, batch).Close()
 	})
 }
@@ -123,7 +127,8 @@ func reading(ctx context.Context, r *rig) error {
 		if err := b.settle(ctx); err != nil {
 			return err
 		}
-		month := url.Values{"startDate": {from.Format(time.RFC3339)}, "endDate": {from.Add(31 * 24 * time.Hour).Format(time.RFC3339)}}
+		month := url.Values{"startDate": {from.Format(time.RFC3339)},
+			"endDate": {from.Add(31 * 24 * time.Hour).Format(time.RFC3339)}}
 		for _, x := range []struct{ name, path, sql string }{
 			{"posts", "/posts?" + month.Encode(), `select p.id, p.group_id, p.state, p.publish_date, p.release_id, p.release_url, a.content, c.id, c.name, c.picture, c.connector from post p
 				join part a on a.org_id = p.org_id and a.post_id = p.id join channel c on c.org_id = p.org_id and c.id = p.channel_id

@@ -41,7 +41,8 @@ select count(*) from posts`
 
 // insertMonth inserts a month of posts that ended some days ago.
 func (b *testDB) insertMonth(ctx context.Context, t *tenant, posts, daysAgo int) error {
-	if _, err := b.super.Exec(ctx, monthOfPosts, t.org.UUID(), t.channels, posts, daysAgo, int16(tenancy.Shard(t.org))); err != nil {
+	if _, err := b.super.Exec(ctx, monthOfPosts, t.org.UUID(), t.channels, posts, daysAgo,
+		int16(tenancy.Shard(t.org))); err != nil {
 		return err
 	}
 	return b.settle(ctx)
@@ -49,7 +50,8 @@ func (b *testDB) insertMonth(ctx context.Context, t *tenant, posts, daysAgo int)
 
 // prune deletes what was past its retention time some time ago, and returns how long that took.
 func (b *testDB) prune(ctx context.Context, db *pg.DB, ago time.Duration) (time.Duration, error) {
-	then := sender.Retention{Keys: defaultRetention.Keys + ago, Events: defaultRetention.Events + ago, Deleted: defaultRetention.Deleted + ago}
+	then := sender.Retention{Keys: defaultRetention.Keys + ago, Events: defaultRetention.Events + ago,
+		Deleted: defaultRetention.Deleted + ago}
 	began := now()
 	p := sender.NewPruner(then, db)
 	for _, kind := range p.Kinds() {
@@ -117,8 +119,8 @@ func (b *testDB) twoYears(ctx context.Context) error {
 			return err
 		}
 		line := m{
-			"bench": "retention", "year": year, "postsAYear": posts, "keysAYear": posts, "eventsAYear": 3 * posts, "tables": tables,
-			"pruneSeconds": took.Seconds(),
+			"bench": "retention", "year": year, "postsAYear": posts, "keysAYear": posts, "eventsAYear": 3 * posts,
+			"tables": tables, "pruneSeconds": took.Seconds(),
 		}
 		if bound != nil {
 			line["withinBound"] = withinBounds(bound, tables)
@@ -134,7 +136,8 @@ func (b *testDB) twoYears(ctx context.Context) error {
 // withinBounds reports whether a second year left no more keys and events than the first, and at most twice as many posts,
 // with a tolerance of 1 % for rows and 10 % for bytes.
 func withinBounds(first, second map[string]size) bool {
-	for table, times := range map[string]float64{"idempotency": 1, "post_event": 1, "post": 2, "part": 2, "publication": 2} {
+	factors := map[string]float64{"idempotency": 1, "post_event": 1, "post": 2, "part": 2, "publication": 2}
+	for table, times := range factors {
 		if float64(second[table].Rows) > 1.01*times*float64(first[table].Rows) || second[table].MB > 1.1*times*first[table].MB {
 			return false
 		}
@@ -148,7 +151,9 @@ func pruneBeside(ctx context.Context, r *rig) error {
 	const rounds = 3
 	old := 12 * (r.opts.year / 12)
 	x := burst{posts: min(20_000, r.opts.posts), organizations: min(2000, r.opts.organizations), channels: 2}
-	x.prepare = func(ctx context.Context, b *testDB, all []tenant) error { return b.insertMonth(ctx, &all[0], old, 300) }
+	x.prepare = func(ctx context.Context, b *testDB, all []tenant) error {
+		return b.insertMonth(ctx, &all[0], old, 300)
+	}
 	var left int64
 	x.ended = func(ctx context.Context, b *testDB) error {
 		s, err := b.sizes(ctx)
@@ -156,8 +161,8 @@ func pruneBeside(ctx context.Context, r *rig) error {
 		return err
 	}
 	line := m{
-		"bench": "retention", "posts": x.posts, "organizations": x.organizations, "channels": x.organizations * x.channels,
-		"rounds": rounds, "oldRows": 3 * old,
+		"bench": "retention", "posts": x.posts, "organizations": x.organizations,
+		"channels": x.organizations * x.channels, "rounds": rounds, "oldRows": 3 * old,
 	}
 	lowest := func(name string, v float64) {
 		if best, ok := line[name].(float64); !ok || v < best {

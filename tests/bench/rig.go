@@ -40,7 +40,8 @@ func newRig(ctx context.Context, opts options) (r *rig, err error) {
 		return nil, err
 	}
 	for _, pkg := range []string{"./apps/crier", "./tests/bench/empty"} {
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", r.path(filepath.Base(pkg)), pkg).CombinedOutput(); err != nil {
+		build := exec.CommandContext(ctx, "go", "build", "-o", r.path(filepath.Base(pkg)), pkg)
+		if out, err := build.CombinedOutput(); err != nil {
 			return r, fmt.Errorf("%s: %w: %s", pkg, err, out)
 		}
 	}
@@ -57,8 +58,10 @@ func newRig(ctx context.Context, opts options) (r *rig, err error) {
 		return r, err
 	}
 	r.server, err = local.Start(ctx, local.Config{
-		Dir: r.path("postgres"), Log: slog.New(slog.DiscardHandler), Durable: true, Preload: []string{"pg_stat_statements"},
-		Extra: []string{"fsync=on", "synchronous_commit=on", "max_connections=300", "shared_buffers=1GB", "max_wal_size=8GB", "pg_stat_statements.track=top"},
+		Dir: r.path("postgres"), Log: slog.New(slog.DiscardHandler), Durable: true,
+		Preload: []string{"pg_stat_statements"},
+		Extra: []string{"fsync=on", "synchronous_commit=on", "max_connections=300", "shared_buffers=1GB",
+			"max_wal_size=8GB", "pg_stat_statements.track=top"},
 	})
 	return r, err
 }
@@ -110,7 +113,8 @@ func (r *rig) withDB(ctx context.Context, do func(b *testDB) error) (err error) 
 		_, e := admin.Exec(context.WithoutCancel(ctx), "drop database "+b.name+" with (force)")
 		err = errors.Join(err, e)
 	}()
-	if err := migrations.Migrate(ctx, migrations.Config{URL: r.server.URL(b.name), RolePrefix: "crier"}, slog.New(slog.DiscardHandler)); err != nil {
+	if err := migrations.Migrate(ctx, migrations.Config{URL: r.server.URL(b.name), RolePrefix: "crier"},
+		slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	b.super, err = pgx.Connect(ctx, r.server.SuperURL(b.name))
@@ -168,10 +172,13 @@ func (b *testDB) serve(ctx context.Context, settings ...string) (*node, error) {
 		return nil, err
 	}
 	n.cmd = exec.CommandContext(ctx, b.path("crier"), "serve")
-	n.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+b.server.URL(b.name), "CRIER_HOME="+b.path("home"), "ENCRYPTION_KEYS="+b.keyText, "PORT="+port,
-		"LOG_LEVEL=warn", "SANDBOX_URL=http://"+b.platform.ln.Addr().String(), "METRICS_LISTEN="+n.private), settings...)
+	n.cmd.Env = append(append(os.Environ(), "DATABASE_URL="+b.server.URL(b.name), "CRIER_HOME="+b.path("home"),
+		"ENCRYPTION_KEYS="+b.keyText, "PORT="+port,
+		"LOG_LEVEL=warn", "SANDBOX_URL=http://"+b.platform.ln.Addr().String(), "METRICS_LISTEN="+n.private),
+		settings...)
 	if b.platform.roots != "" { // the sandbox's address is not https, so allow this one as for any platform
-		n.cmd.Env = append(n.cmd.Env, "SSL_CERT_FILE="+b.platform.roots, "OUTBOUND_ALLOW="+b.platform.ln.Addr().String())
+		n.cmd.Env = append(n.cmd.Env, "SSL_CERT_FILE="+b.platform.roots,
+			"OUTBOUND_ALLOW="+b.platform.ln.Addr().String())
 	}
 	log, err := os.OpenFile(b.path("crier.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

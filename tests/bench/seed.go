@@ -47,7 +47,8 @@ func (b *testDB) createTenants(ctx context.Context, organizations, channels int)
 				return nil, err
 			}
 			t.channels = append(t.channels, c)
-			rows = append(rows, []any{t.org.UUID(), c, "sandbox", fmt.Sprintf("Channel %d", t.first+j), c.String(), json.RawMessage(`{"maxLength":500}`), grade, sealed})
+			rows = append(rows, []any{t.org.UUID(), c, "sandbox", fmt.Sprintf("Channel %d", t.first+j), c.String(),
+				json.RawMessage(`{"maxLength":500}`), grade, sealed})
 			queues = append(queues, []any{c, t.org.UUID(), int16(tenancy.Shard(t.org)), "sandbox"})
 		}
 		all[i] = t
@@ -59,7 +60,8 @@ func (b *testDB) createTenants(ctx context.Context, organizations, channels int)
 	}{
 		{"organization", []string{"id", "name"}, orgs},
 		{"api_key", []string{"org_id", "id", "name", "prefix", "hash"}, keys},
-		{"channel", []string{"org_id", "id", "connector", "name", "account_id", "account", "grade", "credential"}, rows},
+		{"channel", []string{"org_id", "id", "connector", "name", "account_id", "account", "grade", "credential"},
+			rows},
 		{"channel_queue", []string{"channel_id", "org_id", "shard", "connector"}, queues},
 	} {
 		if _, err := b.super.CopyFrom(ctx, pgx.Identifier{x.table}, x.columns, pgx.CopyFromRows(x.rows)); err != nil {
@@ -71,7 +73,8 @@ func (b *testDB) createTenants(ctx context.Context, organizations, channels int)
 
 // credential returns the sealed credential of a channel of the platform at an address.
 func (b *testDB) credential(org tenancy.OrgID, address string, channel int) ([]byte, error) {
-	return b.seal(org, m{"service": address, "name": "bench", "password": "bench", "accessToken": strconv.Itoa(channel), "refreshToken": "refresh"})
+	return b.seal(org, m{"service": address, "name": "bench", "password": "bench",
+		"accessToken": strconv.Itoa(channel), "refreshToken": "refresh"})
 }
 
 func (b *testDB) seal(org tenancy.OrgID, credential m) ([]byte, error) {
@@ -92,7 +95,8 @@ type booking struct {
 }
 
 var (
-	postColumns = []string{"org_id", "id", "group_id", "channel_id", "shard", "state", "due", "publish_date", "seq", "release_id"}
+	postColumns = []string{"org_id", "id", "group_id", "channel_id", "shard", "state", "due", "publish_date", "seq",
+		"release_id"}
 	partColumns = []string{"org_id", "id", "post_id", "position", "content"}
 )
 
@@ -100,7 +104,8 @@ var (
 func (b *testDB) insertPosts(ctx context.Context, n int, nth func(i int) booking) ([]uuid.UUID, error) {
 	ids := make([]uuid.UUID, n)
 	var start int64
-	if err := b.super.QueryRow(ctx, "select setval('post_seq', nextval('post_seq') + $1) - $1", n).Scan(&start); err != nil {
+	if err := b.super.QueryRow(ctx, "select setval('post_seq', nextval('post_seq') + $1) - $1",
+		n).Scan(&start); err != nil {
 		return nil, err
 	}
 	posts := pgx.CopyFromSlice(n, func(i int) ([]any, error) {
@@ -110,7 +115,8 @@ func (b *testDB) insertPosts(ctx context.Context, n int, nth func(i int) booking
 		if x.done {
 			state, release = "PUBLISHED", "r"+ids[i].String()
 		}
-		return []any{x.tenant.org.UUID(), ids[i], ids[i], x.tenant.channels[x.channel], int16(tenancy.Shard(x.tenant.org)), state, x.due, x.due, start + int64(i), release}, nil
+		return []any{x.tenant.org.UUID(), ids[i], ids[i], x.tenant.channels[x.channel],
+			int16(tenancy.Shard(x.tenant.org)), state, x.due, x.due, start + int64(i), release}, nil
 	})
 	if _, err := b.super.CopyFrom(ctx, pgx.Identifier{"post"}, postColumns, posts); err != nil {
 		return nil, err

@@ -53,9 +53,12 @@ func steady(ctx context.Context, r *rig) error {
 		}
 		ratio := ms(quantile(ours.late, .99)) / ms(quantile(floor.late, .99))
 		line := m{
-			"bench": "steady", "unit": "ms lateness p99", "postsPerSecond": steadyRate, "seconds": r.opts.seconds, "posts": count, "bookedAheadSeconds": ahead.Seconds(), "restarts": 1,
-			"ours": ms(quantile(ours.late, .99)), "floor": ms(quantile(floor.late, .99)), "ratio": ratio, "latenessP50Ms": ms(quantile(ours.late, .5)), "latenessMaxMs": ms(quantile(ours.late, 1)),
-			"floorP50Ms": ms(quantile(floor.late, .5)), "seen": len(ours.late), "twice": ours.twice, "outOfOrder": ours.outOfOrder,
+			"bench": "steady", "unit": "ms lateness p99", "postsPerSecond": steadyRate, "seconds": r.opts.seconds,
+			"posts": count, "bookedAheadSeconds": ahead.Seconds(), "restarts": 1,
+			"ours": ms(quantile(ours.late, .99)), "floor": ms(quantile(floor.late, .99)), "ratio": ratio,
+			"latenessP50Ms": ms(quantile(ours.late, .5)), "latenessMaxMs": ms(quantile(ours.late, 1)),
+			"floorP50Ms": ms(quantile(floor.late, .5)), "seen": len(ours.late), "twice": ours.twice,
+			"outOfOrder": ours.outOfOrder,
 		}
 		used.addTo(line, count)
 		return r.emit(line)
@@ -115,7 +118,8 @@ func (r *rig) timers(ctx context.Context, count int) (*measurement, error) {
 
 func (r *rig) send(ctx context.Context, c *http.Client, i int, at time.Time) error {
 	text := content(i, 1, at)
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.platform.address+"/api/posts", strings.NewReader(`{"text":"`+text+`","key":"`+text+`"}`))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.platform.address+"/api/posts",
+		strings.NewReader(`{"text":"`+text+`","key":"`+text+`"}`))
 	if err != nil {
 		return err
 	}

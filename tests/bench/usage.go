@@ -40,15 +40,16 @@ func (b *testDB) cost(ctx context.Context, nodes ...*node) (c cost, err error) {
 // since returns what was used between two readings, and the peak of the later one.
 func (c cost) since(before cost) cost {
 	return cost{
-		at: c.at, crier: c.crier - before.crier, postgres: c.postgres - before.postgres, platform: c.platform - before.platform,
-		statements: c.statements - before.statements, peak: c.peak,
+		at: c.at, crier: c.crier - before.crier, postgres: c.postgres - before.postgres,
+		platform: c.platform - before.platform, statements: c.statements - before.statements, peak: c.peak,
 	}
 }
 
 // addTo adds the cost per post and the peak to a line.
 func (c cost) addTo(line m, posts int) {
 	per := func(d time.Duration) float64 { return ms(d) / float64(posts) }
-	line["cpuMsPerPost"], line["cpuMsPerPostCrier"], line["cpuMsPerPostPostgres"] = per(c.cpu()), per(c.crier), per(c.postgres)
+	line["cpuMsPerPost"], line["cpuMsPerPostCrier"], line["cpuMsPerPostPostgres"] = per(c.cpu()), per(c.crier),
+		per(c.postgres)
 	line["platformCpuMsPerPost"] = per(c.platform)
 	line["statementsPerPost"], line["peakMb"] = float64(c.statements)/float64(posts), c.peak
 }

@@ -24,7 +24,8 @@ type client struct {
 }
 
 func newClient(nodes []*node, l *ledger) *client {
-	return &client{http: &http.Client{Timeout: 8 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second}}, nodes: nodes, ledger: l}
+	return &client{http: &http.Client{Timeout: 8 * time.Second,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 2 * time.Second}}, nodes: nodes, ledger: l}
 }
 
 // call sends one request to the next node. Status 0 means that no complete answer came; Body is the error then.
@@ -116,24 +117,30 @@ type account struct{ platform, grade string }
 
 // connect signs in and connects one channel for each account.
 func (c *client) connect(ctx context.Context, o organization, accounts []account) (out []channel, err error) {
-	in, err := c.retryUntilOK(ctx, http.MethodPost, "/auth/login", "", m{"provider": "LOCAL", "email": o.email, "password": password}, nil)
+	in, err := c.retryUntilOK(ctx, http.MethodPost, "/auth/login", "",
+		m{"provider": "LOCAL", "email": o.email, "password": password}, nil)
 	if err != nil {
 		return nil, err
 	}
 	session := in.Cookie("auth")
 	for i, a := range accounts {
 		var begun struct{ URL string }
-		if _, err := c.retryUntilOK(ctx, http.MethodGet, "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=&onboarding=", session, nil, &begun); err != nil {
+		if _, err := c.retryUntilOK(ctx, http.MethodGet,
+			"/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=&onboarding=", session, nil,
+			&begun); err != nil {
 			return nil, err
 		}
-		ch := channel{org: o.name, account: fmt.Sprintf("%s-%d-%s", o.name, i, strings.ToLower(a.grade)), grade: a.grade, key: o.key, session: session}
-		fields, err := json.Marshal(m{"service": a.platform, "name": ch.account, "password": password, "grade": a.grade})
+		ch := channel{org: o.name, account: fmt.Sprintf("%s-%d-%s", o.name, i, strings.ToLower(a.grade)),
+			grade: a.grade, key: o.key, session: session}
+		fields, err := json.Marshal(m{"service": a.platform, "name": ch.account, "password": password,
+			"grade": a.grade})
 		if err != nil {
 			return nil, err
 		}
 		var made struct{ ID string }
 		if _, err := c.retryUntilOK(ctx, http.MethodPost, "/integrations/social-connect/sandbox", session,
-			m{"state": begun.URL, "code": base64.StdEncoding.EncodeToString(fields), "timezone": "0"}, &made); err != nil {
+			m{"state": begun.URL, "code": base64.StdEncoding.EncodeToString(fields), "timezone": "0"},
+			&made); err != nil {
 			return nil, err
 		}
 		ch.id = made.ID

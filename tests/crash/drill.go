@@ -54,7 +54,8 @@ func (t *traffic) newNumbers(n int) (out []int) {
 // plan returns a new booking on a channel for a drill; it is not sent yet.
 func (t *traffic) plan(kind string, channel int, due time.Time, words string) booking {
 	n := t.newNumbers(1)[0]
-	b := booking{N: n, Channel: channel, Fault: kind, Text: fmt.Sprintf("post %d %s", n, words), Due: due.Sub(t.start).Truncate(time.Millisecond)}
+	b := booking{N: n, Channel: channel, Fault: kind, Text: fmt.Sprintf("post %d %s", n, words),
+		Due: due.Sub(t.start).Truncate(time.Millisecond)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.extra = append(t.extra, b)

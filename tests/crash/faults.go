@@ -40,7 +40,8 @@ func (t *traffic) injectAll(ctx context.Context, all []fault) (met tally, err er
 			return met, fmt.Errorf("fault %d (%s): %w", i+1, s.Kind, err)
 		}
 		if (i+1)%20 == 0 {
-			t.logf("%d faults, %d calls in flight at them, %d stops inside a call, %d posts claimed by two nodes", i+1, met.inFlight, met.stops, t.claimedTwice)
+			t.logf("%d faults, %d calls in flight at them, %d stops inside a call, %d posts claimed by two nodes",
+				i+1, met.inFlight, met.stops, t.claimedTwice)
 		}
 		if ctx.Err() != nil {
 			return met, ctx.Err()
@@ -73,7 +74,8 @@ func (w *harness) inject(ctx context.Context, s fault, t *tally) error {
 	case haltTwice:
 		return w.stopTwoNodes(ctx, s, t)
 	default:
-		return w.restartPostgres(ctx, map[string]syscall.Signal{pgFast: syscall.SIGINT, pgNow: syscall.SIGQUIT, pgKill: syscall.SIGKILL}[s.Kind], t)
+		signals := map[string]syscall.Signal{pgFast: syscall.SIGINT, pgNow: syscall.SIGQUIT, pgKill: syscall.SIGKILL}
+		return w.restartPostgres(ctx, signals[s.Kind], t)
 	}
 }
 

@@ -128,12 +128,14 @@ func newHarness(ctx context.Context, s settings, dir string, out io.Writer) (w *
 
 func (w *harness) startPostgres(ctx context.Context) (err error) {
 	quiet := slog.New(slog.DiscardHandler)
-	w.server, err = local.Start(ctx, local.Config{Dir: filepath.Join(w.dir, "postgres"), Log: quiet, Durable: true, Extra: []string{"max_connections=200"}})
+	w.server, err = local.Start(ctx, local.Config{Dir: filepath.Join(w.dir, "postgres"), Log: quiet, Durable: true,
+		Extra: []string{"max_connections=200"}})
 	if err != nil {
 		return err
 	}
 	w.closers = append(w.closers, func() error { return w.server.Stop(context.WithoutCancel(ctx)) })
-	if err := migrations.Migrate(ctx, migrations.Config{URL: w.server.URL("crier"), RolePrefix: "crier"}, quiet); err != nil {
+	if err := migrations.Migrate(ctx, migrations.Config{URL: w.server.URL("crier"), RolePrefix: "crier"},
+		quiet); err != nil {
 		return err
 	}
 	if w.s.Mutant == "" {
@@ -156,7 +158,7 @@ func (w *harness) startNodes(ctx context.Context) error {
 		allowed = append(allowed, g.Address)
 	}
 	environment := []string{
-		"PATH=" + "/usr/bin:/bin", "DATABASE_URL=" + w.database, "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=" + w.platform.url(),
+		"PATH=/usr/bin:/bin", "DATABASE_URL=" + w.database, "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=" + w.platform.url(),
 		"OUTBOUND_ALLOW=" + strings.Join(allowed, ","), "LOG_FORMAT=json", "LOG_LEVEL=warn",
 		"DATABASE_MAX_CONNS=16", "API_LIMIT=1000000", "APP_LIMIT=1000000",
 		"LEASE=" + lease.String(), "BEAT=600ms", "SWEEP=1s", "REQUEST_DEADLINE=" + deadline.String(), "SETTLE_TIME=1s",

@@ -100,14 +100,16 @@ func (s span) checkNothingSent(v *verdict, by map[string][]sent) {
 			switch {
 			case !x.at.After(s.from) || !s.to.IsZero() && x.at.After(s.to):
 			case x.post.first.After(s.from):
-				v.find(&v.SentWhilePaused, "post %d, due at %s, went out at %s; %s was paused from %s to %s", x.post.n, x.post.first, x.at, account, s.from, s.to)
+				v.find(&v.SentWhilePaused, "post %d, due at %s, went out at %s; %s was paused from %s to %s",
+					x.post.n, x.post.first, x.at, account, s.from, s.to)
 			case !x.post.deleteRequested:
 				ended++
 			}
 		}
 	}
 	if ended > s.inFlight {
-		v.find(&v.SentWhilePaused, "%d posts went out of %v from %s to %s, while it was paused; %d were in flight", ended, s.accounts, s.from, s.to, s.inFlight)
+		v.find(&v.SentWhilePaused, "%d posts went out of %v from %s to %s, while it was paused; %d were in flight",
+			ended, s.accounts, s.from, s.to, s.inFlight)
 	}
 }
 
@@ -122,7 +124,8 @@ func (s span) checkGaps(v *verdict, all []sent) {
 			continue
 		}
 		if last != nil && x.at.Sub(last.at) < lateGap {
-			v.find(&v.Bursts, "post %d went out %s after post %d; both were held by a pause until %s", x.post.n, x.at.Sub(last.at), last.post.n, s.to)
+			v.find(&v.Bursts, "post %d went out %s after post %d; both were held by a pause until %s", x.post.n,
+				x.at.Sub(last.at), last.post.n, s.to)
 		}
 		last = &x
 	}

@@ -187,7 +187,8 @@ func judge(lines []line, journal []entry) verdict {
 				v.find(&v.WrongContent, "the platform has a post that was not booked: %q", e.Post.Text)
 				continue
 			}
-			out[n] = append(out[n], sent{at: e.At, account: names[e.Post.Account], text: e.Post.Text, journalIndex: i, post: posts[n]})
+			out[n] = append(out[n], sent{at: e.At, account: names[e.Post.Account], text: e.Post.Text, journalIndex: i,
+				post: posts[n]})
 		}
 	}
 	for _, n := range order {
@@ -264,7 +265,8 @@ func (p *history) add(l line) {
 		p.stuckAfter = l.Note
 		return
 	case l.Do == doStale:
-		p.created, p.fault, p.account, p.texts, p.due, p.first = true, l.Fault, l.Account, []string{l.Text}, l.Due, l.Due
+		p.created, p.fault, p.account, p.texts, p.due, p.first = true, l.Fault, l.Account, []string{l.Text}, l.Due,
+			l.Due
 		return
 	case l.Do == doStored:
 		p.stored, p.maybeSent = l.Due, l.MaybeSent
@@ -296,7 +298,8 @@ func (p *history) add(l line) {
 	}
 	switch l.Do {
 	case doCreate:
-		p.created, p.fault, p.account, p.grade, p.texts, p.due = true, asked.Fault, asked.Account, asked.Grade, []string{asked.Text}, asked.Due
+		p.created, p.fault, p.account, p.grade, p.texts, p.due = true, asked.Fault, asked.Account, asked.Grade,
+			[]string{asked.Text}, asked.Due
 		if !slices.Contains(p.ids, l.ID) {
 			p.ids = append(p.ids, l.ID)
 		}
@@ -338,7 +341,8 @@ func (p *history) close() {
 func (p *history) check(v *verdict, out []sent) {
 	for _, s := range out {
 		if p.created && (s.account != p.account || !slices.Contains(p.texts, s.text)) {
-			v.find(&v.WrongContent, "post %d went out as %q on %s; the ledger has %q on %s", p.n, s.text, s.account, p.texts, p.account)
+			v.find(&v.WrongContent, "post %d went out as %q on %s; the ledger has %q on %s", p.n, s.text, s.account,
+				p.texts, p.account)
 		}
 		if !p.unqueuedAt.IsZero() && s.at.After(p.unqueuedAt) {
 			v.find(&v.SentAfterStop, "post %d went out at %s, it was out of the queue from %s", p.n, s.at, p.unqueuedAt)
@@ -364,7 +368,8 @@ func (p *history) checkEnd(v *verdict, live bool) {
 	switch {
 	case !p.created && !out:
 		v.find(&v.Lost, "post %d: its request was never answered", p.n)
-	case p.removed && (!p.disconnected && p.state != "GONE" || p.state == "QUEUE" || p.state == "PUBLISHING" || p.state == "UNKNOWN"):
+	case p.removed && (!p.disconnected && p.state != "GONE" || p.state == "QUEUE" || p.state == "PUBLISHING" ||
+		p.state == "UNKNOWN"):
 		v.find(&v.LeftBehind, "post %d is %q, it was deleted", p.n, p.state)
 	case p.state == "PUBLISHED" && !live:
 		v.find(&v.FalsePublished, "post %d is PUBLISHED, the platform does not have it", p.n)
@@ -402,7 +407,8 @@ func checkOrder(v *verdict, posts map[int]*history, out map[int][]sent) {
 		last := steps[0]
 		for _, s := range steps[1:] {
 			if s.post.due.Before(last.post.due) {
-				v.find(&v.OutOfOrder, "post %d (due %s) went out after post %d (due %s) on %s", s.post.n, s.post.due, last.post.n, last.post.due, s.post.account)
+				v.find(&v.OutOfOrder, "post %d (due %s) went out after post %d (due %s) on %s", s.post.n, s.post.due,
+					last.post.n, last.post.due, s.post.account)
 			} else {
 				last = s
 			}

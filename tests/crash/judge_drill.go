@@ -23,7 +23,8 @@ func (p *history) checkForgotten(v *verdict, out []sent) {
 	}
 	for _, l := range p.reportedFailed {
 		if l.At.After(first) {
-			v.find(&v.UnknownForgotten, "post %d has been live since %s; at %s it was reported as ERROR %s", p.n, first, l.At, l.Code)
+			v.find(&v.UnknownForgotten, "post %d has been live since %s; at %s it was reported as ERROR %s", p.n,
+				first, l.At, l.Code)
 			return
 		}
 	}
@@ -42,7 +43,8 @@ func (p *history) checkDrill(v *verdict, out []sent) bool {
 		return unknown && live // the platform was down for longer than the service reconciles
 	case panicsUnsent:
 		if live || p.state != "ERROR" || unknown {
-			v.find(&v.FalseFailed, "post %d of grade %s is %s %s, live: %v; its connector panicked before the call", p.n, p.grade, p.state, p.code, live)
+			v.find(&v.FalseFailed, "post %d of grade %s is %s %s, live: %v; its connector panicked before the call",
+				p.n, p.grade, p.state, p.code, live)
 		}
 		return true
 	case noGrant:

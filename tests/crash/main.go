@@ -45,15 +45,16 @@ func main() {
 	flag.BoolVar(&s.Keep, "keep", false, "keep the folder of the run")
 	flag.StringVar(&s.Mutant, "mutant", "", "build this mutant into the service: "+mutantNames())
 	flag.DurationVar(&s.Window, "window", 45*time.Second, "UNKNOWN_FOR and BACKOFF_FOR of the service")
-	flag.Func("only", "kinds of faults, separated by commas, that take turns: "+strings.Join(kinds(), ", "), func(v string) error {
-		s.Only = strings.Split(v, ",")
-		for _, kind := range s.Only {
-			if !slices.Contains(kinds(), kind) {
-				return fmt.Errorf("there is no fault %q", kind)
+	flag.Func("only", "kinds of faults, separated by commas, that take turns: "+strings.Join(kinds(), ", "),
+		func(v string) error {
+			s.Only = strings.Split(v, ",")
+			for _, kind := range s.Only {
+				if !slices.Contains(kinds(), kind) {
+					return fmt.Errorf("there is no fault %q", kind)
+				}
 			}
-		}
-		return nil
-	})
+			return nil
+		})
 	all := flag.Bool("mutants", false, "run every mutant and check that the judge detects it")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -141,7 +141,8 @@ func (t *traffic) blackHole(ctx context.Context, s fault) error {
 func (t *traffic) recovered(ctx context.Context) error {
 	var lost []booking
 	for _, c := range t.drillChannels[blackHole] {
-		if err := t.drillPlatform.fault(ctx, t.channels[c].account, m{"match": posting(), "action": "drop_answer"}); err != nil {
+		if err := t.drillPlatform.fault(ctx, t.channels[c].account,
+			m{"match": posting(), "action": "drop_answer"}); err != nil {
 			return err
 		}
 	}

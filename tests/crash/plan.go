@@ -42,7 +42,9 @@ const (
 
 // kinds returns all kinds of faults, drills included.
 func kinds() []string {
-	return append([]string{killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, blackHole}, drills()...)
+	return append([]string{
+		killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, blackHole,
+	}, drills()...)
 }
 
 // panicsUnsent is recorded with posts on which the connector panics before its call.
@@ -175,8 +177,8 @@ func (s settings) drill(i int) string {
 
 // lasts returns about how long a fault of this kind lasts; 0 if it is shorter than any pace.
 func lasts(kind string) time.Duration {
-	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second, noGrant: 15 * time.Second,
-		lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute, haltLong: 13 * time.Second}[kind]
+	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second,
+		noGrant: 15 * time.Second, lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute, haltLong: 13 * time.Second}[kind]
 }
 
 func newFault(r *rand.Rand, nodes int, at time.Duration) fault {
@@ -214,7 +216,8 @@ func newFault(r *rand.Rand, nodes int, at time.Duration) fault {
 
 func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) booking {
 	ms := func(d time.Duration) time.Duration { return d.Truncate(time.Millisecond) }
-	b := booking{N: n, Channel: r.IntN(channels), Text: fmt.Sprintf("post %d as it was booked, %x", n, r.Uint32()), Due: ms(time.Duration(r.Int64N(int64(span))))}
+	b := booking{N: n, Channel: r.IntN(channels), Text: fmt.Sprintf("post %d as it was booked, %x", n, r.Uint32()),
+		Due: ms(time.Duration(r.Int64N(int64(span))))}
 	if disconnects(b.Channel) {
 		return b
 	}

@@ -62,7 +62,8 @@ func (w *harness) startPlatform(ctx context.Context, name string) (s sandbox, er
 	if err != nil {
 		return s, err
 	}
-	s.proc, err = launch(log, []string{"CRIER_HOME=" + home, "LOG_LEVEL=warn"}, w.binary, "sandbox", "--address", s.address)
+	s.proc, err = launch(log, []string{"CRIER_HOME=" + home, "LOG_LEVEL=warn"}, w.binary, "sandbox", "--address",
+		s.address)
 	if err != nil {
 		return s, err
 	}

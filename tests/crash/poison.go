@@ -43,7 +43,8 @@ func (t *traffic) refuseRow(ctx context.Context, s fault) error {
 		if err == nil && refused {
 			err = t.hit(refusedRow)
 		}
-		return errors.Join(err, t.exec(ctx, "drop trigger crash_refuse on post", "drop function crash_refuse", "drop sequence crash_refused"))
+		return errors.Join(err, t.exec(ctx, "drop trigger crash_refuse on post", "drop function crash_refuse",
+			"drop sequence crash_refused"))
 	})
 }
 
@@ -52,17 +53,20 @@ func (t *traffic) refuseRow(ctx context.Context, s fault) error {
 func (t *traffic) breakQueue(ctx context.Context, s fault) error {
 	c, beside := t.drillChannel(s), t.drillChannels[refusedRow][(s.Nth+1)%len(t.drillChannels[refusedRow])]
 	account := t.channels[c].account
-	err := errors.Join(t.drillPlatform.fault(ctx, account, m{"match": posting(), "action": "hold_answer"}), t.drillPlatform.fault(ctx, account, m{"match": m{"method": "GET"}, "action": "hold", "times": always}))
+	err := errors.Join(t.drillPlatform.fault(ctx, account, m{"match": posting(), "action": "hold_answer"}),
+		t.drillPlatform.fault(ctx, account, m{"match": m{"method": "GET"}, "action": "hold", "times": always}))
 	if err != nil {
 		return err
 	}
 	err = t.runWithProbes(ctx, refusedRow, time.Second, brokenFor, func(start time.Time) []booking {
-		return []booking{t.plan(refusedRow, c, start, "on a channel that is freed by hand"), t.plan(refusedRow, c, start.Add(time.Second), "that comes after it"),
+		return []booking{t.plan(refusedRow, c, start, "on a channel that is freed by hand"),
+			t.plan(refusedRow, c, start.Add(time.Second), "that comes after it"),
 			t.plan(probe, beside, start.Add(2*time.Second), "on another channel of the same organization")}
 	}, func(start time.Time, aimed []booking) error {
 		claimed, err := t.until(ctx, start.Add(time.Second), aimed[:1], "state in ('PUBLISHING', 'UNKNOWN')")
 		if err == nil && claimed {
-			err = errors.Join(t.hit(refusedRow), t.exec(ctx, fmt.Sprintf("update channel_queue set busy_post = null where channel_id = '%s'", t.channels[c].id)))
+			err = errors.Join(t.hit(refusedRow), t.exec(ctx,
+				fmt.Sprintf("update channel_queue set busy_post = null where channel_id = '%s'", t.channels[c].id)))
 		}
 		pause(ctx, time.Until(start.Add(brokenFor)))
 		return errors.Join(err, t.drillPlatform.judge().Clear(ctx, account))
@@ -106,7 +110,8 @@ func (t *traffic) revokeGrant(ctx context.Context, s fault) error {
 	var all []booking
 	due := time.Now().Add(bookingTime(len(t.drillChannels[noGrant])))
 	for _, c := range t.drillChannels[noGrant] {
-		if err := t.drillPlatform.fault(ctx, t.channels[c].account, m{"match": posting(), "action": "slow", "ms": 2500, "times": 1}); err != nil {
+		if err := t.drillPlatform.fault(ctx, t.channels[c].account,
+			m{"match": posting(), "action": "slow", "ms": 2500, "times": 1}); err != nil {
 			return err
 		}
 		all = append(all, t.plan(noGrant, c, due, "without a grant"))

@@ -38,7 +38,8 @@ func (w *harness) populate(ctx context.Context, organizations int, faults []faul
 	}
 	for i := range organizations {
 		var accounts []account
-		for _, grade := range []string{"A", "A", "C", "C", "E", "E", []string{"A", "C", "E"}[i%3]} { // perOrganization of them
+		// perOrganization of them
+		for _, grade := range []string{"A", "A", "C", "C", "E", "E", []string{"A", "C", "E"}[i%3]} {
 			accounts = append(accounts, account{platform: w.platform.url(), grade: grade})
 		}
 		made, err := w.createOrganization(ctx, tenants, fmt.Sprintf("org%d", i+1), accounts)
@@ -53,7 +54,8 @@ func (w *harness) populate(ctx context.Context, organizations int, faults []faul
 // createOrganization creates an organization with its owner, an API key and channels.
 func (w *harness) createOrganization(ctx context.Context, tenants *tenancyservice.Accounts, name string, accounts []account) ([]channel, error) {
 	o := organization{name: name, email: name + "@crier.test"}
-	owner, err := tenants.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password, Organization: o.name})
+	owner, err := tenants.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password,
+		Organization: o.name})
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +120,8 @@ func (w *harness) drillOrganizations(times map[string]int) (out []drillOrganizat
 			var accounts []account
 			for i := range hangingChannels {
 				machine := w.hangProxies[i%machinesOf(kind)]
-				accounts = append(accounts, account{platform: "http://" + machine.Address, grade: []string{"A", "C"}[i/hangingMachines%2]})
+				accounts = append(accounts, account{platform: "http://" + machine.Address,
+					grade: []string{"A", "C"}[i/hangingMachines%2]})
 			}
 			add(kind, hangingOrganizations, accounts...)
 		case silence:

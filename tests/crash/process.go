@@ -94,7 +94,8 @@ func newNode(binary, dir string, environment []string) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.environment = append(append([]string{}, environment...), "CRIER_HOME="+filepath.Join(dir, "home"), "PORT="+port, "CRIER_FAILPOINT="+n.failpointFile())
+	n.environment = append(append([]string{}, environment...), "CRIER_HOME="+filepath.Join(dir, "home"), "PORT="+port,
+		"CRIER_FAILPOINT="+n.failpointFile())
 	return n, nil
 }
 

@@ -50,7 +50,8 @@ func run(ctx context.Context, s settings, out io.Writer) (v verdict, err error) 
 	v = judge(lines, journal)
 	v.DueDuringFaults = shareDueDuringFaults(lines)
 	v.partial = len(s.Only) > 0
-	v.InFlight, v.StopsCommitting, v.Seed, v.Nodes, v.Lease, v.Deadline = met.inFlight, met.stops, s.Seed, s.Nodes, lease.String(), deadline.String()
+	v.InFlight, v.StopsCommitting, v.Seed, v.Nodes, v.Lease, v.Deadline = met.inFlight, met.stops, s.Seed, s.Nodes,
+		lease.String(), deadline.String()
 	for i, f := range v.findings {
 		if i == 40 {
 			w.logf("and %d more", len(v.findings)-i)

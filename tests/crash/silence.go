@@ -27,7 +27,8 @@ const (
 func (t *traffic) silence(ctx context.Context, s fault) error {
 	b := t.plan(silence, t.drillChannel(s), time.Now().Add(2*time.Second), "before the silence")
 	account := t.channels[b.Channel].account
-	if err := errors.Join(t.drillPlatform.fault(ctx, account, m{"match": posting(), "action": "drop_answer"}), t.drillPlatform.fault(ctx, account, silenceFault(s.Nth))); err != nil {
+	if err := errors.Join(t.drillPlatform.fault(ctx, account, m{"match": posting(), "action": "drop_answer"}),
+		t.drillPlatform.fault(ctx, account, silenceFault(s.Nth))); err != nil {
 		return err
 	}
 	if err := t.create(ctx, b); err != nil {
@@ -73,8 +74,10 @@ func (t *traffic) readAndChange(ctx context.Context, b booking, i int) error {
 	if i%2 == 0 {
 		text := fmt.Sprintf("post %d edited in the silence, %d", b.N, i)
 		due := time.Since(t.start) + time.Second
-		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d-%d", b.N, i), Due: t.start.Add(due.Truncate(time.Millisecond)), Text: text}
-		_, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, text, due.Truncate(time.Millisecond), id))
+		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d-%d", b.N, i),
+			Due: t.start.Add(due.Truncate(time.Millisecond)), Text: text}
+		_, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key,
+			t.body("update", b, text, due.Truncate(time.Millisecond), id))
 		return err
 	}
 	ask := line{Do: doSchedule, Post: b.N, Key: fmt.Sprintf("schedule-%d-%d", b.N, i)}

@@ -83,8 +83,10 @@ func (t *traffic) body(kind string, b booking, text string, due time.Duration, i
 
 func (t *traffic) create(ctx context.Context, b booking) error {
 	c := t.channels[b.Channel]
-	ask := line{Do: doCreate, Post: b.N, Key: fmt.Sprintf("create-%d", b.N), Account: c.account, Grade: c.grade, Due: t.start.Add(b.Due), Text: b.Text, Fault: b.Fault}
-	got, err := t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", c.key, t.body("schedule", b, b.Text, b.Due, ""))
+	ask := line{Do: doCreate, Post: b.N, Key: fmt.Sprintf("create-%d", b.N), Account: c.account, Grade: c.grade,
+		Due: t.start.Add(b.Due), Text: b.Text, Fault: b.Fault}
+	got, err := t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", c.key,
+		t.body("schedule", b, b.Text, b.Due, ""))
 	if err != nil || got.Status != http.StatusCreated {
 		return fmt.Errorf("post %d cannot be booked: status %d: %s: %w", b.N, got.Status, got.Note, err)
 	}
@@ -116,8 +118,10 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 		ask := line{Do: doGroup, Post: b.N, Key: fmt.Sprintf("deleteGroup-%d", b.N)}
 		_, err = t.client.book(ctx, ask, http.MethodDelete, "/public/v1/posts/group/"+group, key, nil)
 	case doEdit:
-		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d", b.N), Due: t.start.Add(b.NewDue), Text: b.NewText}
-		_, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key, t.body("update", b, b.NewText, b.NewDue, id))
+		ask := line{Do: doEdit, Post: b.N, Key: fmt.Sprintf("edit-%d", b.N), Due: t.start.Add(b.NewDue),
+			Text: b.NewText}
+		_, err = t.client.book(ctx, ask, http.MethodPost, "/public/v1/posts", key,
+			t.body("update", b, b.NewText, b.NewDue, id))
 	case doDelete:
 		ask := line{Do: doDelete, Post: b.N, Key: fmt.Sprintf("delete-%d", b.N)}
 		_, err = t.client.book(ctx, ask, http.MethodDelete, "/public/v1/posts/"+id, key, nil)
@@ -133,6 +137,7 @@ func (t *traffic) change(ctx context.Context, b booking) (err error) {
 }
 
 func (t *traffic) status(ctx context.Context, b booking, to, id, key string) (int, error) {
-	got, err := t.client.book(ctx, line{Do: to, Post: b.N, Key: fmt.Sprintf("%s-%d", to, b.N)}, http.MethodPut, "/public/v1/posts/"+id+"/status", key, m{"status": to})
+	got, err := t.client.book(ctx, line{Do: to, Post: b.N, Key: fmt.Sprintf("%s-%d", to, b.N)}, http.MethodPut,
+		"/public/v1/posts/"+id+"/status", key, m{"status": to})
 	return got.Status, err
 }

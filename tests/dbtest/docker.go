@@ -24,7 +24,8 @@ func fromDocker(ctx context.Context) (server, error) {
 	password := rand.Text()
 	box, err := pool.RunWithOptions(&dockertest.RunOptions{
 		Repository: "postgres", Tag: "17", Env: []string{"POSTGRES_PASSWORD=" + password},
-		Cmd: []string{"postgres", "-c", "fsync=off", "-c", "max_connections=300", "-c", "shared_preload_libraries=pg_stat_statements"},
+		Cmd: []string{"postgres", "-c", "fsync=off", "-c", "max_connections=300", "-c",
+			"shared_preload_libraries=pg_stat_statements"},
 	}, func(h *docker.HostConfig) { h.AutoRemove = true })
 	if err != nil {
 		return server{}, err
@@ -32,7 +33,8 @@ func fromDocker(ctx context.Context) (server, error) {
 	if err := box.Expire(containerSeconds); err != nil {
 		return server{}, err
 	}
-	s := server{super: "postgres://postgres:" + password + "@" + box.GetHostPort("5432/tcp") + "/postgres?sslmode=disable"}
+	s := server{super: "postgres://postgres:" + password + "@" + box.GetHostPort("5432/tcp") +
+		"/postgres?sslmode=disable"}
 	err = pool.Retry(func() error {
 		s.owner, err = local.Own(ctx, s.super, password)
 		return err

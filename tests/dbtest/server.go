@@ -44,7 +44,8 @@ var shared = sync.OnceValues(func() (server, error) {
 func choose(ctx context.Context) (server, error) {
 	if given, ok := env.OS()("TEST_DATABASE_URL"); ok && given != "" {
 		if u, err := url.Parse(given); err != nil || u.Host == "" {
-			return server{}, fault.New(fault.Invalid, "dbtest.choose", "TEST_DATABASE_URL must have the form postgres://user:password@host:port/database.")
+			return server{}, fault.New(fault.Invalid, "dbtest.choose",
+				"TEST_DATABASE_URL must have the form postgres://user:password@host:port/database.")
 		}
 		super, _ := env.OS()("TEST_DATABASE_SUPER_URL")
 		return server{owner: given, super: super}, nil
@@ -71,9 +72,10 @@ func home() (dir, users string, err error) {
 }
 
 func config(dir string) local.Config {
-	return local.Config{Dir: dir, Log: slog.New(slog.DiscardHandler), Detached: true, Preload: []string{"pg_stat_statements"}, Extra: []string{
-		"synchronous_commit=off", "max_connections=300", "shared_buffers=64MB", "autovacuum=off", "max_wal_size=256MB",
-	}}
+	return local.Config{Dir: dir, Log: slog.New(slog.DiscardHandler), Detached: true,
+		Preload: []string{"pg_stat_statements"}, Extra: []string{
+			"synchronous_commit=off", "max_connections=300", "shared_buffers=64MB", "autovacuum=off", "max_wal_size=256MB",
+		}}
 }
 
 func fromLocal(ctx context.Context) (server, error) {
@@ -119,7 +121,8 @@ done`
 
 // watch starts the watcher, which outlives this process as the cluster does.
 func watch(pg *local.Server, users string) error {
-	cmd := exec.Command("/bin/sh", "-c", watcher, "crier-test-postgres-watcher", strconv.Itoa(pg.PID()), pg.Dir(), users)
+	cmd := exec.Command("/bin/sh", "-c", watcher, "crier-test-postgres-watcher", strconv.Itoa(pg.PID()), pg.Dir(),
+		users)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {

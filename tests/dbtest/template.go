@@ -28,7 +28,8 @@ func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 	if _, err := admin.Exec(ctx, "select pg_advisory_lock($1)", int64(templateLock)); err != nil {
 		return "", err
 	}
-	defer admin.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)", int64(templateLock)) // the end of the session releases it as well
+	defer admin.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)",
+		int64(templateLock)) // the end of the session releases it as well
 	if whole, err := isTemplate(ctx, admin, name); err != nil || whole {
 		return name, err
 	}
@@ -38,7 +39,8 @@ func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 	if _, err := admin.Exec(ctx, "create database "+name+" template template0"); err != nil {
 		return "", err
 	}
-	if err := migrations.Migrate(ctx, migrations.Config{URL: withDatabase(s.owner, name)}, slog.New(slog.DiscardHandler)); err != nil {
+	if err := migrations.Migrate(ctx, migrations.Config{URL: withDatabase(s.owner, name)},
+		slog.New(slog.DiscardHandler)); err != nil {
 		return "", err
 	}
 	_, err = admin.Exec(ctx, "alter database "+name+" with is_template true")
@@ -46,7 +48,8 @@ func template(ctx context.Context, s server, admin *pgx.Conn) (string, error) {
 }
 
 func isTemplate(ctx context.Context, admin *pgx.Conn, name string) (whole bool, err error) {
-	err = admin.QueryRow(ctx, "select exists (select from pg_database where datname = $1 and datistemplate)", name).Scan(&whole)
+	err = admin.QueryRow(ctx, "select exists (select from pg_database where datname = $1 and datistemplate)",
+		name).Scan(&whole)
 	return whole, err
 }
 

@@ -332,7 +332,8 @@ func (c *client) auth(ctx context.Context, raw json.RawMessage) {
 		c.send(ctx, "NOTICE", "not an event")
 		return
 	}
-	c.member = e.Check() == "" && e.Kind == 22242 && e.Tag("challenge") == c.challenge && strings.TrimSuffix(e.Tag("relay"), "/") == c.relay.URL()
+	c.member = e.Check() == "" && e.Kind == 22242 && e.Tag("challenge") == c.challenge &&
+		strings.TrimSuffix(e.Tag("relay"), "/") == c.relay.URL()
 	message := ""
 	if !c.member {
 		message = "invalid: not an answer to the challenge"
