@@ -173,7 +173,7 @@ var exceptions = []exception{
 // topLevel lists the entries of the root; entries that begin with a dot are the configuration of tools.
 var topLevel = []string{
 	"actors/", "apps/", "docs/", "ops/", "platform/", "publishing/", "tenancy/", "tests/",
-	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "Taskfile.yml", "go.mod", "go.sum",
+	"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "NOTICE", "README.md", "SECURITY.md", "staticcheck.conf", "Taskfile.yml", "go.mod", "go.sum",
 }
 
 // domains have a store and a service package, which are imported under aliases such as publishingstore.

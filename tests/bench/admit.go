@@ -91,7 +91,7 @@ func (r *rig) admitting(ctx context.Context, where string, c *org.Client, all []
 		"bench": "admit", "where": where, "callers": users, "unit": "requests/s", "ours": ours.rate,
 		"floor": bare.rate, "ratio": ours.rate / bare.rate,
 		"p50Us": us(ours.p50), "p99Us": us(ours.p99), "floorP50Us": us(bare.p50), "floorP99Us": us(bare.p99),
-		"unanswered": c.Alone() - alone,
+		"unanswered": c.LocalAdmissions() - alone,
 	})
 }
 

@@ -35,10 +35,10 @@ type result struct {
 	outOfOrder int
 }
 
-func (b burst) per(d time.Duration) float64 { return ms(d) / float64(b.posts) }
+func (x burst) per(d time.Duration) float64 { return ms(d) / float64(x.posts) }
 
 // rate returns the number of posts published a second.
-func (b burst) rate(out result) float64 { return float64(b.posts) / out.span.Seconds() }
+func (x burst) rate(out result) float64 { return float64(x.posts) / out.span.Seconds() }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
