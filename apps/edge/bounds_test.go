@@ -28,7 +28,7 @@ func TestFaultsAreCountedPastTheFirstFifty(t *testing.T) {
 		Message []string
 		More    int
 	}](t, a)
-	if len(got.Message) != fault.MaxTold || got.More == 0 {
+	if len(got.Message) != fault.MaxListed || got.More == 0 {
 		t.Errorf("%d faults and %d more: %s", len(got.Message), got.More, a.body)
 	}
 	var channels []fault.Channel
@@ -40,7 +40,7 @@ func TestFaultsAreCountedPastTheFirstFifty(t *testing.T) {
 		Errors []json.RawMessage
 		More   int
 	}](t, s.api(t, "POST", "/public/v1/posts", goodPost))
-	if len(told.Errors) != fault.MaxTold || told.More != 10 {
+	if len(told.Errors) != fault.MaxListed || told.More != 10 {
 		t.Errorf("%d channels at fault and %d more", len(told.Errors), told.More)
 	}
 }

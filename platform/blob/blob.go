@@ -1,4 +1,4 @@
-// Package blob keeps bytes at rest under keys: media and other files too large for the database.
+// Package blob stores media and other files that are too large for the database, under keys.
 package blob
 
 import (
@@ -10,15 +10,18 @@ import (
 	"crier/platform/fault"
 )
 
-// Store keeps bytes. It is safe for concurrent use.
+// Store stores files under keys. Every method returns fault.Invalid for a key that ValidKey refuses. A Store is safe
+// for concurrent use.
 type Store interface {
-	// Create stores all of r and tells its size in bytes. The key becomes visible only when every byte is on the disk;
-	// when Create fails or the process dies, the key is as it was before. An existing key is replaced as a whole.
-	// No room, or no right to write, is fault.Unavailable; an error of r is passed on.
+	// Create stores all bytes of r under the key and returns their number. The key becomes visible only when every byte
+	// is on the disk; when Create fails or the process dies, the key is unchanged. An existing file is replaced as a
+	// whole. Create returns fault.Unavailable when there is no space or no permission to write, fault.Conflict when the
+	// key or a part of it is in use as a folder or a file, and the error of r unchanged.
 	Create(ctx context.Context, key string, r io.Reader) (size int64, err error)
-	// Open reads a key; an absent one is fault.NotFound. The caller closes the file, which stays readable after a Delete.
+	// Open opens the file of a key for reading. An absent key is fault.NotFound. The caller closes the file, which
+	// stays readable after a Delete.
 	Open(ctx context.Context, key string) (File, error)
-	// Delete removes a key; an absent one is no error.
+	// Delete removes a key. An absent key is no error.
 	Delete(ctx context.Context, key string) error
 }
 
@@ -26,7 +29,7 @@ type Store interface {
 type File interface {
 	io.ReadSeekCloser
 	io.ReaderAt
-	// Size is in bytes.
+	// Size returns the size in bytes.
 	Size() int64
 }
 
@@ -34,7 +37,8 @@ const maxKey = 1024
 
 var segment = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}$`)
 
-// ValidKey tells whether a key is made of segments of A-Z a-z 0-9 . _ - joined by slashes, none of them starting with a dot.
+// ValidKey reports whether a key consists of segments of A-Z a-z 0-9 . _ - joined by slashes. A segment has at most 200
+// characters and does not start with a dot; the key has at most 1024 bytes.
 func ValidKey(key string) bool {
 	if len(key) > maxKey {
 		return false

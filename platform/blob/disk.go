@@ -17,14 +17,17 @@ import (
 )
 
 const (
-	partial    = ".partial"     // keys never start with a dot, so it cannot be one
-	partialAge = 24 * time.Hour // older than any upload: left by a process that died
+	// partial is the folder of files that are being written. Keys never start with a dot, so it cannot be one.
+	partial = ".partial"
+	// partialAge is longer than any upload takes: an older file was left by a process that died.
+	partialAge = 24 * time.Hour
 )
 
-// Disk is a Store in one local folder, which several processes may share. No key can reach outside it.
+// Disk is a Store in one local folder, which several processes may share. No key can reach outside the folder.
 type Disk struct{ root *os.Root }
 
-// NewDisk makes the folder when it is missing and clears what dead processes left half written.
+// NewDisk returns a Disk in the folder dir. It creates the folder when it is missing and deletes incomplete files that
+// are older than a day. The caller closes the Disk.
 func NewDisk(dir string) (*Disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -33,14 +36,14 @@ func NewDisk(dir string) (*Disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Disk{root}
+	d := &Disk{root: root}
 	if err := errors.Join(root.MkdirAll(partial, 0o700), d.sweep()); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return d, nil
 }
 
-// Close ends the use of the folder.
+// Close releases the folder. Files that are open stay readable.
 func (d *Disk) Close() error { return d.root.Close() }
 
 // Create implements Store.
@@ -58,21 +61,28 @@ func (d *Disk) Create(ctx context.Context, key string, r io.Reader) (size int64,
 		}
 	}()
 	if size, err = d.write(ctx, temp, r); err != nil {
-		return 0, noRoom(op, err)
+		return 0, asUnavailable(op, err)
 	}
-	if err = d.root.MkdirAll(path.Dir(key), 0o700); err == nil {
-		err = d.root.Rename(temp, key)
-	}
-	if err == nil {
-		err = d.syncDirs(path.Dir(key))
-	}
+	err = d.publish(temp, key)
 	if taken(err) {
 		return 0, fault.Wrap(fault.Conflict, op, "The file key is taken by a folder or a file of that name.", err)
 	}
-	return size, noRoom(op, err)
+	return size, asUnavailable(op, err)
 }
 
-// Check tells whether files can be stored now: it writes a small one and removes it. Its error is fault.Unavailable where Create's would be.
+// publish renames a complete file to its key, so that the key survives a power failure.
+func (d *Disk) publish(temp, key string) error {
+	if err := d.root.MkdirAll(path.Dir(key), 0o700); err != nil {
+		return err
+	}
+	if err := d.root.Rename(temp, key); err != nil {
+		return err
+	}
+	return d.syncDirs(path.Dir(key))
+}
+
+// Check writes a small file and removes it, to find out whether files can be stored now. It returns fault.Unavailable
+// when Create would.
 func (d *Disk) Check(ctx context.Context) error {
 	const op = "blob.Check"
 	probe := path.Join(partial, rand.Text())
@@ -80,7 +90,7 @@ func (d *Disk) Check(ctx context.Context) error {
 	if e := d.root.Remove(probe); !absent(e) {
 		err = errors.Join(err, e)
 	}
-	return noRoom(op, err)
+	return asUnavailable(op, err)
 }
 
 // Open implements Store.
@@ -103,7 +113,7 @@ func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &diskFile{f, info.Size()}, nil
+	return &diskFile{File: f, size: info.Size()}, nil
 }
 
 // Delete implements Store.
@@ -116,29 +126,29 @@ func (d *Disk) Delete(ctx context.Context, key string) error {
 	if absent(err) || err == nil && info.IsDir() {
 		return nil
 	}
-	if err == nil {
-		err = d.root.Remove(key)
+	if err != nil {
+		return err
 	}
-	if absent(err) {
-		return nil
+	if err := d.root.Remove(key); !absent(err) {
+		return err
 	}
-	return err
+	return nil
 }
 
-// write puts all of r into a new file and waits for the disk.
+// write copies all of r into a new file and syncs it. It returns the number of bytes.
 func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, error) {
 	f, err := d.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return 0, err
 	}
-	size, err := io.Copy(f, &ctxReader{ctx, r})
+	size, err := io.Copy(f, &ctxReader{ctx: ctx, r: r})
 	if err == nil {
 		err = f.Sync()
 	}
 	return size, errors.Join(err, f.Close())
 }
 
-// syncDirs makes the new name outlive a power cut, up to the root since folders may be new.
+// syncDirs syncs dir and its parents up to the root, which may all be new, so that a new name survives a power failure.
 func (d *Disk) syncDirs(dir string) error {
 	for {
 		f, err := d.root.Open(dir)
@@ -155,6 +165,7 @@ func (d *Disk) syncDirs(dir string) error {
 	}
 }
 
+// sweep deletes files in the partial folder that are older than partialAge.
 func (d *Disk) sweep() error {
 	left, err := fs.ReadDir(d.root.FS(), partial)
 	if err != nil {
@@ -173,16 +184,19 @@ func (d *Disk) sweep() error {
 	return nil
 }
 
+// absent reports whether err means that the key does not exist, or that a part of it is a file.
 func absent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
+// taken reports whether err means that the key or a part of it is in use as a folder or a file.
 func taken(err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) || errors.Is(err, fs.ErrExist)
 }
 
-// noRoom makes a disk that takes no files a passing failure: full, over its quota, read-only or closed to us.
-func noRoom(op string, err error) error {
+// asUnavailable converts the errors of a disk that is full, over quota, read-only or not writable to fault.Unavailable.
+// It returns other errors, and nil, unchanged.
+func asUnavailable(op string, err error) error {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EPERM, syscall.EACCES} {
 		if errors.Is(err, cause) {
 			return fault.Wrap(fault.Unavailable, op, "The server has no room for files now; try again later.", err)
@@ -198,7 +212,7 @@ type diskFile struct {
 
 func (f *diskFile) Size() int64 { return f.size }
 
-// ctxReader stops a long copy when the context is over.
+// ctxReader fails with the context's error once the context has ended, which stops a long copy.
 type ctxReader struct {
 	ctx context.Context
 	r   io.Reader

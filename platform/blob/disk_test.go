@@ -40,12 +40,12 @@ func read(t *testing.T, s Store, key string) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(f)
 	if int64(len(b)) != f.Size() {
-		t.Errorf("size %d, read %d", f.Size(), len(b))
+		t.Errorf("Size returns %d, but %d bytes were read", f.Size(), len(b))
 	}
 	return b, err
 }
 
-// names lists every file under dir but the folder of partial files, and counts those.
+// names returns the keys of all files under dir, and the number of partial files.
 func names(t *testing.T, dir string) (keys []string, partials int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
@@ -65,16 +65,16 @@ func names(t *testing.T, dir string) (keys []string, partials int) {
 	return keys, partials
 }
 
-func TestCreateOpenDelete(t *testing.T) {
+func TestDisk_CreateOpenDelete(t *testing.T) {
 	t.Parallel()
 	d, _ := newDisk(t)
 	for key, body := range map[string]string{"a": "", "b.png": "x", "org-1/2026/pic_1.jpg": strings.Repeat("long ", 1<<18)} {
 		size, err := d.Create(t.Context(), key, strings.NewReader(body))
 		if err != nil || size != int64(len(body)) {
-			t.Fatal(size, err)
+			t.Fatalf("%s: created with size %d and error %v, want size %d", key, size, err, len(body))
 		}
 		if got, err := read(t, d, key); err != nil || string(got) != body {
-			t.Fatalf("%s: %d bytes, %v", key, len(got), err)
+			t.Fatalf("%s: read %d bytes with error %v, want the %d that were created", key, len(got), err, len(body))
 		}
 		open, err := d.Open(t.Context(), key)
 		if err != nil {
@@ -86,16 +86,16 @@ func TestCreateOpenDelete(t *testing.T) {
 			}
 		}
 		if _, err := d.Open(t.Context(), key); !fault.Is(err, fault.NotFound) {
-			t.Fatal(err)
+			t.Fatalf("open a deleted key: %v, want NotFound", err)
 		}
 		rest, err := io.ReadAll(open)
-		if err = errors.Join(err, open.Close()); err != nil || string(rest) != body {
-			t.Fatalf("an open file must outlive its key: %v", err)
+		if err := errors.Join(err, open.Close()); err != nil || string(rest) != body {
+			t.Fatalf("read %d bytes of a file deleted while open with error %v, want %d", len(rest), err, len(body))
 		}
 	}
 }
 
-func TestFileSeeksAndReadsAt(t *testing.T) {
+func TestOpen_FileSeeksAndReadsAt(t *testing.T) {
 	t.Parallel()
 	d, _ := newDisk(t)
 	if _, err := d.Create(t.Context(), "k", strings.NewReader("0123456789")); err != nil {
@@ -108,17 +108,17 @@ func TestFileSeeksAndReadsAt(t *testing.T) {
 	defer f.Close()
 	two := make([]byte, 2)
 	if _, err := f.ReadAt(two, 4); err != nil || string(two) != "45" {
-		t.Fatal(string(two), err)
+		t.Fatalf("ReadAt returned %q and error %v, want 45", two, err)
 	}
 	if _, err := f.Seek(-1, io.SeekEnd); err != nil {
 		t.Fatal(err)
 	}
 	if b, err := io.ReadAll(f); err != nil || string(b) != "9" {
-		t.Fatal(string(b), err)
+		t.Fatalf("read %q with error %v, want 9", b, err)
 	}
 }
 
-func TestBadKeysAreRefusedEverywhere(t *testing.T) {
+func TestDisk_RefusesInvalidKeys(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	outside := filepath.Join(filepath.Dir(dir), "outside")
@@ -134,16 +134,16 @@ func TestBadKeysAreRefusedEverywhere(t *testing.T) {
 		_, oerr := d.Open(t.Context(), key)
 		for _, err := range []error{err, oerr, d.Delete(t.Context(), key)} {
 			if !fault.Is(err, fault.Invalid) {
-				t.Errorf("%.40q: %v", key, err)
+				t.Errorf("%.40q: %v, want Invalid", key, err)
 			}
 		}
 	}
 	if keys, partials := names(t, dir); len(keys)+partials != 0 {
-		t.Errorf("left %v and %d partial files", keys, partials)
+		t.Errorf("%v and %d partial files are left, want none", keys, partials)
 	}
 }
 
-func TestSymlinkOutIsRefused(t *testing.T) {
+func TestDisk_RefusesSymlinksOutOfTheFolder(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	target := t.TempDir()
@@ -160,11 +160,11 @@ func TestSymlinkOutIsRefused(t *testing.T) {
 		t.Error("deleted through a link")
 	}
 	if left, err := os.ReadDir(target); err != nil || len(left) != 1 {
-		t.Errorf("%v %v", left, err)
+		t.Errorf("the other folder has %v with error %v, want one file", left, err)
 	}
 }
 
-func TestFolderAndFileDoNotMix(t *testing.T) {
+func TestDisk_KeyInUseAsFolderOrFileIsConflict(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	if _, err := d.Create(t.Context(), "a/b", strings.NewReader("x")); err != nil {
@@ -172,20 +172,20 @@ func TestFolderAndFileDoNotMix(t *testing.T) {
 	}
 	for _, key := range []string{"a", "a/b/c"} {
 		if _, err := d.Create(t.Context(), key, strings.NewReader("y")); !fault.Is(err, fault.Conflict) {
-			t.Errorf("create %s: %v", key, err)
+			t.Errorf("create %s: %v, want Conflict", key, err)
 		}
 		if _, err := d.Open(t.Context(), key); !fault.Is(err, fault.NotFound) {
-			t.Errorf("open %s: %v", key, err)
+			t.Errorf("open %s: %v, want NotFound", key, err)
 		}
 		if err := d.Delete(t.Context(), key); err != nil {
 			t.Errorf("delete %s: %v", key, err)
 		}
 	}
 	if b, err := read(t, d, "a/b"); err != nil || string(b) != "x" {
-		t.Errorf("%q %v", b, err)
+		t.Errorf("got %q and error %v, want %q", b, err, "x")
 	}
 	if _, partials := names(t, dir); partials != 0 {
-		t.Errorf("%d partial files", partials)
+		t.Errorf("%d partial files are left, want none", partials)
 	}
 }
 
@@ -193,7 +193,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestFailedCreateLeavesTheOldBytes(t *testing.T) {
+func TestCreate_FailureKeepsTheOldBytes(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	if _, err := d.Create(t.Context(), "k", strings.NewReader("old")); err != nil {
@@ -202,22 +202,22 @@ func TestFailedCreateLeavesTheOldBytes(t *testing.T) {
 	broken := errors.New("client went away")
 	_, err := d.Create(t.Context(), "k", io.MultiReader(strings.NewReader("new"), failing{broken}))
 	if !errors.Is(err, broken) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want the error of the reader", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := d.Create(ctx, "k", strings.NewReader("new")); !errors.Is(err, context.Canceled) {
-		t.Fatal(err)
+		t.Fatalf("got %v, want the context's error", err)
 	}
 	if b, err := read(t, d, "k"); err != nil || string(b) != "old" {
-		t.Fatalf("%q %v", b, err)
+		t.Fatalf("got %q and error %v, want %q", b, err, "old")
 	}
 	if keys, partials := names(t, dir); len(keys) != 1 || partials != 0 {
-		t.Fatalf("%v and %d partial files", keys, partials)
+		t.Fatalf("%v and %d partial files are left, want the old file", keys, partials)
 	}
 }
 
-func TestNothingIsVisibleBeforeTheEnd(t *testing.T) {
+func TestCreate_KeyIsInvisibleBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	r, w := io.Pipe()
@@ -227,17 +227,17 @@ func TestNothingIsVisibleBeforeTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if keys, partials := names(t, dir); len(keys) != 0 || partials != 1 {
-		t.Fatalf("%v and %d partial files", keys, partials)
+		t.Fatalf("%v and %d partial files while it is written, want one partial file", keys, partials)
 	}
 	if err := errors.Join(w.Close(), <-done); err != nil {
 		t.Fatal(err)
 	}
 	if keys, partials := names(t, dir); len(keys) != 1 || partials != 0 {
-		t.Fatalf("%v and %d partial files", keys, partials)
+		t.Fatalf("%v and %d partial files after the end, want the file", keys, partials)
 	}
 }
 
-func TestOldPartialFilesAreSwept(t *testing.T) {
+func TestNewDisk_DeletesOldPartialFiles(t *testing.T) {
 	t.Parallel()
 	_, dir := newDisk(t)
 	old, young := filepath.Join(dir, partial, "old"), filepath.Join(dir, partial, "young")
@@ -251,14 +251,14 @@ func TestOldPartialFilesAreSwept(t *testing.T) {
 	}
 	defer d.Close()
 	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("old one stays: %v", err)
+		t.Errorf("the old file: %v, want that it does not exist", err)
 	}
 	if _, err := os.Stat(young); err != nil {
-		t.Errorf("young one is gone: %v", err)
+		t.Errorf("the young file: %v", err)
 	}
 }
 
-func TestConcurrentCreatesNeverMix(t *testing.T) {
+func TestCreate_ConcurrentCallsNeverMix(t *testing.T) {
 	t.Parallel()
 	d, _ := newDisk(t)
 	var wg sync.WaitGroup
@@ -272,11 +272,11 @@ func TestConcurrentCreatesNeverMix(t *testing.T) {
 	wg.Wait()
 	b, err := read(t, d, "k")
 	if err != nil || len(b) != 100_000 || len(bytes.Trim(b, string(b[:1]))) != 0 {
-		t.Fatalf("%d bytes, %v", len(b), err)
+		t.Fatalf("read %d bytes with error %v, want 100000 equal ones", len(b), err)
 	}
 }
 
-func TestRandomSequencesMatchAMap(t *testing.T) {
+func TestDisk_RandomSequencesMatchAMap(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	model := map[string]string{}
@@ -297,11 +297,11 @@ func TestRandomSequencesMatchAMap(t *testing.T) {
 		}
 		got, partials := names(t, dir)
 		if want := slices.Sorted(maps.Keys(model)); !slices.Equal(slices.Sorted(slices.Values(got)), want) || partials != 0 {
-			rt.Fatalf("%v, want %v", got, want)
+			rt.Fatalf("the keys are %v, want %v, and %d partial files, want none", got, want, partials)
 		}
 		for k, want := range model {
 			if b, err := read(t, d, k); err != nil || string(b) != want {
-				rt.Fatalf("%s: %q %v", k, b, err)
+				rt.Fatalf("%s: got %q and error %v, want %q", k, b, err, want)
 			}
 		}
 	})

@@ -13,7 +13,8 @@ import (
 	"crier/platform/fault"
 )
 
-// unprivileged runs do with the rights of nobody where the tests run as root, whom a folder's mode does not stop.
+// unprivileged calls do. Root may write to any folder, so when the tests run as root it changes to user 65534 for the
+// call.
 func unprivileged(t *testing.T, do func()) {
 	t.Helper()
 	if os.Geteuid() == 0 {
@@ -31,14 +32,14 @@ func unprivileged(t *testing.T, do func()) {
 	do()
 }
 
-func TestAFolderThatIsClosedIsUnavailable(t *testing.T) {
+func TestDisk_FolderWithoutPermissionIsUnavailable(t *testing.T) {
 	t.Parallel()
 	d, dir := newDisk(t)
 	if err := d.Check(t.Context()); err != nil {
-		t.Fatalf("an open folder: %v", err)
+		t.Fatalf("a folder with permission: %v", err)
 	}
 	if keys, partials := names(t, dir); len(keys)+partials != 0 {
-		t.Fatalf("the check left %v and %d partial files", keys, partials)
+		t.Fatalf("the check left %v and %d partial files, want none", keys, partials)
 	}
 	if err := os.Chmod(filepath.Join(dir, partial), 0o500); err != nil {
 		t.Fatal(err)
@@ -51,28 +52,28 @@ func TestAFolderThatIsClosedIsUnavailable(t *testing.T) {
 	for what, err := range map[string]error{"Create": created, "Check": checked} {
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.HasPrefix(f.Message, "The server has no room for files now") || !errors.Is(err, fs.ErrPermission) {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v, want Unavailable for the lack of permission", what, err)
 		}
 	}
 	if err := os.Chmod(filepath.Join(dir, partial), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.Check(t.Context()); err != nil {
-		t.Fatalf("opened again: %v", err)
+		t.Fatalf("with permission again: %v", err)
 	}
 }
 
-func TestOnlyADiskWithoutRoomIsUnavailable(t *testing.T) {
+func TestNoRoom_IsUnavailableForADiskThatTakesNoFiles(t *testing.T) {
 	t.Parallel()
 	for cause, want := range map[syscall.Errno]fault.Kind{
 		syscall.ENOSPC: fault.Unavailable, syscall.EDQUOT: fault.Unavailable, syscall.EROFS: fault.Unavailable, syscall.EPERM: fault.Unavailable, syscall.EACCES: fault.Unavailable,
 		syscall.EIO: fault.Internal, syscall.ENOENT: fault.Internal,
 	} {
-		if err := noRoom("op", &fs.PathError{Op: "write", Path: "p", Err: cause}); fault.KindOf(err) != want || !errors.Is(err, cause) {
-			t.Errorf("%v: %v", cause, err)
+		if err := asUnavailable("op", &fs.PathError{Op: "write", Path: "p", Err: cause}); fault.KindOf(err) != want || !errors.Is(err, cause) {
+			t.Errorf("%v: %v, want %s with the cause", cause, err, want)
 		}
 	}
-	if err := noRoom("op", nil); err != nil {
-		t.Error(err)
+	if err := asUnavailable("op", nil); err != nil {
+		t.Errorf("without a cause: %v, want nil", err)
 	}
 }

@@ -1,4 +1,5 @@
-// Package fault is the one error of the house: a kind that maps to a status once, words that are safe for people, and a private cause.
+// Package fault defines the error type of all packages of the service: a kind that apps/edge/problem maps to an HTTP
+// status, a message that is safe to show, and a private cause for the log.
 package fault
 
 import (
@@ -7,7 +8,7 @@ import (
 	"time"
 )
 
-// Kind says what sort of failure it is. It decides the HTTP status (apps/edge/problem) and nothing else does.
+// Kind is the class of a failure. The HTTP status of a response depends on it alone (apps/edge/problem).
 type Kind string
 
 // The kinds and the HTTP status that each one means.
@@ -26,44 +27,53 @@ const (
 	Unavailable     Kind = "unavailable"     // 503
 )
 
-// Field is one fault of one input member: Name is its path ("posts.0.value.1.content"), Message a sentence without it.
+// Field is one fault of one member of the input.
 type Field struct {
+	// Name is the path of the member, such as "posts.0.value.1.content".
+	Name string
+	// Message is a sentence that does not repeat the path.
+	Message string
+}
+
+// Channel is one fault of one entry of a post. Entries are validated against the rules of their channel.
+type Channel struct {
+	// Integration is the channel id as the client sent it.
+	Integration string
+	// Provider is the connector id. It is empty when the channel is unknown.
+	Provider string
+	// Name is the channel's name. It is empty when the channel is unknown.
 	Name    string
 	Message string
 }
 
-// Channel is one fault of one entry of a post, told per channel.
-type Channel struct {
-	Integration string // channel id as the client sent it
-	Provider    string // connector id, empty when the channel is unknown
-	Name        string // channel name, empty when the channel is unknown
-	Message     string
-}
-
-// Error is a failure on its way to a person. Message, Fields and Channels are safe to show; Err never leaves the process.
-// What gathers faults keeps at most MaxTold of each and counts the others.
+// Error is a failure with the text for the client. Message, Fields and Channels are safe to show; Err is for the log
+// and never leaves the process. Code that collects faults keeps at most MaxListed in each list and counts the others in
+// More.
 type Error struct {
-	Kind       Kind
-	Op         string // package.Function, for the log
-	Message    string
-	Fields     []Field
-	Channels   []Channel
-	More       int           // faults that are in neither list
-	RetryAfter time.Duration // only for RateLimited, Unavailable and Conflict; 0 = not told
+	Kind Kind
+	// Op is the operation that failed, as "package.Function", for the log.
+	Op       string
+	Message  string
+	Fields   []Field
+	Channels []Channel
+	// More is the number of faults that are in neither list.
+	More int
+	// RetryAfter is set only for RateLimited, Unavailable and Conflict; 0 means that no time is known.
+	RetryAfter time.Duration
 	Err        error
 }
 
-// New makes a fault with words for people.
+// New returns a fault with a message that is safe to show, and without a cause.
 func New(kind Kind, op, message string) *Error {
 	return &Error{Kind: kind, Op: op, Message: message}
 }
 
-// Wrap makes a fault of a cause that people must not see.
+// Wrap returns a fault with a message that is safe to show and with a cause that is not.
 func Wrap(kind Kind, op, message string, cause error) *Error {
 	return &Error{Kind: kind, Op: op, Message: message, Err: cause}
 }
 
-// Error is for logs: it holds the private cause.
+// Error returns the text for logs. It contains the private cause.
 func (e *Error) Error() string {
 	parts := []string{}
 	if e.Op != "" {
@@ -79,10 +89,11 @@ func (e *Error) Error() string {
 	return strings.Join(parts, ": ")
 }
 
-// Unwrap gives the private cause to errors.Is and errors.As.
+// Unwrap returns the private cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf returns the kind of err; any error that is not a fault is Internal, nil is "".
+// KindOf returns the kind of the first fault in err's tree. It returns Internal for an error without a fault and "" for
+// nil.
 func KindOf(err error) Kind {
 	if err == nil {
 		return ""
@@ -94,5 +105,5 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// Is tells whether err is a fault of this kind.
+// Is reports whether KindOf(err) is kind. It returns false for a nil error.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }

@@ -1,27 +1,28 @@
 package fault
 
-// MaxTold is how many faults of one input are told. The others are counted.
-const MaxTold = 50
+// MaxListed is the greatest number of faults that an answer lists for one input. The others are only counted.
+const MaxListed = 50
 
-// List gathers the faults of one input: the first MaxTold, and how many more there are. Its zero value has none.
+// List collects the faults of one input: the first MaxListed of them, and the number of the others. The zero value is
+// an empty list.
 type List struct {
 	fields []Field
 	more   int
 }
 
-// Add appends a fault of a member.
+// Add appends a fault of the member with the path name, or counts it when the list is full.
 func (l *List) Add(name, message string) {
-	if len(l.fields) < MaxTold {
-		l.fields = append(l.fields, Field{name, message})
+	if len(l.fields) < MaxListed {
+		l.fields = append(l.fields, Field{Name: name, Message: message})
 	} else {
 		l.more++
 	}
 }
 
-// Full returns whether further faults are only counted.
-func (l *List) Full() bool { return len(l.fields) >= MaxTold }
+// Full reports whether further faults are only counted.
+func (l *List) Full() bool { return len(l.fields) >= MaxListed }
 
-// Has returns whether a fault of the member is among those that are kept.
+// Has reports whether the list contains a fault of the member. Faults that were only counted are not found.
 func (l *List) Has(name string) bool {
 	for _, f := range l.fields {
 		if f.Name == name {
@@ -31,7 +32,7 @@ func (l *List) Has(name string) bool {
 	return false
 }
 
-// Merge appends the faults of the fields of err for members that have none yet. An err without fields changes nothing.
+// Merge adds the fields of err whose members have no fault in the list yet, and the number of err's unlisted faults.
 func (l *List) Merge(err *Error) {
 	for _, f := range err.Fields {
 		if !l.Has(f.Name) {
@@ -41,7 +42,7 @@ func (l *List) Merge(err *Error) {
 	l.more += err.More
 }
 
-// Err returns nil for an empty list, else an Invalid error with the faults.
+// Err returns nil for an empty list, else an Invalid fault with the listed fields and the number of the others.
 func (l *List) Err(op, message string) error {
 	if len(l.fields) == 0 {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Derive returns 32 secret bytes for a purpose, made of the first key by HKDF-SHA256. They are the same in all processes
-// of an instance and say nothing of the key, nor of the bytes for another purpose. They change when another key is first.
-// The error is that of a key that is not valid.
+// Derive returns 32 secret bytes for a purpose, derived from the first key by HKDF-SHA256. All processes of an instance
+// get the same bytes. The bytes reveal neither the key nor the bytes of another purpose, and they change when another
+// key becomes the first. Derive returns an error only when the first key is not valid.
 func (c Config) Derive(purpose string) ([]byte, error) {
 	first, _, _ := strings.Cut(c.Keys.Reveal(), ",")
 	raw, err := decodeKey(first)

@@ -15,13 +15,13 @@ func TestDerive_DependsOnTheFirstKeyAndThePurpose(t *testing.T) {
 		t.Helper()
 		b, err := Config{Keys: Text(keys)}.Derive(purpose)
 		if err != nil || len(b) != 32 {
-			t.Fatalf("%d bytes, %v", len(b), err)
+			t.Fatalf("got %d bytes and error %v, want 32 bytes", len(b), err)
 		}
 		return hex.EncodeToString(b)
 	}
 	base := derive(one, "a")
 	if derive(one, "a") != base || derive(one+","+two, "a") != base {
-		t.Error("the same first key and purpose give other bytes")
+		t.Error("the same first key and purpose give different bytes")
 	}
 	for what, got := range map[string]string{"another purpose": derive(one, "b"), "another first key": derive(two+","+one, "a")} {
 		if got == base {
@@ -32,6 +32,6 @@ func TestDerive_DependsOnTheFirstKeyAndThePurpose(t *testing.T) {
 		t.Error("the key is in the bytes")
 	}
 	if _, err := (Config{Keys: "no key"}).Derive("a"); err == nil {
-		t.Error("a key that is not valid is taken")
+		t.Error("a key that is not valid is accepted")
 	}
 }

@@ -1,4 +1,4 @@
-// Package secret seals what must stay unread at rest, makes tokens and their hashes, and keeps secrets out of logs.
+// Package secret encrypts data at rest, generates and hashes tokens, and keeps secrets out of logs.
 package secret
 
 import (
@@ -22,12 +22,13 @@ import (
 
 const keySize = 32
 
-// Config holds the keys that seal secrets.
+// Config holds the encryption keys of an instance. All its processes have the same keys.
 type Config struct {
+	// Keys are separated by commas. The first one encrypts; all of them decrypt.
 	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"comma-separated base64 keys of 32 bytes; the first seals, all of them open"`
 }
 
-// Validate tells what is wrong with the keys without showing them.
+// Validate returns an error that lists every invalid key by its position, without its text.
 func (c Config) Validate() error {
 	if _, err := c.Keyring(); err != nil {
 		return fmt.Errorf("ENCRYPTION_KEYS: %w", err)
@@ -35,14 +36,15 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Keyring makes the keyring of the configuration.
+// Keyring returns NewKeyring of the configured keys.
 func (c Config) Keyring() (*Keyring, error) { return NewKeyring(strings.Split(c.Keys.Reveal(), ",")) }
 
-// Keyring seals and opens. It is safe for concurrent use.
+// Keyring encrypts and decrypts secrets (XChaCha20-Poly1305). It is safe for concurrent use.
 type Keyring struct{ aead tink.AEAD }
 
-// NewKeyring takes base64 keys of 32 bytes. The first seals; all open, in any order, so a key is retired by moving it back
-// and dropped when nothing is sealed by it any more.
+// NewKeyring returns a keyring of base64 keys of 32 bytes. The first key seals; all of them open, in any order. To
+// rotate, put a new key first, and remove the old one when no stored secret is sealed by it. The error joins one error
+// for each invalid or repeated key and contains no key text.
 func NewKeyring(keys []string) (*Keyring, error) {
 	manager := keyset.NewManager()
 	params, err := xchacha20poly1305.NewParameters(xchacha20poly1305.VariantTink)
@@ -79,7 +81,7 @@ func NewKeyring(keys []string) (*Keyring, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Keyring{primitive}, nil
+	return &Keyring{aead: primitive}, nil
 }
 
 func addKey(m *keyset.Manager, params *xchacha20poly1305.Parameters, raw []byte, id uint32, primary bool) error {
@@ -107,13 +109,15 @@ func decodeKey(text string) ([]byte, error) {
 	return raw, nil
 }
 
-// keyID depends on the key only, so that what is sealed names its key across restarts and reorderings. Tink refuses 0.
+// keyID returns the id that Tink stores in front of a sealed secret. It depends on the key alone, so that secrets can
+// be opened after restarts and reorderings. Tink refuses the id 0.
 func keyID(raw []byte) uint32 {
 	sum := sha256.Sum256(append([]byte("crier key id "), raw...))
 	return max(binary.BigEndian.Uint32(sum[:4]), 1)
 }
 
-// Seal encrypts plain so that only Open with the same bound (the organization's id) reads it. An empty bound is an error.
+// Seal encrypts plain. Only Open with the same bound, the id of the organization that owns the secret, decrypts it. An
+// empty bound is fault.Internal.
 func (k *Keyring) Seal(plain []byte, bound string) ([]byte, error) {
 	if bound == "" {
 		return nil, fault.New(fault.Internal, "secret.Seal", "A secret must be bound to its owner.")
@@ -121,7 +125,7 @@ func (k *Keyring) Seal(plain []byte, bound string) ([]byte, error) {
 	return k.aead.Encrypt(plain, []byte(bound))
 }
 
-// Open decrypts what Seal made; another bound, an unknown key or a changed byte is fault.Internal.
+// Open decrypts the result of Seal. It returns fault.Internal for another bound, an unknown key or changed bytes.
 func (k *Keyring) Open(sealed []byte, bound string) ([]byte, error) {
 	plain, err := k.aead.Decrypt(sealed, []byte(bound))
 	if err != nil {
@@ -130,7 +134,7 @@ func (k *Keyring) Open(sealed []byte, bound string) ([]byte, error) {
 	return plain, nil
 }
 
-// GenerateKey makes a key for NewKeyring.
+// GenerateKey returns a new random key in the form that NewKeyring takes.
 func GenerateKey() (string, error) {
 	raw := make([]byte, keySize)
 	if _, err := rand.Read(raw); err != nil {

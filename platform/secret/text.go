@@ -8,14 +8,15 @@ import (
 
 const hidden = "[redacted]"
 
-// Text is a secret in memory that shows itself to nobody but Reveal: not to fmt, slog, JSON or text encoders.
-// Keep it in exported fields and never as a map key: fmt and JSON read those past every method.
+// Text is a secret in memory. fmt, slog, JSON and text encoders write a placeholder for it; only Reveal returns it.
+// Use it in exported fields and never as a map key: fmt and JSON print unexported fields and map keys without calling
+// their methods.
 type Text string
 
-// Reveal gives the secret itself.
+// Reveal returns the secret itself.
 func (t Text) Reveal() string { return string(t) }
 
-// String hides the secret; an empty one shows as empty, so that logs tell what is set.
+// String returns a placeholder, or "" for an empty secret, so that logs show which secrets are set.
 func (t Text) String() string {
 	if t == "" {
 		return ""
@@ -23,14 +24,14 @@ func (t Text) String() string {
 	return hidden
 }
 
-// Format hides the secret from every verb of fmt.
+// Format writes String for every verb of fmt.
 func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
 
-// LogValue hides the secret from slog.
+// LogValue returns String as the value that slog writes.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalJSON hides the secret from JSON.
+// MarshalJSON returns String as a JSON string.
 func (t Text) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
 
-// MarshalText hides the secret from text encoders.
+// MarshalText returns String.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

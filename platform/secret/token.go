@@ -9,19 +9,19 @@ import (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// HashToken is what is stored of a random token: SHA-256, 32 bytes. It is not for passwords.
+// HashToken returns the SHA-256 of a random token, which is stored in place of the token. It is not for passwords.
 func HashToken(s string) []byte {
 	sum := sha256.Sum256([]byte(s))
 	return sum[:]
 }
 
-// Equal returns whether a sent value is the secret, in a time that says nothing about either. Nothing equals a secret that
-// is not set.
+// Equal reports whether sent is the secret want, in constant time. It returns false when want is empty.
 func Equal(sent string, want Text) bool {
 	return want != "" && subtle.ConstantTimeCompare(HashToken(sent), HashToken(want.Reveal())) == 1
 }
 
-// Token makes prefix plus n random characters of 0-9 A-Z a-z, each worth 5.95 bits.
+// Token returns prefix followed by n random characters of 0-9 A-Z a-z, each with 5.95 bits of entropy. An n below 1 is
+// an error.
 func Token(prefix string, n int) (string, error) {
 	if n <= 0 {
 		return "", errors.New("secret.Token: a token needs at least one random character")
@@ -33,7 +33,7 @@ func Token(prefix string, n int) (string, error) {
 			return "", err
 		}
 		for _, b := range buf {
-			// 248 = 4 x 62: higher bytes would favour the first characters.
+			// Bytes from 248 = 4 x 62 on would make the first characters more likely.
 			if b < 248 && len(out) < len(prefix)+n {
 				out = append(out, base62[b%62])
 			}

@@ -62,7 +62,7 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 		}
 		problems = append(problems, bad...)
 		out = append(out, entry)
-		if len(problems) > fault.MaxTold {
+		if len(problems) > fault.MaxListed {
 			break // one more than an answer lists, so that it says that there are others
 		}
 	}
@@ -146,7 +146,7 @@ func (s *Posts) checkEntry(ctx context.Context, known catalogue, e publishing.Cr
 		for _, m := range v.Image {
 			medium, problem := s.medium(known, m)
 			if problem != "" {
-				if len(problems) <= fault.MaxTold {
+				if len(problems) <= fault.MaxListed {
 					problems = append(problems, problemOf(channel, i, len(e.Value), problem))
 				}
 				continue

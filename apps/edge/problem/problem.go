@@ -136,7 +136,7 @@ func (b *Fault) detail(f *fault.Error) {
 		}
 		b.list(list)
 	}
-	told := f.Channels[:min(len(f.Channels), fault.MaxTold)]
+	told := f.Channels[:min(len(f.Channels), fault.MaxListed)]
 	for _, c := range told {
 		b.Errors = append(b.Errors, ChannelFault(c))
 	}
@@ -149,7 +149,7 @@ func (b *Fault) detail(f *fault.Error) {
 
 // list tells the first rules, and how many more are broken.
 func (b *Fault) list(rules []string) {
-	told := rules[:min(len(rules), fault.MaxTold)]
+	told := rules[:min(len(rules), fault.MaxListed)]
 	b.More = len(rules) - len(told)
 	b.Message = Text{Many: told}
 	b.Msg = rules[0]
