@@ -1,4 +1,5 @@
-// Package tenancy holds the words for whose things are: organizations, people, members, API keys, sessions and the principal of a request.
+// Package tenancy defines the types of identity and access: organizations, people, members, API keys, sessions and the
+// principal of a request. It does no I/O.
 package tenancy
 
 import (
@@ -8,7 +9,7 @@ import (
 	"crier/platform/id"
 )
 
-// The tags that keep the ids of this domain apart (platform/id).
+// The tags that make the ids of this domain distinct types (platform/id).
 type (
 	OrgTag     struct{}
 	PersonTag  struct{}
@@ -24,10 +25,11 @@ type (
 	SessionID = id.ID[SessionTag]
 )
 
-// Shards is the number of shards that organizations are spread over.
+// Shards is the number of shards that organizations are distributed over. It must never change: posts are stored with
+// their shard.
 const Shards = 256
 
-// Shard tells which shard schedules an organization; it never changes for an organization.
+// Shard returns the shard, from 0 to Shards-1, that schedules an organization. It depends on the id alone.
 func Shard(org OrgID) int {
 	u := org.UUID()
 	h := fnv.New64a()
@@ -36,7 +38,7 @@ func Shard(org OrgID) int {
 	return int((sum ^ sum>>32) % Shards)
 }
 
-// Role is what a member may do.
+// Role is the set of rights of a member in an organization.
 type Role string
 
 // The roles, from the highest to the lowest.
@@ -46,10 +48,10 @@ const (
 	RoleUser       Role = "USER"
 )
 
-// Valid tells whether the role exists.
+// Valid reports whether the role exists.
 func (r Role) Valid() bool { return r == RoleSuperAdmin || r == RoleAdmin || r == RoleUser }
 
-// Manages tells whether the role may change settings, keys and members.
+// Manages reports whether the role may change settings, keys and members.
 func (r Role) Manages() bool { return r == RoleSuperAdmin || r == RoleAdmin }
 
 // Organization is a tenant.
@@ -57,21 +59,25 @@ type Organization struct {
 	ID          OrgID
 	Name        string
 	Description string
-	Timezone    string // as LoadZone reads it: an IANA name or a fixed offset
-	CreatedAt   time.Time
+	// Timezone is a name that LoadZone accepts: an IANA name or a fixed offset.
+	Timezone  string
+	CreatedAt time.Time
 }
 
-// Person is somebody who can sign in. The e-mail address is lower case and unique.
+// Person is a user account. A person can be a member of several organizations.
 type Person struct {
-	ID           PersonID
-	Email        string
-	Name         string
-	PasswordHash string // argon2id in PHC form, empty when sign-in is by a provider
-	Activated    bool
-	CreatedAt    time.Time
+	ID PersonID
+	// Email is in lower case and unique.
+	Email string
+	Name  string
+	// PasswordHash is argon2id in PHC format. It is empty when the person signs in with an identity provider.
+	PasswordHash string
+	// Activated is true when the person has confirmed the address.
+	Activated bool
+	CreatedAt time.Time
 }
 
-// Membership is a person's place in an organization.
+// Membership is the role of a person in an organization.
 type Membership struct {
 	Org      OrgID
 	Person   PersonID
@@ -79,30 +85,33 @@ type Membership struct {
 	Disabled bool
 }
 
-// KeyPrefix begins every API key.
+// KeyPrefix is the prefix of every API key.
 const KeyPrefix = "crier_"
 
-// KeyLength is how many base62 characters follow KeyPrefix.
+// KeyLength is the number of base62 characters after KeyPrefix.
 const KeyLength = 40
 
-// APIKey is a credential of one organization with full access to it; only its hash is stored.
+// APIKey is a credential of one organization with full access to it. Only its hash is stored.
 type APIKey struct {
-	ID        KeyID
-	Org       OrgID
-	Name      string
-	Prefix    string // the first characters, to recognise it by
+	ID   KeyID
+	Org  OrgID
+	Name string
+	// Prefix is the first characters of the key, by which people recognize it.
+	Prefix    string
 	CreatedBy PersonID
 	CreatedAt time.Time
+	// ExpiresAt is nil for a key that does not expire.
 	ExpiresAt *time.Time
 }
 
-// How long a session lives without use, and at most.
 const (
-	SessionIdle     = 12 * time.Hour
+	// SessionIdle is how long a session lives without use.
+	SessionIdle = 12 * time.Hour
+	// SessionAbsolute is how long a session lives at most.
 	SessionAbsolute = 30 * 24 * time.Hour
 )
 
-// Via says by which kind of credential a request came in.
+// Via is the kind of credential that authenticated a request.
 type Via string
 
 // The kinds of credential.
@@ -111,12 +120,15 @@ const (
 	ViaSession Via = "session"
 )
 
-// Principal is who a request acts for: exactly one organization, and the person when a session carries it.
+// Principal is the identity that a request acts for: exactly one organization, and a person.
 type Principal struct {
-	Org     OrgID
-	Person  PersonID // zero for an API key without a creator
-	Role    Role
-	Via     Via
-	Key     KeyID     // when Via is ViaKey
-	Session SessionID // when Via is ViaSession
+	Org OrgID
+	// Person is the person of the session or the creator of the API key. It is zero for a key without a creator.
+	Person PersonID
+	Role   Role
+	Via    Via
+	// Key is set when Via is ViaKey.
+	Key KeyID
+	// Session is set when Via is ViaSession.
+	Session SessionID
 }

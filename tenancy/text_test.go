@@ -13,7 +13,7 @@ func TestStorable(t *testing.T) {
 		"\x00": false, "a\x00b": false, "\xff": false, "a\xc3": false, "\xed\xa0\x80": false,
 	} {
 		if got := tenancy.Storable(text); got != want {
-			t.Errorf("%q: %v, want %v", text, got, want)
+			t.Errorf("Storable(%q) is %v, want %v", text, got, want)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	_ "time/tzdata" // the zones, for machines that have none
+	_ "time/tzdata" // for machines without a time zone database
 
 	"crier/platform/fault"
 )
@@ -17,29 +17,29 @@ const (
 	maxOffset = 14 * 60
 )
 
-// maxZoneName is longer than every IANA name.
+// maxZoneName is the greatest length in bytes of a zone name. It is longer than every IANA name.
 const maxZoneName = 64
 
 const zoneUTC = "UTC"
 
-// The forms of what clients send and of what is stored. Every part of an IANA name begins with a capital letter.
+// The formats that clients send and that are stored. Every part of an IANA name begins with a capital letter.
 var (
 	minutesForm = regexp.MustCompile(`^[+-]?(0|[1-9][0-9]{0,2})$`)
 	offsetForm  = regexp.MustCompile(`^([+-])([0-9]{2}):([0-5][0-9])$`)
 	nameForm    = regexp.MustCompile(`^[A-Z][A-Za-z0-9_+-]*(/[A-Z][A-Za-z0-9_+-]*)*$`)
 )
 
-// ZoneRequest is a time zone as a client named it: a zone, or only the offset that a clock has at the moment.
+// ZoneRequest is a time zone as a client sent it: a zone, or the present offset of the client's clock.
 type ZoneRequest struct {
-	// Name is an IANA name, a fixed offset or, when nothing was asked for, empty.
+	// Name is an IANA name or a fixed offset. It is empty when the client sent no zone.
 	Name string
-	// Minutes east of UTC; it counts when IsOffset is set.
+	// Minutes is the offset in minutes east of UTC. It is valid only when IsOffset is true.
 	Minutes  int
 	IsOffset bool
 }
 
-// ParseZone reads an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC ("330").
-// An empty text asks for nothing. Everything else is Invalid, with a message for the client.
+// ParseZone parses an IANA name ("Europe/Berlin"), a fixed offset ("+05:30") or minutes east of UTC ("330"). An empty
+// text gives the zero ZoneRequest. Any other text is fault.Invalid, with a message for the client.
 func ParseZone(text string) (ZoneRequest, error) {
 	text = strings.TrimSpace(text)
 	if text == "" {
@@ -59,9 +59,9 @@ func ParseZone(text string) (ZoneRequest, error) {
 	return ZoneRequest{Name: zone.String()}, nil
 }
 
-// Resolve returns the zone to store for an organization's channel, or for the organization itself. An offset means
-// the organization's zone when that has this offset at the moment, else the fixed offset. Nothing asked for is the
-// organization's zone.
+// Resolve returns the name of the zone to store for a channel or for the organization itself. For an offset it is the
+// organization's zone if that has this offset at the time now, else the fixed offset. For the zero ZoneRequest it is
+// the organization's zone.
 func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 	if !r.IsOffset {
 		if r.Name == "" {
@@ -78,7 +78,7 @@ func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 	return FixedZone(r.Minutes)
 }
 
-// FixedZone is the name of a fixed offset in minutes east of UTC: "+05:30", "-03:00", and "UTC" for none.
+// FixedZone returns the name of a fixed offset in minutes east of UTC: "+05:30", "-03:00", and "UTC" for 0.
 func FixedZone(minutes int) string {
 	if minutes == 0 {
 		return zoneUTC
@@ -90,12 +90,12 @@ func FixedZone(minutes int) string {
 	return fmt.Sprintf("%c%02d:%02d", sign, minutes/60, minutes%60)
 }
 
-// LoadZone returns the location of a stored zone: an IANA name, or a fixed offset as FixedZone writes it. Its String
-// is that name. An unknown zone is Invalid. The names that mean something else on every machine ("Local",
+// LoadZone returns the location of a zone name: an IANA name, or a fixed offset in the format of FixedZone. The String
+// of the location is that name. An unknown zone is fault.Invalid. Names whose meaning depends on the machine ("Local",
 // "localtime", "posixrules") are unknown.
 func LoadZone(name string) (*time.Location, error) {
 	if fixed := offsetForm.FindStringSubmatch(name); fixed != nil {
-		hours, _ := strconv.Atoi(fixed[2]) // two digits
+		hours, _ := strconv.Atoi(fixed[2]) // offsetForm has matched two digits
 		minutes, _ := strconv.Atoi(fixed[3])
 		minutes += hours * 60
 		if fixed[1] == "-" {
@@ -118,5 +118,6 @@ func LoadZone(name string) (*time.Location, error) {
 
 func noZone(name string) error {
 	return fault.New(fault.Invalid, "tenancy.LoadZone",
-		fmt.Sprintf("There is no time zone %.64q: send an IANA name such as Europe/Berlin, or minutes east of UTC.", name))
+		fmt.Sprintf(
+			"There is no time zone %.64q: send an IANA name such as Europe/Berlin, or minutes east of UTC.", name))
 }

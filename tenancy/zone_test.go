@@ -30,7 +30,7 @@ func TestLoadZone(t *testing.T) {
 		"Europe/../UTC", "Europe/Berlin\x00", "+14:01", "-12:30", "+5:30", "+05:60", "UTC+05:30", "+0530", strings.Repeat("A", 65),
 	} {
 		if zone, err := tenancy.LoadZone(name); fault.KindOf(err) != fault.Invalid {
-			t.Errorf("%q is loaded as %v with error %v", name, zone, err)
+			t.Errorf("%q is loaded as %v with error %v, want Invalid", name, zone, err)
 		}
 	}
 }
@@ -43,19 +43,19 @@ func TestParseZone(t *testing.T) {
 		now                      time.Time
 		want                     string
 	}{
-		{"nothing is the organization's zone", "", "Europe/Berlin", summer, "Europe/Berlin"},
+		{"an empty text is the organization's zone", "", "Europe/Berlin", summer, "Europe/Berlin"},
 		{"a name is kept", "Asia/Kolkata", "Europe/Berlin", summer, "Asia/Kolkata"},
 		{"a fixed offset is kept", "+05:30", "Europe/Berlin", summer, "+05:30"},
 		{"minutes of the organization's zone are that zone", "120", "Europe/Berlin", summer, "Europe/Berlin"},
-		{"by its offset of the moment", "120", "Europe/Berlin", winter, "+02:00"},
+		{"minutes are compared with the offset at the time", "120", "Europe/Berlin", winter, "+02:00"},
 		{"other minutes are a fixed offset", "330", "Europe/Berlin", summer, "+05:30"},
-		{"west is negative", "-210", "UTC", summer, "-03:30"},
-		{"with a plus", "+60", "UTC", summer, "+01:00"},
-		{"no minutes are UTC", "0", "Europe/Berlin", summer, "UTC"},
-		{"or the organization's zone", "0", "Europe/London", winter, "Europe/London"},
-		{"a fixed organization's zone is one too", "330", "+05:30", summer, "+05:30"},
+		{"minutes to the west are negative", "-210", "UTC", summer, "-03:30"},
+		{"minutes may have a plus sign", "+60", "UTC", summer, "+01:00"},
+		{"zero minutes are UTC", "0", "Europe/Berlin", summer, "UTC"},
+		{"zero minutes are an organization's zone with that offset", "0", "Europe/London", winter, "Europe/London"},
+		{"an organization's zone may be a fixed offset", "330", "+05:30", summer, "+05:30"},
 		{"an unknown organization's zone matches nothing", "60", "Mars/Olympus", summer, "+01:00"},
-		{"with spaces around", " Europe/Paris ", "UTC", summer, "Europe/Paris"},
+		{"spaces around a name are ignored", " Europe/Paris ", "UTC", summer, "Europe/Paris"},
 	} {
 		asked, err := tenancy.ParseZone(c.text)
 		if err != nil {
@@ -68,7 +68,7 @@ func TestParseZone(t *testing.T) {
 	}
 	for _, text := range []string{"841", "-721", "1e2", "5.5", "Berlin time", "undefined", "NaN", "+0530", "99999999999999999999"} {
 		if got, err := tenancy.ParseZone(text); fault.KindOf(err) != fault.Invalid {
-			t.Errorf("%q is parsed as %+v with error %v", text, got, err)
+			t.Errorf("%q is parsed as %+v with error %v, want Invalid", text, got, err)
 		}
 	}
 }

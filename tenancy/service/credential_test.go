@@ -17,7 +17,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// ownerOf connects to the database as its owner, and acts for the organization.
+// ownerOf returns a connection of the database's owner, with the organization as its tenant.
 func ownerOf(t *testing.T, address string, org tenancy.OrgID) *pgx.Conn {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), address)
@@ -36,18 +36,18 @@ func exec(t *testing.T, c *pgx.Conn, sql string, args ...any) {
 	}
 }
 
-// expire makes a key end at a time.
+// expire sets the expiry of a key.
 func expire(t *testing.T, owner *pgx.Conn, key tenancy.KeyID, at time.Time) {
 	t.Helper()
 	exec(t, owner, "set role crier_tenant")
 	tag, err := owner.Exec(t.Context(), "update api_key set expires_at = $2 where id = $1", key, at)
 	if err != nil || tag.RowsAffected() != 1 {
-		t.Fatalf("%d keys changed, %v", tag.RowsAffected(), err)
+		t.Fatalf("%d keys were updated with error %v, want 1", tag.RowsAffected(), err)
 	}
 	exec(t, owner, "reset role")
 }
 
-// A key is cached while it is used. That it ends is seen without another look-up.
+// The cache must not hide the expiry of a key.
 func TestAuthenticate_KeyEndsAtItsExpiry(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
@@ -83,8 +83,8 @@ func TestAuthenticate_KeyEndsAtItsExpiry(t *testing.T) {
 	}
 }
 
-// A look-up may have read the key before it was revoked, and end after it. What it found must not be kept.
-func TestAuthenticate_RevokedKeyThatALookUpFoundDoesNotComeBack(t *testing.T) {
+// A look-up may read a key before it is revoked and end after that. Its result must not be cached.
+func TestAuthenticate_LookUpDuringRevocationIsNotCached(t *testing.T) {
 	t.Parallel()
 	for name, revoke := range map[string]func(a, other *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error{
 		"revoked here": func(a, _ *tenancyservice.Accounts, p tenancy.Principal, key tenancy.KeyID) error {
@@ -111,7 +111,7 @@ func TestAuthenticate_RevokedKeyThatALookUpFoundDoesNotComeBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			db := ownerOf(t, address, person.Org)
-			// A look-up waits while it reads the key, for a lock that the test has.
+			// The policy makes the look-up wait for a lock of the test while it reads the key.
 			exec(t, db, `create function pass() returns boolean language plpgsql volatile as $$
 				begin perform pg_advisory_xact_lock_shared(1); return true; end $$`)
 			exec(t, db, `create policy pass on api_key as restrictive for select to crier_gate using (pass())`)
@@ -146,10 +146,10 @@ func TestAuthenticate_RevokedKeyThatALookUpFoundDoesNotComeBack(t *testing.T) {
 	}
 }
 
-func TestDeleteKey_StopsWorkingHereAtOnce(t *testing.T) {
+func TestDeleteKey_IsRefusedInThisProcessAtOnce(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	at := time.Now() // no trust in a cached key runs out
+	at := time.Now() // the clock stands still, so that no cache entry expires
 	a, err := tenancyservice.New(tenancyservice.Deps{DB: db, Clock: clock.Func(func() time.Time { return at })})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestDeleteKey_StopsWorkingHereAtOnce(t *testing.T) {
 	}
 }
 
-// Whoever has not confirmed the address may be somebody else than its owner.
+// A person who has not confirmed the address may not be its owner.
 func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
@@ -196,11 +196,11 @@ func TestLogin_NeedsAConfirmedAddress(t *testing.T) {
 		if !confirmed && (!errors.As(err, &f) || f.Kind != fault.Invalid || !strings.Contains(f.Message, "Confirm") || token != "") {
 			t.Errorf("a person who has not confirmed the address is answered with %q, %v", token, err)
 		}
-		// A wrong password is told nothing of it.
+		// The answer to a wrong password must not reveal that the address is not confirmed, or that it is unknown.
 		_, wrong := a.Login(t.Context(), "203.0.113.9", "a@example.com", "wrong horse")
 		_, unknown := a.Login(t.Context(), "203.0.113.9", "nobody@example.com", password)
 		if wrong == nil || unknown == nil || wrong.Error() != unknown.Error() {
-			t.Errorf("a wrong password: %v; nobody: %v", wrong, unknown)
+			t.Errorf("a wrong password: %v; an unknown address: %v; want the same error", wrong, unknown)
 		}
 	}
 }
@@ -212,15 +212,15 @@ func TestCreateOwner_PasswordHas8To128Characters(t *testing.T) {
 		password string
 		ok       bool
 	}{
-		"none":                            {"", false},
-		"1 character":                     {"x", false},
-		"7 characters":                    {"1234567", false},
-		"7 characters of two bytes":       {strings.Repeat("é", 7), false},
-		"8 characters":                    {"12345678", true},
-		"128 characters":                  {strings.Repeat("x", 128), true},
-		"128 characters of three bytes":   {strings.Repeat("字", 128), true},
-		"129 characters":                  {strings.Repeat("x", 129), false},
-		"a text that nobody could retype": {strings.Repeat("x", 1<<20), false},
+		"none":                          {"", false},
+		"1 character":                   {"x", false},
+		"7 characters":                  {"1234567", false},
+		"7 characters of two bytes":     {strings.Repeat("é", 7), false},
+		"8 characters":                  {"12345678", true},
+		"128 characters":                {strings.Repeat("x", 128), true},
+		"128 characters of three bytes": {strings.Repeat("字", 128), true},
+		"129 characters":                {strings.Repeat("x", 129), false},
+		"a million characters":          {strings.Repeat("x", 1<<20), false},
 	} {
 		email := strings.ReplaceAll(name, " ", "-") + "@example.com"
 		_, err := a.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "N", Password: c.password, Organization: "O"})

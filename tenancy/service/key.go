@@ -12,16 +12,18 @@ import (
 	"crier/tenancy"
 )
 
-// Revocations carries the hashes of revoked keys between processes. What arrives is given to Forget of Accounts, and
-// ForgetAll is called before Healthy returns true again.
+// Revocations carries the hashes of revoked keys between processes. An implementation passes each hash that it receives
+// to Accounts.Forget, and calls Accounts.ForgetAll before Healthy returns true again.
 type Revocations interface {
-	// Publish sends a hash to the other processes, now or as soon as it can.
+	// Publish sends a hash to the other processes, at once or as soon as they can be reached.
 	Publish(ctx context.Context, hash string)
-	// Healthy returns whether this process receives the revocations of others. It turns false within five seconds.
+	// Healthy reports whether this process receives the revocations of others. It becomes false within five seconds
+	// after the connection is lost.
 	Healthy() bool
 }
 
-// CreateKey makes an API key of the principal's organization and returns it in full, this once.
+// CreateKey creates an API key of the principal's organization and returns it in full, which is not possible later. A
+// name that the database cannot store is fault.Invalid.
 func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name string) (string, tenancy.APIKey, error) {
 	const op = "tenancy.CreateKey"
 	full, err := secret.Token(tenancy.KeyPrefix, tenancy.KeyLength)
@@ -29,20 +31,24 @@ func (a *Accounts) CreateKey(ctx context.Context, p tenancy.Principal, name stri
 		return "", tenancy.APIKey{}, fault.Wrap(fault.Internal, op, "", err)
 	}
 	if !tenancy.Storable(name) {
-		return "", tenancy.APIKey{}, fault.New(fault.Invalid, op, "The name holds a character that cannot be stored, such as NUL (U+0000).")
+		return "", tenancy.APIKey{}, fault.New(fault.Invalid, op,
+			"The name holds a character that cannot be stored, such as NUL (U+0000).")
 	}
-	k := tenancy.APIKey{ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: name, Prefix: full[:len(tenancy.KeyPrefix)+4], CreatedBy: p.Person, CreatedAt: a.clock.Now()}
+	k := tenancy.APIKey{
+		ID: id.New[tenancy.KeyTag](), Org: p.Org, Name: name, Prefix: full[:len(tenancy.KeyPrefix)+4],
+		CreatedBy: p.Person, CreatedAt: a.clock.Now(),
+	}
 	hash := secret.HashToken(full)
 	if err := a.store.CreateKey(ctx, k, hash); err != nil {
 		return "", tenancy.APIKey{}, pg.Fault(op, err)
 	}
-	a.keys.forget(hex.EncodeToString(hash)) // it may have been asked for before it existed
+	a.keys.forget(hex.EncodeToString(hash)) // the cache may hold it as unknown
 	return full, k, nil
 }
 
-// DeleteKey revokes a key. It stops working in this process at once, and in others when they receive the revocation:
-// within five seconds if Redis is away from them, within a minute if it is away from this process alone or this process
-// ends before it could publish. A key that is not the organization's is NotFound.
+// DeleteKey revokes a key. This process refuses the key at once, the others when they receive the revocation: within
+// five seconds if they have lost Redis, within a minute if only this process has lost Redis or ends before it could
+// publish. A key that is not the organization's is fault.NotFound.
 func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenancy.KeyID) error {
 	const op = "tenancy.DeleteKey"
 	hash, err := a.store.DeleteKey(ctx, p.Org, key)
@@ -56,14 +62,18 @@ func (a *Accounts) DeleteKey(ctx context.Context, p tenancy.Principal, key tenan
 	return nil
 }
 
-// Authenticate finds whose API key the value of an Authorization header is. Anything that is no live key is Unauthenticated.
+// Authenticate returns the principal of the API key in an Authorization header. A value that is not a live key is
+// fault.Unauthenticated. It is fault.Unavailable when the database cannot be asked and no cached answer is recent
+// enough.
 func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error) {
 	const op = "tenancy.Authenticate"
 	if authorization == "" {
-		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "No API key found: send it in the Authorization header.")
+		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op,
+			"No API key found: send it in the Authorization header.")
 	}
 	denied := fault.New(fault.Unauthenticated, op, "Invalid API key.")
-	if !strings.HasPrefix(authorization, tenancy.KeyPrefix) || len(authorization) != len(tenancy.KeyPrefix)+tenancy.KeyLength {
+	if !strings.HasPrefix(authorization, tenancy.KeyPrefix) ||
+		len(authorization) != len(tenancy.KeyPrefix)+tenancy.KeyLength {
 		return tenancy.Principal{}, denied
 	}
 	hash := secret.HashToken(authorization)
@@ -76,11 +86,13 @@ func (a *Accounts) Authenticate(ctx context.Context, authorization string) (tena
 	if !found || k.ExpiresAt != nil && !a.clock.Now().Before(*k.ExpiresAt) {
 		return tenancy.Principal{}, denied
 	}
-	return tenancy.Principal{Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID}, nil
+	return tenancy.Principal{
+		Org: k.Org, Person: k.CreatedBy, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaKey, Key: k.ID,
+	}, nil
 }
 
-// Forget drops a key that another process revoked, by the hexadecimal form of its hash.
+// Forget removes a key that another process revoked from the cache. The argument is its hash in hexadecimal.
 func (a *Accounts) Forget(hash string) { a.keys.forget(hash) }
 
-// ForgetAll drops every cached key, after revocations of other processes may have been lost.
+// ForgetAll empties the key cache. It is called when revocations of other processes may have been lost.
 func (a *Accounts) ForgetAll() { a.keys.forgetAll() }

@@ -13,7 +13,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// processes is what a process hears of the others.
+// processes implements Revocations: it records what is published.
 type processes struct {
 	healthy   bool
 	published []string
@@ -29,7 +29,7 @@ func TestAuthenticate_KeyThatAnotherProcessRevoked(t *testing.T) {
 	person := owner(t, other, "a@example.com")
 	for name, at := range map[string]struct {
 		revocations tenancyservice.Revocations
-		until       time.Duration // the key is accepted
+		until       time.Duration // how long the key is accepted
 	}{
 		"is accepted for 5 s without other processes":                  {nil, 5 * time.Second},
 		"is accepted for 5 s while revocations are not received":       {&processes{}, 5 * time.Second},
@@ -112,7 +112,8 @@ func TestDeleteKey_IsPublishedAndForgotten(t *testing.T) {
 	}
 }
 
-// Strangers can have sessions, files and connect states looked up as they like. A key does not wait for them.
+// Requests without a valid credential can cause look-ups of sessions, files and connect states. They must not delay the
+// look-up of a key.
 func TestAuthenticate_NeedsNoConnectionOfOtherLookUps(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)

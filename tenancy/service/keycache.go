@@ -10,12 +10,14 @@ import (
 	"crier/tenancy"
 )
 
-// How long a found key is used without another look-up, long only while the revocations of other processes arrive, and how
-// long one that does not exist is refused without another look-up.
 const (
+	// trustReceiving is how long a found key is used without another look-up while this process receives the
+	// revocations of others.
 	trustReceiving = time.Minute
-	trustAlone     = 5 * time.Second
-	unknownFor     = 2 * time.Second
+	// trustAlone is the same while it does not receive them.
+	trustAlone = 5 * time.Second
+	// unknownFor is how long a key that does not exist is refused without another look-up.
+	unknownFor = 2 * time.Second
 
 	maxCached  = 100_000
 	maxUnknown = 10_000
@@ -26,28 +28,30 @@ type cachedKey struct {
 	found time.Time
 }
 
-// keyCache saves the look-up of keys that were seen a moment ago. Keys that do not exist are remembered apart, so that they
-// take no room from others. It is safe for concurrent use.
+// keyCache caches the look-up of API keys. Keys that do not exist are in a cache of their own, so that they cannot
+// evict the others. It is safe for concurrent use.
 type keyCache struct {
 	clock       clock.Clock
 	revocations Revocations // nil without other processes
 	lookUps     *lookUps[tenancy.APIKey]
 
-	mu      sync.Mutex
-	known   aging[cachedKey]
-	unknown aging[time.Time] // when they were looked for
-	epoch   uint64           // grows with every revocation, so that a look-up under way cannot bring a dead key back
+	mu      sync.Mutex // protects the fields below
+	known   boundedCache[cachedKey]
+	unknown boundedCache[time.Time] // the values are the times of the look-ups
+	// epoch is the number of revocations. The result of a look-up that began at an earlier epoch is not cached, since
+	// it may contain a revoked key.
+	epoch uint64
 }
 
 func newKeyCache(c clock.Clock, r Revocations, find findAll[tenancy.APIKey]) *keyCache {
 	return &keyCache{
 		clock: c, revocations: r, lookUps: &lookUps[tenancy.APIKey]{find: find},
-		known:   aging[cachedKey]{life: trustReceiving, most: maxCached},
-		unknown: aging[time.Time]{life: unknownFor, most: maxUnknown},
+		known:   boundedCache[cachedKey]{life: trustReceiving, most: maxCached},
+		unknown: boundedCache[time.Time]{life: unknownFor, most: maxUnknown},
 	}
 }
 
-// find returns the key that has the hash; found is false when there is none. An error says that nobody knows.
+// find returns the key that has the hash; found is false when no key has it. After an error neither is known.
 func (c *keyCache) find(ctx context.Context, hash []byte) (key tenancy.APIKey, found bool, err error) {
 	name := hex.EncodeToString(hash)
 	now := c.clock.Now()
@@ -72,11 +76,12 @@ func (c *keyCache) find(ctx context.Context, hash []byte) (key tenancy.APIKey, f
 			c.unknown.put(name, now, now)
 		}
 	case epoch == c.epoch:
-		c.known.put(name, cachedKey{key, now}, now)
+		c.known.put(name, cachedKey{key: key, found: now}, now)
 	}
 	return key, found, err
 }
 
+// trust returns how long a found key is used without another look-up.
 func (c *keyCache) trust() time.Duration {
 	if c.revocations != nil && c.revocations.Healthy() {
 		return trustReceiving
@@ -84,6 +89,7 @@ func (c *keyCache) trust() time.Duration {
 	return trustAlone
 }
 
+// revoke removes a key from this cache and publishes the revocation to other processes.
 func (c *keyCache) revoke(ctx context.Context, hash []byte) {
 	name := hex.EncodeToString(hash)
 	c.forget(name)
@@ -92,7 +98,7 @@ func (c *keyCache) revoke(ctx context.Context, hash []byte) {
 	}
 }
 
-// forget makes the next request with the key look it up.
+// forget removes a key from the cache. The argument is its hash in hexadecimal.
 func (c *keyCache) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,16 +115,16 @@ func (c *keyCache) forgetAll() {
 	c.unknown.clear()
 }
 
-// aging keeps at most so many values: each for at least life, unless there are too many, and for at most twice as long as
-// values are put. It keeps them in two maps and drops the older one whole.
-type aging[V any] struct {
+// boundedCache is a cache of at most most values. A value stays for at least life unless the cache is full, and for at
+// most twice life as long as values are put. The values are in two maps, and the older map is dropped as a whole.
+type boundedCache[V any] struct {
 	life       time.Duration
 	most       int
 	young, old map[string]V
-	since      time.Time // when young was begun
+	since      time.Time // the creation of young
 }
 
-func (a *aging[V]) get(name string) (V, bool) {
+func (a *boundedCache[V]) get(name string) (V, bool) {
 	if v, ok := a.young[name]; ok {
 		return v, true
 	}
@@ -126,7 +132,7 @@ func (a *aging[V]) get(name string) (V, bool) {
 	return v, ok
 }
 
-func (a *aging[V]) put(name string, v V, now time.Time) {
+func (a *boundedCache[V]) put(name string, v V, now time.Time) {
 	if a.young == nil || len(a.young) >= a.most/2 || now.Sub(a.since) >= a.life {
 		a.old = a.young
 		if now.Sub(a.since) >= 2*a.life {
@@ -137,9 +143,9 @@ func (a *aging[V]) put(name string, v V, now time.Time) {
 	a.young[name] = v
 }
 
-func (a *aging[V]) drop(name string) {
+func (a *boundedCache[V]) drop(name string) {
 	delete(a.young, name)
 	delete(a.old, name)
 }
 
-func (a *aging[V]) clear() { a.young, a.old = nil, nil }
+func (a *boundedCache[V]) clear() { a.young, a.old = nil, nil }

@@ -11,41 +11,44 @@ import (
 )
 
 const (
-	lookUpTime = 10 * time.Second // of one statement
-	maxLookUps = 500              // hashes in one statement
-
-	// missPause is how long after a statement that found nothing the next one begins.
+	// lookUpTime is the time limit of one statement.
+	lookUpTime = 10 * time.Second
+	// maxLookUps is the greatest number of hashes in one statement.
+	maxLookUps = 500
+	// missPause is the delay of the next statement after one that found nothing.
 	missPause = 20 * time.Millisecond
 )
 
 // findAll returns the credentials that have one of the hashes, by their hash.
 type findAll[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
-// lookUps finds credentials, such as API keys or sessions, by hash, with one statement at a time: what is asked for
-// meanwhile shares the next one. So strangers who try credentials cost no more than one statement at a time, and while
-// nothing is found one in missPause. A good one waits for the statement that is being made, one pause and its own statement,
-// unless more than maxLookUps others wait before it. A call never gets the answer of a statement that began before it: that
-// one may have seen a credential that was revoked since.
+// lookUps finds credentials, such as API keys or sessions, by hash. It executes one statement at a time; calls that
+// arrive meanwhile share the next statement. The cost of guessing credentials is therefore bounded: one statement at a
+// time, and one in missPause while nothing is found. The look-up of a valid credential waits for the running statement,
+// one pause and its own statement, unless more than maxLookUps others are queued before it. A call never gets the
+// result of a statement that began before the call, which may contain a credential that was revoked since.
 type lookUps[V any] struct {
 	find findAll[V]
 
-	mu      sync.Mutex
-	running bool
-	queue   list.List                // of *lookUp[V]: those that somebody waits for and no statement has taken
-	waiting map[string]*list.Element // the same by hash
+	mu      sync.Mutex               // protects the fields below
+	running bool                     // run is active
+	queue   list.List                // of *lookUp[V] that have callers and are in no statement yet
+	waiting map[string]*list.Element // the elements of queue by hash
 }
 
-// lookUp is one hash that somebody waits for.
+// lookUp is the look-up of one hash, which several callers may share.
 type lookUp[V any] struct {
 	hash    string
-	callers int           // that wait for it, while it is in the queue
-	done    chan struct{} // closed when the rest is there
-	value   V
-	found   bool
-	err     error
+	callers int // number of waiting callers while it is queued; protected by lookUps.mu
+	// done is closed when the fields below are set.
+	done  chan struct{}
+	value V
+	found bool
+	err   error
 }
 
-// get returns what has the hash; found is false when nothing does. It returns when ctx ends, with its error.
+// get returns the credential that has the hash; found is false when none has it. When ctx ends first, get returns its
+// error.
 func (l *lookUps[V]) get(ctx context.Context, hash []byte) (value V, found bool, err error) {
 	e := l.enqueue(string(hash))
 	one := e.Value.(*lookUp[V])
@@ -58,6 +61,7 @@ func (l *lookUps[V]) get(ctx context.Context, hash []byte) (value V, found bool,
 	}
 }
 
+// enqueue adds a caller to the queued look-up of a hash. It queues one if there is none, and starts run.
 func (l *lookUps[V]) enqueue(hash string) *list.Element {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,8 +81,8 @@ func (l *lookUps[V]) enqueue(hash string) *list.Element {
 	return e
 }
 
-// leave takes a look-up that nobody waits for any more out of the queue, so that no statement is made for it when the
-// database answers again.
+// leave removes a caller. A queued look-up without callers is dropped, so that a database that was not reachable does
+// not get statements for callers that have given up.
 func (l *lookUps[V]) leave(e *list.Element) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -95,7 +99,7 @@ func (l *lookUps[V]) take(e *list.Element) *lookUp[V] {
 	return one
 }
 
-// run makes statements until nobody waits.
+// run executes statements until the queue is empty.
 func (l *lookUps[V]) run() {
 	for all := l.next(); all != nil; all = l.next() {
 		if l.lookUp(all) == 0 {
@@ -104,8 +108,8 @@ func (l *lookUps[V]) run() {
 	}
 }
 
-// lookUp answers all of a batch and returns how many were found. One that makes the statement fail, because its row
-// cannot be read, fails alone.
+// lookUp completes all look-ups of a batch and returns the number of credentials found. A look-up whose row makes the
+// statement fail gets the error alone; the others are repeated without it.
 func (l *lookUps[V]) lookUp(all []*lookUp[V]) (found int) {
 	ctx, cancel := context.WithTimeout(context.Background(), lookUpTime)
 	defer cancel()
@@ -132,7 +136,8 @@ func (l *lookUps[V]) lookUp(all []*lookUp[V]) (found int) {
 	return found
 }
 
-// next returns what the next statement looks up, those that have waited longest; nil when nobody waits.
+// next removes up to maxLookUps look-ups from the queue, the oldest first. It returns nil, and run ends, when the queue
+// is empty.
 func (l *lookUps[V]) next() (all []*lookUp[V]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,13 +22,14 @@ import (
 	"crier/tests/dbtest"
 )
 
-// database answers look-ups, each when answer is sent to it, with the keys that it held when the look-up began.
+// database is a fake of the store. A look-up ends when the test sends to answer, with the keys that the database held
+// when the look-up began.
 type database struct {
 	answer chan error
 	keys   atomic.Pointer[map[string]tenancy.APIKey]
 
 	mu    sync.Mutex
-	asked []int // how many keys each look-up was for
+	asked []int // the number of hashes of each look-up
 }
 
 func newDatabase(keys ...string) *database {
@@ -86,10 +87,10 @@ func ask(find func(context.Context, []byte) (tenancy.APIKey, bool, error), hash 
 	return out
 }
 
-func TestLookUps_StrangersKeepOneStatementBusy(t *testing.T) {
+func TestLookUps_WrongKeysShareOneStatementAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d := newDatabase("good")
 		l := &lookUps[tenancy.APIKey]{find: d.find}
 		first := ask(l.get, "first")
@@ -106,7 +107,7 @@ func TestLookUps_StrangersKeepOneStatementBusy(t *testing.T) {
 		d.answer <- nil
 		time.Sleep(missPause - 1) // nothing was found
 		if got := d.sizes(); got != "[1]" {
-			t.Errorf("statements for %s keys before the pause is over", got)
+			t.Errorf("statements for %s keys before the pause is over, want [1]", got)
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
@@ -114,25 +115,25 @@ func TestLookUps_StrangersKeepOneStatementBusy(t *testing.T) {
 		synctest.Wait() // a key was found, so that there is no pause
 		d.answer <- nil
 		if got := d.sizes(); got != fmt.Sprintf("[1 %d 1]", maxLookUps) {
-			t.Errorf("statements for %s keys", got)
+			t.Errorf("statements for %s keys, want [1 %d 1]", got, maxLookUps)
 		}
 		for _, answer := range append(wrong, first, late) {
 			if got := <-answer; got != "none" {
-				t.Fatalf("a wrong key: %s", got)
+				t.Fatalf("a wrong key: %s, want none", got)
 			}
 		}
 		for _, answer := range good {
 			if got := <-answer; got != "found" {
-				t.Errorf("the good key: %s", got)
+				t.Errorf("the good key: %s, want found", got)
 			}
 		}
 	})
 }
 
-func TestLookUps_EndWithTheirContextAndTellErrors(t *testing.T) {
+func TestLookUps_ReturnContextAndDatabaseErrors(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d := newDatabase()
 		l := &lookUps[tenancy.APIKey]{find: d.find}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -141,22 +142,22 @@ func TestLookUps_EndWithTheirContextAndTellErrors(t *testing.T) {
 			t.Errorf("got %v, want the context's error", err)
 		}
 		next := ask(l.get, "b")
-		time.Sleep(lookUpTime) // the statement that nobody answers is given up
+		time.Sleep(lookUpTime) // the statement of "a" reaches its time limit
 		synctest.Wait()
 		d.answer <- errors.New("the database is away")
 		if got := <-next; got != "the database is away" {
-			t.Errorf("got %q", got)
+			t.Errorf("got %q, want the error of the database", got)
 		}
 	})
 }
 
-func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
+func TestLookUps_CallersThatHaveLeftCauseNoStatement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d := newDatabase("good", "shared")
 		l := &lookUps[tenancy.APIKey]{find: d.find}
-		first := ask(l.get, "first") // its statement is not answered
+		first := ask(l.get, "first") // its statement runs until the test sends an answer
 		synctest.Wait()
 		ctx, leave := context.WithCancel(t.Context())
 		var left sync.WaitGroup
@@ -167,14 +168,14 @@ func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
 				}
 			})
 		}
-		left.Go(func() { _, _, _ = l.get(ctx, []byte("shared")) }) // which another caller waits for, too
+		left.Go(func() { _, _, _ = l.get(ctx, []byte("shared")) }) // another caller waits for it as well
 		synctest.Wait()
 		shared, good := ask(l.get, "shared"), ask(l.get, "good")
 		synctest.Wait()
 		leave()
 		left.Wait()
 		if len(l.waiting) != 2 || l.queue.Len() != 2 {
-			t.Errorf("%d and %d look-ups are remembered, want the 2 that somebody waits for", len(l.waiting), l.queue.Len())
+			t.Errorf("%d look-ups by hash and %d in the queue, want the 2 that have callers", len(l.waiting), l.queue.Len())
 		}
 		d.answer <- nil
 		<-first
@@ -183,7 +184,7 @@ func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
 		d.answer <- nil
 		for name, answer := range map[string]<-chan string{"shared": shared, "good": good} {
 			if got := <-answer; got != "found" {
-				t.Errorf("%s: %s", name, got)
+				t.Errorf("%s: %s, want found", name, got)
 			}
 		}
 		if got := d.sizes(); got != "[1 2]" {
@@ -192,7 +193,7 @@ func TestLookUps_NoStatementIsMadeForThoseWhoHaveLeft(t *testing.T) {
 	})
 }
 
-// batchOf returns look-ups that nobody waits for yet.
+// batchOf returns look-ups without callers.
 func batchOf(hashes ...string) (all []*lookUp[tenancy.APIKey]) {
 	for _, hash := range hashes {
 		all = append(all, &lookUp[tenancy.APIKey]{hash: hash, done: make(chan struct{})})
@@ -251,7 +252,7 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 	}
 }
 
-func TestLookUp_ALostDatabaseIsAskedOnce(t *testing.T) {
+func TestLookUp_LostDatabaseGetsOneStatement(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	l := &lookUps[tenancy.APIKey]{find: func(context.Context, [][]byte) (map[string]tenancy.APIKey, error) {
@@ -265,20 +266,20 @@ func TestLookUp_ALostDatabaseIsAskedOnce(t *testing.T) {
 	for _, one := range all {
 		<-one.done
 		if one.found || !errors.Is(one.err, io.ErrUnexpectedEOF) {
-			t.Errorf("%s: found %t, %v", one.hash, one.found, one.err)
+			t.Errorf("%s: found %t, %v, want the connection's error", one.hash, one.found, one.err)
 		}
 	}
 }
 
-// cacheOf returns a key cache of the database with a clock that is set by hand.
+// cacheOf returns a key cache of the database. Its clock returns *now.
 func cacheOf(d *database, now *time.Time) *keyCache {
 	return newKeyCache(clock.Func(func() time.Time { return *now }), nil, d.find)
 }
 
-func TestKeyCache_AWrongKeyIsLookedUpOnceInAShortTime(t *testing.T) {
+func TestKeyCache_WrongKeyIsLookedUpOnceInUnknownFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d, now := newDatabase(), time.Now()
 		c := cacheOf(d, &now)
 		answered := func(hash string) string {
@@ -301,35 +302,35 @@ func TestKeyCache_AWrongKeyIsLookedUpOnceInAShortTime(t *testing.T) {
 			}
 		}
 		if got := answered("a"); got != "none" {
-			t.Fatal(got)
+			t.Fatalf("got %s, want none", got)
 		}
 		d.hold("a") // as if another process had made exactly this key
 		now = now.Add(unknownFor - 1)
 		if got := cached("a"); got != "none" {
-			t.Errorf("within the short time: %s", got)
+			t.Errorf("before unknownFor is over: %s, want none", got)
 		}
 		now = now.Add(1)
 		if got := answered("a"); got != "found" {
-			t.Errorf("after the short time: %s", got)
+			t.Errorf("after unknownFor: %s, want found", got)
 		}
 		if got := answered("b"); got != "none" {
-			t.Fatal(got)
+			t.Fatalf("got %s, want none", got)
 		}
 		d.hold("a", "b")
 		c.forget(hex.EncodeToString([]byte("b"))) // as CreateKey of this process does
 		if got := answered("b"); got != "found" {
-			t.Errorf("a key that this process has made: %s", got)
+			t.Errorf("a key that this process has created: %s, want found", got)
 		}
 		if got := cached("b"); got != "found" {
-			t.Errorf("a found key: %s", got)
+			t.Errorf("a found key: %s, want found", got)
 		}
 	})
 }
 
-func TestKeyCache_ARequestAfterARevocationGetsNoEarlierAnswer(t *testing.T) {
+func TestKeyCache_RequestAfterRevocationGetsNoEarlierResult(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d, now := newDatabase("a"), time.Now()
 		c := cacheOf(d, &now)
 		before := ask(c.find, "a")
@@ -342,7 +343,7 @@ func TestKeyCache_ARequestAfterARevocationGetsNoEarlierAnswer(t *testing.T) {
 		synctest.Wait()
 		d.answer <- nil
 		if got := <-before; got != "found" {
-			t.Errorf("a request from before the revocation: %s", got)
+			t.Errorf("a request from before the revocation: %s, want found", got)
 		}
 		if got := <-after; got != "none" {
 			t.Errorf("a request from after the revocation: %s, want none", got)
@@ -350,10 +351,10 @@ func TestKeyCache_ARequestAfterARevocationGetsNoEarlierAnswer(t *testing.T) {
 	})
 }
 
-func TestKeyCache_ARevokedKeyIsNotCachedByALookUpUnderWay(t *testing.T) {
+func TestKeyCache_LookUpDuringRevocationIsNotCached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d, now := newDatabase("a"), time.Now()
 		c := cacheOf(d, &now)
 		before := ask(c.find, "a")
@@ -362,7 +363,7 @@ func TestKeyCache_ARevokedKeyIsNotCachedByALookUpUnderWay(t *testing.T) {
 		c.revoke(t.Context(), []byte("a"))
 		d.answer <- nil
 		if got := <-before; got != "found" {
-			t.Fatal(got)
+			t.Fatalf("got %s, want found", got)
 		}
 		after := ask(c.find, "a")
 		synctest.Wait()
@@ -376,10 +377,10 @@ func TestKeyCache_ARevokedKeyIsNotCachedByALookUpUnderWay(t *testing.T) {
 	})
 }
 
-func TestKeyCache_AMissUnderWayDoesNotHideACreatedKey(t *testing.T) {
+func TestKeyCache_MissDuringCreationIsNotCached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
 		d, now := newDatabase(), time.Now()
 		c := cacheOf(d, &now)
 		before := ask(c.find, "a")
@@ -388,21 +389,21 @@ func TestKeyCache_AMissUnderWayDoesNotHideACreatedKey(t *testing.T) {
 		c.forget(hex.EncodeToString([]byte("a")))
 		d.answer <- nil
 		if got := <-before; got != "none" {
-			t.Fatal(got)
+			t.Fatalf("got %s, want none", got)
 		}
 		after := ask(c.find, "a")
 		synctest.Wait()
 		d.answer <- nil
 		if got := <-after; got != "found" {
-			t.Errorf("after it was made: %s", got)
+			t.Errorf("after it was created: %s, want found", got)
 		}
 	})
 }
 
-func TestAging_KeepsItsBoundAndItsTime(t *testing.T) {
+func TestAging_KeepsSizeAndLifetime(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
-	a := aging[int]{life: time.Minute, most: 100}
+	a := boundedCache[int]{life: time.Minute, most: 100}
 	for i := range 1000 {
 		a.put(fmt.Sprint(i), i, now)
 		if n := len(a.young) + len(a.old); n > 100 {
@@ -410,24 +411,24 @@ func TestAging_KeepsItsBoundAndItsTime(t *testing.T) {
 		}
 	}
 	if _, ok := a.get("950"); !ok {
-		t.Error("one of the last fifty is gone")
+		t.Error("one of the last fifty values is missing")
 	}
 	if _, ok := a.get("0"); ok {
-		t.Error("the first one is still there")
+		t.Error("the first value is still there")
 	}
 	now = now.Add(2 * time.Minute)
 	a.put("new", 0, now)
 	if n := len(a.young) + len(a.old); n != 1 {
-		t.Errorf("%d values after twice their time, want the new one", n)
+		t.Errorf("%d values after twice their lifetime, want 1, the new one", n)
 	}
 	now = now.Add(time.Minute)
 	a.put("newer", 0, now)
 	if _, ok := a.get("new"); !ok {
-		t.Error("a value is gone after its time")
+		t.Error("a value is missing after its lifetime, though no other map was dropped")
 	}
 	a.drop("new")
 	a.clear()
 	if n := len(a.young) + len(a.old); n != 0 {
-		t.Errorf("%d values after clear", n)
+		t.Errorf("%d values after clear, want none", n)
 	}
 }

@@ -10,12 +10,13 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Retention says how long what is not needed any more is kept; 0 is for ever.
+// Retention configures how long rows that are no longer needed are kept.
 type Retention struct {
+	// Sessions is how long a session is kept after it has expired. 0 means forever.
 	Sessions time.Duration `env:"KEEP_SESSIONS, default=168h" doc:"How long a session is kept after its end; 0s: for ever."`
 }
 
-// Validate refuses a negative time.
+// Validate returns an error when a duration is negative.
 func (r Retention) Validate() error {
 	if r.Sessions < 0 {
 		return env.Fault{Name: "KEEP_SESSIONS", Message: "must be a duration, zero or more, such as 168h."}
@@ -23,9 +24,9 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// PruneSessions deletes the sessions that ended longer ago than keep, in short transactions with pauses between, and
-// returns how many. A session that the database refuses to delete stops no other; the first such error is returned
-// when all have been tried. That the deadline of ctx has passed is no error.
+// PruneSessions deletes the sessions that expired longer than keep ago and returns their number. It uses short
+// transactions with pauses between them. A session that the database refuses to delete does not stop the others; the
+// first such error is returned at the end. The end of ctx's deadline is no error.
 func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	sweep := batch.Sweep[tenancystore.OldSession]{
 		Size: 100, Rest: 19, Blame: pg.IsOfRows,

@@ -11,7 +11,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestPruneSessions_DeletesThoseThatEndedLongAgo(t *testing.T) {
+func TestPruneSessions_DeletesSessionsPastTheirRetention(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	db := dbtest.OpenURL(t, address)
@@ -44,18 +44,18 @@ func TestPruneSessions_DeletesThoseThatEndedLongAgo(t *testing.T) {
 		t.Errorf("%d sessions were deleted and %d are left, want 1 and 3", n, left)
 	}
 	if err == nil || !strings.Contains(err.Error(), "1 could not be changed") {
-		t.Errorf("a session that the database refuses to delete is passed over in silence: %v", err)
+		t.Errorf("with a session that cannot be deleted: %v, want an error that counts it", err)
 	}
 	alter(t, address, `drop trigger harm on session`)
 	if n, err := a.PruneSessions(t.Context(), keep); n != 1 || err != nil {
-		t.Errorf("%d sessions were deleted: %v", n, err)
+		t.Errorf("%d sessions were deleted with error %v, want 1", n, err)
 	}
 	if live := gate("select count(*) from session where expires_at > now()"); live != 1 {
-		t.Errorf("%d sessions live", live)
+		t.Errorf("%d live sessions are left, want 1", live)
 	}
 }
 
-// alter changes a database as its owner.
+// alter executes statements as the owner of a database.
 func alter(t *testing.T, address string, statements ...string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), address)

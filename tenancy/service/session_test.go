@@ -18,11 +18,11 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestSession_StrangersKeepOneStatementBusy(t *testing.T) {
+func TestSession_WrongTokensShareOneStatementAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(missPause) // so that no goroutine is left
-		const took, strangers = time.Second, 100
+		defer time.Sleep(missPause) // lets run return, which synctest waits for
+		const took, wrong = time.Second, 100
 		live := map[string]tenancystore.Session{
 			string(secret.HashToken("good")): {Memberships: []tenancy.Membership{{Org: id.New[tenancy.OrgTag]()}}},
 		}
@@ -40,8 +40,8 @@ func TestSession_StrangersKeepOneStatementBusy(t *testing.T) {
 				return found, nil
 			},
 		}}
-		answers := make(chan error, strangers)
-		for i := range strangers {
+		answers := make(chan error, wrong)
+		for i := range wrong {
 			go func() {
 				_, err := a.Session(t.Context(), fmt.Sprint("wrong ", i), "")
 				answers <- err
@@ -55,22 +55,22 @@ func TestSession_StrangersKeepOneStatementBusy(t *testing.T) {
 		if waited := time.Since(began); waited > 2*took+missPause {
 			t.Errorf("a session waits for %s, want two statements and a pause", waited)
 		}
-		for range strangers {
+		for range wrong {
 			if err := <-answers; !fault.Is(err, fault.Unauthenticated) {
-				t.Fatalf("a wrong token: %v", err)
+				t.Fatalf("a wrong token: %v, want Unauthenticated", err)
 			}
 		}
-		if len(asked) != 2 || asked[0]+asked[1] != strangers+1 {
+		if len(asked) != 2 || asked[0]+asked[1] != wrong+1 {
 			t.Errorf("statements for %d tokens, want two for all", asked)
 		}
 		clear(live)
 		if _, err := a.Session(t.Context(), "good", ""); !fault.Is(err, fault.Unauthenticated) {
-			t.Errorf("after its end: %v", err)
+			t.Errorf("after its end: %v, want Unauthenticated", err)
 		}
 	})
 }
 
-func TestSession_IsFoundWhileItsUseIsBeingWritten(t *testing.T) {
+func TestSession_IsFoundWhileItsRowIsLocked(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	now := time.Now()
@@ -103,7 +103,7 @@ func TestSession_IsFoundWhileItsUseIsBeingWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p, err := a.Session(t.Context(), token, ""); err != nil || p.Org != person.Org {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("got %+v and error %v, want the organization %s", p, err, person.Org)
 	}
 	if _, err := other.Exec(t.Context(), "rollback"); err != nil {
 		t.Fatal(err)

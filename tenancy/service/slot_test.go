@@ -10,7 +10,7 @@ import (
 	"crier/platform/fault"
 )
 
-func TestSlot_IsWaitedForAShortTime(t *testing.T) {
+func TestSlot_WaitsUntilHashWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &Accounts{slots: newSlots(1)}
@@ -18,15 +18,15 @@ func TestSlot_IsWaitedForAShortTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Synctest's clock stands still while anything runs: the wait is exact.
+		// The clock of synctest advances only while all goroutines wait, so that the measured time is exact.
 		began := time.Now()
 		_, err = a.slot(context.Background(), "here") // of a caller without a deadline
 		var f *fault.Error
 		if !errors.As(err, &f) || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
-			t.Errorf("without a place: %v, want RateLimited with a time to wait", err)
+			t.Errorf("without a free slot: %v, want RateLimited with a RetryAfter", err)
 		}
 		if waited := time.Since(began); waited != hashWait {
-			t.Errorf("it is waited for %s, want %s", waited, hashWait)
+			t.Errorf("it waited %s, want %s", waited, hashWait)
 		}
 		release()
 		if release, err = a.slot(t.Context(), "here"); err != nil {
@@ -61,7 +61,7 @@ func TestSlot_SiteWithManyWaitingDelaysAnotherByOne(t *testing.T) {
 		for len(attempts) > 0 {
 			var f *fault.Error
 			if err := <-attempts; !errors.As(err, &f) || f.Kind != fault.RateLimited || f.RetryAfter <= 0 {
-				t.Fatalf("refused with %v, want RateLimited with a time to wait", err)
+				t.Fatalf("refused with %v, want RateLimited with a RetryAfter", err)
 			}
 		}
 		began := time.Now()

@@ -11,9 +11,10 @@ import (
 	"crier/tenancy"
 )
 
-// OldSession is a session that ended long ago.
+// OldSession is a session that has expired.
 type OldSession struct {
-	At time.Time // its end
+	// At is the time at which the session expired.
+	At time.Time
 	ID tenancy.SessionID
 }
 
@@ -22,13 +23,14 @@ select s.expires_at, s.id from session s
 where s.expires_at < now() - $1 * interval '1 millisecond' and (s.expires_at, s.id) > ($2::timestamptz, $3::uuid)
 order by s.expires_at, s.id limit $4`
 
-// FindOldSessions lists at most limit sessions that ended longer ago than an age, the oldest first, those after
-// another one.
+// FindOldSessions returns at most limit sessions that expired longer than age ago, the oldest first, starting behind
+// the session after. The zero OldSession starts at the oldest.
 func (s *Store) FindOldSessions(
 	ctx context.Context, age time.Duration, after OldSession, limit int,
 ) (out []OldSession, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
-		b.Queue(findOldSessions, age.Milliseconds(), after.At, after.ID.UUID(), limit).Query(func(rows pgx.Rows) (err error) {
+		q := b.Queue(findOldSessions, age.Milliseconds(), after.At, after.ID.UUID(), limit)
+		q.Query(func(rows pgx.Rows) (err error) {
 			out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[OldSession])
 			return err
 		})
@@ -43,8 +45,8 @@ with old as (
 )
 delete from session s using old where s.id = old.id`
 
-// PruneSessions deletes those of the sessions that ended longer ago than an age, in one statement, and returns how
-// many. What somebody else has locked is left out.
+// PruneSessions deletes those of the sessions that expired longer than age ago, in one statement, and returns their
+// number. It skips sessions that another transaction has locked.
 func (s *Store) PruneSessions(ctx context.Context, age time.Duration, sessions []OldSession) (n int, err error) {
 	ids := make([][16]byte, len(sessions))
 	for i, x := range sessions {

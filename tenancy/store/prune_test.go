@@ -33,7 +33,7 @@ func TestFindOldSessions_ReadsInTheOrderOfTheIndex(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if way := strings.Join(plan, "\n"); strings.Contains(way, "Sort") || !strings.Contains(way, "session_expires") {
-		t.Errorf("old sessions are not read in the order of their index:\n%s", way)
+	if shown := strings.Join(plan, "\n"); strings.Contains(shown, "Sort") || !strings.Contains(shown, "session_expires") {
+		t.Errorf("the plan does not read session_expires in order:\n%s", shown)
 	}
 }

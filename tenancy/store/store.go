@@ -1,4 +1,4 @@
-// Package store keeps tenancy's tables. Only tenancy/service uses it.
+// Package store reads and writes the tables of tenancy. Only tenancy/service uses it.
 package store
 
 import (
@@ -11,11 +11,12 @@ import (
 	"crier/tenancy"
 )
 
-// Store reads and writes organizations, people, members, API keys and sessions.
+// Store reads and writes organizations, people, members, API keys and sessions. Its methods return the errors of
+// Postgres unchanged. It is safe for concurrent use.
 type Store struct{ db *pg.DB }
 
-// New makes a store.
-func New(db *pg.DB) *Store { return &Store{db} }
+// New returns a Store of a database.
+func New(db *pg.DB) *Store { return &Store{db: db} }
 
 const organizationInsert = `-- tenancy.OrganizationInsert
 insert into organization (id, name, description, timezone, created_at) values ($1, $2, $3, $4, $5) on conflict (id) do nothing`
@@ -24,7 +25,8 @@ const memberUpsert = `-- tenancy.MemberUpsert
 insert into member (org_id, person_id, role) values ($1, $2, $3)
 on conflict (org_id, person_id) do update set role = excluded.role, disabled = false`
 
-// CreateOrganization stores an organization and its first member. It does nothing to one that exists.
+// CreateOrganization inserts an organization and its first member in one transaction. An organization that exists is
+// left unchanged, but the member is inserted or updated.
 func (s *Store) CreateOrganization(ctx context.Context, o tenancy.Organization, m tenancy.Membership) error {
 	return s.db.InOrg(ctx, o.ID.UUID(), func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, organizationInsert, o.ID, o.Name, o.Description, o.Timezone, o.CreatedAt); err != nil {
@@ -38,7 +40,7 @@ func (s *Store) CreateOrganization(ctx context.Context, o tenancy.Organization, 
 const organizationZone = `-- tenancy.OrganizationZone
 update organization set timezone = $2 where id = $1 returning id`
 
-// SetTimezone stores an organization's time zone; pgx.ErrNoRows means that there is no such organization.
+// SetTimezone updates the time zone of an organization. It returns pgx.ErrNoRows when there is no such organization.
 func (s *Store) SetTimezone(ctx context.Context, org tenancy.OrgID, zone string) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(organizationZone, org, zone).QueryRow(func(row pgx.Row) error { return row.Scan(new(tenancy.OrgID)) })
@@ -48,7 +50,7 @@ func (s *Store) SetTimezone(ctx context.Context, org tenancy.OrgID, zone string)
 const personInsert = `-- tenancy.PersonInsert
 insert into person (id, email, name, password_hash, activated, created_at) values ($1, $2, $3, $4, $5, $6)`
 
-// CreatePerson stores somebody; a taken address is the unique violation person_email_key.
+// CreatePerson inserts a person. An address that is in use is a violation of the unique constraint person_email_key.
 func (s *Store) CreatePerson(ctx context.Context, p tenancy.Person) error {
 	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(personInsert, p.ID, p.Email, p.Name, p.PasswordHash, p.Activated, p.CreatedAt)
@@ -58,7 +60,7 @@ func (s *Store) CreatePerson(ctx context.Context, p tenancy.Person) error {
 const personByEmail = `-- tenancy.PersonByEmail
 select id, email, name, password_hash, activated, created_at from person where email = $1`
 
-// PersonByEmail finds somebody by lower-case address, or pgx.ErrNoRows.
+// PersonByEmail returns the person with an address, which must be in lower case, or pgx.ErrNoRows.
 func (s *Store) PersonByEmail(ctx context.Context, email string) (p tenancy.Person, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(personByEmail, email).QueryRow(func(row pgx.Row) error {
@@ -71,7 +73,7 @@ func (s *Store) PersonByEmail(ctx context.Context, email string) (p tenancy.Pers
 const personPassword = `-- tenancy.PersonPassword
 update person set password_hash = $2 where id = $1`
 
-// SetPassword replaces the password's hash.
+// SetPassword replaces the password hash of a person. It does nothing when there is no such person.
 func (s *Store) SetPassword(ctx context.Context, person tenancy.PersonID, hash string) error {
 	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(personPassword, person, hash) })
 }
@@ -79,7 +81,7 @@ func (s *Store) SetPassword(ctx context.Context, person tenancy.PersonID, hash s
 const keyInsert = `-- tenancy.KeyInsert
 insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-// CreateKey stores an API key by its hash.
+// CreateKey inserts an API key with its hash.
 func (s *Store) CreateKey(ctx context.Context, k tenancy.APIKey, hash []byte) error {
 	return s.db.WriteOrg(ctx, k.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(keyInsert, k.Org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt)
@@ -89,7 +91,7 @@ func (s *Store) CreateKey(ctx context.Context, k tenancy.APIKey, hash []byte) er
 const keyDelete = `-- tenancy.KeyDelete
 delete from api_key where id = $1 returning hash`
 
-// DeleteKey removes a key and returns its hash, or pgx.ErrNoRows.
+// DeleteKey deletes a key of an organization and returns its hash, or pgx.ErrNoRows.
 func (s *Store) DeleteKey(ctx context.Context, org tenancy.OrgID, key tenancy.KeyID) (hash []byte, err error) {
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(keyDelete, key).QueryRow(func(row pgx.Row) error { return row.Scan(&hash) })
@@ -100,7 +102,8 @@ func (s *Store) DeleteKey(ctx context.Context, org tenancy.OrgID, key tenancy.Ke
 const keysByHash = `-- tenancy.KeysByHash
 select hash, org_id, id, created_by, expires_at from api_key where hash = any ($1)`
 
-// KeysByHash returns the keys that have one of the hashes, by their hash. It uses a connection that nothing else does.
+// KeysByHash returns the keys that have one of the hashes, by their hash. It uses a connection pool of its own
+// (pg.Keys), so that other look-ups cannot delay the authentication of API keys.
 func (s *Store) KeysByHash(ctx context.Context, hashes [][]byte) (keys map[string]tenancy.APIKey, err error) {
 	err = s.db.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {
 		b.Queue(keysByHash, hashes).Query(func(rows pgx.Rows) error {
@@ -120,13 +123,17 @@ func (s *Store) KeysByHash(ctx context.Context, hashes [][]byte) (keys map[strin
 const sessionInsert = `-- tenancy.SessionInsert
 insert into session (id, person_id, hash, created_at, seen_at, expires_at) values ($1, $2, $3, $4, $4, $5)`
 
-// CreateSession stores a session by its token's hash.
-func (s *Store) CreateSession(ctx context.Context, session tenancy.SessionID, person tenancy.PersonID, hash []byte, now, expires time.Time) error {
-	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(sessionInsert, session, person, hash, now, expires) })
+// CreateSession inserts a session with the hash of its token.
+func (s *Store) CreateSession(
+	ctx context.Context, session tenancy.SessionID, person tenancy.PersonID, hash []byte, now, expires time.Time,
+) error {
+	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
+		b.Queue(sessionInsert, session, person, hash, now, expires)
+	})
 }
 
-// The last use of a session is written at most once a minute, so that reads stay reads. Another process may be writing it:
-// whoever comes second leaves it, and waits for nobody.
+// The statement updates seen_at at most once a minute, so that most look-ups write nothing. It skips rows that another
+// process is updating, so that a look-up never waits for a lock.
 const sessionsByHash = `-- tenancy.SessionsByHash
 with live as (
   select s.hash, s.id, m.org_id, m.person_id, m.role, m.created_at
@@ -141,15 +148,18 @@ with live as (
 )
 select hash, id, org_id, person_id, role from live order by created_at, org_id`
 
-// Session is a live session, with where its person is an enabled member: at least one, the oldest membership first.
+// Session is a live session with the enabled memberships of its person.
 type Session struct {
-	ID          tenancy.SessionID
+	ID tenancy.SessionID
+	// Memberships has at least one element. The oldest membership is the first.
 	Memberships []tenancy.Membership
 }
 
-// SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash, without those of people who
-// are members nowhere. Each of them is used now.
-func (s *Store) SessionsByHash(ctx context.Context, hashes [][]byte, now time.Time) (sessions map[string]Session, err error) {
+// SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash. It leaves out the
+// sessions of people without an enabled membership. The returned sessions count as used at the time now.
+func (s *Store) SessionsByHash(
+	ctx context.Context, hashes [][]byte, now time.Time,
+) (sessions map[string]Session, err error) {
 	idle := now.Add(-tenancy.SessionIdle)
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(sessionsByHash, hashes, now, idle).Query(func(rows pgx.Rows) error {
@@ -170,7 +180,7 @@ func (s *Store) SessionsByHash(ctx context.Context, hashes [][]byte, now time.Ti
 const sessionDelete = `-- tenancy.SessionDelete
 delete from session where hash = $1`
 
-// DeleteSession ends a session; one that is gone is no error.
+// DeleteSession deletes the session of a token's hash. A session that does not exist is no error.
 func (s *Store) DeleteSession(ctx context.Context, hash []byte) error {
 	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(sessionDelete, hash) })
 }
