@@ -11,14 +11,14 @@ import (
 	"crier/platform/fault"
 )
 
-// Cameras write markers that encoders of computers do not: such a picture is whole, and without its end it is not.
-func TestAnImageMustBeWhole_MarkersOfCameras(t *testing.T) {
+// Cameras write markers that software encoders do not.
+func TestSniff_AcceptsJPEGMarkersOfCameras(t *testing.T) {
 	t.Parallel()
 	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
 	body, end := plain[:len(plain)-2], plain[len(plain)-2:]
 	var restarts []byte
 	for code := byte(0xD0); code <= 0xD7; code++ {
-		restarts = append(restarts, 0xFF, code, 0x12, 0x34) // scan data follows, which is no length
+		restarts = append(restarts, 0xFF, code, 0x12, 0x34) // the bytes after the marker are scan data, not a length
 	}
 	for name, whole := range map[string][]byte{
 		"one fill byte before the end":          slices.Concat(body, []byte{0xFF}, end),
@@ -32,7 +32,7 @@ func TestAnImageMustBeWhole_MarkersOfCameras(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got, err := reads("a.jpg", bytes.NewReader(whole)); err != nil || !bytes.Equal(got, whole) {
-				t.Errorf("%d bytes of %d: %v", len(got), len(whole), err)
+				t.Errorf("read %d bytes with error %v, want %d", len(got), err, len(whole))
 			}
 			if _, err := reads("a.jpg", bytes.NewReader(whole[:len(whole)-1])); !fault.Is(err, fault.Invalid) {
 				t.Errorf("without its last byte: %v, want Invalid", err)

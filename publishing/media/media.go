@@ -1,4 +1,4 @@
-// Package media looks at the bytes of an uploaded file: what it is, how big it may be, and what to call it.
+// Package media detects the type of an uploaded file, checks its size and completeness, and makes safe file names.
 package media
 
 import (
@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	_ "image/gif"  // so that image.DecodeConfig knows them
-	_ "image/jpeg" // "
-	_ "image/png"  // "
+	_ "image/gif"  // for image.DecodeConfig
+	_ "image/jpeg" // for image.DecodeConfig
+	_ "image/png"  // for image.DecodeConfig
 	"io"
 	"path"
 	"strings"
@@ -18,31 +18,38 @@ import (
 	"crier/platform/fault"
 )
 
-// Limits in bytes.
+// Limits are the greatest sizes of files in bytes.
 type Limits struct {
 	Image int64
 	Video int64
 }
 
-// Kind is what a file turned out to be.
+// Kind is the detected type of a file.
 type Kind struct {
-	Ext         string // png, jpg, gif or mp4
+	// Ext is png, jpg, gif or mp4.
+	Ext         string
 	ContentType string
 	Video       bool
-	Width       int // pixels, 0 when the header does not tell
-	Height      int
+	// Width and Height are in pixels. They are 0 for a video.
+	Width  int
+	Height int
 }
 
-// MaxPixels is the most that an image may have, width by height: a few bytes can tell of a picture that fills the memory of everybody who opens it.
+// MaxPixels is the greatest number of pixels, width by height, of an image. A file of a few bytes can declare an image
+// that exhausts the memory of every program that decodes it.
 const MaxPixels = 100_000_000
 
-const head = 3 << 10 // bytes that tell the type
+const sniffLen = 3 << 10 // bytes from which the type is detected
 
-// Sniff looks at the beginning of r and returns what it is, and a reader that yields the whole file. That reader fails as TooLarge past the file's
-// limit, and as Invalid where an image ends before its own end mark; of a video only the type is looked at. It holds no more than an image's header.
-// A name whose extension says something else is refused; no extension, or a bare one, says nothing.
+// Sniff detects the type of a file from its beginning and returns it with a reader of the whole file. That reader
+// returns fault.TooLarge past the limit of the file's type, and fault.Invalid for an image that ends before its end
+// marker; of a video only the type is checked. Sniff buffers at most the header of an image.
+//
+// Sniff returns fault.Invalid for a file that is empty, of another type or not decodable, for an image with more than
+// MaxPixels pixels, and for a name whose extension contradicts the type. A name without a known extension is not
+// checked. Errors of r are returned unchanged.
 func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
-	first, err := io.ReadAll(io.LimitReader(r, head))
+	first, err := io.ReadAll(io.LimitReader(r, sniffLen))
 	if err != nil {
 		return Kind{}, nil, err
 	}
@@ -53,14 +60,14 @@ func Sniff(name string, r io.Reader, limits Limits) (Kind, io.Reader, error) {
 	if !ok {
 		return Kind{}, nil, refuse("This type of file is not supported: send png, jpg, jpeg, gif or mp4.")
 	}
-	if told := Extension(name); told != "" && told != kind.Ext && !(told == "jpeg" && kind.Ext == "jpg") {
-		return Kind{}, nil, refuse("The file is named ." + told + ", but its content is " + kind.word() + ".")
+	if ext := Extension(name); ext != "" && ext != kind.Ext && !(ext == "jpeg" && kind.Ext == "jpg") {
+		return Kind{}, nil, refuse("The file is named ." + ext + ", but its content is " + kind.word() + ".")
 	}
 	whole := io.MultiReader(bytes.NewReader(first), r)
 	if kind.Video {
-		return kind, &capped{r: whole, left: limits.Video, limit: limits.Video, what: "video"}, nil
+		return kind, &limitedReader{r: whole, left: limits.Video, limit: limits.Video, what: "video"}, nil
 	}
-	return measure(kind, &capped{r: whole, left: limits.Image, limit: limits.Image, what: "image"})
+	return measure(kind, &limitedReader{r: whole, left: limits.Image, limit: limits.Image, what: "image"})
 }
 
 func kindOf(first []byte) (Kind, bool) {
@@ -72,14 +79,19 @@ func kindOf(first []byte) (Kind, bool) {
 		return Kind{Ext: "jpg", ContentType: "image/jpeg"}, true
 	case detected.Is("image/gif"):
 		return Kind{Ext: "gif", ContentType: "image/gif"}, true
-	case detected.Is("video/mp4") || detected.Parent() != nil && detected.Parent().Is("video/mp4") && strings.HasPrefix(detected.String(), "video/"):
+	case detected.Is("video/mp4") || isVariantOfMP4(detected):
 		return Kind{Ext: "mp4", ContentType: "video/mp4", Video: true}, true
 	default:
 		return Kind{}, false
 	}
 }
 
-// word is the type in a sentence, with its article.
+// isVariantOfMP4 reports whether m is a video format that mimetype derives from MP4.
+func isVariantOfMP4(m *mimetype.MIME) bool {
+	return m.Parent() != nil && m.Parent().Is("video/mp4") && strings.HasPrefix(m.String(), "video/")
+}
+
+// word returns the type with its article, for a sentence.
 func (k Kind) word() string {
 	switch k.Ext {
 	case "mp4":
@@ -91,34 +103,38 @@ func (k Kind) word() string {
 	}
 }
 
-// measure reads an image's size from its header, which can lie far back behind a profile or a preview.
+// measure reads the size of an image from its header, which can be far from the beginning, behind a color profile or a
+// preview. It returns the kind with the size and a reader of the whole image.
 func measure(k Kind, r io.Reader) (Kind, io.Reader, error) {
 	var seen bytes.Buffer
-	source := &remembering{r: io.TeeReader(r, &seen)}
+	source := &errorRecorder{r: io.TeeReader(r, &seen)}
 	c, _, err := image.DecodeConfig(source)
 	switch {
 	case source.err != nil:
 		return Kind{}, nil, source.err
 	case err != nil:
-		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff", "The file begins like "+k.word()+", but it cannot be read: it is broken or of an unusual kind.", err)
+		return Kind{}, nil, fault.Wrap(fault.Invalid, "media.Sniff",
+			"The file begins like "+k.word()+", but it cannot be read: it is broken or of an unusual kind.", err)
 	case c.Width <= 0 || c.Height <= 0:
 		return Kind{}, nil, refuse("The image has no pixels.")
 	case int64(c.Width)*int64(c.Height) > MaxPixels:
-		return Kind{}, nil, refuse(fmt.Sprintf("The image has too many pixels: %d x %d, at most %d million in all are allowed.", c.Width, c.Height, MaxPixels/1_000_000))
+		return Kind{}, nil, refuse(fmt.Sprintf(
+			"The image has too many pixels: %d x %d, at most %d million in all are allowed.",
+			c.Width, c.Height, MaxPixels/1_000_000))
 	}
 	k.Width, k.Height = c.Width, c.Height
-	return k, &complete{r: io.MultiReader(&seen, r), walk: newWalk(k.Ext)}, nil
+	return k, &completeReader{r: io.MultiReader(&seen, r), parser: newBlockParser(k.Ext)}, nil
 }
 
-func refuse(words string) error { return fault.New(fault.Invalid, "media.Sniff", words) }
+func refuse(message string) error { return fault.New(fault.Invalid, "media.Sniff", message) }
 
-// remembering keeps the reader's own failure, which decoders call a broken image.
-type remembering struct {
+// errorRecorder stores the error of its reader, because decoders report a read error as a broken image.
+type errorRecorder struct {
 	r   io.Reader
 	err error
 }
 
-func (m *remembering) Read(p []byte) (int, error) {
+func (m *errorRecorder) Read(p []byte) (int, error) {
 	n, err := m.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		m.err = err
@@ -126,7 +142,8 @@ func (m *remembering) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Extension is the known extension that a file name tells, in lower case, or "".
+// Extension returns the extension of a file name in lower case and without the dot, or "" when it is not the extension
+// of a known type.
 func Extension(name string) string {
 	ext := strings.ToLower(strings.TrimPrefix(path.Ext(name), "."))
 	switch ext {
@@ -139,7 +156,8 @@ func Extension(name string) string {
 	}
 }
 
-// Name makes a file name safe for a URL: letters, digits, dash and underscore of the original, or "file".
+// Name returns a name for a URL: the letters, digits, dashes and underscores of the original without its folder and
+// extension, at most 80 characters, or "file" when none are left.
 func Name(original string) string {
 	base := path.Base(strings.ReplaceAll(original, `\`, "/"))
 	base = strings.TrimSuffix(base, path.Ext(base))
@@ -163,20 +181,22 @@ func Name(original string) string {
 	return safe
 }
 
-type capped struct {
+// limitedReader fails with fault.TooLarge when its reader has more than limit bytes.
+type limitedReader struct {
 	r           io.Reader
 	left, limit int64
 	what        string
 }
 
-func (c *capped) Read(p []byte) (int, error) {
+func (c *limitedReader) Read(p []byte) (int, error) {
 	if int64(len(p)) > c.left+1 {
 		p = p[:c.left+1]
 	}
 	n, err := c.r.Read(p)
 	c.left -= int64(n)
 	if c.left < 0 {
-		return 0, fault.New(fault.TooLarge, "media.Read", fmt.Sprintf("The %s is too large: at most %d bytes are allowed.", c.what, c.limit))
+		return 0, fault.New(fault.TooLarge, "media.Read",
+			fmt.Sprintf("The %s is too large: at most %d bytes are allowed.", c.what, c.limit))
 	}
 	return n, err
 }

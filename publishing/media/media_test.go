@@ -51,8 +51,8 @@ func TestSniff(t *testing.T) {
 		"mp4":                         {"a.mp4", film(), "mp4"},
 		"a bare extension as a name":  {"png", asJPEG, "jpg"},
 		"no name at all":              {"undefined", asPNG, "png"},
-		"a name that lies":            {"a.png", asJPEG, "invalid"},
-		"a picture named as a page":   {"a.html", asPNG, "invalid"},
+		"a jpeg named png":            {"a.png", asJPEG, "invalid"},
+		"a picture named html":        {"a.html", asPNG, "invalid"},
 		"svg":                         {"a.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg"></svg>`), "invalid"},
 		"html named png":              {"a.png", []byte("<html><script>x</script></html>"), "invalid"},
 		"nothing":                     {"a.png", nil, "invalid"},
@@ -70,21 +70,21 @@ func TestSniff(t *testing.T) {
 			}
 			if err != nil {
 				if string(fault.KindOf(err)) != c.want {
-					t.Fatalf("refused as %v", err)
+					t.Fatalf("refused as %v, want %s", err, c.want)
 				}
 				return
 			}
 			if kind.Ext != c.want || !bytes.Equal(got, c.bytes) {
-				t.Fatalf("%+v, %d bytes of %d", kind, len(got), len(c.bytes))
+				t.Fatalf("got %+v and %d bytes, want %s and %d bytes", kind, len(got), c.want, len(c.bytes))
 			}
 			if !kind.Video && (kind.Width != 7 || kind.Height != 5) {
-				t.Errorf("measured %dx%d", kind.Width, kind.Height)
+				t.Errorf("the size is %dx%d, want 7x5", kind.Width, kind.Height)
 			}
 		})
 	}
 }
 
-// reads tells how Sniff and the reading of all end.
+// reads returns the bytes that the reader of Sniff yields, or the error of Sniff or of that reader.
 func reads(name string, r io.Reader) ([]byte, error) {
 	_, r, err := media.Sniff(name, r, limits)
 	if err != nil {
@@ -93,7 +93,7 @@ func reads(name string, r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-func TestAnImageMustBeWhole(t *testing.T) {
+func TestSniff_RefusesIncompleteImages(t *testing.T) {
 	t.Parallel()
 	noisy := image.NewPaletted(image.Rect(0, 0, 40, 30), palette.WebSafe)
 	for i := range noisy.Pix {
@@ -120,22 +120,22 @@ func TestAnImageMustBeWhole(t *testing.T) {
 			t.Parallel()
 			for _, r := range []io.Reader{bytes.NewReader(whole), iotest.OneByteReader(bytes.NewReader(whole)), iotest.DataErrReader(bytes.NewReader(whole))} {
 				if got, err := reads("", r); err != nil || !bytes.Equal(got, whole) {
-					t.Fatalf("%d bytes of %d: %v", len(got), len(whole), err)
+					t.Fatalf("read %d bytes with error %v, want %d", len(got), err, len(whole))
 				}
 			}
 			if got, err := reads("", io.MultiReader(bytes.NewReader(whole), strings.NewReader("a film of the phone"))); err != nil || len(got) != len(whole)+19 {
-				t.Fatalf("with something behind its end: %v", err)
+				t.Fatalf("with bytes after its end: %v, want no error", err)
 			}
 			for n := 1; n < len(whole); n++ {
 				if _, err := reads("", bytes.NewReader(whole[:n])); !fault.Is(err, fault.Invalid) {
-					t.Fatalf("%d of %d bytes: %v", n, len(whole), err)
+					t.Fatalf("%d of %d bytes: %v, want Invalid", n, len(whole), err)
 				}
 			}
 		})
 	}
 }
 
-func TestAnImageMustMakeSense(t *testing.T) {
+func TestSniff_RefusesImpossibleImages(t *testing.T) {
 	t.Parallel()
 	sized := func(w, h uint32) []byte {
 		b := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR"), make([]byte, 8)...)
@@ -148,47 +148,47 @@ func TestAnImageMustMakeSense(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
 		bytes []byte
-		want  string // words of the refusal, "" for none
+		want  string // part of the message; "" when the file is accepted
 	}{
-		"as many pixels as allowed":   {"a.png", sized(10_000, 10_000), ""},
-		"a row more":                  {"a.png", sized(10_000, 10_001), "too many pixels: 10000 x 10001"},
-		"the most that a header says": {"a.png", sized(1<<31-1, 1<<31-1), "cannot be read"},
-		"no pixels":                   {"a.png", sized(0, 5), "cannot be read"},
-		"a gif without pixels":        {"a.gif", []byte("GIF89a\x00\x00\x00\x00\x00\x00\x00;"), "no pixels"},
-		"a png of nonsense":           {"a.png", append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
-		"a jpeg of nonsense":          {"a.jpg", append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
-		"a png named as a jpeg":       {"a.jpg", sized(1, 1), "The file is named .jpg, but its content is a PNG image."},
-		"a film named as a gif":       {"a.gif", film(), "The file is named .gif, but its content is an MP4 video."},
+		"as many pixels as allowed":       {"a.png", sized(10_000, 10_000), ""},
+		"a row more":                      {"a.png", sized(10_000, 10_001), "too many pixels: 10000 x 10001"},
+		"the most that a header can have": {"a.png", sized(1<<31-1, 1<<31-1), "cannot be read"},
+		"no pixels":                       {"a.png", sized(0, 5), "cannot be read"},
+		"a gif without pixels":            {"a.gif", []byte("GIF89a\x00\x00\x00\x00\x00\x00\x00;"), "no pixels"},
+		"a png of nonsense":               {"a.png", append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
+		"a jpeg of nonsense":              {"a.jpg", append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
+		"a png named as a jpeg":           {"a.jpg", sized(1, 1), "The file is named .jpg, but its content is a PNG image."},
+		"a film named as a gif":           {"a.gif", film(), "The file is named .gif, but its content is an MP4 video."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := reads(c.file, bytes.NewReader(c.bytes))
 			if c.want == "" && err != nil || c.want != "" && (!fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), c.want)) {
-				t.Fatalf("%v, want %q", err, c.want)
+				t.Fatalf("got %v, want an error with %q", err, c.want)
 			}
 		})
 	}
 }
 
-func TestAHeaderMayLieFarBack(t *testing.T) {
+func TestSniff_FindsAHeaderFarFromTheBeginning(t *testing.T) {
 	t.Parallel()
 	plain := picture(t, func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) })
 	profile := append([]byte{0xFF, 0xE2, 0xFF, 0xFF}, make([]byte, 0xFFFD)...)
 	whole := slices.Concat(plain[:2], bytes.Repeat(profile, 9), plain[2:]) // about 590 KB before the size
 	kind, r, err := media.Sniff("a.jpg", bytes.NewReader(whole), limits)
 	if err != nil || kind.Width != 7 || kind.Height != 5 {
-		t.Fatalf("%+v, %v", kind, err)
+		t.Fatalf("got %+v and error %v, want a size of 7x5", kind, err)
 	}
 	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, whole) {
-		t.Fatalf("%d bytes of %d: %v", len(got), len(whole), err)
+		t.Fatalf("read %d bytes with error %v, want %d", len(got), err, len(whole))
 	}
 	endless := io.MultiReader(bytes.NewReader(plain[:2]), bytes.NewReader(bytes.Repeat(profile, 40)))
 	if _, err := reads("a.jpg", endless); !fault.Is(err, fault.TooLarge) {
-		t.Fatalf("a header past the limit: %v", err)
+		t.Fatalf("a header past the limit: %v, want TooLarge", err)
 	}
-	broken := errors.New("line cut")
+	broken := errors.New("connection lost")
 	if _, err := reads("a.jpg", io.MultiReader(bytes.NewReader(whole[:100_000]), failing{broken})); !errors.Is(err, broken) {
-		t.Fatalf("a line cut within the header: %v", err)
+		t.Fatalf("a connection lost within the header: %v, want the error of the reader", err)
 	}
 }
 
@@ -200,19 +200,19 @@ func FuzzSniff(f *testing.F) {
 		at, err := reads("", bytes.NewReader(b))
 		slow, slowErr := reads("", iotest.OneByteReader(bytes.NewReader(b)))
 		if (err == nil) != (slowErr == nil) || err == nil && (!bytes.Equal(at, b) || !bytes.Equal(slow, b)) {
-			t.Fatalf("at once %v, byte by byte %v", err, slowErr)
+			t.Fatalf("read in one piece: %v; byte by byte: %v; want the same", err, slowErr)
 		}
 		if err != nil && fault.KindOf(err) == fault.Internal {
-			t.Fatalf("not the sender's fault: %v", err)
+			t.Fatalf("got %v, want a fault of the file", err)
 		}
 	})
 }
 
-func TestSniffPassesAReadErrorOn(t *testing.T) {
+func TestSniff_ReturnsTheReadersError(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("line cut")
+	broken := errors.New("connection lost")
 	if _, _, err := media.Sniff("a.png", io.MultiReader(strings.NewReader("\x89PNG"), failing{broken}), limits); !errors.Is(err, broken) {
-		t.Fatalf("%v", err)
+		t.Fatalf("got %v, want the error of the reader", err)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestName(t *testing.T) {
 		strings.Repeat("a", 300) + ".png": strings.Repeat("a", 80), "<script>.png": "script",
 	} {
 		if got := media.Name(in); got != want {
-			t.Errorf("%q: %q, want %q", in, got, want)
+			t.Errorf("Name(%q) is %q, want %q", in, got, want)
 		}
 	}
 }

@@ -7,24 +7,24 @@ import (
 	"crier/tenancy"
 )
 
-// pictureJob names a picture to be made. It holds no bytes.
+// pictureJob identifies a picture to be made. It contains no image data.
 type pictureJob struct {
 	org tenancy.OrgID
 	publishingstore.PictureKey
 }
 
-// fairQueue is a bounded queue in which organizations take turns, however much each of them has. It holds a job once.
-// It is not safe for concurrent use.
+// fairQueue is a bounded queue that serves organizations in turn, independent of the number of their jobs. It contains
+// each job at most once. It is not safe for concurrent use.
 type fairQueue struct {
-	each, all int // the most jobs of an organization, and of all together
+	each, all int // the greatest number of jobs of one organization, and of all together
 
-	order []tenancy.OrgID // those with jobs; the first is next
+	order []tenancy.OrgID // the organizations with jobs, in the order of their turns
 	jobs  map[tenancy.OrgID][]pictureJob
-	size  int
+	size  int // number of jobs
 }
 
-// push adds a job at the end of its organization's; false when there is no room. A job that waits already stays where
-// it is.
+// push adds a job behind the others of its organization. It returns false when the queue is full. A job that is in the
+// queue keeps its place.
 func (q *fairQueue) push(j pictureJob) bool {
 	own := q.jobs[j.org]
 	switch {
@@ -44,7 +44,7 @@ func (q *fairQueue) push(j pictureJob) bool {
 	return true
 }
 
-// pop takes the first job of the organization whose turn it is; false when there is none.
+// pop removes the first job of the organization whose turn it is. It returns false when the queue is empty.
 func (q *fairQueue) pop() (pictureJob, bool) {
 	if len(q.order) == 0 {
 		return pictureJob{}, false
@@ -62,7 +62,7 @@ func (q *fairQueue) pop() (pictureJob, bool) {
 	return own[0], true
 }
 
-// drop removes all jobs of an organization.
+// drop removes all jobs of an organization and its turn.
 func (q *fairQueue) drop(org tenancy.OrgID) {
 	q.size -= len(q.jobs[org])
 	delete(q.jobs, org)

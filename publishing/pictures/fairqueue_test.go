@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// No organization is served twice in a row while another one waits; no job is lost or doubled.
-func TestFairQueue_TakesTurnsWithinItsBounds(t *testing.T) {
+// No organization is served twice in a row while another one waits, and no job is lost or repeated.
+func TestFairQueue_ServesInTurnWithinItsBounds(t *testing.T) {
 	t.Parallel()
 	organizations := make([]tenancy.OrgID, 4)
 	for i := range organizations {
@@ -23,13 +23,13 @@ func TestFairQueue_TakesTurnsWithinItsBounds(t *testing.T) {
 		q := fairQueue{each: 5, all: 12}
 		waiting := map[pictureJob]bool{}
 		of := map[tenancy.OrgID]int{}
-		var last tenancy.OrgID             // served last
-		others := map[tenancy.OrgID]bool{} // that waited then and still do
+		var last tenancy.OrgID             // the organization that was served last
+		others := map[tenancy.OrgID]bool{} // those that waited then and still wait
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			if rapid.Bool().Draw(t, "pop") {
 				j, found := q.pop()
 				if found != (len(waiting) > 0) || found && !waiting[j] {
-					t.Fatalf("%v, %t of %d", j, found, len(waiting))
+					t.Fatalf("pop returned %v, %t with %d waiting jobs", j, found, len(waiting))
 				}
 				if found && j.org == last && len(others) > 0 {
 					t.Fatalf("an organization is served twice in a row while %d others wait", len(others))
@@ -54,21 +54,24 @@ func TestFairQueue_TakesTurnsWithinItsBounds(t *testing.T) {
 				of[org] = 0
 				delete(others, org)
 				if q.size != len(waiting) {
-					t.Fatalf("%d jobs are counted as %d after a drop", len(waiting), q.size)
+					t.Fatalf("size is %d after a drop, want %d", q.size, len(waiting))
 				}
 				continue
 			}
-			j := pictureJob{rapid.SampledFrom(organizations).Draw(t, "org"), publishingstore.PictureKey{Spec: strconv.Itoa(rapid.IntRange(0, 9).Draw(t, "spec"))}}
+			j := pictureJob{
+				org:        rapid.SampledFrom(organizations).Draw(t, "org"),
+				PictureKey: publishingstore.PictureKey{Spec: strconv.Itoa(rapid.IntRange(0, 9).Draw(t, "spec"))},
+			}
 			room := waiting[j] || of[j.org] < 5 && len(waiting) < 12
 			if q.push(j) != room {
-				t.Fatalf("room %t for %v beside %d", room, j, len(waiting))
+				t.Fatalf("push of %v with %d waiting jobs returned %t, want %t", j, len(waiting), !room, room)
 			}
 			if room && !waiting[j] {
 				waiting[j] = true
 				of[j.org]++
 			}
 			if q.size != len(waiting) {
-				t.Fatalf("%d jobs are counted as %d", len(waiting), q.size)
+				t.Fatalf("size is %d, want %d", q.size, len(waiting))
 			}
 		}
 	})

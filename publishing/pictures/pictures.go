@@ -1,4 +1,4 @@
-// Package pictures makes the smaller pictures that platforms need of images that they do not take as they are.
+// Package pictures converts images to the smaller pictures that platforms need, in the background.
 package pictures
 
 import (
@@ -19,71 +19,83 @@ import (
 	"crier/tenancy"
 )
 
-// The bounds of the queue. A picture that finds no room in it stays pending in the database and is found by a later
-// search.
 const (
-	picturesEach   = 64   // jobs of one organization in memory
-	picturesAll    = 4096 // jobs in memory
-	pictureSearch  = 15 * time.Second
-	pictureLimit   = time.Minute // of making one picture
-	storeTime      = 10 * time.Second
-	pictureWait    = time.Second // for connections of one organization
-	pictureLease   = pictureLimit + 3*storeTime
-	pictureCrashes = 3   // attempts in a row that ended without a word
-	pictureTries   = 100 // attempts in all: about eight hours of a file store that does not answer
-	pictureRest    = 5 * time.Minute
+	// picturesEach and picturesAll bound the jobs in memory, of one organization and of all. A job that exceeds them
+	// stays pending in the database, where a later search finds it.
+	picturesEach = 64
+	picturesAll  = 4096
+	// pictureSearch is the interval of searches in the database.
+	pictureSearch = 15 * time.Second
+	// pictureLimit is the time limit of converting one picture.
+	pictureLimit = time.Minute
+	// storeTime is the time limit of one statement.
+	storeTime = 10 * time.Second
+	// pictureWait is how long a statement waits for a connection of its organization.
+	pictureWait = time.Second
+	// pictureLease is how long an attempt owns its picture.
+	pictureLease = pictureLimit + 3*storeTime
+	// maxPictureCrashes is the number of attempts in a row without a recorded outcome after which a picture fails.
+	maxPictureCrashes = 3
+	// maxPictureAttempts is the number of all attempts after which a picture fails: about eight hours of a file store
+	// that does not answer.
+	maxPictureAttempts = 100
+	// maxPictureBackoff is the longest back-off between attempts.
+	maxPictureBackoff = 5 * time.Minute
 )
 
-// Maker makes the smaller pictures that platforms need: one at a time in this process, in turns by organization,
-// and outside of requests and sends. The rows in the database are the truth; what waits here are ids. A process that
-// dies loses nothing: its picture may be taken again when the lease of the attempt is over.
+// Maker converts pictures outside of requests and sends: one at a time in this process, and for the organizations in
+// turn. The rows in the database are authoritative; the Maker has only their ids in memory. After a crash another
+// attempt takes the picture when the lease of the last one has expired. A Maker is safe for concurrent use, and the
+// methods Add and Await also work on a nil Maker.
 type Maker struct {
 	deps  Deps
 	store *publishingstore.Store
 
-	mu      sync.Mutex
-	urgent  fairQueue // a post waits for it now
-	ahead   fairQueue
-	watched map[pictureJob]*pictureWatch
-	more    bool // the last search found as much as it may
-	// resting are organizations that had all their connections in use: until the next periodic search, their pictures
-	// stay pending in the database.
-	resting map[tenancy.OrgID]bool
-	ending  sync.WaitGroup // ends that wait for the connections of a resting organization
-	stop    context.CancelFunc
-	wake    chan struct{}
-	ended   chan struct{}
+	mu          sync.Mutex // protects the fields below, up to ending
+	urgent      fairQueue  // pictures that a post waits for now
+	ahead       fairQueue  // the others
+	watched     map[pictureJob]*pictureWatch
+	searchAgain bool // another search may find pictures that are not in the queues
+	// busy contains the organizations that had all their connections in use. Until the next periodic search their
+	// pictures stay pending in the database.
+	busy map[tenancy.OrgID]bool
+	stop context.CancelFunc
+
+	ending sync.WaitGroup // outcomes that wait for a connection of a busy organization
+	wake   chan struct{}  // has an element when the queues have changed
+	ended  chan struct{}  // closed when run returns
 
 	made, failed, returned atomic.Int64
-	began                  atomic.Int64 // when the picture that is made now was taken, by clock.Boot; 0 for none
+	began                  atomic.Int64 // when the present picture was taken, by clock.Boot; 0 for none
 	searched               atomic.Int64 // when the database was last searched, by clock.Boot
 }
 
-// pictureWatch is closed when the state of a picture may have changed.
+// pictureWatch is shared by the posts that wait for a picture. The channel is closed when its state may have changed.
 type pictureWatch struct {
 	changed  chan struct{}
 	watchers int
 }
 
-// Deps are what a Maker needs.
+// Deps are the dependencies of a Maker.
 type Deps struct {
 	DB    *pg.DB
 	Blobs blob.Store
 	Log   *slog.Logger
-	// Shards returns the shards whose organizations this process schedules: it searches their pending pictures.
+	// Shards returns the shards that this process owns. The Maker searches for pending pictures of their organizations.
 	Shards func() []int16
 }
 
-// New returns a Maker. It does nothing before Start.
+// New returns a Maker. It makes no pictures before Start.
 func New(deps Deps) *Maker {
 	return &Maker{
 		deps: deps, store: publishingstore.New(deps.DB),
 		urgent: fairQueue{each: picturesEach, all: picturesAll}, ahead: fairQueue{each: picturesEach, all: picturesAll},
-		watched: map[pictureJob]*pictureWatch{}, resting: map[tenancy.OrgID]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		watched: map[pictureJob]*pictureWatch{}, busy: map[tenancy.OrgID]bool{},
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 }
 
-// Start begins to make pictures, until Stop.
+// Start starts the conversion in a goroutine, which ends with Stop and not with ctx. It is called once.
 func (p *Maker) Start(ctx context.Context) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
@@ -92,8 +104,8 @@ func (p *Maker) Start(ctx context.Context) {
 	go p.run(ctx)
 }
 
-// Stop ends the work and gives back the picture that is being made. It returns when that is written down, or with the
-// error of ctx.
+// Stop ends the conversion and returns the present picture to the pending ones. It waits until that is recorded, or
+// returns the error of ctx.
 func (p *Maker) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	stop := p.stop
@@ -110,28 +122,29 @@ func (p *Maker) Stop(ctx context.Context) error {
 	}
 }
 
-// Add says that pictures are pending. In a process that makes none it does nothing: another one finds them.
+// Add queues pictures that are pending in the database. Before Start it does nothing; the process that owns the
+// organization's shard finds the pictures by its search.
 func (p *Maker) Add(org tenancy.OrgID, keys []publishingstore.PictureKey) {
 	if p == nil || len(keys) == 0 {
 		return
 	}
 	p.mu.Lock()
-	if p.stop != nil && !p.resting[org] {
+	if p.stop != nil && !p.busy[org] {
 		for _, k := range keys {
-			p.more = !p.ahead.push(pictureJob{org, k}) || p.more
+			p.searchAgain = !p.ahead.push(pictureJob{org: org, PictureKey: k}) || p.searchAgain
 		}
 	}
 	p.mu.Unlock()
-	p.nudge()
+	p.wakeUp()
 }
 
-// Await has a pending picture made before those that no post waits for yet. The channel is closed when its state may
-// have changed; done ends the watch.
+// Await queues a pending picture before those that no post waits for. The channel is closed when the state of the
+// picture may have changed. The caller calls done to stop waiting. On a nil Maker the channel is nil and never ready.
 func (p *Maker) Await(org tenancy.OrgID, key publishingstore.PictureKey) (changed <-chan struct{}, done func()) {
 	if p == nil {
 		return nil, func() {}
 	}
-	job := pictureJob{org, key}
+	job := pictureJob{org: org, PictureKey: key}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := p.watched[job]
@@ -140,10 +153,10 @@ func (p *Maker) Await(org tenancy.OrgID, key publishingstore.PictureKey) (change
 		p.watched[job] = w
 	}
 	w.watchers++
-	if p.stop != nil && !p.resting[org] {
-		p.urgent.push(job) // without room the post looks for itself, and asks again
+	if p.stop != nil && !p.busy[org] {
+		p.urgent.push(job) // when the queue is full, the post polls the state and calls Await again
 	}
-	p.nudge()
+	p.wakeUp()
 	return w.changed, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -153,7 +166,8 @@ func (p *Maker) Await(org tenancy.OrgID, key publishingstore.PictureKey) (change
 	}
 }
 
-func (p *Maker) nudge() {
+// wakeUp wakes run if it is idle.
+func (p *Maker) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
@@ -176,7 +190,7 @@ func (p *Maker) run(ctx context.Context) {
 		job, found, more := p.next()
 		switch {
 		case found:
-			p.make(ctx, job)
+			p.makePicture(ctx, job)
 			continue
 		case more:
 			p.search(ctx)
@@ -192,34 +206,35 @@ func (p *Maker) run(ctx context.Context) {
 	}
 }
 
-// next takes the next job out of the queue; more says that a search will find others.
+// next removes the next job from the queues. It also returns whether a search may find more.
 func (p *Maker) next() (job pictureJob, found, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if job, found = p.urgent.pop(); !found {
 		job, found = p.ahead.pop()
 	}
-	return job, found, p.more
+	return job, found, p.searchAgain
 }
 
-// rest leaves the pictures of an organization pending until the next periodic search.
-func (p *Maker) rest(org tenancy.OrgID) {
+// postpone leaves the pictures of a busy organization pending until the next periodic search.
+func (p *Maker) postpone(org tenancy.OrgID) {
 	p.deps.Log.Warn("an organization has all its connections in use; its pictures are made later", "org", org)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.resting[org] = true
+	p.busy[org] = true
 	p.urgent.drop(org)
 	p.ahead.drop(org)
 }
 
+// resume lets the next search queue the pictures of all organizations again.
 func (p *Maker) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	clear(p.resting)
+	clear(p.busy)
 }
 
-// search fills the queue from the database: with what other processes wrote, what had no room, and what a process left
-// when it died.
+// search queues pending pictures of the database: those that other processes added, those that exceeded the bounds of
+// the queue, and those whose process has died.
 func (p *Maker) search(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -229,57 +244,57 @@ func (p *Maker) search(ctx context.Context) {
 		pending, err = p.store.PendingPictures(ctx, shards, picturesEach, picturesAll)
 	}
 	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-		p.deps.Log.Warn("pending pictures could not be looked for; it is tried again", "error", err)
+		p.deps.Log.Warn("cannot search for pending pictures; retrying", "error", err)
 	}
 	if err == nil {
 		p.searched.Store(int64(clock.Boot()))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	pending = slices.DeleteFunc(pending, func(x publishingstore.PendingPicture) bool { return p.resting[x.Org] })
+	pending = slices.DeleteFunc(pending, func(x publishingstore.PendingPicture) bool { return p.busy[x.Org] })
 	for _, x := range pending {
-		p.ahead.push(pictureJob{x.Org, x.PictureKey})
+		p.ahead.push(pictureJob{org: x.Org, PictureKey: x.PictureKey})
 	}
-	// With as many as an organization or all may have, there may be more; once the queue is empty it is worth another
-	// search.
-	p.more = len(pending) >= picturesEach
+	// The result may have been cut at the limit of an organization, so run searches again when the queue is empty.
+	p.searchAgain = len(pending) >= picturesEach
 }
 
-// make makes one picture, unless another process does, and wakes the posts that wait for it.
-func (p *Maker) make(ctx context.Context, job pictureJob) {
+// makePicture converts one picture, unless another process owns it, and notifies the posts that wait for it.
+func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
 	defer p.notify(job)
 	taking, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	taken, found, err := p.store.TakePicture(pg.WithOrgWait(taking, pictureWait), job.org, job.PictureKey, publishingstore.PictureLimits{
-		Lease: pictureLease, Unfinished: pictureCrashes, Attempts: pictureTries,
+	limits := publishingstore.PictureLimits{
+		Lease: pictureLease, Unfinished: maxPictureCrashes, Attempts: maxPictureAttempts,
 		GivenUp: "An image could not be made smaller, though it was tried several times; upload it with fewer pixels.",
-	})
+	}
+	taken, found, err := p.store.TakePicture(pg.WithOrgWait(taking, pictureWait), job.org, job.PictureKey, limits)
 	switch {
 	case pg.IsOrgBusy(err):
-		p.rest(job.org)
+		p.postpone(job.org)
 		return
 	case err != nil && ctx.Err() == nil:
-		p.deps.Log.Warn("a picture could not be taken; it is tried again", "org", job.org, "media", job.Media, "error", err)
-		_ = clock.Sleep(ctx, time.Second) // the database is away, for the next one too; a stop is seen by the caller
+		p.deps.Log.Warn("cannot take a picture; retrying", "org", job.org, "media", job.Media, "error", err)
+		_ = clock.Sleep(ctx, time.Second) // the next job would fail as well; run checks ctx
 		return
 	case err != nil || !found:
 		return
 	case taken.State == publishingstore.PictureFailed:
 		p.failed.Add(1)
-		p.deps.Log.Error("a picture is given up", "org", job.org, "media", job.Media, "attempt", taken.Attempt)
+		p.deps.Log.Error("gave up on a picture", "org", job.org, "media", job.Media, "attempt", taken.Attempt)
 		return
 	}
 	p.began.Store(int64(clock.Boot()))
 	defer p.began.Store(0)
 	made, err := p.derive(ctx, taken)
-	p.end(ctx, job, taken, made, err)
+	p.recordOutcome(ctx, job, taken, made, err)
 }
 
-// derive reads the image, makes the picture and stores its bytes.
+// derive reads the image, converts it and stores the file of the picture.
 func (p *Maker) derive(ctx context.Context, taken publishingstore.TakenPicture) (publishingstore.MadePicture, error) {
 	spec, err := picture.ParseSpec(taken.Spec)
 	if err != nil {
-		return publishingstore.MadePicture{}, err // of a newer version of this service, which will make it
+		return publishingstore.MadePicture{}, err // a newer version of the service wrote it, and will convert it
 	}
 	ctx, cancel := context.WithTimeout(ctx, pictureLimit)
 	defer cancel()
@@ -293,82 +308,11 @@ func (p *Maker) derive(ctx context.Context, taken publishingstore.TakenPicture) 
 		return publishingstore.MadePicture{}, err
 	}
 	made := publishingstore.MadePicture{
-		BlobKey: taken.DerivedKey(taken.Spec, taken.Attempt), ContentType: pic.ContentType, Width: pic.Width, Height: pic.Height,
+		BlobKey: taken.DerivedKey(taken.Spec, taken.Attempt), ContentType: pic.ContentType,
+		Width: pic.Width, Height: pic.Height,
 	}
 	made.Size, err = p.deps.Blobs.Create(ctx, made.BlobKey, bytes.NewReader(pic.Bytes))
 	return made, err
-}
-
-// end writes down how an attempt ended. What cannot be written is found again when the attempt's lease is over.
-func (p *Maker) end(
-	ctx context.Context, job pictureJob, taken publishingstore.TakenPicture, made publishingstore.MadePicture, cause error,
-) {
-	stopped := ctx.Err() != nil
-	log := p.deps.Log.With("org", job.org, "media", job.Media, "attempt", taken.Attempt)
-	giveBack := func(rest time.Duration, slow bool, reason string) func(context.Context) (bool, error) {
-		return func(ctx context.Context) (bool, error) {
-			return p.store.ReturnPicture(ctx, job.org, job.PictureKey, taken.Attempt, rest, slow, reason)
-		}
-	}
-	var refusal *picture.Refusal
-	var write func(context.Context) (bool, error)
-	switch {
-	case cause == nil:
-		p.made.Add(1)
-		write = func(ctx context.Context) (kept bool, err error) {
-			if kept, err = p.store.KeepPicture(ctx, job.org, job.PictureKey, taken.Attempt, made); err == nil {
-				err = p.clean(ctx, taken, made, kept)
-			}
-			return kept, err
-		}
-	case errors.As(cause, &refusal):
-		p.failed.Add(1)
-		log.Warn("an image cannot be made smaller", "error", cause)
-		reason := taken.Name + "." + taken.Ext + " " + refusal.Reason + "."
-		write = func(ctx context.Context) (bool, error) {
-			return p.store.FailPicture(ctx, job.org, job.PictureKey, taken.Attempt, reason)
-		}
-	case stopped:
-		write = giveBack(0, false, "")
-	default:
-		p.returned.Add(1)
-		log.Error("a picture could not be made; it is tried again", "error", cause)
-		rest := min(pictureRest, time.Second<<min(taken.Attempt, 20))
-		write = giveBack(rest, errors.Is(cause, context.DeadlineExceeded), "An image of this post could not be read.")
-	}
-	p.writeEnd(context.WithoutCancel(ctx), job, log, write)
-}
-
-// writeEnd writes down the end of an attempt. When the organization has all its connections in use, it is written as soon
-// as one is free, beside the next pictures.
-func (p *Maker) writeEnd(
-	ctx context.Context, job pictureJob, log *slog.Logger, write func(context.Context) (bool, error),
-) {
-	try := func(ctx context.Context, last bool) (busy bool) {
-		ctx, cancel := context.WithTimeout(ctx, storeTime)
-		defer cancel()
-		_, err := write(ctx)
-		if busy = pg.IsOrgBusy(err); err != nil && (last || !busy) {
-			log.Error("the end of a picture could not be written down; it is made again", "error", err)
-		}
-		return busy
-	}
-	if try(pg.WithOrgWait(ctx, pictureWait), false) {
-		p.rest(job.org)
-		p.ending.Go(func() { _ = try(ctx, true); p.notify(job) })
-	}
-}
-
-// clean deletes the bytes of attempts that nothing refers to: of those before a kept one, or of one that came too late.
-func (p *Maker) clean(ctx context.Context, taken publishingstore.TakenPicture, made publishingstore.MadePicture, kept bool) error {
-	if !kept {
-		return p.deps.Blobs.Delete(ctx, made.BlobKey)
-	}
-	var errs []error
-	for n := 1; n < taken.Attempt; n++ {
-		errs = append(errs, p.deps.Blobs.Delete(ctx, taken.DerivedKey(taken.Spec, n)))
-	}
-	return errors.Join(errs...)
 }
 
 // notify wakes the posts that wait for a picture.

@@ -9,22 +9,26 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Stats is what an operator sees of the queue.
+// Stats are statistics of a Maker, for metrics and health checks.
 type Stats struct {
-	Waiting  int           // jobs in memory
-	Busy     time.Duration // since the picture that is made now was taken
-	Searched time.Duration // since the database was last searched
-	// Made, Failed and Returned count attempts that ended with a picture, for good without one, and for now without
-	// one.
+	// Waiting is the number of jobs in memory.
+	Waiting int
+	// Busy is the time since the present picture was taken. It is 0 when there is none.
+	Busy time.Duration
+	// Searched is the time since the last successful search in the database. It is 0 before the first one.
+	Searched time.Duration
+	// Made, Failed and Returned count attempts since Start: those that ended with a picture, those that failed
+	// permanently, and those that will be retried.
 	Made, Failed, Returned int64
 }
 
-// Stats returns counts since Start.
+// Stats returns the present statistics.
 func (p *Maker) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Stats{
-		Waiting: p.urgent.size + p.ahead.size, Made: p.made.Load(), Failed: p.failed.Load(), Returned: p.returned.Load(),
+		Waiting: p.urgent.size + p.ahead.size,
+		Made:    p.made.Load(), Failed: p.failed.Load(), Returned: p.returned.Load(),
 	}
 	if at := p.began.Load(); at != 0 {
 		s.Busy = clock.Boot() - time.Duration(at)
@@ -35,9 +39,11 @@ func (p *Maker) Stats() Stats {
 	return s
 }
 
-// KeyOf returns the key of the picture that a connector gets in place of an image; needed is false when it takes the
-// image as it is.
-func KeyOf(c connector.Connector, id publishing.MediaID, m connector.Media) (key publishingstore.PictureKey, needed bool) {
+// KeyOf returns the key of the picture that a connector needs in place of an image. It returns false when the connector
+// accepts the image itself.
+func KeyOf(
+	c connector.Connector, id publishing.MediaID, m connector.Media,
+) (key publishingstore.PictureKey, needed bool) {
 	deriver, ok := c.(connector.Deriver)
 	if !ok {
 		return key, false

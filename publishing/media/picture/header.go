@@ -11,11 +11,14 @@ import (
 	"io"
 )
 
-// Header is what the beginning of an image file says.
+// Header is the header of an image file.
 type Header struct {
-	Format        string // jpeg, png or gif
-	Width, Height int    // pixels, as the image is shown
-	Orientation   int    // 1 to 8, as EXIF counts; 1 when the file does not say
+	// Format is jpeg, png or gif.
+	Format string
+	// Width and Height are in pixels, of the image as it is shown.
+	Width, Height int
+	// Orientation is the EXIF orientation, 1 to 8. It is 1 when the file has none.
+	Orientation int
 
 	decoded int64 // bytes that the decoder allocates
 	costly  bool  // a progressive JPEG, or a PNG that is interlaced or has 16 bits a channel
@@ -26,7 +29,8 @@ var (
 	errBroken = errors.New("the header is broken")
 )
 
-// Inspect reads an image's header from the beginning of r, and no more than a buffer past it.
+// Inspect parses the header of an image. It reads at most 4 KB more of r than the header. A file of another format is
+// an error.
 func Inspect(r io.Reader) (Header, error) {
 	b := bufio.NewReaderSize(r, 4<<10)
 	first, err := b.Peek(8)
@@ -44,8 +48,8 @@ func Inspect(r io.Reader) (Header, error) {
 	return Header{}, errFormat
 }
 
-// inspectPNG reads a PNG's header. Header.decoded is an upper bound: a gray image needs 1 or 2 bytes a pixel, but 4
-// or 8 if it has a transparent color, which a later chunk says.
+// inspectPNG parses the header of a PNG. Header.decoded is an upper bound: a gray image needs 1 or 2 bytes a pixel, but
+// 4 or 8 with a transparent color, which is in a later chunk.
 func inspectPNG(b *bufio.Reader) (Header, error) {
 	const interlaceAt = 28 // offset of the last byte of the first chunk
 	first, err := b.Peek(interlaceAt + 1)
@@ -63,8 +67,8 @@ func inspectPNG(b *bufio.Reader) (Header, error) {
 	case color.Gray16Model, color.RGBA64Model, color.NRGBA64Model:
 		perPixel, h.costly = 8, true
 	}
-	// The decoder holds two rows beside the image. Two columns are added for an image that is one pixel wide: the first
-	// step of scaling makes it half as large, others a quarter.
+	// The decoder allocates two rows in addition to the image. Two columns are added for an image that is one pixel
+	// wide, because the first scaling step reduces such an image to a half and others to a quarter.
 	h.decoded = perPixel * (int64(c.Width) + 2) * (int64(c.Height) + 2)
 	if interlaced {
 		h.decoded *= 2 // the seven passes have as many pixels as the image
@@ -82,12 +86,12 @@ const (
 	markerSOF15 = 0xcf
 	markerRST0  = 0xd0
 	markerEOI   = 0xd9
-	markerSOS   = 0xda // the image's own bytes follow
+	markerSOS   = 0xda // the scan data follows
 	markerAPP1  = 0xe1 // EXIF
 	markerAPP14 = 0xee // Adobe
 )
 
-// inspectJPEG walks through the segments before the image's own bytes.
+// inspectJPEG parses the segments of a JPEG before its scan data.
 func inspectJPEG(b *bufio.Reader) (Header, error) {
 	h := Header{Format: "jpeg", Orientation: 1}
 	var frame jpegFrame
@@ -124,14 +128,14 @@ func inspectJPEG(b *bufio.Reader) (Header, error) {
 }
 
 func isFrame(marker byte) bool {
-	return marker >= markerSOF0 && marker <= markerSOF15 && marker != markerDHT && marker != markerJPG && marker != markerDAC
+	return marker >= markerSOF0 && marker <= markerSOF15 &&
+		marker != markerDHT && marker != markerJPG && marker != markerDAC
 }
 
-// segment reads the next marker with its body; the body is valid until the next call. Markers without a body are
-// passed over.
+// segment returns the next marker that has a body, or the end or scan marker, and its body.
 func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	for {
-		for marker != 0xff { // what stands between segments does not count, as image/jpeg has it
+		for marker != 0xff { // bytes between segments are ignored, as image/jpeg does
 			if marker, err = b.ReadByte(); err != nil {
 				return 0, nil, err
 			}
@@ -161,16 +165,17 @@ func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	return marker, body, err
 }
 
-// jpegFrame is a JPEG's frame header.
+// jpegFrame is the frame header of a JPEG.
 type jpegFrame struct {
 	width, height int
 	components    int
 	progressive   bool
 	rgb           bool
-	across, down  int   // blocks of 8 x 8 pixels in a unit of the first component
-	unit          int64 // blocks of all components in a unit
+	across, down  int   // number of 8 x 8 pixel blocks of the first component in a coding unit
+	unit          int64 // number of blocks of all components in a coding unit
 }
 
+// parse parses the body of a frame segment. A second frame, impossible sizes and impossible components are errBroken.
 func (f *jpegFrame) parse(marker byte, body []byte) error {
 	if len(body) < 6 || f.components != 0 {
 		return errBroken
@@ -198,8 +203,8 @@ func (f *jpegFrame) parse(marker byte, body []byte) error {
 	return nil
 }
 
-// decoded is what image/jpeg allocates: a byte for every sample, four more for every sample of a progressive image,
-// and a copy of what has other colors than YCbCr.
+// decoded returns the number of bytes that image/jpeg allocates: one for every sample, four more for every sample of a
+// progressive image, and a copy of an image whose colors are not YCbCr.
 func (f *jpegFrame) decoded() int64 {
 	units := int64((f.width+8*f.across-1)/(8*f.across)) * int64((f.height+8*f.down-1)/(8*f.down))
 	samples := 64 * f.unit * units

@@ -21,18 +21,18 @@ func pngChunk(kind string, body []byte) []byte {
 	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(out[4:]))
 }
 
-// pngHead is the beginning of a PNG with transparency.
+// pngHead returns the signature and the first chunk of a PNG with transparency.
 func pngHead(w, h int, depth, interlaced byte) []byte {
 	sizes := binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, uint32(w)), uint32(h))
 	return append([]byte("\x89PNG\r\n\x1a\n"), pngChunk("IHDR", append(sizes, depth, 6, 0, 0, interlaced))...)
 }
 
-// blankPNG is a transparent image in a small file. The sides of an interlaced one are multiples of 8.
+// blankPNG returns a small file of a transparent image. The sides of an interlaced image must be multiples of 8.
 func blankPNG(t testing.TB, w, h int, depth byte, interlaced bool) []byte {
 	t.Helper()
 	rows, flag := h, byte(0)
 	if interlaced {
-		rows, flag = h/8*15, 1 // of all seven passes
+		rows, flag = h/8*15, 1 // the rows of all seven passes
 	}
 	var data bytes.Buffer
 	z := zlib.NewWriter(&data)
@@ -48,11 +48,11 @@ func blankPNG(t testing.TB, w, h int, depth byte, interlaced bool) []byte {
 	return slices.Concat(pngHead(w, h, depth, flag), pngChunk("IDAT", data.Bytes()), pngChunk("IEND", nil))
 }
 
-// Every type of image that image/png makes.
-func TestInspect_CountsAtLeastWhatThePNGDecoderAllocates(t *testing.T) {
+// The cases are all types of images that image/png returns.
+func TestInspect_CountsAtLeastTheBytesOfThePNGDecoder(t *testing.T) {
 	t.Parallel()
 	size := image.Rect(0, 0, 370, 230)
-	withKey := func(raw, key []byte) []byte { // names the color that is transparent
+	withKey := func(raw, key []byte) []byte { // the key is the transparent color
 		return slices.Concat(raw[:pngHeadSize], pngChunk("tRNS", key), raw[pngHeadSize:])
 	}
 	clear := func(img interface {
@@ -87,11 +87,11 @@ func TestInspect_CountsAtLeastWhatThePNGDecoderAllocates(t *testing.T) {
 		value := reflect.ValueOf(img).Elem()
 		kind, _, _ := strings.Cut(name, " ")
 		if value.Type().Name() != kind {
-			t.Errorf("%s: decoded as %T", name, img)
+			t.Errorf("%s: decoded as %T, want %s", name, img, kind)
 		}
 		h, err := Inspect(bytes.NewReader(raw))
 		if err != nil || h.decoded < int64(value.FieldByName("Pix").Len()) {
-			t.Errorf("%s: %+v for %d bytes, %v", name, h, value.FieldByName("Pix").Len(), err)
+			t.Errorf("%s: got %+v and error %v, want at least %d bytes", name, h, err, value.FieldByName("Pix").Len())
 		}
 	}
 }
@@ -100,7 +100,7 @@ func TestInspect_InterlacedPNGCountsTwice(t *testing.T) {
 	t.Parallel()
 	plain, err := Inspect(bytes.NewReader(blankPNG(t, 80, 40, 8, false)))
 	if err != nil || plain.costly {
-		t.Fatalf("%+v, %v", plain, err)
+		t.Fatalf("got %+v and error %v, want a header that is not costly", plain, err)
 	}
 	raw := blankPNG(t, 80, 40, 8, true)
 	if _, err := png.Decode(bytes.NewReader(raw)); err != nil {
@@ -108,6 +108,6 @@ func TestInspect_InterlacedPNGCountsTwice(t *testing.T) {
 	}
 	interlaced, err := Inspect(bytes.NewReader(raw))
 	if err != nil || !interlaced.costly || interlaced.decoded != 2*plain.decoded {
-		t.Errorf("%+v, %v, want twice %+v", interlaced, err, plain)
+		t.Errorf("got %+v and error %v, want twice the bytes of %+v", interlaced, err, plain)
 	}
 }

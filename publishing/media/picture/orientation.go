@@ -7,7 +7,7 @@ import (
 
 const orientationTag = 0x0112
 
-// tiffOrientation finds the orientation in the first directory of EXIF data: 1 to 8, and 1 when there is none.
+// tiffOrientation returns the orientation, 1 to 8, in the first directory of EXIF data, or 1 when there is none.
 func tiffOrientation(tiff []byte) int {
 	const entry = 12 // bytes
 	if len(tiff) < 8 {
@@ -33,8 +33,8 @@ func tiffOrientation(tiff []byte) int {
 	return 1
 }
 
-// upright turns and mirrors an image as its orientation says.
-func upright(src *image.RGBA, orientation int) *image.RGBA {
+// applyOrientation rotates and mirrors an image so that its orientation becomes 1.
+func applyOrientation(src *image.RGBA, orientation int) *image.RGBA {
 	if orientation == 1 {
 		return src
 	}
@@ -46,15 +46,16 @@ func upright(src *image.RGBA, orientation int) *image.RGBA {
 	dst := image.NewRGBA(size)
 	for y := range h {
 		for x := range w {
-			to := turned(x, y, w-1, h-1, orientation)
+			to := uprightPosition(x, y, w-1, h-1, orientation)
 			dst.SetRGBA(to.X, to.Y, src.RGBAAt(x, y))
 		}
 	}
 	return dst
 }
 
-// turned returns where a pixel of the file is shown; right and bottom are the greatest x and y of the file.
-func turned(x, y, right, bottom, orientation int) image.Point {
+// uprightPosition returns the position in the upright image of the pixel x, y of the file. The greatest x and y of the
+// file are right and bottom.
+func uprightPosition(x, y, right, bottom, orientation int) image.Point {
 	switch orientation {
 	case 2:
 		return image.Pt(right-x, y)

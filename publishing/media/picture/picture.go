@@ -1,6 +1,6 @@
-// Package picture makes an image small enough for a platform: a JPEG of limited size, as the image is shown.
+// Package picture converts an image to a JPEG that fits the limits of a platform, turned upright.
 //
-// It decodes one image at a time, and only one whose header says that this takes at most MaxDecoded bytes.
+// It decodes an image only if, according to the header, the decoder allocates at most MaxDecoded bytes.
 package picture
 
 import (
@@ -14,29 +14,31 @@ import (
 )
 
 const (
-	// MaxPixels is the most pixels, width by height, of an image that is made smaller.
+	// MaxPixels is the greatest number of pixels, width by height, of an image that Fit decodes.
 	MaxPixels = 40_000_000
-	// MaxPNGPixels is the same for a PNG, whose decoder takes four bytes a pixel.
+	// MaxPNGPixels is the same for a PNG, whose decoder allocates four bytes a pixel.
 	MaxPNGPixels = 33_500_000
-	// MaxDecoded is the most memory, in bytes, that a decoded image may take. A baseline JPEG of MaxPixels pixels needs
-	// less, and so does a PNG of MaxPNGPixels pixels that is not interlaced, has 8 bits a channel and is at most 20
-	// times as long as wide.
+	// MaxDecoded is the greatest number of bytes that the decoder may allocate for an image. A baseline JPEG of
+	// MaxPixels pixels needs less, and so does a PNG of MaxPNGPixels pixels that is not interlaced, has 8 bits a
+	// channel and is at most 20 times as long as wide.
 	MaxDecoded = 128 << 20
 
-	largeDecoded = 16 << 20 // bytes; after more than this, memory is given back to the system at once
-	smallestSide = 16       // pixels of the longer side; an image that is still too large then is refused
+	largeDecoded = 16 << 20 // bytes; for larger images memory is returned to the system at once
+	smallestSide = 16       // pixels of the longer side; an image that does not fit at this size is refused
 )
 
-// Spec is what a platform takes: a JPEG of at most MaxBytes bytes, no side longer than MaxSide pixels.
+// Spec is the format that a platform accepts: a JPEG.
 type Spec struct {
+	// MaxBytes is the greatest size of the file in bytes.
 	MaxBytes int
-	MaxSide  int
+	// MaxSide is the greatest length of a side in pixels.
+	MaxSide int
 }
 
-// String formats the Spec for a key: letters, digits and dashes. ParseSpec reads it.
+// String formats the Spec for use in a key: letters, digits and dashes. ParseSpec is its inverse.
 func (s Spec) String() string { return fmt.Sprintf("jpeg-%d-%d", s.MaxBytes, s.MaxSide) }
 
-// ParseSpec reads what String wrote.
+// ParseSpec parses the result of String. Any other text is an error.
 func ParseSpec(text string) (Spec, error) {
 	sizes, isJPEG := strings.CutPrefix(text, "jpeg-")
 	size, side, both := strings.Cut(sizes, "-")
@@ -48,38 +50,40 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{MaxBytes: maxBytes, MaxSide: maxSide}, nil
 }
 
-// Picture is an encoded image. Width and Height are in pixels, as it is shown.
+// Picture is an encoded image.
 type Picture struct {
-	Bytes         []byte
-	ContentType   string
+	Bytes       []byte
+	ContentType string
+	// Width and Height are in pixels.
 	Width, Height int
 }
 
-// Refusal says that an image can never be made to fit, whoever tries. Every other error may pass.
+// Refusal is the permanent error of an image that can never be made to fit. Other errors are temporary.
 type Refusal struct {
-	// Reason follows the name of the file in a sentence for people, without the full stop.
+	// Reason is the end of a sentence for people that begins with the name of the file. It has no full stop.
 	Reason string
 	Err    error
 }
 
-// Error is for logs.
+// Error returns a text for logs.
 func (r *Refusal) Error() string { return fmt.Sprintf("the picture %s: %v", r.Reason, r.Err) }
 
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// Fit reads an image from its beginning and returns it as s wants it. The same bytes give the same picture. It returns
-// a *Refusal for an image that cannot be made to fit, also when a decoder panics; an error of r or the end of ctx is
-// returned as it is. Large images need up to MaxDecoded bytes and some 40 MB beside: the caller decides how many are
-// made at the same time. Garbage is collected before and after a large one, since a process that collects rarely would
-// keep several of them.
+// Fit reads an image from its beginning and returns it in the format s. The same bytes give the same picture. Fit
+// returns a *Refusal for an image that cannot be made to fit or whose decoder panics, and errors of r and of ctx
+// unchanged. A large image needs up to MaxDecoded bytes and about 40 MB in addition, so the caller must limit
+// concurrent calls. Fit collects garbage before and after a large image, because a process that collects rarely would
+// keep several of them in memory.
 func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	src := &source{ctx: ctx, r: r}
 	defer func() {
 		if e := recover(); e != nil {
-			p, err = Picture{}, &Refusal{Reason: "cannot be decoded", Err: fmt.Errorf("panic: %v\n%s", e, debug.Stack())}
+			cause := fmt.Errorf("panic: %v\n%s", e, debug.Stack())
+			p, err = Picture{}, &Refusal{Reason: "cannot be decoded", Err: cause}
 		}
-		if src.err != nil { // decoders call a file that cannot be read a broken image
+		if src.err != nil { // decoders report a read error as a broken image
 			p, err = Picture{}, src.err
 		}
 	}()
@@ -87,7 +91,7 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	if err != nil {
 		return Picture{}, &Refusal{Reason: "is no image that can be made smaller", Err: err}
 	}
-	if err := h.affordable(); err != nil {
+	if err := h.checkAffordable(); err != nil {
 		return Picture{}, err
 	}
 	if _, err := src.Seek(0, io.SeekStart); err != nil {
@@ -97,7 +101,7 @@ func Fit(ctx context.Context, r io.ReadSeeker, s Spec) (p Picture, err error) {
 	if err != nil {
 		return Picture{}, err
 	}
-	return encodeWithin(ctx, upright(img, h.Orientation), s.MaxBytes)
+	return encodeWithin(ctx, applyOrientation(img, h.Orientation), s.MaxBytes)
 }
 
 const (
@@ -106,8 +110,8 @@ const (
 		": save it with fewer, or not as a progressive JPEG, an interlaced PNG or a PNG with 16 bits a channel"
 )
 
-// affordable refuses what is not decoded at all.
-func (h Header) affordable() error {
+// checkAffordable returns a *Refusal for an image that must not be decoded.
+func (h Header) checkAffordable() error {
 	most := MaxPixels
 	if h.Format == "png" {
 		most = MaxPNGPixels
@@ -125,7 +129,8 @@ func (h Header) affordable() error {
 	return nil
 }
 
-// source is the file. It ends with its context, and keeps its own failure apart from what decoders say.
+// source is the reader of the file. It fails when its context ends, and stores its error, because decoders report a
+// read error as a broken image.
 type source struct {
 	ctx context.Context
 	r   io.ReadSeeker

@@ -23,7 +23,7 @@ import (
 
 var small = Spec{MaxBytes: 1_000_000, MaxSide: 2000}
 
-// noise is an image that hardly compresses.
+// noise returns an image of random pixels, which hardly compresses.
 func noise(w, h int) *image.RGBA {
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
 	r := rand.New(rand.NewPCG(1, 2))
@@ -51,7 +51,7 @@ func pngOf(t testing.TB, img image.Image) []byte {
 	return encoded(t, func(w io.Writer) error { return enc.Encode(w, img) })
 }
 
-// turnedJPEG carries an EXIF orientation.
+// turnedJPEG returns a JPEG with an EXIF orientation.
 func turnedJPEG(t testing.TB, img image.Image, orientation byte) []byte {
 	t.Helper()
 	raw := encoded(t, func(w io.Writer) error { return jpeg.Encode(w, img, &jpeg.Options{Quality: 100}) })
@@ -81,26 +81,27 @@ func TestFit_TooLargeImageBecomesSmallJPEG(t *testing.T) {
 			}
 			cfg, format, err := image.DecodeConfig(bytes.NewReader(pic.Bytes))
 			if err != nil || format != "jpeg" || pic.ContentType != "image/jpeg" || len(pic.Bytes) > small.MaxBytes || cfg.Width != pic.Width || cfg.Height != pic.Height {
-				t.Fatalf("%d bytes of %s, %dx%d: %v", len(pic.Bytes), format, pic.Width, pic.Height, err)
+				t.Fatalf("got %d bytes of %s, %dx%d, error %v; want a JPEG of at most %d bytes",
+					len(pic.Bytes), format, pic.Width, pic.Height, err, small.MaxBytes)
 			}
 			if max(pic.Width, pic.Height) > small.MaxSide || max(pic.Width, pic.Height) < 300 {
-				t.Errorf("%dx%d", pic.Width, pic.Height)
+				t.Errorf("the size is %dx%d, want a longer side of 300 to %d", pic.Width, pic.Height, small.MaxSide)
 			}
 			if off := pic.Width*tc.h - pic.Height*tc.w; off > 20 || off < -20 {
-				t.Errorf("%dx%d is not %d:%d", pic.Width, pic.Height, tc.w, tc.h)
+				t.Errorf("the size is %dx%d, want a ratio of %d:%d", pic.Width, pic.Height, tc.w, tc.h)
 			}
 			again, err := Fit(t.Context(), bytes.NewReader(tc.raw), small)
 			if err != nil || !bytes.Equal(again.Bytes, pic.Bytes) {
-				t.Errorf("the same image becomes other bytes: %v", err)
+				t.Errorf("a second call returns other bytes, or the error %v", err)
 			}
 		})
 	}
 }
 
-func TestFit_RefusesWhatCannotBeMadeSmaller(t *testing.T) {
+func TestFit_RefusesImagesThatCannotBeMadeSmaller(t *testing.T) {
 	t.Parallel()
 	bomb := pngOf(t, image.NewPaletted(image.Rect(0, 0, 1, 1), color.Palette{color.Black}))
-	copy(bomb[16:], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // claims 65,535 x 65,535
+	copy(bomb[16:], []byte{0, 0, 0xff, 0xff, 0, 0, 0xff, 0xff}) // a size of 65,535 x 65,535
 	copy(bomb[29:], binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(bomb[12:29])))
 	whole := pngOf(t, noise(900, 600))
 	flipped := bytes.Clone(whole)
@@ -110,8 +111,8 @@ func TestFit_RefusesWhatCannotBeMadeSmaller(t *testing.T) {
 	}
 	for name, raw := range map[string][]byte{
 		"a gif":                            encoded(t, func(w io.Writer) error { return gif.Encode(w, noise(40, 40), nil) }),
-		"what is no picture":               make([]byte, 2_000_000),
-		"a bomb":                           append(bomb, make([]byte, 1_000_000)...),
+		"a file that is no picture":        make([]byte, 2_000_000),
+		"a decompression bomb":             append(bomb, make([]byte, 1_000_000)...),
 		"half a picture":                   whole[:len(whole)/2],
 		"a picture with a bit flipped":     flipped,
 		"an empty file":                    {},
@@ -127,13 +128,13 @@ func TestFit_RefusesWhatCannotBeMadeSmaller(t *testing.T) {
 			_, err := Fit(t.Context(), bytes.NewReader(raw), small)
 			var refusal *Refusal
 			if !errors.As(err, &refusal) || refusal.Reason == "" {
-				t.Errorf("%v", err)
+				t.Errorf("got %v, want a Refusal with a reason", err)
 			}
 		})
 	}
 }
 
-// failing is a file that fails, or panics, after some bytes.
+// failing is a file whose Read calls fails after left bytes.
 type failing struct {
 	*bytes.Reader
 	left  int
@@ -147,27 +148,30 @@ func (f *failing) Read(p []byte) (int, error) {
 	return f.Reader.Read(p)
 }
 
-func TestFit_TellsAFailingFileFromABrokenImage(t *testing.T) {
+func TestFit_ReadErrorIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	raw := pngOf(t, noise(900, 600))
-	away := errors.New("the disk is away")
-	var refusal *Refusal
-	_, err := Fit(t.Context(), &failing{bytes.NewReader(raw), len(raw) / 2, func() error { return away }}, small)
-	if !errors.Is(err, away) || errors.As(err, &refusal) {
-		t.Errorf("a file that cannot be read: %v", err)
+	failsWith := func(fails func() error) *failing {
+		return &failing{Reader: bytes.NewReader(raw), left: len(raw) / 2, fails: fails}
 	}
-	_, err = Fit(t.Context(), &failing{bytes.NewReader(raw), len(raw) / 2, func() error { return []error{}[len(raw)] }}, small)
+	away := errors.New("the disk is not reachable")
+	var refusal *Refusal
+	_, err := Fit(t.Context(), failsWith(func() error { return away }), small)
+	if !errors.Is(err, away) || errors.As(err, &refusal) {
+		t.Errorf("a file that cannot be read: %v, want the error of the file", err)
+	}
+	_, err = Fit(t.Context(), failsWith(func() error { return []error{}[len(raw)] }), small)
 	if !errors.As(err, &refusal) {
-		t.Errorf("a panic: %v", err)
+		t.Errorf("a panic: %v, want a Refusal", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err = Fit(ctx, &failing{bytes.NewReader(raw), len(raw) / 2, func() error { cancel(); return io.ErrNoProgress }}, small)
+	_, err = Fit(ctx, failsWith(func() error { cancel(); return io.ErrNoProgress }), small)
 	if errors.As(err, &refusal) || err == nil {
-		t.Errorf("a cancelled context: %v", err)
+		t.Errorf("a cancelled context: %v, want an error that is no Refusal", err)
 	}
 }
 
-func TestInspect_TellsTheSizeAsShown(t *testing.T) {
+func TestInspect_ReturnsTheSizeAsShown(t *testing.T) {
 	t.Parallel()
 	wide := image.NewRGBA(image.Rect(0, 0, 30, 20))
 	for name, tc := range map[string]struct {
@@ -182,29 +186,29 @@ func TestInspect_TellsTheSizeAsShown(t *testing.T) {
 	} {
 		h, err := Inspect(bytes.NewReader(tc.raw))
 		if err != nil || h.Width != tc.w || h.Height != tc.h {
-			t.Errorf("%s: %+v, %v", name, h, err)
+			t.Errorf("%s: got %+v and error %v, want %dx%d", name, h, err, tc.w, tc.h)
 		}
 	}
 	if _, err := Inspect(strings.NewReader("hello")); err == nil {
-		t.Error("a text is an image")
+		t.Error("a text is accepted as an image")
 	}
 }
 
 func TestParseSpec(t *testing.T) {
 	t.Parallel()
 	if s, err := ParseSpec(small.String()); err != nil || s != small {
-		t.Errorf("%v, %v", s, err)
+		t.Errorf("got %v and error %v, want %v", s, err, small)
 	}
 	for _, text := range []string{"", "jpeg", "jpeg-1", "jpeg-0-1", "jpeg-1-x", "webp-1-1", "jpeg-1-1-1"} {
 		if s, err := ParseSpec(text); err == nil {
-			t.Errorf("%q is %v", text, s)
+			t.Errorf("%q is parsed as %v, want an error", text, s)
 		}
 	}
 }
 
 func TestUpright(t *testing.T) {
 	t.Parallel()
-	// The file's pixels, by orientation, of a picture that is shown as "12" above "34" above "56".
+	// The pixels in the file, by orientation, of a picture that is shown as the rows 12, 34, 56.
 	for orientation, file := range map[int][]string{
 		1: {"12", "34", "56"}, 2: {"21", "43", "65"}, 3: {"65", "43", "21"}, 4: {"56", "34", "12"},
 		5: {"135", "246"}, 6: {"246", "135"}, 7: {"642", "531"}, 8: {"531", "642"},
@@ -218,20 +222,20 @@ func TestUpright(t *testing.T) {
 				}
 			}
 			shown := ""
-			dst := upright(src, orientation)
+			dst := applyOrientation(src, orientation)
 			for y := range dst.Rect.Dy() {
 				for x := range dst.Rect.Dx() {
 					shown += string(rune(dst.RGBAAt(x, y).R))
 				}
 			}
 			if shown != "123456" || dst.Rect.Dx() != 2 {
-				t.Errorf("shown as %s, %v", shown, dst.Rect)
+				t.Errorf("shown as %s in %v, want 123456 with a width of 2", shown, dst.Rect)
 			}
 		})
 	}
 }
 
-func TestHalve_EveryPixelCounts(t *testing.T) {
+func TestHalve_EveryPixelContributes(t *testing.T) {
 	t.Parallel()
 	for from := 1; from <= 33; from++ {
 		for to := 1; to <= from; to++ {
@@ -265,19 +269,19 @@ func TestReduce_KeepsMeanAndProportion(t *testing.T) {
 		size := limited(src.Rect.Size(), side)
 		dst, err := reduce(t.Context(), src, size)
 		if err != nil || dst.Rect.Size() != size || size != image.Pt(side, max(1, side/2)) {
-			t.Fatalf("%v for %v: %v", dst.Rect, size, err)
+			t.Fatalf("a side of %d: got %v for %v, error %v", side, dst.Rect, size, err)
 		}
 		sum := 0
 		for x := range size.X {
 			sum += int(dst.RGBAAt(x, 0).G)
 		}
 		if mean := sum / size.X; mean < 95 || mean > 105 {
-			t.Errorf("a side of %d: the mean is %d, not 100", side, mean)
+			t.Errorf("a side of %d: the mean is %d, want about 100", side, mean)
 		}
 	}
 	same, err := reduce(t.Context(), src, src.Rect.Size())
 	if err != nil || !bytes.Equal(same.Pix, src.Pix) {
-		t.Errorf("an image that is small enough changes: %v", err)
+		t.Errorf("an image that is small enough was changed, or has the error %v", err)
 	}
 }
 
@@ -291,7 +295,7 @@ func TestHalve_TransparencyBecomesWhite(t *testing.T) {
 	} {
 		dst := halve(src, image.Pt(4, 4))
 		if got := dst.RGBAAt(1, 1); got != (color.RGBA{255, 255, 255, 255}) || dst.Rect.Dx() != 4 {
-			t.Errorf("%s becomes %v in %v", name, got, dst.Rect)
+			t.Errorf("%s becomes %v in %v, want white in a width of 4", name, got, dst.Rect)
 		}
 	}
 }
@@ -300,12 +304,12 @@ func FuzzOrientation(f *testing.F) {
 	f.Add([]byte("II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x06\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if o := tiffOrientation(raw); o < 1 || o > 8 {
-			t.Fatal(o)
+			t.Fatalf("the orientation is %d, want 1 to 8", o)
 		}
 	})
 }
 
-// Every header is read without a panic, and what is affordable is decoded without one.
+// No input makes Inspect or the decoders panic.
 func FuzzFit(f *testing.F) {
 	f.Add(pngOf(f, noise(3, 2)))
 	f.Add(turnedJPEG(f, noise(9, 9), 6))

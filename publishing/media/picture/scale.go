@@ -14,9 +14,9 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// decodeSmall decodes an image and scales it down to maxSide. Garbage is collected at three points if the image is
-// large: before, so that the image does not come on top of what others left behind; after the first step, which leaves
-// at most a quarter of its pixels; and at the end, since the size of the heap then decides how far it may grow.
+// decodeSmall decodes an image and scales it down to maxSide. For a large image it collects garbage three times: before
+// decoding, so that garbage of earlier images does not add to the peak; after the first step, which leaves at most a
+// quarter of the pixels; and at the end, because the heap size at that time sets the heap goal.
 func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*image.RGBA, error) {
 	large := h.decoded >= largeDecoded
 	if large {
@@ -33,7 +33,7 @@ func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*im
 	return reduce(ctx, img, size)
 }
 
-// decodeHalf decodes an image and takes the first step toward maxSide. It returns the size to reach.
+// decodeHalf decodes an image and takes the first scaling step. It also returns the size that the image has at maxSide.
 func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image.Point, err error) {
 	decode := jpeg.Decode
 	if h.Format == "png" {
@@ -47,7 +47,7 @@ func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image
 	return halve(whole, size), size, nil
 }
 
-// limited returns the size that an image has when no side is longer than maxSide.
+// limited returns the size of an image after scaling it down so that no side is longer than maxSide.
 func limited(size image.Point, maxSide int) image.Point {
 	long := max(size.X, size.Y)
 	to := min(long, maxSide)
@@ -65,8 +65,8 @@ func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA
 	return img, nil
 }
 
-// halve draws an image on white, with each side of half its length, or of size if that is more. ApproxBiLinear blends
-// four pixels of the image into each that it draws, so every pixel counts as long as a step is no more than a half.
+// halve draws an image on white with sides of half the length, or of size if that is more. ApproxBiLinear interpolates
+// between four pixels, so every pixel of the source contributes as long as a step reduces the sides by at most a half.
 func halve(src image.Image, size image.Point) *image.RGBA {
 	from := src.Bounds()
 	dst := image.NewRGBA(image.Rect(0, 0, max(size.X, (from.Dx()+1)/2), max(size.Y, (from.Dy()+1)/2)))
@@ -75,7 +75,7 @@ func halve(src image.Image, size image.Point) *image.RGBA {
 	return dst
 }
 
-// encodeWithin encodes an image as JPEG, with less quality and then with fewer pixels until it fits.
+// encodeWithin encodes an image as JPEG. It reduces the quality and then the size until the file has at most maxBytes.
 func encodeWithin(ctx context.Context, img *image.RGBA, maxBytes int) (Picture, error) {
 	for {
 		for _, quality := range []int{90, 80, 70} {
@@ -103,20 +103,20 @@ func encodeWithin(ctx context.Context, img *image.RGBA, maxBytes int) (Picture, 
 
 var errFull = errors.New("the picture is too large")
 
-// encode returns errFull when the file would have more than maxBytes.
+// encode encodes an image as JPEG. It returns errFull when the file would have more than maxBytes bytes.
 func encode(img image.Image, quality, maxBytes int) ([]byte, error) {
-	w := &within{left: maxBytes}
+	w := &limitedBuffer{left: maxBytes}
 	err := jpeg.Encode(w, img, &jpeg.Options{Quality: quality})
 	return w.b.Bytes(), err
 }
 
-// within takes so many bytes and no more.
-type within struct {
+// limitedBuffer is a buffer that accepts left bytes and then returns errFull.
+type limitedBuffer struct {
 	b    bytes.Buffer
 	left int
 }
 
-func (w *within) Write(p []byte) (int, error) {
+func (w *limitedBuffer) Write(p []byte) (int, error) {
 	if w.left -= len(p); w.left < 0 {
 		return 0, errFull
 	}
