@@ -22,7 +22,8 @@ const (
 	mediaBody
 )
 
-// endpoint is one method of one path. Requests are received whole before act runs, so that a fault can stand in between.
+// endpoint is one method of one path. The whole request is received before act runs, so that a fault can come in
+// between.
 type endpoint struct {
 	open bool // no access token needed
 	body bodyKind
@@ -36,33 +37,38 @@ type call struct {
 	token   string   // hash of the access token
 	body    []byte
 	upload  *upload
-	polls   int // asked by a "processing" fault
-	fails   bool
+	polls   int  // number of polls until an upload is processed, set by a "processing" fault
+	fails   bool // whether the processing then fails
 }
 
 func (p *Platform) routes() http.Handler {
 	mux := http.NewServeMux()
 	for path, methods := range map[string]map[string]endpoint{
-		"/api/accounts":        {"POST": {true, jsonBody, p.createAccount}},
-		"/api/session":         {"POST": {true, jsonBody, p.signIn}},
-		"/api/session/refresh": {"POST": {true, jsonBody, p.refreshSession}},
-		"/api/me":              {"GET": {false, noBody, p.me}},
-		"/api/media":           {"POST": {false, mediaBody, p.createMedia}},
-		"/api/media/{id}":      {"GET": {false, noBody, p.readMedia}},
-		"/api/posts":           {"POST": {false, jsonBody, p.createPost}, "GET": {false, noBody, p.listPosts}},
-		"/api/posts/{id}":      {"DELETE": {false, noBody, p.deletePost}},
+		"/api/accounts":        {"POST": {open: true, body: jsonBody, act: p.createAccount}},
+		"/api/session":         {"POST": {open: true, body: jsonBody, act: p.signIn}},
+		"/api/session/refresh": {"POST": {open: true, body: jsonBody, act: p.refreshSession}},
+		"/api/me":              {"GET": {act: p.me}},
+		"/api/media":           {"POST": {body: mediaBody, act: p.createMedia}},
+		"/api/media/{id}":      {"GET": {act: p.readMedia}},
+		"/api/posts":           {"POST": {body: jsonBody, act: p.createPost}, "GET": {act: p.listPosts}},
+		"/api/posts/{id}":      {"DELETE": {act: p.deletePost}},
 	} {
 		mux.Handle(path, p.methods(methods, p.perform))
 	}
 	for path, methods := range map[string]map[string]endpoint{
-		"/_sim/faults":              {"POST": {true, jsonBody, p.addFault}, "GET": {true, noBody, p.listFaults}, "DELETE": {true, noBody, p.clearFaults}},
-		"/_sim/faults/{id}/release": {"POST": {true, noBody, p.releaseFault}},
-		"/_sim/posts":               {"GET": {true, noBody, p.judge}},
+		"/_sim/faults": {
+			"POST":   {open: true, body: jsonBody, act: p.addFault},
+			"GET":    {open: true, act: p.listFaults},
+			"DELETE": {open: true, act: p.clearFaults},
+		},
+		"/_sim/faults/{id}/release": {"POST": {open: true, act: p.releaseFault}},
+		"/_sim/posts":               {"GET": {open: true, act: p.listAllPosts}},
 	} {
 		mux.Handle(path, p.methods(methods, p.plain))
 	}
 	for path, serve := range map[string]http.HandlerFunc{
-		"/{$}": p.servePage, "/style.css": p.serveStyle, "/media/{sha256}": p.serveMedia, "/picture/{id}": p.servePicture,
+		"/{$}": p.servePage, "/style.css": p.serveStyle,
+		"/media/{sha256}": p.serveMedia, "/picture/{id}": p.servePicture,
 	} {
 		mux.Handle(path, p.readOnly(serve))
 	}
@@ -72,11 +78,13 @@ func (p *Platform) routes() http.Handler {
 	return p.guard(mux)
 }
 
-// guard keeps other sites' pages out: by the Host header (DNS rebinding) and by what browsers say of a request's origin.
+// guard refuses requests of pages of other sites, by the Host header (DNS rebinding) and by the Origin and
+// Sec-Fetch-Site headers.
 func (p *Platform) guard(next http.Handler) http.Handler {
 	cross := http.NewCrossOriginProtection()
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		p.failure(refuse(http.StatusForbidden, "cross_origin", "Pages of other sites may not change the sandbox.")).send(w)
+		err := refuse(http.StatusForbidden, "cross_origin", "Pages of other sites may not change the sandbox.")
+		p.failure(err).send(w)
 	}))
 	inner := cross.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -116,7 +124,7 @@ func (p *Platform) wrongMethod(w http.ResponseWriter, allow string) {
 	p.failure(refuse(http.StatusMethodNotAllowed, "wrong_method", "Only %s is allowed here.", allow)).send(w)
 }
 
-// methods picks the endpoint, receives the request and hands it to run.
+// methods returns a handler that selects the endpoint by method, receives the request and passes it to run.
 func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWriter, *call, endpoint)) http.Handler {
 	allow := strings.Join(slices.Sorted(maps.Keys(table)), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -135,8 +143,10 @@ func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWrit
 	})
 }
 
+// plain carries out a request without faults.
 func (p *Platform) plain(w http.ResponseWriter, c *call, e endpoint) { p.run(c, e).send(w) }
 
+// run carries out a request and returns its answer.
 func (p *Platform) run(c *call, e endpoint) answer {
 	a, err := e.act(c)
 	if err != nil {
@@ -145,7 +155,8 @@ func (p *Platform) run(c *call, e endpoint) answer {
 	return a
 }
 
-// receive checks who asks and reads the body to its end, which also lets the server notice that a held client left.
+// receive authenticates the request and reads its body to the end. After that the server notices when the client of a
+// held request disconnects.
 func (p *Platform) receive(w http.ResponseWriter, c *call, e endpoint) error {
 	if !e.open {
 		if err := p.authenticate(c); err != nil {
@@ -176,6 +187,7 @@ func readJSON(w http.ResponseWriter, c *call) error {
 	return bodyError(err, maxJSON)
 }
 
+// bodyError converts an error of reading a body to a refusal.
 func bodyError(err error, limit int64) error {
 	var large *http.MaxBytesError
 	switch {
@@ -187,7 +199,8 @@ func bodyError(err error, limit int64) error {
 	return refuse(http.StatusBadRequest, "body_incomplete", "The body did not arrive whole.")
 }
 
-// commit makes a record durable, then visible. The caller holds p.mu and has checked the record.
+// commit writes a record to the journal and then applies it to the state. The caller holds p.mu and has checked the
+// record.
 func (p *Platform) commit(rec record) error {
 	rec.At = p.opts.Clock.Now()
 	where, err := p.journal.append(rec)
@@ -197,8 +210,8 @@ func (p *Platform) commit(rec record) error {
 	return p.state.apply(rec, where)
 }
 
-// base is where people reach the sandbox, ending in "/".
-func (p *Platform) base(r *http.Request) string {
+// baseURL returns the address of the page, ending in "/".
+func (p *Platform) baseURL(r *http.Request) string {
 	if p.opts.PublicURL != "" {
 		return p.opts.PublicURL
 	}

@@ -15,22 +15,23 @@ import (
 	"crier/platform/fault"
 )
 
-// span is where a line lies in the journal, so that texts need not stay in memory.
+// span is the position of a line in the journal.
 type span struct {
 	at  int64
 	len int
 }
 
-// journal is the append-only file: one JSON object a line, on disk before append returns. The caller serializes appends.
+// journal is an append-only file with one JSON object a line. A line is on disk before append returns. Calls of append
+// must not be concurrent.
 type journal struct {
 	file   *os.File
 	size   int64
-	broken error // set once the end of the file is no longer known: nothing may be promised after that
+	broken error // the error of every append; set when the content of the file is unknown, and by close
 }
 
 var errClosed = errors.New("the sandbox is closed")
 
-// openJournal locks the file, replays every line into apply and cuts off a torn last one.
+// openJournal opens and locks the file, calls apply for every line and removes an incomplete last line.
 func openJournal(path string, log *slog.Logger, apply func(record, span) error) (*journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -41,15 +42,18 @@ func openJournal(path string, log *slog.Logger, apply func(record, span) error) 
 	}
 	j := &journal{file: file}
 	if err := j.replay(log, apply); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.openJournal", "The sandbox cannot read its file "+path+".", err), file.Close())
+		err = fault.Wrap(fault.Internal, "sandbox.openJournal", "The sandbox cannot read its file "+path+".", err)
+		return nil, errors.Join(err, file.Close())
 	}
 	if err := syncDir(filepath.Dir(path)); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.openJournal", "The sandbox cannot make the folder of "+path+" durable.", err), file.Close())
+		err = fault.Wrap(fault.Internal, "sandbox.openJournal",
+			"The sandbox cannot make the folder of "+path+" durable.", err)
+		return nil, errors.Join(err, file.Close())
 	}
 	return j, nil
 }
 
-// lockFault leaves the cause out where the sentence is all that the system says.
+// lockFault returns the fault for an error of locking the file. A lock that is held needs no cause beside the message.
 func lockFault(path string, err error) error {
 	const op = "sandbox.openJournal"
 	if errors.Is(err, syscall.EWOULDBLOCK) {
@@ -58,19 +62,20 @@ func lockFault(path string, err error) error {
 	return fault.Wrap(fault.Internal, op, "The sandbox cannot lock its file "+path+".", err)
 }
 
+// replay calls apply for every line and sets the size of the journal.
 func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error {
 	r := bufio.NewReaderSize(j.file, 1<<16)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return j.cut(log, n, len(line))
+			return j.removeTornLine(log, n, len(line))
 		}
 		if err != nil {
 			return err
 		}
 		rec, err := parseRecord(line)
 		if err == nil {
-			err = apply(rec, span{j.size, len(line)})
+			err = apply(rec, span{at: j.size, len: len(line)})
 		}
 		if err != nil {
 			return fmt.Errorf("line %d is broken: %w", n, err)
@@ -79,10 +84,11 @@ func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error
 	}
 }
 
-// cut removes a last line without its newline: the kill came before the fsync, so nobody was told of it.
-func (j *journal) cut(log *slog.Logger, line, torn int) error {
+// removeTornLine removes a last line of torn bytes that has no newline. The process was killed before the fsync, so the
+// record was not acknowledged.
+func (j *journal) removeTornLine(log *slog.Logger, line, torn int) error {
 	if torn > 0 {
-		log.Warn("sandbox: cut off a torn last line", "line", line, "bytes", torn)
+		log.Warn("sandbox: removing a torn last line", "line", line, "bytes", torn)
 		if err := j.file.Truncate(j.size); err != nil {
 			return err
 		}
@@ -103,7 +109,8 @@ func parseRecord(line []byte) (record, error) {
 	return rec, nil
 }
 
-// append writes the record and returns only when it is on disk.
+// append writes a record and returns when it is on disk. When the content of the file is unknown after an error, all
+// further calls return that error.
 func (j *journal) append(rec record) (span, error) {
 	if j.broken != nil {
 		return span{}, j.broken
@@ -123,12 +130,12 @@ func (j *journal) append(rec record) (span, error) {
 		j.broken = fmt.Errorf("what the disk holds is unknown after a failed sync: %w", err)
 		return span{}, j.broken
 	}
-	s := span{j.size, len(line)}
+	s := span{at: j.size, len: len(line)}
 	j.size += int64(len(line))
 	return s, nil
 }
 
-// read gives one record back; it may run beside append.
+// read returns the record at a position. It may be called concurrently with append.
 func (j *journal) read(s span) (record, error) {
 	line := make([]byte, s.len)
 	if _, err := j.file.ReadAt(line, s.at); err != nil {
@@ -137,13 +144,14 @@ func (j *journal) read(s span) (record, error) {
 	return parseRecord(line)
 }
 
-// close gives the lock back by itself: a process that is being started elsewhere holds a copy of the file until its exec.
+// close unlocks and closes the file. Closing alone would not release the lock while a child process that is being
+// started has a copy of the descriptor, until its exec.
 func (j *journal) close() error {
 	j.broken = errClosed
 	return errors.Join(syscall.Flock(int(j.file.Fd()), syscall.LOCK_UN), j.file.Close())
 }
 
-// syncDir makes names in a folder durable.
+// syncDir syncs a folder, so that new names in it survive a crash.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -29,7 +29,7 @@ func mediaFiles(t *testing.T, dir string) []string {
 	return files
 }
 
-func TestRestartRemembersAndCutsATornLine(t *testing.T) {
+func TestOpen_RestoresStateAndRemovesATornLine(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
@@ -55,21 +55,21 @@ func TestRestartRemembersAndCutsATornLine(t *testing.T) {
 	var logged bytes.Buffer
 	r = start(t, dir, Options{Log: slog.New(slog.NewTextHandler(&logged, nil))})
 	if !strings.Contains(logged.String(), "torn last line") {
-		t.Errorf("logged %q", logged.String())
+		t.Errorf("logged %q, want a message about the torn last line", logged.String())
 	}
 	if after := r.want(200, "GET", "/_sim/posts", "", "").raw; after != before {
-		t.Errorf("before %s, after %s", before, after)
+		t.Errorf("after the restart: got %s, want %s", after, before)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, whole) {
 		t.Errorf("the torn line is still there: %v", err)
 	}
 	if files := mediaFiles(t, dir); len(files) != 1 || filepath.Base(files[0]) != m.text("sha256") {
-		t.Errorf("media folder: %v", files)
+		t.Errorf("the media folder has %v, want only %s", files, m.text("sha256"))
 	}
 	r.want(201, "POST", "/api/posts", tok, `{"text":"three","replyTo":"`+root+`"}`)
 }
 
-func TestBrokenLinesAreErrorsAndChangeNothing(t *testing.T) {
+func TestOpen_InvalidLineIsAnErrorAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
@@ -88,8 +88,8 @@ func TestBrokenLinesAreErrorsAndChangeNothing(t *testing.T) {
 		"unknown op":          `{"op":"dance","at":"2026-01-01T00:00:00Z"}` + "\n",
 		"unknown member":      `{"op":"delete","at":"2026-01-01T00:00:00Z","zzz":1}` + "\n",
 		"op without its part": `{"op":"post","at":"2026-01-01T00:00:00Z"}` + "\n",
-		"post of nobody":      `{"op":"post","at":"2026-01-01T00:00:00Z","post":{"id":"","account":"","text":"","replyTo":""}}` + "\n",
-		"delete of nothing":   `{"op":"delete","at":"2026-01-01T00:00:00Z","ref":"1"}` + "\n",
+		"unknown account":     `{"op":"post","at":"2026-01-01T00:00:00Z","post":{"id":"","account":"","text":"","replyTo":""}}` + "\n",
+		"unknown post":        `{"op":"delete","at":"2026-01-01T00:00:00Z","ref":"1"}` + "\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +100,7 @@ func TestBrokenLinesAreErrorsAndChangeNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if p, err := Open(other, Options{}); err == nil || !strings.Contains(err.Error(), "line 1 is broken") {
-				t.Errorf("opened %v, %v", p, err)
+				t.Errorf("got %v and error %v, want an error about line 1", p, err)
 			}
 			if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, bad) {
 				t.Errorf("the file changed: %v", err)
@@ -109,15 +109,15 @@ func TestBrokenLinesAreErrorsAndChangeNothing(t *testing.T) {
 	}
 }
 
-func TestFolderIsOpenedOnce(t *testing.T) {
+func TestOpen_SecondOpenIsConflict(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
 	var f *fault.Error
 	if p, err := Open(dir, Options{}); !errors.As(err, &f) || f.Kind != fault.Conflict || f.Message != "Another process is using "+filepath.Join(dir, "sandbox.log")+"." || f.Err != nil {
-		t.Errorf("opened twice: %v %v", p, err)
+		t.Errorf("the second Open: %v, %v, want Conflict without a cause", p, err)
 	}
-	starting, err := syscall.Dup(int(r.p.journal.file.Fd())) // what a process has between its fork and its exec
+	starting, err := syscall.Dup(int(r.p.journal.file.Fd())) // a child process has a copy between fork and exec
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestFolderIsOpenedOnce(t *testing.T) {
 	start(t, dir, Options{})
 }
 
-func TestNothingIsPromisedWithoutTheDisk(t *testing.T) {
+func TestCreatePost_AfterCloseIsRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	tok := r.join("c", "C")
@@ -136,15 +136,15 @@ func TestNothingIsPromisedWithoutTheDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := r.want(503, "POST", "/api/posts", tok, aPost); a.code() != "storage" {
-		t.Error(a.raw)
+		t.Errorf("got %s, want storage", a.raw)
 	}
 }
 
-func TestServeStopsCleanlyAndListensOnLoopbackOnly(t *testing.T) {
+func TestServe_StopsCleanlyAndListensOnLoopbackOnly(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{"0.0.0.0:0", ":0", "192.0.2.1:0", "nonsense"} {
 		if ln, err := Listen(t.Context(), addr); !fault.Is(err, fault.Invalid) {
-			t.Errorf("%s: %v %v", addr, ln, err)
+			t.Errorf("%s: %v, %v, want Invalid", addr, ln, err)
 		}
 	}
 	dir := t.TempDir()
@@ -159,7 +159,7 @@ func TestServeStopsCleanlyAndListensOnLoopbackOnly(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- p.Serve(ctx, ln) }()
-	r := &rig{t, p, "http://" + ln.Addr().String()}
+	r := &rig{t: t, p: p, url: "http://" + ln.Addr().String()}
 	tok := r.join("c", "C")
 	id := r.script(`{"match":{"path":"/api/posts"},"action":"hold"}`)
 	conn := r.raw("POST", "/api/posts", tok, aPost)
@@ -169,23 +169,26 @@ func TestServeStopsCleanlyAndListensOnLoopbackOnly(t *testing.T) {
 		t.Error(err)
 	}
 	if res := r.answered(conn); res != nil {
-		t.Errorf("answered %s", res.Status)
+		t.Errorf("a held request was answered with %s, want no answer", res.Status)
 	}
 	start(t, dir, Options{})
 }
 
-// child serves a folder until it is killed; it prints its address first.
+// child prints its address and serves a folder until it is killed.
 func child(dir string) int {
 	ctx := context.Background()
 	p, err := Open(dir, Options{})
-	if err == nil {
-		ln, lerr := Listen(ctx, "127.0.0.1:0")
-		if err = lerr; err == nil {
-			fmt.Println("http://" + ln.Addr().String())
-			err = p.Serve(ctx, ln)
-		}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
 	}
-	fmt.Fprintln(os.Stderr, err)
+	ln, err := Listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println("http://" + ln.Addr().String())
+	fmt.Fprintln(os.Stderr, p.Serve(ctx, ln))
 	return 1
 }
 
@@ -207,7 +210,7 @@ func spawn(t *testing.T, dir string) (*rig, *exec.Cmd) {
 	return &rig{t: t, url: strings.TrimSpace(line)}, cmd
 }
 
-// acked collects what clients were told.
+// acked collects the posts that were acknowledged.
 type acked struct {
 	mu  sync.Mutex
 	ids map[string]string // post id -> text
@@ -228,7 +231,7 @@ func (r *rig) hammer(worker, round int, token string, a *acked) {
 			return
 		}
 		if res.status != 201 {
-			r.t.Errorf("%d %s", res.status, res.raw)
+			r.t.Errorf("got %d %s, want 201", res.status, res.raw)
 			return
 		}
 		a.mu.Lock()
@@ -237,10 +240,10 @@ func (r *rig) hammer(worker, round int, token string, a *acked) {
 	}
 }
 
-func TestKillLosesNothingAcknowledged(t *testing.T) {
+func TestKill_KeepsAcknowledgedPosts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	told := &acked{ids: map[string]string{}}
+	acks := &acked{ids: map[string]string{}}
 	tokens := []string{}
 	for round := range 4 {
 		r, cmd := spawn(t, dir)
@@ -250,25 +253,26 @@ func TestKillLosesNothingAcknowledged(t *testing.T) {
 		sum := r.upload(tokens[1]).text("sha256")
 		var wg sync.WaitGroup
 		for w, tok := range tokens {
-			wg.Go(func() { r.hammer(w, round, tok, told) })
+			wg.Go(func() { r.hammer(w, round, tok, acks) })
 		}
-		goal := told.count() + 20 + 7*round
-		eventually(t, "posts are acknowledged", func() bool { return told.count() >= goal })
+		goal := acks.count() + 20 + 7*round
+		eventually(t, "posts are acknowledged", func() bool { return acks.count() >= goal })
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		wg.Wait()
 		if err := cmd.Wait(); err == nil {
-			t.Fatal("the child ended by itself")
+			t.Fatal("the child has ended without the kill")
 		}
 		if _, err := os.Stat(filepath.Join(dir, "media", sum)); err != nil {
 			t.Error(err)
 		}
-		checkKept(t, dir, told)
+		checkKept(t, dir, acks)
 	}
 }
 
-func checkKept(t *testing.T, dir string, told *acked) {
+// checkKept opens the folder and checks that all acknowledged posts are published.
+func checkKept(t *testing.T, dir string, acks *acked) {
 	t.Helper()
 	p, err := Open(dir, Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -282,9 +286,9 @@ func checkKept(t *testing.T, dir string, told *acked) {
 	for _, rec := range recs {
 		kept[rec.Post.ID.String()] = rec.Post.Text
 	}
-	for id, text := range told.ids {
+	for id, text := range acks.ids {
 		if kept[id] != text {
-			t.Errorf("lost %s %q", id, text)
+			t.Errorf("the post %s has the text %q, want %q", id, kept[id], text)
 		}
 	}
 	if err := p.Close(); err != nil {
@@ -292,8 +296,8 @@ func checkKept(t *testing.T, dir string, told *acked) {
 	}
 }
 
-// TestGradeAKeepsItsPromiseInAnyOrder publishes, repeats, deletes and restarts at random and compares with a plain map.
-func TestGradeAKeepsItsPromiseInAnyOrder(t *testing.T) {
+// The test publishes, repeats, deletes and restarts at random and compares the result with a map.
+func TestGradeA_RandomSequencesMatchAMap(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	setup := start(t, dir, Options{})
@@ -343,12 +347,12 @@ func TestGradeAKeepsItsPromiseInAnyOrder(t *testing.T) {
 		}
 		for key, m := range model {
 			if _, ok := alive[key]; ok == m.deleted {
-				rt.Fatalf("key %s: published %v, want %v", key, ok, !m.deleted)
+				rt.Fatalf("key %s: published is %v, want %v", key, ok, !m.deleted)
 			}
 			delete(alive, key)
 		}
 		if len(alive) != 0 {
-			rt.Fatalf("too many posts: %v", alive)
+			rt.Fatalf("the posts %v were not requested", alive)
 		}
 	})
 }

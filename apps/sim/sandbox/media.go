@@ -21,7 +21,7 @@ const (
 	maxAlt   = 1500     // characters
 )
 
-// upload is a received file that is on disk but not yet anybody's.
+// upload is a received file that is on disk and does not belong to an account yet.
 type upload struct {
 	path   string
 	kind   string
@@ -29,6 +29,7 @@ type upload struct {
 	sha256 string
 }
 
+// mediaLimit returns the greatest size in bytes of a content type, or 0 for one that is not supported.
 func mediaLimit(kind string) int64 {
 	switch kind {
 	case "image/png", "image/jpeg", "image/gif":
@@ -39,12 +40,13 @@ func mediaLimit(kind string) int64 {
 	return 0
 }
 
-// spool streams the body into a temporary file and syncs it.
+// spool writes the body to a temporary file and syncs it.
 func (p *Platform) spool(w http.ResponseWriter, c *call) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	limit := mediaLimit(kind)
 	if err != nil || limit == 0 {
-		return refuse(http.StatusUnsupportedMediaType, "wrong_content_type", "Content-Type must be image/png, image/jpeg, image/gif or video/mp4.")
+		return refuse(http.StatusUnsupportedMediaType, "wrong_content_type",
+			"Content-Type must be image/png, image/jpeg, image/gif or video/mp4.")
 	}
 	if c.r.ContentLength > limit {
 		return bodyError(&http.MaxBytesError{Limit: limit}, limit)
@@ -68,7 +70,7 @@ func (p *Platform) fill(u *upload, body io.Reader, limit int64) error {
 	}
 	u.path = file.Name()
 	sum := sha256.New()
-	read := &failing{r: body}
+	read := &errorRecorder{r: body}
 	u.size, err = io.Copy(io.MultiWriter(file, sum), read)
 	u.sha256 = hex.EncodeToString(sum.Sum(nil))
 	if read.err != nil {
@@ -77,13 +79,13 @@ func (p *Platform) fill(u *upload, body io.Reader, limit int64) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// failing remembers that reading failed, so that a client that left is told from a full disk.
-type failing struct {
+// errorRecorder stores the error of its reader, so that a lost client is distinguished from a full disk.
+type errorRecorder struct {
 	r   io.Reader
 	err error
 }
 
-func (f *failing) Read(b []byte) (int, error) {
+func (f *errorRecorder) Read(b []byte) (int, error) {
 	n, err := f.r.Read(b)
 	if err != nil && !errors.Is(err, io.EOF) {
 		f.err = err
@@ -91,7 +93,7 @@ func (f *failing) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// discard removes an upload that was not acted upon.
+// discard removes the upload of a request that was not carried out.
 func (p *Platform) discard(c *call) {
 	if c.upload == nil || c.upload.path == "" {
 		return
@@ -101,7 +103,7 @@ func (p *Platform) discard(c *call) {
 	}
 }
 
-// clearUploads removes what a kill left behind.
+// clearUploads removes uploads that were incomplete when the process was killed.
 func (p *Platform) clearUploads() error {
 	left, err := filepath.Glob(filepath.Join(p.dir, "media", "upload-*"))
 	for _, path := range left {
@@ -128,7 +130,9 @@ func (m *medium) status() string {
 	return "ready"
 }
 
-func (m *medium) view() mediaView { return mediaView{m.ID, m.status(), m.Type, m.Size, m.SHA256} }
+func (m *medium) view() mediaView {
+	return mediaView{ID: m.ID, Status: m.status(), ContentType: m.Type, Size: m.Size, SHA256: m.SHA256}
+}
 
 func (p *Platform) createMedia(c *call) (answer, error) {
 	q, err := query(c.r, "alt")
@@ -150,7 +154,7 @@ func (p *Platform) createMedia(c *call) (answer, error) {
 	if err := syncDir(dir); err != nil {
 		return answer{}, err
 	}
-	view := m.view() // before it is shared
+	view := m.view() // before commit shares m with other requests
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.commit(record{Op: opMedia, Media: m}); err != nil {
@@ -159,7 +163,7 @@ func (p *Platform) createMedia(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: view}, nil
 }
 
-// readMedia answers the state and counts the poll, which is what moves processing on.
+// readMedia answers the status of a medium. Each call counts as a poll, which advances the processing.
 func (p *Platform) readMedia(c *call) (answer, error) {
 	if _, err := query(c.r); err != nil {
 		return answer{}, err

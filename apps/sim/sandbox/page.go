@@ -33,13 +33,13 @@ func parsePage() (*template.Template, error) {
 
 type pageView struct {
 	Accounts []*account
-	One      *account // chosen by ?account=
-	Alone    bool     // one thread, chosen by ?post=
-	Full     int      // not 0: older posts are not shown
+	One      *account // the account of ?account=, or nil
+	Alone    bool     // whether the page shows only the thread of ?post=
+	Full     int      // number of posts when older ones are left out, else 0
 	Threads  []thread
 }
 
-// thread is the newest-first list's item: its posts in the order in which they were published.
+// thread is an item of the page, which shows the newest thread first. Its posts are in the order of their publication.
 type thread struct {
 	Account *account
 	Posts   []pagePost
@@ -50,13 +50,13 @@ type pagePost struct {
 	Reply bool
 }
 
-// Clock is the time as people read it.
+// Clock returns the time of publication in a format for people.
 func (v pagePost) Clock() string { return v.CreatedAt.UTC().Format("2 January 2006, 15:04:05 UTC") }
 
-// Stamp is the time as machines read it.
+// Stamp returns the time of publication for the datetime attribute.
 func (v pagePost) Stamp() string { return v.CreatedAt.UTC().Format(time.RFC3339) }
 
-// Video tells whether the media is shown by a player.
+// Video reports whether the page shows the medium in a video player.
 func (m postMedia) Video() bool { return m.Type == "video/mp4" }
 
 func (p *Platform) servePage(w http.ResponseWriter, r *http.Request) {
@@ -72,11 +72,12 @@ func (p *Platform) servePage(w http.ResponseWriter, r *http.Request) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'self'; "+
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-store")
-	_, _ = w.Write([]byte(b.String())) // a reader that left is nobody's error
+	_, _ = w.Write([]byte(b.String())) // the client may have disconnected
 }
 
 func (p *Platform) pageOf(r *http.Request) (pageView, error) {
@@ -99,7 +100,7 @@ func (p *Platform) pageOf(r *http.Request) (pageView, error) {
 	return view, nil
 }
 
-// choose finds what the page is asked to show and which posts that means.
+// choose returns the view for an account name and a post id, which may be empty, and a filter for its posts.
 func (p *Platform) choose(name, ref string) (pageView, func(*entry) bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,14 +118,15 @@ func (p *Platform) choose(name, ref string) (pageView, func(*entry) bool, error)
 	if ref != "" {
 		e := p.state.entryOf(ref)
 		if e == nil {
-			return view, keep, refuse(http.StatusNotFound, "post_not_found", "There is no such post, or it was deleted.")
+			return view, keep, refuse(http.StatusNotFound, "post_not_found",
+				"There is no such post, or it was deleted.")
 		}
 		view.Alone, keep = true, func(o *entry) bool { return o.root == e.root }
 	}
 	return view, keep, nil
 }
 
-// threads groups posts, given newest first, under the roots they belong to.
+// threads groups posts by the first post of their thread. The posts are given newest first.
 func threads(entries []*entry, recs []record) []thread {
 	list, index := []thread{}, map[postID]int{}
 	for i, e := range entries {
@@ -135,8 +137,8 @@ func threads(entries []*entry, recs []record) []thread {
 			list = append(list, thread{Account: e.account})
 		}
 		v := recs[i].Post
-		shown := pagePost{postView{ID: v.ID, CreatedAt: e.at, Text: v.Text, Media: v.Media, ReplyTo: orNull(v.ReplyTo)}, e.root != e.id}
-		list[at].Posts = append(list[at].Posts, shown)
+		shown := postView{ID: v.ID, CreatedAt: e.at, Text: v.Text, Media: v.Media, ReplyTo: orNull(v.ReplyTo)}
+		list[at].Posts = append(list[at].Posts, pagePost{postView: shown, Reply: e.root != e.id})
 	}
 	for _, t := range list {
 		slices.Reverse(t.Posts)
@@ -148,10 +150,11 @@ func (p *Platform) serveStyle(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-cache")
-	_, _ = w.Write([]byte(styleSource)) // a reader that left is nobody's error
+	_, _ = w.Write([]byte(styleSource)) // the client may have disconnected
 }
 
-// serveMedia sends bytes that somebody uploaded, as what they were found to be and as nothing else.
+// serveMedia serves an uploaded file with its detected content type. The headers prevent that a browser interprets it
+// as anything else.
 func (p *Platform) serveMedia(w http.ResponseWriter, r *http.Request) {
 	sum := r.PathValue("sha256")
 	p.mu.Lock()
@@ -177,7 +180,7 @@ func (p *Platform) serveMedia(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// servePicture draws an account's picture: two colours that depend on its id only.
+// servePicture serves the profile picture of an account, in two colors that depend on its id.
 func (p *Platform) servePicture(w http.ResponseWriter, r *http.Request) {
 	v, _ := id.Parse[account](r.PathValue("id"))
 	p.mu.Lock()
@@ -198,5 +201,5 @@ func (p *Platform) servePicture(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "image/png")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "max-age=86400")
-	_ = png.Encode(w, img) // a reader that left is nobody's error
+	_ = png.Encode(w, img) // the client may have disconnected
 }

@@ -28,7 +28,7 @@ func sender(p *Platform) func(method, path, token string, body []byte) *httptest
 
 const evil = `<script>alert(1)</script><img src=x onerror=alert(2)>"'&{{.}}`
 
-// links gathers tags and addresses of a page.
+// links returns the number of each tag and the addresses in a page.
 func links(t *testing.T, page string) (tags map[string]int, addrs []string) {
 	t.Helper()
 	tags = map[string]int{}
@@ -41,7 +41,7 @@ func links(t *testing.T, page string) (tags map[string]int, addrs []string) {
 		tags[tok.Data]++
 		for _, a := range tok.Attr {
 			if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
-				t.Errorf("<%s %s>", tok.Data, a.Key)
+				t.Errorf("the page has <%s %s>, want no scripts or styles in attributes", tok.Data, a.Key)
 			}
 			if a.Key == "src" || a.Key == "href" {
 				addrs = append(addrs, a.Val)
@@ -51,7 +51,7 @@ func links(t *testing.T, page string) (tags map[string]int, addrs []string) {
 	return tags, addrs
 }
 
-func TestPageEscapesAndWorksUnderAPrefix(t *testing.T) {
+func TestPage_EscapesTextsAndWorksUnderAPrefix(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{PublicURL: "https://crier.test/sandbox/"})
 	tok := r.join("c", "C")
@@ -59,7 +59,7 @@ func TestPageEscapesAndWorksUnderAPrefix(t *testing.T) {
 	text := strings.NewReplacer(`"`, `\"`).Replace(evil)
 	made := r.want(201, "POST", "/api/posts", tok, `{"text":"`+text+`","media":[{"id":"`+m+`","alt":"`+text+`"}]}`)
 	if want := "https://crier.test/sandbox/?post=" + made.text("id"); made.text("url") != want {
-		t.Errorf("url %s, want %s", made.text("url"), want)
+		t.Errorf("the url is %s, want %s", made.text("url"), want)
 	}
 	r.want(201, "POST", "/api/posts", tok, `{"text":"a reply","replyTo":"`+made.text("id")+`"}`)
 
@@ -80,17 +80,17 @@ func TestPageEscapesAndWorksUnderAPrefix(t *testing.T) {
 	page := outside.want(200, "GET", "/sandbox/", "", "")
 	tags, addrs := links(t, page.raw)
 	if tags["script"] != 0 || tags["img"] != 3 || strings.Contains(page.raw, "<script") {
-		t.Errorf("tags %v", tags)
+		t.Errorf("the tags are %v, want no script and 3 img", tags)
 	}
 	if !strings.Contains(page.raw, "&lt;script&gt;alert(1)&lt;/script&gt;") || !strings.Contains(page.raw, gradeC.Explain()) || !strings.Contains(page.raw, `class="reply"`) {
 		t.Error("the page lacks a text, a grade or a reply:\n" + page.raw)
 	}
 	if csp := page.header.Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
-		t.Errorf("policy %q", csp)
+		t.Errorf("the Content-Security-Policy is %q, want default-src 'none' and nothing unsafe", csp)
 	}
 	for _, a := range addrs {
 		if regexp.MustCompile(`^(/|[a-z]+:)`).MatchString(a) {
-			t.Errorf("%q is not relative", a)
+			t.Errorf("the address %q is not relative", a)
 		}
 		if strings.HasPrefix(a, "#") {
 			continue
@@ -104,20 +104,20 @@ func TestPageEscapesAndWorksUnderAPrefix(t *testing.T) {
 		}
 		got := outside.want(200, "GET", u.RequestURI(), "", "")
 		if got.header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Errorf("%s may be sniffed", a)
+			t.Errorf("%s has no nosniff header", a)
 		}
 		if strings.HasPrefix(a, "media/") && (got.header.Get("Content-Type") != "image/png" || got.raw != string(dot(t))) {
-			t.Errorf("%s: %v", a, got.header)
+			t.Errorf("%s: got %v, want the uploaded PNG", a, got.header)
 		}
 	}
 }
 
-func TestPageShowsWhatIsAskedFor(t *testing.T) {
+func TestPage_ShowsTheChosenAccountOrThread(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	one, two := r.join("one", "C"), r.join("two", "E")
 	if page := r.want(200, "GET", "/", "", "").raw; !strings.Contains(page, "Nothing has been published yet.") {
-		t.Error("an empty page says nothing")
+		t.Error("a page without posts has no message about that")
 	}
 	root := r.want(201, "POST", "/api/posts", one, `{"text":"first words"}`).text("id")
 	r.want(201, "POST", "/api/posts", two, `{"text":"second words"}`)
@@ -141,7 +141,7 @@ func TestPageShowsWhatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestPageEndsAfterTwoHundredPosts(t *testing.T) {
+func TestPage_ShowsAtMostPagePosts(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	tok := r.join("c", "C")
@@ -150,6 +150,6 @@ func TestPageEndsAfterTwoHundredPosts(t *testing.T) {
 	}
 	page := r.want(200, "GET", "/", "", "").raw
 	if n := strings.Count(page, "<article"); n != pagePosts || !strings.Contains(page, "Older posts are kept") {
-		t.Errorf("%d posts", n)
+		t.Errorf("the page shows %d posts, want %d and a message about older ones", n, pagePosts)
 	}
 }

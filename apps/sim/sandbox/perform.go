@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// perform carries out a request of the API, with the fault that is scripted for it, if any.
+// perform carries out a request of the API with the fault that is scripted for it, if any.
 func (p *Platform) perform(w http.ResponseWriter, c *call, e endpoint) {
-	f := p.script.due(c, p.who(c))
+	f := p.script.due(c, p.accountName(c))
 	if f == nil {
 		p.run(c, e).send(w)
 		return
 	}
-	a, act := p.before(c, f)
+	a, act := p.applyBefore(c, f)
 	if act {
-		a = p.after(c, f, p.run(c, e))
+		a = p.applyAfter(c, f, p.run(c, e))
 	}
 	if a.status == 0 {
 		p.drop(w)
@@ -23,9 +23,9 @@ func (p *Platform) perform(w http.ResponseWriter, c *call, e endpoint) {
 	a.send(w)
 }
 
-// before does what a fault asks before the request is acted upon. With act false the returned answer is final;
-// one without a status means that the connection is cut.
-func (p *Platform) before(c *call, f *scripted) (a answer, act bool) {
+// applyBefore applies the part of a fault that comes before the request is carried out. If act is false, the request is
+// not carried out and a is the answer; an answer without a status closes the connection.
+func (p *Platform) applyBefore(c *call, f *scripted) (a answer, act bool) {
 	switch f.Action {
 	case actHold:
 		return answer{}, p.script.hold(c, f, p.stop)
@@ -45,7 +45,8 @@ func (p *Platform) before(c *call, f *scripted) (a answer, act bool) {
 	return answer{}, true
 }
 
-// slow waits; a client that leaves meanwhile does not stop the platform from acting, as on a real one.
+// slow waits for the delay of a fault and reports whether the request is then carried out. As on a real platform it is
+// carried out even if the client has disconnected; Close prevents it.
 func (p *Platform) slow(f *scripted) bool {
 	wait := time.NewTimer(time.Duration(f.Millis) * time.Millisecond)
 	defer wait.Stop()
@@ -57,8 +58,9 @@ func (p *Platform) slow(f *scripted) bool {
 	}
 }
 
-// after does what a fault asks once the request was acted upon and its effect is on disk.
-func (p *Platform) after(c *call, f *scripted, a answer) answer {
+// applyAfter applies the part of a fault that comes after the request was carried out and its effect is on disk. It
+// returns the answer.
+func (p *Platform) applyAfter(c *call, f *scripted, a answer) answer {
 	switch f.Action {
 	case actDrop:
 		return answer{}
@@ -72,7 +74,7 @@ func (p *Platform) after(c *call, f *scripted, a answer) answer {
 	return a
 }
 
-// expire kills the access token of the request, also for later requests.
+// expire invalidates the access token of the request, for later requests as well, and returns the refusal.
 func (p *Platform) expire(c *call) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,13 +86,13 @@ func (p *Platform) expire(c *call) error {
 	return tokenExpired()
 }
 
-// drop ends the connection without an answer.
+// drop closes the connection without an answer.
 func (p *Platform) drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
 		err = conn.Close()
 	}
 	if err != nil {
-		p.opts.Log.Debug("sandbox: the connection was gone already", "error", err)
+		p.opts.Log.Debug("sandbox: cannot close the connection", "error", err)
 	}
 }

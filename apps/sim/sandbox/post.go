@@ -16,7 +16,7 @@ import (
 
 const (
 	maxAttachments = 4
-	maxKey         = 200 // characters, of key and marker
+	maxKey         = 200 // characters of key and of marker
 	maxPage        = 100
 )
 
@@ -44,7 +44,8 @@ func (in postInput) check(a *account) error {
 	case strings.TrimSpace(in.Text) == "" && len(in.Media) == 0:
 		return refuse(422, "empty", "A post needs text or media.")
 	case uniseg.GraphemeClusterCount(in.Text) > a.MaxLength:
-		return refuse(422, "too_long", "The text has %d characters, %d are allowed.", uniseg.GraphemeClusterCount(in.Text), a.MaxLength)
+		return refuse(422, "too_long", "The text has %d characters, %d are allowed.",
+			uniseg.GraphemeClusterCount(in.Text), a.MaxLength)
 	case len(in.Media) > maxAttachments:
 		return refuse(422, "too_many_media", "A post may carry %d media.", maxAttachments)
 	case a.Grade == gradeA && in.Key == "":
@@ -81,7 +82,7 @@ func (p *Platform) createPost(c *call) (answer, error) {
 		made.ReplyTo = parent.id
 	}
 	if c.account.Grade == gradeA {
-		if first := p.state.keys[keyOf{c.account.ID, in.Key}]; first != nil {
+		if first := p.state.keys[keyOf{account: c.account.ID, key: in.Key}]; first != nil {
 			return p.repeated(c, first, made)
 		}
 	}
@@ -94,7 +95,7 @@ func (p *Platform) createPost(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: p.viewCreated(c.r, p.state.posts[made.ID])}, nil
 }
 
-// attach resolves the media of a post; an alt text given with the post wins over the one given at upload.
+// attach adds the media of a post. The alternative text of the post takes precedence over that of the upload.
 func (s *state) attach(to *post, media []mediaInput) error {
 	for _, in := range media {
 		m := s.mediumOf(in.ID)
@@ -108,12 +109,12 @@ func (s *state) attach(to *post, media []mediaInput) error {
 		if alt == "" {
 			alt = m.Alt
 		}
-		to.Media = append(to.Media, postMedia{m.ID, m.Type, m.SHA256, alt})
+		to.Media = append(to.Media, postMedia{ID: m.ID, Type: m.Type, SHA256: m.SHA256, Alt: alt})
 	}
 	return nil
 }
 
-// ownPost finds a post of the account, deleted ones too.
+// ownPost returns a post of the account, which may be deleted, or nil.
 func (s *state) ownPost(a *account, ref string) *entry {
 	v, _ := id.Parse[post](ref)
 	if e := s.posts[v]; e != nil && e.account == a {
@@ -122,7 +123,7 @@ func (s *state) ownPost(a *account, ref string) *entry {
 	return nil
 }
 
-// repeated answers a key that was used before.
+// repeated answers a request whose key was used before.
 func (p *Platform) repeated(c *call, first *entry, again *post) (answer, error) {
 	if first.digest != again.digest() {
 		return answer{}, refuse(http.StatusConflict, "key_reused", "This key was used for other content.")
@@ -133,7 +134,7 @@ func (p *Platform) repeated(c *call, first *entry, again *post) (answer, error) 
 	return answer{status: http.StatusOK, body: p.viewCreated(c.r, first)}, nil
 }
 
-// digest names the content: the same bytes uploaded twice are the same content.
+// digest returns a hash of the content, in which a medium is represented by the hash of its bytes.
 func (v *post) digest() [32]byte {
 	parts := []string{v.Text, v.ReplyTo.String()}
 	for _, m := range v.Media {
@@ -143,7 +144,7 @@ func (v *post) digest() [32]byte {
 }
 
 func (p *Platform) viewCreated(r *http.Request, e *entry) createdView {
-	return createdView{e.id, p.base(r) + "?post=" + e.id.String(), e.at}
+	return createdView{ID: e.id, URL: p.baseURL(r) + "?post=" + e.id.String(), CreatedAt: e.at}
 }
 
 func (p *Platform) deletePost(c *call) (answer, error) {
@@ -214,12 +215,15 @@ func (p *Platform) listPosts(c *call) (answer, error) {
 	views := []postView{}
 	for _, r := range recs {
 		v := r.Post
-		views = append(views, postView{v.ID, p.base(c.r) + "?post=" + v.ID.String(), r.At, v.Text, orEmpty(v.Media), orNull(v.ReplyTo), v.Key, v.Marker})
+		views = append(views, postView{
+			ID: v.ID, URL: p.baseURL(c.r) + "?post=" + v.ID.String(), CreatedAt: r.At, Text: v.Text,
+			Media: orEmpty(v.Media), ReplyTo: orNull(v.ReplyTo), Key: v.Key, Marker: v.Marker,
+		})
 	}
 	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
 }
 
-// load reads the newest posts that keep accepts back from the journal, newest first.
+// load returns up to limit published posts that keep accepts, newest first, with their records in the journal.
 func (p *Platform) load(limit int, keep func(*entry) bool) ([]*entry, []record, error) {
 	p.mu.Lock()
 	found := p.state.newest(limit, keep)

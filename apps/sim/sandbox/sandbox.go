@@ -1,4 +1,5 @@
-// Package sandbox is a pretend social platform that publishes nowhere: newcomers try Crier on it and integrators test against it.
+// Package sandbox simulates a social platform that publishes nowhere. New users try the service with it, and
+// integrators and tests script its faults. README.md documents its API.
 package sandbox
 
 import (
@@ -17,33 +18,38 @@ import (
 	"crier/platform/fault"
 )
 
-// Options tune a Platform; the zero value is right for `crier dev`.
+// Options configure a Platform. The zero value is the configuration of `crier dev`.
 type Options struct {
-	Clock     clock.Clock  // nil: the machine's
-	Log       *slog.Logger // nil: slog.Default()
-	PublicURL string       // where people reach the page, ending in "/"; empty: http://<Host of the request>/
-	Hosts     []string     // names answered in the Host header besides loopback ones, without port
+	// Clock is the source of time. Nil means the clock of the machine.
+	Clock clock.Clock
+	// Log is the logger. Nil means slog.Default.
+	Log *slog.Logger
+	// PublicURL is the address of the page, ending in "/". Empty means "http://", the Host of the request, and "/".
+	PublicURL string
+	// Hosts lists names, without a port, that are accepted in the Host header in addition to loopback names.
+	Hosts []string
 }
 
-// Platform is one open sandbox. All methods are safe for concurrent use.
+// Platform is an open sandbox. All methods are safe for concurrent use.
 type Platform struct {
-	opts    Options
-	dir     string
-	page    *template.Template
-	script  *script
-	handler http.Handler
-	stop    chan struct{} // closed by Close: ends what a fault holds
-	halted  sync.Once
-	closed  sync.Once
+	opts        Options
+	dir         string
+	page        *template.Template
+	script      *script
+	handler     http.Handler
+	stop        chan struct{} // closed by Close; ends the requests that a fault holds
+	endHeldOnce sync.Once
+	closeOnce   sync.Once
 
-	mu      sync.Mutex // guards what is below
+	mu      sync.Mutex // protects the fields below
 	journal *journal
 	state   *state
 }
 
-// Open reads the state kept in dir, which is made when absent, and locks it: a second Open of the same dir fails with
-// fault.Conflict. A torn last line of sandbox.log (a kill in the middle of a write, so never acknowledged) is cut off
-// and logged; any other broken line is an error that names it, and nothing is changed.
+// Open reads the state stored in dir and locks the folder, which it creates when it is absent. A second Open of a
+// folder is fault.Conflict. An incomplete last line of sandbox.log, which a kill during a write leaves and which was
+// never acknowledged, is removed and logged. Any other invalid line is an error with its number, and the file is not
+// changed.
 func Open(dir string, opts Options) (*Platform, error) {
 	if opts.Clock == nil {
 		opts.Clock = clock.System{}
@@ -64,15 +70,18 @@ func Open(dir string, opts Options) (*Platform, error) {
 		return nil, err
 	}
 	st.sweep(opts.Clock.Now())
-	p := &Platform{opts: opts, dir: dir, page: page, script: &script{}, stop: make(chan struct{}), journal: j, state: st}
+	p := &Platform{
+		opts: opts, dir: dir, page: page, script: &script{}, stop: make(chan struct{}), journal: j, state: st,
+	}
 	if err := p.clearUploads(); err != nil {
-		return nil, errors.Join(fault.Wrap(fault.Internal, "sandbox.Open", "The sandbox cannot remove unfinished uploads.", err), j.close())
+		err = fault.Wrap(fault.Internal, "sandbox.Open", "The sandbox cannot remove unfinished uploads.", err)
+		return nil, errors.Join(err, j.close())
 	}
 	p.handler = p.routes()
 	return p, nil
 }
 
-// prepare makes the folders and makes their names durable.
+// prepare creates the folders and syncs their parents.
 func prepare(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "media"), 0o700); err != nil {
 		return err
@@ -80,14 +89,15 @@ func prepare(dir string) error {
 	return errors.Join(syncDir(dir), syncDir(filepath.Dir(filepath.Clean(dir))))
 }
 
-// Handler serves the API, the judge's routes under /_sim and the page at /.
+// Handler returns the handler of the API, of the control routes under /_sim and of the page at /.
 func (p *Platform) Handler() http.Handler { return p.handler }
 
-// Close ends held requests without acting on them, refuses further writes and gives the folder free. Calling it again does nothing.
+// Close ends held requests without acting on them, refuses further writes and unlocks the folder. Further calls do
+// nothing.
 func (p *Platform) Close() error {
-	p.halt()
+	p.endHeld()
 	var err error
-	p.closed.Do(func() {
+	p.closeOnce.Do(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		err = p.journal.close()
@@ -95,9 +105,10 @@ func (p *Platform) Close() error {
 	return err
 }
 
-func (p *Platform) halt() { p.halted.Do(func() { close(p.stop) }) }
+func (p *Platform) endHeld() { p.endHeldOnce.Do(func() { close(p.stop) }) }
 
-// Listen opens a TCP listener on addr ("127.0.0.1:0" picks a port) and refuses anything but a loopback address.
+// Listen opens a TCP listener on addr, where port 0 chooses a free port. An address that is not a loopback address is
+// fault.Invalid; one that cannot be used is fault.Unavailable.
 func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -113,7 +124,8 @@ func Listen(ctx context.Context, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve answers on ln until ctx ends, then gives running requests five seconds and closes the Platform. A clean stop is nil.
+// Serve serves requests on ln until ctx ends. Then it waits five seconds for running requests and closes the Platform.
+// It returns nil when all requests have ended in that time.
 func (p *Platform) Serve(ctx context.Context, ln net.Listener) error {
 	srv := &http.Server{
 		Handler: p.handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
@@ -126,7 +138,7 @@ func (p *Platform) Serve(ctx context.Context, ln net.Listener) error {
 		return errors.Join(err, p.Close())
 	case <-ctx.Done():
 	}
-	p.halt()
+	p.endHeld()
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(grace); err != nil {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// rig is a platform on a real port.
+// rig is a platform that listens on a port.
 type rig struct {
 	t   *testing.T
 	p   *Platform
@@ -50,7 +50,7 @@ func start(t *testing.T, dir string, opts Options) *rig {
 		}
 		srv.Close()
 	})
-	return &rig{t, p, srv.URL}
+	return &rig{t: t, p: p, url: srv.URL}
 }
 
 type reply struct {
@@ -73,7 +73,7 @@ func (r *rig) try(method, path, token, kind string, body []byte) (reply, error) 
 	if err != nil {
 		return reply{}, err
 	}
-	req.Close = true // a reused connection would let the client repeat a request on its own
+	req.Close = true // the transport repeats requests on reused connections
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -115,7 +115,7 @@ func (r *rig) want(status int, method, path, token, body string) reply {
 	return a
 }
 
-// join makes an account and signs in.
+// join creates an account and signs in.
 func (r *rig) join(name, g string) (token string) {
 	r.t.Helper()
 	r.want(201, "POST", "/api/accounts", "", `{"name":"`+name+`","password":"pw","grade":"`+g+`"}`)
@@ -155,7 +155,7 @@ func dot(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-// raw writes a request on its own connection and leaves it open.
+// raw writes a request on a new connection and returns the connection.
 func (r *rig) raw(method, path, token, body string) net.Conn {
 	r.t.Helper()
 	conn, err := new(net.Dialer).DialContext(r.t.Context(), "tcp", strings.TrimPrefix(r.url, "http://"))
@@ -180,7 +180,7 @@ func (r *rig) raw(method, path, token, body string) net.Conn {
 	return conn
 }
 
-// answered reads one response from the connection, or nil when it ends without one.
+// answered reads one response from the connection. It returns nil when the connection ends without one.
 func (r *rig) answered(conn net.Conn) *http.Response {
 	r.t.Helper()
 	b := bufio.NewReader(conn)
@@ -203,5 +203,5 @@ func eventually(t *testing.T, what string, ok func() bool) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatal("never happened: " + what)
+	t.Fatal("timed out; want: " + what)
 }

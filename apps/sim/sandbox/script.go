@@ -15,7 +15,7 @@ import (
 
 type faultID = id.ID[scripted]
 
-// The actions of scripted faults; README.md says what each does.
+// The actions of scripted faults. README.md documents them.
 const (
 	actHold        = "hold"
 	actHoldAnswer  = "hold_answer"
@@ -28,15 +28,15 @@ const (
 	actProcessing  = "processing"
 )
 
-// match chooses requests; an empty member matches everything.
+// match selects requests. An empty member matches every request.
 type match struct {
 	Method   string `json:"method,omitempty"`
-	Path     string `json:"path,omitempty"`     // exact, or a prefix when it ends in *
-	Nth      int    `json:"nth,omitempty"`      // fire from the nth matching request on, counted from 1
-	Contains string `json:"contains,omitempty"` // in a JSON body
+	Path     string `json:"path,omitempty"`     // the path, or a prefix followed by *
+	Nth      int    `json:"nth,omitempty"`      // the first matching request that gets the fault, counted from 1
+	Contains string `json:"contains,omitempty"` // part of a JSON body
 }
 
-// rule is a fault as it is asked for.
+// rule is a fault as a client defines it.
 type rule struct {
 	Account    string `json:"account,omitempty"`
 	Match      match  `json:"match"`
@@ -45,20 +45,20 @@ type rule struct {
 	Millis     int    `json:"ms,omitempty"`
 	RetryAfter *int   `json:"retryAfter,omitempty"` // seconds
 	Polls      int    `json:"polls,omitempty"`
-	Then       string `json:"then,omitempty"` // processing ends "ready" or "failed"
+	Then       string `json:"then,omitempty"` // the status after processing: "ready" or "failed"
 }
 
-// scripted is a fault as GET /_sim/faults shows it.
+// scripted is a fault with its counts, as in the answer of GET /_sim/faults.
 type scripted struct {
 	ID faultID `json:"id"`
 	rule
-	Seen  int           `json:"seen"`  // requests that matched
-	Fired int           `json:"fired"` // of those, how many got the fault
-	Held  int           `json:"held"`  // requests held right now
-	gate  chan struct{} // closed to release what is held
+	Seen     int           `json:"seen"`  // number of requests that matched
+	Fired    int           `json:"fired"` // number of requests that got the fault
+	Held     int           `json:"held"`  // number of requests that are held now
+	released chan struct{} // closed to release the held requests
 }
 
-// script is the faults of this process; they are not kept over a restart.
+// script is the list of faults. It is only in memory and is lost at a restart.
 type script struct {
 	mu     sync.Mutex
 	faults []*scripted
@@ -69,7 +69,10 @@ func (v *rule) check() error {
 	if v.Times == 0 {
 		v.Times = 1
 	}
-	known := []string{actHold, actHoldAnswer, actDrop, actErrorAfter, actErrorBefore, actSlow, actRateLimit, actExpireToken, actProcessing}
+	known := []string{
+		actHold, actHoldAnswer, actDrop, actErrorAfter, actErrorBefore,
+		actSlow, actRateLimit, actExpireToken, actProcessing,
+	}
 	switch {
 	case !slices.Contains(known, v.Action):
 		return bad("action must be one of %s.", strings.Join(known, ", "))
@@ -88,11 +91,11 @@ func (v *rule) check() error {
 	case v.Then != "" && (v.Action != actProcessing || v.Then != "ready" && v.Then != "failed"):
 		return bad("then (ready or failed) belongs to processing.")
 	}
-	return v.narrow()
+	return v.restrictToUploads()
 }
 
-// narrow limits processing to uploads, the only requests it can mean something for.
-func (v *rule) narrow() error {
+// restrictToUploads restricts a processing fault to uploads, since it has no effect on other requests.
+func (v *rule) restrictToUploads() error {
 	if v.Action != actProcessing {
 		return nil
 	}
@@ -114,7 +117,8 @@ func (v *rule) matches(c *call, who string) bool {
 		(v.Action != actExpireToken || c.account != nil)
 }
 
-// due counts the request on every fault that matches it and returns the first one that is to fire, nil when none is.
+// due counts the request for every fault that matches it. It returns the first of those that applies to the request, or
+// nil.
 func (s *script) due(c *call, who string) *scripted {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,11 +136,12 @@ func (s *script) due(c *call, who string) *scripted {
 	return first
 }
 
-// hold waits until the fault is released (true), or the client leaves or the platform closes (false).
+// hold waits until the fault is released and returns true, or until the client disconnects or the platform closes and
+// returns false.
 func (s *script) hold(c *call, f *scripted, stop <-chan struct{}) bool {
 	s.mu.Lock()
 	f.Held++
-	gate := f.gate
+	gate := f.released
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -152,19 +157,21 @@ func (s *script) hold(c *call, f *scripted, stop <-chan struct{}) bool {
 	return false
 }
 
+// release releases the requests that a fault holds and returns their number. The caller holds s.mu.
 func (s *script) release(f *scripted) int {
-	close(f.gate)
-	f.gate = make(chan struct{})
+	close(f.released)
+	f.released = make(chan struct{})
 	return f.Held
 }
 
 func (p *Platform) addFault(c *call) (answer, error) {
-	f := &scripted{ID: id.New[scripted](), gate: make(chan struct{})}
-	err := decode(c.body, &f.rule, "account", "match", "method", "path", "nth", "contains", "action", "times", "ms", "retryAfter", "polls", "then")
-	if err == nil {
-		err = f.check()
-	}
+	f := &scripted{ID: id.New[scripted](), released: make(chan struct{})}
+	err := decode(c.body, &f.rule,
+		"account", "match", "method", "path", "nth", "contains", "action", "times", "ms", "retryAfter", "polls", "then")
 	if err != nil {
+		return answer{}, err
+	}
+	if err := f.check(); err != nil {
 		return answer{}, err
 	}
 	p.script.mu.Lock()
@@ -194,8 +201,8 @@ func (p *Platform) releaseFault(c *call) (answer, error) {
 	return answer{}, refuse(http.StatusNotFound, "fault_not_found", "There is no such fault.")
 }
 
-// clearFaults forgets every fault, or those of one account, and releases what they held: without its fault a held
-// request could never end.
+// clearFaults removes all faults, or those of one account, and releases the requests that they hold, which could not be
+// released otherwise.
 func (p *Platform) clearFaults(c *call) (answer, error) {
 	q, err := query(c.r, "account")
 	if err != nil {
@@ -214,8 +221,9 @@ func (p *Platform) clearFaults(c *call) (answer, error) {
 	return answer{status: http.StatusNoContent}, nil
 }
 
-// judge answers everything that is really published, of every grade, oldest first.
-func (p *Platform) judge(c *call) (answer, error) {
+// listAllPosts answers all published posts, oldest first, also those of accounts that cannot be read back. Tests
+// compare it with what a connector reported.
+func (p *Platform) listAllPosts(c *call) (answer, error) {
 	q, err := query(c.r, "account")
 	if err != nil {
 		return answer{}, err
@@ -225,15 +233,18 @@ func (p *Platform) judge(c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	views := []judgeView{}
+	views := []publishedView{}
 	for i, r := range slices.Backward(recs) {
 		v := r.Post
-		views = append(views, judgeView{v.ID, found[i].account.Name, v.Text, orEmpty(v.Media), orNull(v.ReplyTo), v.Key, v.Marker, r.At})
+		views = append(views, publishedView{
+			ID: v.ID, Account: found[i].account.Name, Text: v.Text, Media: orEmpty(v.Media), ReplyTo: orNull(v.ReplyTo),
+			Key: v.Key, Marker: v.Marker, At: r.At,
+		})
 	}
 	return answer{status: http.StatusOK, body: map[string]any{"posts": views}}, nil
 }
 
-type judgeView struct {
+type publishedView struct {
 	ID      postID      `json:"id"`
 	Account string      `json:"account"`
 	Text    string      `json:"text"`
@@ -244,8 +255,8 @@ type judgeView struct {
 	At      time.Time   `json:"at"`
 }
 
-// who names the account that a request is about, also for requests that carry no access token.
-func (p *Platform) who(c *call) string {
+// accountName returns the name of the account of a request, which may be in the body instead of an access token.
+func (p *Platform) accountName(c *call) string {
 	if c.account != nil {
 		return c.account.Name
 	}
@@ -264,6 +275,7 @@ func (p *Platform) who(c *call) string {
 	return ""
 }
 
+// retryAfter returns the value of the Retry-After header, or "" for no header.
 func retryAfter(f *scripted) string {
 	if f.RetryAfter == nil {
 		return ""

@@ -18,7 +18,7 @@ func (r *rig) fault(id string) map[string]any {
 			return f
 		}
 	}
-	r.t.Fatal("the fault is gone")
+	r.t.Fatalf("there is no fault %s", id)
 	return nil
 }
 
@@ -27,7 +27,7 @@ func (r *rig) waitHeld(id string, n float64) {
 	eventually(r.t, "requests held", func() bool { return r.fault(id)["held"] == n })
 }
 
-func TestHold(t *testing.T) {
+func TestHold_ActsWhenReleased(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	tok := r.join("c", "C")
@@ -40,7 +40,7 @@ func TestHold(t *testing.T) {
 	}
 	r.waitHeld(id, 0)
 	if n := len(r.published("c")); n != 0 {
-		t.Fatalf("a client that left published %d", n)
+		t.Fatalf("a client that disconnected published %d posts, want none", n)
 	}
 	for _, end := range []func(){
 		func() { r.want(200, "POST", "/_sim/faults/"+id+"/release", "", "") },
@@ -50,19 +50,19 @@ func TestHold(t *testing.T) {
 		waits := r.raw("POST", "/api/posts", tok, aPost)
 		r.waitHeld(id, 1)
 		if n := len(r.published("c")); n != before {
-			t.Fatal("published while held")
+			t.Fatalf("%d posts while the request is held, want %d", n, before)
 		}
 		end()
 		if res := r.answered(waits); res == nil || res.StatusCode != 201 {
-			t.Fatalf("released: %v", res)
+			t.Fatalf("the released request was answered with %v, want 201", res)
 		}
 		if n := len(r.published("c")); n != before+1 {
-			t.Fatalf("%d posts after the release", n)
+			t.Fatalf("%d posts after the release, want %d", n, before+1)
 		}
 	}
 }
 
-func TestHeldUploadIsNoticedWhenItsClientLeaves(t *testing.T) {
+func TestHold_UploadEndsWhenItsClientDisconnects(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	tok := r.join("c", "C")
@@ -76,7 +76,7 @@ func TestHeldUploadIsNoticedWhenItsClientLeaves(t *testing.T) {
 	eventually(t, "the upload is removed", func() bool { return len(mediaFiles(t, r.p.dir)) == 0 })
 }
 
-func TestCloseEndsHeldRequestsWithoutActing(t *testing.T) {
+func TestClose_EndsHeldRequestsWithoutActing(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
@@ -88,14 +88,14 @@ func TestCloseEndsHeldRequestsWithoutActing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if res := r.answered(waits); res != nil {
-		t.Errorf("answered %v", res.Status)
+		t.Errorf("the held request was answered with %v, want no answer", res.Status)
 	}
 	if n := len(start(t, dir, Options{}).published("c")); n != 0 {
-		t.Errorf("%d posts", n)
+		t.Errorf("%d posts, want none", n)
 	}
 }
 
-func TestHoldAnswer(t *testing.T) {
+func TestHoldAnswer_ActsBeforeTheRelease(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	tok := r.join("c", "C")
@@ -104,7 +104,7 @@ func TestHoldAnswer(t *testing.T) {
 		conn := r.raw("POST", "/api/posts", tok, aPost)
 		r.waitHeld(id, 1)
 		if got := len(r.published("c")); got != n+1 {
-			t.Fatalf("%d posts while the answer is held", got)
+			t.Fatalf("%d posts while the answer is held, want %d", got, n+1)
 		}
 		if leave {
 			if err := conn.Close(); err != nil {
@@ -114,41 +114,41 @@ func TestHoldAnswer(t *testing.T) {
 			continue
 		}
 		if a := r.want(200, "POST", "/_sim/faults/"+id+"/release", "", ""); a.body["released"] != 1.0 {
-			t.Error(a.raw)
+			t.Errorf("got %s, want 1 released", a.raw)
 		}
 		if res := r.answered(conn); res == nil || res.StatusCode != 201 {
-			t.Fatalf("released: %v", res)
+			t.Fatalf("the released request was answered with %v, want 201", res)
 		}
 	}
 	if n := len(r.published("c")); n != 2 {
-		t.Errorf("%d posts", n)
+		t.Errorf("%d posts, want 2", n)
 	}
 }
 
-func TestFaultsThatAnswerAtOnce(t *testing.T) {
+func TestFaults_AnswerAndEffect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		fault      string
-		status     int // 0: no answer
+		status     int // 0 when there is no answer
 		retryAfter string
 		published  int
 	}{
-		"drop_answer acts and hangs up":          {`{"action":"drop_answer"}`, 0, "", 1},
-		"error_after acts":                       {`{"action":"error_after"}`, 500, "", 1},
-		"error_before does not act":              {`{"action":"error_before"}`, 500, "", 0},
-		"slow acts":                              {`{"action":"slow","ms":1}`, 201, "", 1},
-		"rate_limit does not act":                {`{"action":"rate_limit"}`, 429, "", 0},
-		"rate_limit tells when":                  {`{"action":"rate_limit","retryAfter":7}`, 429, "7", 0},
-		"rate_limit tells now":                   {`{"action":"rate_limit","retryAfter":0}`, 429, "0", 0},
-		"expire_token does not act":              {`{"action":"expire_token"}`, 401, "", 0},
-		"matching words fire":                    {`{"action":"error_before","match":{"method":"POST","path":"/api/posts","contains":"hello"}}`, 500, "", 0},
-		"other words do not":                     {`{"action":"error_before","match":{"contains":"goodbye"}}`, 201, "", 1},
-		"another method does not":                {`{"action":"error_before","match":{"method":"DELETE"}}`, 201, "", 1},
-		"another path does not":                  {`{"action":"error_before","match":{"path":"/api/post"}}`, 201, "", 1},
-		"another account does not":               {`{"account":"d","action":"error_before"}`, 201, "", 1},
-		"the second request is not the first":    {`{"action":"error_before","match":{"nth":2}}`, 201, "", 1},
-		"processing leaves posts alone":          {`{"action":"processing","polls":1}`, 201, "", 1},
-		"the first request of its account fires": {`{"account":"c","action":"error_before","match":{"nth":1}}`, 500, "", 0},
+		"drop_answer acts and closes the connection": {`{"action":"drop_answer"}`, 0, "", 1},
+		"error_after acts":                           {`{"action":"error_after"}`, 500, "", 1},
+		"error_before does not act":                  {`{"action":"error_before"}`, 500, "", 0},
+		"slow acts":                                  {`{"action":"slow","ms":1}`, 201, "", 1},
+		"rate_limit does not act":                    {`{"action":"rate_limit"}`, 429, "", 0},
+		"rate_limit has a Retry-After":               {`{"action":"rate_limit","retryAfter":7}`, 429, "7", 0},
+		"rate_limit has a Retry-After of zero":       {`{"action":"rate_limit","retryAfter":0}`, 429, "0", 0},
+		"expire_token does not act":                  {`{"action":"expire_token"}`, 401, "", 0},
+		"a matching body fires":                      {`{"action":"error_before","match":{"method":"POST","path":"/api/posts","contains":"hello"}}`, 500, "", 0},
+		"another body does not":                      {`{"action":"error_before","match":{"contains":"welcome"}}`, 201, "", 1},
+		"another method does not":                    {`{"action":"error_before","match":{"method":"DELETE"}}`, 201, "", 1},
+		"another path does not":                      {`{"action":"error_before","match":{"path":"/api/post"}}`, 201, "", 1},
+		"another account does not":                   {`{"account":"d","action":"error_before"}`, 201, "", 1},
+		"the second request is not the first":        {`{"action":"error_before","match":{"nth":2}}`, 201, "", 1},
+		"processing leaves posts alone":              {`{"action":"processing","polls":1}`, 201, "", 1},
+		"the first request of its account fires":     {`{"account":"c","action":"error_before","match":{"nth":1}}`, 500, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -159,24 +159,24 @@ func TestFaultsThatAnswerAtOnce(t *testing.T) {
 			res := r.answered(r.raw("POST", "/api/posts", tok, aPost))
 			switch {
 			case c.status == 0 && res != nil:
-				t.Errorf("answered %s", res.Status)
+				t.Errorf("answered with %s, want no answer", res.Status)
 			case c.status != 0 && (res == nil || res.StatusCode != c.status || res.Header.Get("Retry-After") != c.retryAfter):
-				t.Errorf("answered %v", res)
+				t.Errorf("answered with %v, want %d and the Retry-After %q", res, c.status, c.retryAfter)
 			}
 			if n := len(r.published("c")); n != c.published {
-				t.Errorf("%d posts", n)
+				t.Errorf("%d posts, want %d", n, c.published)
 			}
 			if err := r.p.Close(); err != nil {
 				t.Fatal(err)
 			}
 			if n := len(start(t, dir, Options{}).published("c")); n != c.published {
-				t.Errorf("%d posts after a restart", n)
+				t.Errorf("%d posts after a restart, want %d", n, c.published)
 			}
 		})
 	}
 }
 
-func TestFaultsCountAndEnd(t *testing.T) {
+func TestFaults_CountRequestsAndEnd(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	tok := r.join("c", "C")
@@ -184,14 +184,14 @@ func TestFaultsCountAndEnd(t *testing.T) {
 	next := r.script(`{"match":{"method":"POST","path":"/api/posts","nth":3},"action":"rate_limit"}`)
 	for n, status := range []int{201, 500, 500, 429, 201} {
 		if a := r.do("POST", "/api/posts", tok, aPost); a.status != status {
-			t.Errorf("request %d: %d", n+1, a.status)
+			t.Errorf("request %d: got %d, want %d", n+1, a.status, status)
 		}
 	}
 	if f := r.fault(id); f["seen"] != 5.0 || f["fired"] != 2.0 {
-		t.Errorf("state %v", f)
+		t.Errorf("the first fault is %v, want 5 seen and 2 fired", f)
 	}
 	if f := r.fault(next); f["seen"] != 5.0 || f["fired"] != 1.0 {
-		t.Errorf("state %v", f)
+		t.Errorf("the second fault is %v, want 5 seen and 1 fired", f)
 	}
 }
 
@@ -213,7 +213,7 @@ func TestDeleteFaults_OfOneAccountKeepsTheOthers(t *testing.T) {
 	r.want(500, "POST", "/api/posts", second, aPost)
 }
 
-func TestFaultsFindTheAccountOfASession(t *testing.T) {
+func TestFaults_MatchTheAccountOfASession(t *testing.T) {
 	t.Parallel()
 	r := start(t, t.TempDir(), Options{})
 	r.join("c", "C")
@@ -225,7 +225,7 @@ func TestFaultsFindTheAccountOfASession(t *testing.T) {
 	r.want(200, "POST", "/api/session/refresh", "", refresh)
 }
 
-func TestExpiredTokenStaysDead(t *testing.T) {
+func TestExpireToken_SurvivesARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	r := start(t, dir, Options{})
@@ -233,7 +233,7 @@ func TestExpiredTokenStaysDead(t *testing.T) {
 	r.script(`{"action":"expire_token"}`)
 	for range 2 {
 		if a := r.want(401, "GET", "/api/me", tok, ""); a.code() != "token_expired" {
-			t.Error(a.raw)
+			t.Errorf("got %s, want token_expired", a.raw)
 		}
 	}
 	if err := r.p.Close(); err != nil {
@@ -242,7 +242,7 @@ func TestExpiredTokenStaysDead(t *testing.T) {
 	start(t, dir, Options{}).want(401, "GET", "/api/me", tok, "")
 }
 
-func TestProcessingEndsAfterItsPollsAlsoOverARestart(t *testing.T) {
+func TestProcessing_EndsAfterItsPollsAcrossARestart(t *testing.T) {
 	t.Parallel()
 	for _, end := range []string{"ready", "failed"} {
 		t.Run(end, func(t *testing.T) {
@@ -254,7 +254,7 @@ func TestProcessingEndsAfterItsPollsAlsoOverARestart(t *testing.T) {
 			id := r.upload(tok).text("id")
 			use := `{"media":[{"id":"` + id + `"}]}`
 			if a := r.want(422, "POST", "/api/posts", tok, use); a.code() != "media_processing" {
-				t.Error(a.raw)
+				t.Errorf("got %s, want media_processing", a.raw)
 			}
 			r.want(200, "GET", "/api/media/"+id, tok, "")
 			if err := r.p.Close(); err != nil {
@@ -263,7 +263,7 @@ func TestProcessingEndsAfterItsPollsAlsoOverARestart(t *testing.T) {
 			r = start(t, dir, Options{})
 			for _, status := range []string{"processing", end, end} {
 				if a := r.want(200, "GET", "/api/media/"+id, tok, ""); a.text("status") != status {
-					t.Errorf("%s, want %s", a.text("status"), status)
+					t.Errorf("the status is %s, want %s", a.text("status"), status)
 				}
 			}
 			if end == "failed" {

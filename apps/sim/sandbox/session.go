@@ -14,20 +14,21 @@ import (
 	"crier/platform/id"
 )
 
-// grade is what the platform knows about repeats, the letters of the connectors.
+// grade is the guarantee of an account against repeated posts, with the letters of the connectors.
 type grade string
 
 const (
-	gradeA grade = "A" // knows a repeat by its key
-	gradeC grade = "C" // can be read back
-	gradeE grade = "E" // cannot be asked
+	gradeA grade = "A" // recognizes a repeat by its key
+	gradeC grade = "C" // its posts can be read back
+	gradeE grade = "E" // its posts cannot be read back
 )
 
-// Explain says in one sentence, for people, what the grade means.
+// Explain returns a sentence for people that explains the grade, or "" for an unknown one.
 func (g grade) Explain() string {
 	switch g {
 	case gradeA:
-		return "Grade A: every post carries a key, and sending the same key again answers the first post instead of making another."
+		return "Grade A: every post carries a key, and sending the same key again answers the first post " +
+			"instead of making another."
 	case gradeC:
 		return "Grade C: every request makes a new post, but what was published can be read back and compared."
 	case gradeE:
@@ -40,7 +41,7 @@ const (
 	defaultLength  = 500  // graphemes
 	defaultToken   = 3600 // seconds
 	refreshLife    = 90 * 24 * time.Hour
-	passwordRounds = 10_000 // little, because accounts here are throw-away and tests make many
+	passwordRounds = 10_000 // few, because the accounts are worthless and tests create many
 )
 
 type accountInput struct {
@@ -80,7 +81,10 @@ func (p *Platform) createAccount(c *call) (answer, error) {
 	if had := p.accountNamed(in.Name); had != nil {
 		return p.sameAccount(c, had, in)
 	}
-	made := &account{ID: id.New[account](), Name: in.Name, Grade: in.Grade, MaxLength: defaultLength, TokenSeconds: defaultToken, Salt: []byte(rand.Text())}
+	made := &account{
+		ID: id.New[account](), Name: in.Name, Grade: in.Grade,
+		MaxLength: defaultLength, TokenSeconds: defaultToken, Salt: []byte(rand.Text()),
+	}
 	if in.MaxLength != nil {
 		made.MaxLength = *in.MaxLength
 	}
@@ -92,7 +96,7 @@ func (p *Platform) createAccount(c *call) (answer, error) {
 		return answer{}, err
 	}
 	p.mu.Lock()
-	had := p.state.accounts[in.Name] // another request may have made it meanwhile
+	had := p.state.accounts[in.Name] // another request may have created it since the first check
 	if had == nil {
 		err = p.commit(record{Op: opAccount, Account: made})
 	}
@@ -103,17 +107,19 @@ func (p *Platform) createAccount(c *call) (answer, error) {
 	return answer{status: http.StatusCreated, body: p.viewAccount(c.r, made)}, err
 }
 
-// sameAccount answers a repeated creation; anything asked differently is a conflict, never a silent change.
+// sameAccount answers the creation of an account that exists. A difference is a conflict; the account never changes.
 func (p *Platform) sameAccount(c *call, had *account, in accountInput) (answer, error) {
-	ok, err := had.knows(in.Password)
+	ok, err := had.hasPassword(in.Password)
 	if err != nil {
 		return answer{}, err
 	}
 	if !ok || had.Grade != in.Grade {
 		return answer{}, refuse(http.StatusConflict, "name_taken", "This name is taken with another password or grade.")
 	}
-	if in.MaxLength != nil && *in.MaxLength != had.MaxLength || in.TokenSeconds != nil && *in.TokenSeconds != had.TokenSeconds {
-		return answer{}, refuse(http.StatusConflict, "account_differs", "This account exists with another maxLength or tokenSeconds.")
+	if in.MaxLength != nil && *in.MaxLength != had.MaxLength ||
+		in.TokenSeconds != nil && *in.TokenSeconds != had.TokenSeconds {
+		return answer{}, refuse(http.StatusConflict, "account_differs",
+			"This account exists with another maxLength or tokenSeconds.")
 	}
 	return answer{status: http.StatusOK, body: p.viewAccount(c.r, had)}, nil
 }
@@ -122,7 +128,8 @@ func hashPassword(password string, salt []byte) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, password, salt, passwordRounds, 32)
 }
 
-func (a *account) knows(password string) (bool, error) {
+// hasPassword reports whether the password is that of the account.
+func (a *account) hasPassword(password string) (bool, error) {
 	hash, err := hashPassword(password, a.Salt)
 	return subtle.ConstantTimeCompare(hash, a.Hash) == 1, err
 }
@@ -142,7 +149,10 @@ type accountView struct {
 }
 
 func (p *Platform) viewAccount(r *http.Request, a *account) accountView {
-	return accountView{a.ID, a.Name, a.Grade, a.MaxLength, p.base(r) + "picture/" + a.ID.String()}
+	return accountView{
+		ID: a.ID, Name: a.Name, Grade: a.Grade, MaxLength: a.MaxLength,
+		Picture: p.baseURL(r) + "picture/" + a.ID.String(),
+	}
 }
 
 type sessionView struct {
@@ -165,7 +175,7 @@ func (p *Platform) signIn(c *call) (answer, error) {
 	if a == nil || len(in.Password) > 200 {
 		return answer{}, wrong
 	}
-	ok, err := a.knows(in.Password)
+	ok, err := a.hasPassword(in.Password)
 	if err != nil {
 		return answer{}, err
 	}
@@ -188,12 +198,13 @@ func (p *Platform) refreshSession(c *call) (answer, error) {
 	defer p.mu.Unlock()
 	old := p.state.refresh[hashToken(in.RefreshToken)]
 	if old == nil || !p.opts.Clock.Now().Before(old.RefreshUntil) {
-		return answer{}, refuse(http.StatusUnauthorized, "refresh_token_invalid", "The refresh token is unknown, used or expired.")
+		return answer{}, refuse(http.StatusUnauthorized, "refresh_token_invalid",
+			"The refresh token is unknown, used or expired.")
 	}
 	return p.startSession(c, p.state.byID[old.Account], old.Refresh)
 }
 
-// startSession makes both tokens; only their hashes are kept. The caller holds p.mu.
+// startSession creates both tokens and stores their hashes. The caller holds p.mu.
 func (p *Platform) startSession(c *call, a *account, replaces string) (answer, error) {
 	now := p.opts.Clock.Now()
 	p.state.sweep(now)
@@ -205,7 +216,10 @@ func (p *Platform) startSession(c *call, a *account, replaces string) (answer, e
 	if err := p.commit(record{Op: opSession, Session: s}); err != nil {
 		return answer{}, err
 	}
-	return answer{status: http.StatusOK, body: sessionView{access, refresh, a.TokenSeconds, p.viewAccount(c.r, a)}}, nil
+	view := sessionView{
+		AccessToken: access, RefreshToken: refresh, ExpiresIn: a.TokenSeconds, Account: p.viewAccount(c.r, a),
+	}
+	return answer{status: http.StatusOK, body: view}, nil
 }
 
 func hashToken(token string) string {
@@ -213,6 +227,7 @@ func hashToken(token string) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// authenticate sets the account and the token hash of a request from its access token.
 func (p *Platform) authenticate(c *call) error {
 	scheme, token, _ := strings.Cut(c.r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {

@@ -13,7 +13,7 @@ type (
 	postID    = id.ID[post]
 )
 
-// record is one line of the journal. Op says which member holds the rest.
+// record is one line of the journal. Op determines which of the other members is set.
 type record struct {
 	Op      string    `json:"op"`
 	At      time.Time `json:"at"`
@@ -21,7 +21,8 @@ type record struct {
 	Session *session  `json:"session,omitempty"`
 	Media   *medium   `json:"media,omitempty"`
 	Post    *post     `json:"post,omitempty"`
-	Ref     string    `json:"ref,omitempty"` // expire: hash of the access token; poll: media id; delete: post id
+	// Ref is the hash of the access token for opExpire, the media id for opPoll and the post id for opDelete.
+	Ref string `json:"ref,omitempty"`
 }
 
 const (
@@ -39,19 +40,19 @@ type account struct {
 	Name         string    `json:"name"`
 	Grade        grade     `json:"grade"`
 	MaxLength    int       `json:"maxLength"`    // graphemes
-	TokenSeconds int       `json:"tokenSeconds"` // life of an access token
+	TokenSeconds int       `json:"tokenSeconds"` // lifetime of an access token
 	Salt         []byte    `json:"salt"`
 	Hash         []byte    `json:"hash"`
 }
 
-// session is a pair of tokens, kept as hashes.
+// session is a pair of tokens. Both are stored as hashes.
 type session struct {
 	Account      accountID `json:"account"`
 	Access       string    `json:"access"`
 	Refresh      string    `json:"refresh"`
 	Until        time.Time `json:"until"`
 	RefreshUntil time.Time `json:"refreshUntil"`
-	Replaces     string    `json:"replaces,omitempty"` // the refresh token that dies with this rotation
+	Replaces     string    `json:"replaces,omitempty"` // the refresh token that this session invalidates
 }
 
 type medium struct {
@@ -61,8 +62,8 @@ type medium struct {
 	Size    int64     `json:"size"`
 	SHA256  string    `json:"sha256"`
 	Alt     string    `json:"alt,omitempty"`
-	Polls   int       `json:"polls,omitempty"` // polls that still answer "processing"
-	Fails   bool      `json:"fails,omitempty"` // what it becomes after them
+	Polls   int       `json:"polls,omitempty"` // number of further polls that are answered with "processing"
+	Fails   bool      `json:"fails,omitempty"` // whether the processing then fails
 }
 
 type post struct {
@@ -82,13 +83,13 @@ type postMedia struct {
 	Alt    string  `json:"alt,omitempty"`
 }
 
-// entry is what memory keeps of a post: everything but its words, which stay in the journal.
+// entry is a post in memory. Its texts are only in the journal.
 type entry struct {
 	id      postID
 	account *account
-	root    postID // of the thread; itself for a root
+	root    postID // the first post of the thread, which may be this one
 	at      time.Time
-	digest  [32]byte // of the content, to compare repeated keys
+	digest  [32]byte // see post.digest
 	where   span
 	deleted bool
 }
@@ -98,17 +99,17 @@ type keyOf struct {
 	key     string
 }
 
-// state is the journal, replayed. Its owner guards it.
+// state is the result of applying all records of the journal. It is not safe for concurrent use.
 type state struct {
 	accounts map[string]*account
 	byID     map[accountID]*account
 	access   map[string]*session
 	refresh  map[string]*session
 	media    map[mediaID]*medium
-	types    map[string]string // sha256 -> content type, what /media/ may serve
+	types    map[string]string // content type by SHA-256 of the files that /media/ may serve
 	posts    map[postID]*entry
 	keys     map[keyOf]*entry
-	order    []*entry // as published
+	order    []*entry // in the order of publication
 }
 
 func newState() *state {
@@ -120,7 +121,7 @@ func newState() *state {
 	}
 }
 
-// apply adds a record. An error means that the journal is not one of ours; nothing was changed then.
+// apply applies a record. It returns an error, and changes nothing, for a record that the sandbox cannot have written.
 func (s *state) apply(r record, where span) error {
 	switch {
 	case r.Op == opAccount && r.Account != nil:
@@ -145,14 +146,17 @@ func (s *state) apply(r record, where span) error {
 }
 
 func (s *state) addPost(r record, where span) {
-	e := &entry{id: r.Post.ID, account: s.byID[r.Post.Account], root: r.Post.ID, at: r.At, digest: r.Post.digest(), where: where}
+	e := &entry{
+		id: r.Post.ID, account: s.byID[r.Post.Account], root: r.Post.ID,
+		at: r.At, digest: r.Post.digest(), where: where,
+	}
 	if parent := s.posts[r.Post.ReplyTo]; parent != nil {
 		e.root = parent.root
 	}
 	s.posts[e.id] = e
 	s.order = append(s.order, e)
 	if e.account.Grade == gradeA {
-		s.keys[keyOf{e.account.ID, r.Post.Key}] = e
+		s.keys[keyOf{account: e.account.ID, key: r.Post.Key}] = e
 	}
 }
 
@@ -161,7 +165,7 @@ func (s *state) mediumOf(ref string) *medium {
 	return s.media[v]
 }
 
-// entryOf finds a post that is still published.
+// entryOf returns the published post with an id, or nil.
 func (s *state) entryOf(ref string) *entry {
 	v, _ := id.Parse[post](ref)
 	if e := s.posts[v]; e != nil && !e.deleted {
@@ -170,7 +174,7 @@ func (s *state) entryOf(ref string) *entry {
 	return nil
 }
 
-// sweep forgets sessions that nobody can renew any more.
+// sweep removes sessions whose refresh token has expired.
 func (s *state) sweep(now time.Time) {
 	for hash, v := range s.access {
 		if now.After(v.RefreshUntil) {

@@ -13,7 +13,8 @@ import (
 	"unicode/utf8"
 )
 
-// refusal is the platform's own error on the wire: {"error":{"code","message"}}. It is an outside platform's word, so not a fault.
+// refusal is an error of the platform's API: {"error":{"code","message"}}. It is not a fault, because the sandbox
+// simulates a platform outside of the service.
 type refusal struct {
 	Status  int    `json:"-"`
 	Code    string `json:"code"`
@@ -23,10 +24,10 @@ type refusal struct {
 func (e *refusal) Error() string { return e.Code + ": " + e.Message }
 
 func refuse(status int, code, format string, args ...any) *refusal {
-	return &refusal{status, code, fmt.Sprintf(format, args...)}
+	return &refusal{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// answer is a finished response, not yet sent.
+// answer is a response before it is sent.
 type answer struct {
 	status     int
 	body       any // nil: no body
@@ -45,10 +46,11 @@ func (a answer) send(w http.ResponseWriter) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.status)
-	_ = json.NewEncoder(w).Encode(a.body) // the client left; what was acknowledged is on disk all the same
+	_ = json.NewEncoder(w).Encode(a.body) // the client may have disconnected
 }
 
-// failure turns any error into an answer; what is not a refusal is the disk's fault.
+// failure converts an error to an answer. An error that is no refusal comes from the disk; it is logged and answered
+// with 503.
 func (p *Platform) failure(err error) answer {
 	var known *refusal
 	if !errors.As(err, &known) {
@@ -58,7 +60,8 @@ func (p *Platform) failure(err error) answer {
 	return answer{status: known.Status, body: map[string]*refusal{"error": known}}
 }
 
-// decode reads one JSON object into v and refuses unknown, repeated or wrongly cased members, and anything after the object.
+// decode parses one JSON object into v. Unknown and repeated members, members in another case and anything after the
+// object are refused.
 func decode(body []byte, v any, members ...string) error {
 	if !utf8.Valid(body) {
 		return refuse(http.StatusBadRequest, "bad_json", "The body is not UTF-8.")
@@ -66,7 +69,8 @@ func decode(body []byte, v any, members ...string) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
-		return refuse(http.StatusBadRequest, "bad_json", "The body is not the expected JSON object: %s.", strings.TrimPrefix(err.Error(), "json: "))
+		return refuse(http.StatusBadRequest, "bad_json", "The body is not the expected JSON object: %s.",
+			strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return refuse(http.StatusBadRequest, "bad_json", "Something follows the JSON object.")
@@ -77,7 +81,8 @@ func decode(body []byte, v any, members ...string) error {
 	return checkMembers(json.NewDecoder(bytes.NewReader(body)), members)
 }
 
-// checkMembers walks a body that is known to be valid: encoding/json alone lets "TEXT" and a second "text" pass.
+// checkMembers refuses unknown and repeated members in a valid body. encoding/json alone accepts "TEXT" and a second
+// "text".
 func checkMembers(dec *json.Decoder, members []string) error {
 	type level struct {
 		seen map[string]bool // nil in an array
@@ -87,7 +92,7 @@ func checkMembers(dec *json.Decoder, members []string) error {
 	for {
 		tok, err := dec.Token()
 		if err != nil {
-			return nil // the end; syntax was checked before
+			return nil // the end, because the syntax was checked before
 		}
 		top := len(stack) - 1
 		if name, ok := tok.(string); ok && top >= 0 && stack[top].name {
@@ -113,7 +118,7 @@ func checkMembers(dec *json.Decoder, members []string) error {
 	}
 }
 
-// query reads a query string and refuses parameters that are unknown or repeated.
+// query parses the query string. Unknown and repeated parameters are refused.
 func query(r *http.Request, known ...string) (url.Values, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -121,7 +126,8 @@ func query(r *http.Request, known ...string) (url.Values, error) {
 	}
 	for name, v := range values {
 		if !slices.Contains(known, name) || len(v) > 1 || !utf8.ValidString(v[0]) {
-			return nil, refuse(http.StatusBadRequest, "bad_query", "Unknown, repeated or unreadable parameter \"%s\".", strings.ToValidUTF8(name, "?"))
+			return nil, refuse(http.StatusBadRequest, "bad_query", "Unknown, repeated or unreadable parameter \"%s\".",
+				strings.ToValidUTF8(name, "?"))
 		}
 	}
 	return values, nil
