@@ -32,12 +32,15 @@ func (s Suite) describe(t *testing.T) {
 	check(d.Rules != "", "no Rules for agents")
 	check(d.Grade.Valid(), "no valid Grade")
 	check(slices.Contains([]string{"none", "normal", "markdown", "html"}, d.Editor), "the Editor is unknown")
-	check(slices.Contains([]connector.Unit{connector.Graphemes, connector.UTF16, connector.Runes, connector.Bytes}, d.Unit), "the Unit is unknown")
+	units := []connector.Unit{connector.Graphemes, connector.UTF16, connector.Runes, connector.Bytes}
+	check(slices.Contains(units, d.Unit), "the Unit is unknown")
 	check(has("text") == (d.MaxLength > 0), `capability "text" and MaxLength disagree`)
 	check(has("image") == (d.Media.MaxImages > 0), `capability "image" and MaxImages disagree`)
 	check(has("video") == (d.Media.MaxVideos > 0), `capability "video" and MaxVideos disagree`)
-	known := slices.DeleteFunc(slices.Clone(d.Capabilities), func(c string) bool { return c == "text" || c == "image" || c == "video" })
-	check(len(known) == 0 && len(d.Capabilities) <= 3, "Capabilities repeat or are unknown")
+	unknown := slices.DeleteFunc(slices.Clone(d.Capabilities), func(c string) bool {
+		return c == "text" || c == "image" || c == "video"
+	})
+	check(len(unknown) == 0 && len(d.Capabilities) <= 3, "Capabilities repeat or are unknown")
 	describeFields(t, d, s.Fields(t))
 }
 
@@ -45,7 +48,7 @@ func describeFields(t *testing.T, d connector.Descriptor, good map[string]string
 	keys := map[string]bool{}
 	for _, f := range d.Fields {
 		if f.Key == "" || f.Label == "" || keys[f.Key] || f.Type != "text" && f.Type != "password" {
-			t.Errorf("field %+v needs a key of its own, a label and the type text or password", f)
+			t.Errorf("field %+v, want a unique key, a label and the type text or password", f)
 		}
 		keys[f.Key] = true
 		rule, err := regexp.Compile(f.Validation)
@@ -75,8 +78,11 @@ func (s Suite) connect(t *testing.T) {
 			t.Fatalf("Connect: %v", err)
 		}
 		a := first.Account
-		if a.ID == "" || a.Name == "" || !a.Grade.Valid() || !json.Valid(first.Credential) || len(a.Data) > 0 && !json.Valid(a.Data) {
-			t.Errorf("the account lacks an ID, a name or a grade, or its documents are not JSON: %+v", a)
+		if a.ID == "" || a.Name == "" || !a.Grade.Valid() {
+			t.Errorf("the account has no ID, no name or no valid grade: %+v", a)
+		}
+		if !json.Valid(first.Credential) || len(a.Data) > 0 && !json.Valid(a.Data) {
+			t.Errorf("the credential or the Data of the account is not JSON: %+v", a)
 		}
 		if a.Grade != s.Grade {
 			t.Errorf("the account has the grade %s, the suite declares %s", a.Grade, s.Grade)
@@ -92,14 +98,14 @@ func (s Suite) connect(t *testing.T) {
 			t.Errorf("connecting again gives the account %q (%v), first %q", second.Account.ID, err, a.ID)
 		}
 	})
-	t.Run("a platform that is down blames nobody", func(t *testing.T) {
+	t.Run("a platform that is down is transient", func(t *testing.T) {
 		r := s.unconnected(t)
 		for _, fault := range []Fault{RefuseDial, ErrorBefore, RateLimit} {
-			r.line.breakCalls(fault, maxSteps)
+			r.line.failCalls(fault, maxSteps)
 			_, err := r.c.Connect(t.Context(), r.s.Env, s.Fields(t))
-			r.mustCall(MethodConnect)
+			r.requireCall(MethodConnect)
 			if connector.KindOf(err, false) != connector.KindTransient {
-				t.Errorf("%s: %v, want it to be transient", fault, err)
+				t.Errorf("%s: got %v, want %s", fault, err, connector.KindTransient)
 			}
 		}
 	})
@@ -108,17 +114,17 @@ func (s Suite) connect(t *testing.T) {
 	}
 }
 
-// refused connects with a form that must not connect.
+// refused checks that Connect refuses a form.
 func (s Suite) refused(t *testing.T, fields map[string]string) {
 	r := s.unconnected(t)
 	_, err := r.c.Connect(t.Context(), r.s.Env, fields)
 	if err == nil {
-		t.Fatal("accepted")
+		t.Fatal("Connect accepts the form")
 	}
 	r.secrets = secretsOf(r.c.Describe(), fields, connector.Connected{})
 	r.judgeError("Connect", err)
 	if connector.KindOf(err, false) == connector.KindUnknown {
-		t.Errorf("Connect changes nothing for good, so its failure is never unknown: %v", err)
+		t.Errorf("got %v, want another kind than unknown, because Connect may be repeated", err)
 	}
 }
 
@@ -141,28 +147,28 @@ func (s Suite) refresh(t *testing.T) {
 		}
 		r.want(1, item)
 	})
-	t.Run("a lost answer does not lose the channel without a word", func(t *testing.T) {
+	t.Run("after a lost answer the credential works or is refused as reauth", func(t *testing.T) {
 		r := s.connected(t)
-		r.line.breakCalls(DropAnswer, 1)
+		r.line.failCalls(DropAnswer, 1)
 		_, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s)
-		r.mustCall(MethodRefresh)
+		r.requireCall(MethodRefresh)
 		if err != nil {
 			r.judgeError("Refresh", err)
 			if kind := connector.KindOf(err, false); kind != connector.KindTransient {
 				t.Errorf("a lost answer is %s, want transient: %v", kind, err)
 			}
 		}
-		// The platform may have rotated: the old credential works again, or the person is asked to reconnect.
+		// The platform may have rotated the tokens, in which case the user must reconnect the channel.
 		if _, err := r.c.(connector.Refresher).Refresh(t.Context(), r.s); err != nil {
 			r.judgeError("Refresh", err)
 			if kind := connector.KindOf(err, false); kind != connector.KindReauth {
-				t.Errorf("Refresh after a lost answer is %s: %v", kind, err)
+				t.Errorf("Refresh after a lost answer is %s, want reauth: %v", kind, err)
 			}
 		}
 	})
 }
 
-// renewCredential refreshes as the engine does: what comes back replaces what was stored.
+// renewCredential calls Refresh and replaces the credential of the session, as the engine does.
 func (r *rig) renewCredential() {
 	r.t.Helper()
 	out, err := r.c.(connector.Refresher).Refresh(r.t.Context(), r.s)
@@ -174,7 +180,7 @@ func (r *rig) renewCredential() {
 		r.t.Fatal("the refreshed credential is not JSON")
 	}
 	if out.Destination != r.s.Account.Destination {
-		r.t.Errorf("Refresh says the destination is %q, Connect said %q", out.Destination, r.s.Account.Destination)
+		r.t.Errorf("the destination after Refresh is %q, want %q", out.Destination, r.s.Account.Destination)
 	}
 	r.s.Credential = out.Credential
 	fresh := secretsOf(r.c.Describe(), nil, connector.Connected{Account: r.s.Account, Credential: out.Credential})

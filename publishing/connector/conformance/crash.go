@@ -10,7 +10,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// crash kills the pretended engine at every place between two steps and goes on with a new connector and what was stored.
+// crash simulates a crash of the engine after every step and continues with a new connector and the stored data.
 func (s Suite) crash(t *testing.T) {
 	steps := s.countSteps(t)
 	for n := range steps + 1 {
@@ -20,15 +20,15 @@ func (s Suite) crash(t *testing.T) {
 		t.Run(fmt.Sprintf("before step %d is stored is one post", n+1), func(t *testing.T) { s.crashAfter(t, n, true) })
 	}
 	t.Run("between the mark and the commit is at most one post", func(t *testing.T) {
-		r := s.home(t)
-		item := r.prepare(r.loaded())
+		r := s.onShared(t)
+		item := r.prepare(r.itemWithMedia())
 		item.Committing = r.s.Clock.Now()
 		r.restart()
 		r.settle(item, false)
 	})
 	t.Run("after the commit is one post", func(t *testing.T) {
-		r := s.home(t)
-		item := r.prepare(r.loaded())
+		r := s.onShared(t)
+		item := r.prepare(r.itemWithMedia())
 		if _, err := r.commit(&item); err != nil {
 			t.Fatalf("Commit: %v", err)
 		}
@@ -37,7 +37,7 @@ func (s Suite) crash(t *testing.T) {
 		r.want(1, item)
 	})
 	t.Run("in a reply after the commit is one post", func(t *testing.T) {
-		r := s.home(t)
+		r := s.onShared(t)
 		root := r.publishOnce(r.item())
 		reply := r.item()
 		reply.Root, reply.Parent = &root, &root
@@ -51,35 +51,36 @@ func (s Suite) crash(t *testing.T) {
 	})
 }
 
-// countSteps tells after how many Prepares an item is Ready.
+// countSteps returns the number of calls of Prepare after which an item is Ready.
 func (s Suite) countSteps(t *testing.T) int {
 	t.Helper()
-	r := s.home(t)
-	counter := &counted{Connector: watched{r.c, r}}
-	if _, err := Prepare(t.Context(), counter, r.s, r.loaded()); err != nil {
+	r := s.onShared(t)
+	counter := &counted{Connector: watched{Connector: r.c, r: r}}
+	if _, err := Prepare(t.Context(), counter, r.s, r.itemWithMedia()); err != nil {
 		t.Fatalf("Prepare: %v", err)
 	}
 	return counter.steps
 }
 
-// crashAfter stores n steps, takes one more whose result is lost if asked, and starts again.
+// crashAfter runs and stores n steps, if lose is true runs another one without storing it, and then restarts and
+// publishes.
 func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
-	r := s.home(t)
-	item := r.loaded()
+	r := s.onShared(t)
+	item := r.itemWithMedia()
 	for range n {
-		step, err := watched{r.c, r}.Prepare(t.Context(), r.s, item)
+		step, err := watched{Connector: r.c, r: r}.Prepare(t.Context(), r.s, item)
 		if err != nil {
 			t.Fatalf("Prepare: %v", err)
 		}
 		if item.Handle, err = store(step.Handle); err != nil {
 			t.Fatal(err)
 		}
-		if err := clock.Sleep(t.Context(), min(step.Wait, longest)); err != nil {
+		if err := clock.Sleep(t.Context(), min(step.Wait, maxWait)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if lose {
-		if _, err := (watched{r.c, r}).Prepare(t.Context(), r.s, item); err != nil {
+		if _, err := (watched{Connector: r.c, r: r}).Prepare(t.Context(), r.s, item); err != nil {
 			t.Fatalf("Prepare: %v", err)
 		}
 	}
@@ -87,7 +88,7 @@ func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
 	r.publishOnce(item)
 }
 
-// restart forgets all that was not stored.
+// restart replaces the connector and the session with new ones made of stored data.
 func (r *rig) restart() {
 	r.t.Helper()
 	raw, err := json.Marshal(r.s.Account)

@@ -8,7 +8,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// Method is a method of a connector that may call a server.
+// Method is the name of a connector's method that may call a server.
 type Method string
 
 // The methods.
@@ -19,8 +19,9 @@ const (
 	MethodReconcile Method = "Reconcile"
 )
 
-// declared checks that what the suite declares of the connector is what the connector says of itself.
-func (s Suite) declared(t *testing.T) {
+// checkDeclarations checks that the declarations of the suite agree with the descriptor and the methods of the
+// connector.
+func (s Suite) checkDeclarations(t *testing.T) {
 	d := s.New().Describe()
 	if !s.Grade.Valid() {
 		t.Errorf("the suite declares no valid Grade: %q", s.Grade)
@@ -33,12 +34,11 @@ func (s Suite) declared(t *testing.T) {
 	}
 }
 
-// mustCall ends a case whose fault should strike a call of the method: it is skipped where the suite declares that there is
-// none, and fails where the declaration and what happened differ.
-func (r *rig) mustCall(m Method) {
+// requireCall checks that a fault was injected into a call of the method. It skips the case if the suite declares that
+// the method calls no server, and fails it if that declaration is wrong.
+func (r *rig) requireCall(m Method) {
 	r.t.Helper()
-	wrong := undeclared(slices.Contains(r.Offline, m), r.line.counted().struck > 0)
-	if wrong != "" {
+	if wrong := undeclared(slices.Contains(r.Offline, m), r.line.counted().faulted > 0); wrong != "" {
 		r.t.Fatalf("%s %s", m, wrong)
 	}
 	if slices.Contains(r.Offline, m) {
@@ -46,7 +46,7 @@ func (r *rig) mustCall(m Method) {
 	}
 }
 
-// undeclared says in what the declaration that a method calls no server differs from what happened, "" for nothing.
+// undeclared returns how the declaration that a method calls no server differs from what the method did, or "".
 func undeclared(offline, called bool) string {
 	switch {
 	case offline && called:
@@ -57,7 +57,8 @@ func undeclared(offline, called bool) string {
 	return ""
 }
 
-// arm breaks the next commit. The case is skipped where the suite declares that the platform is spared this fault.
+// arm sets the fault of the next Commit. It skips the case if the suite declares that the platform cannot have the
+// fault, and fails it if that declaration is wrong.
 func (r *rig) arm(fault Fault) {
 	r.t.Helper()
 	spared := slices.Contains(r.Spared, fault)

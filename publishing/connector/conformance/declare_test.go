@@ -2,7 +2,7 @@ package conformance
 
 import "testing"
 
-func TestUndeclared(t *testing.T) {
+func TestUndeclared_ReportsWrongDeclarations(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		offline, called bool
@@ -14,7 +14,7 @@ func TestUndeclared(t *testing.T) {
 		{false, false, "calls no server, and the suite does not declare it Offline"},
 	} {
 		if got := undeclared(c.offline, c.called); got != c.want {
-			t.Errorf("declared offline %v, called %v: %q, want %q", c.offline, c.called, got, c.want)
+			t.Errorf("declared offline %v, called %v: got %q, want %q", c.offline, c.called, got, c.want)
 		}
 	}
 }

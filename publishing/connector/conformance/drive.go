@@ -15,11 +15,14 @@ import (
 const (
 	maxHandle = 8 << 10 // bytes
 	maxSteps  = 2000
-	longest   = 20 * time.Millisecond // of the pauses that a Step asks for: a test platform is quick
+	maxWait   = 20 * time.Millisecond // upper limit of Step.Wait, because a test platform is fast
 )
 
-// Publish drives one item as the engine does: Prepare until Ready, then Commit once. The Handle is stored as JSON between the steps.
-func Publish(ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item) (connector.Ref, error) {
+// Publish publishes one item as the engine does: it calls Prepare until Ready, then Commit once. The Handle is stored
+// as JSON between the steps.
+func Publish(
+	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
+) (connector.Ref, error) {
 	item, err := Prepare(ctx, c, s, item)
 	if err != nil {
 		return connector.Ref{}, err
@@ -28,8 +31,11 @@ func Publish(ctx context.Context, c connector.Connector, s *connector.Session, i
 	return c.Commit(ctx, s, item)
 }
 
-// Prepare calls Prepare until the item is Ready and returns it with its Handle. After an error the item holds what the step before returned.
-func Prepare(ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item) (connector.Item, error) {
+// Prepare calls Prepare until the item is Ready and returns the item with its Handle. After an error the Handle is that
+// of the last successful step.
+func Prepare(
+	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
+) (connector.Item, error) {
 	for range maxSteps {
 		step, err := c.Prepare(ctx, s, item)
 		if err != nil {
@@ -38,14 +44,15 @@ func Prepare(ctx context.Context, c connector.Connector, s *connector.Session, i
 		if item.Handle, err = store(step.Handle); err != nil || step.Ready {
 			return item, err
 		}
-		if err := clock.Sleep(ctx, min(step.Wait, longest)); err != nil {
+		if err := clock.Sleep(ctx, min(step.Wait, maxWait)); err != nil {
 			return item, err
 		}
 	}
 	return item, fmt.Errorf("not ready after %d steps", maxSteps)
 }
 
-// store does to a Handle what a database does to a JSON column: members lose their order and their spacing.
+// store returns a Handle as a JSON column of a database would: without spaces and with members in another order. A
+// Handle over maxHandle bytes and one that is not JSON are errors.
 func store(handle json.RawMessage) (json.RawMessage, error) {
 	if len(handle) == 0 {
 		return nil, nil

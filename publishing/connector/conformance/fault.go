@@ -8,9 +8,9 @@ import (
 	"crier/publishing/connector"
 )
 
-const asked = 7 * time.Second // the Retry-After of RateLimit
+const retryAfter = 7 * time.Second // the Retry-After of RateLimit
 
-// commitFaults breaks the irreversible call in every way and then does what the engine would do.
+// commitFaults injects each fault into a Commit and then recovers as the engine does.
 func (s Suite) commitFaults(t *testing.T) {
 	for _, k := range []struct {
 		fault Fault
@@ -21,7 +21,7 @@ func (s Suite) commitFaults(t *testing.T) {
 		{LoseRequest, connector.KindUnknown, 0},
 		{DropAnswer, connector.KindUnknown, 0},
 		{CutAnswer, connector.KindUnknown, 0},
-		{RateLimit, connector.KindTransient, asked},
+		{RateLimit, connector.KindTransient, retryAfter},
 		{RateLimitBare, connector.KindTransient, 0},
 		{ErrorBefore, connector.KindUnknown, 0},
 		{ErrorAfter, connector.KindUnknown, 0},
@@ -29,8 +29,8 @@ func (s Suite) commitFaults(t *testing.T) {
 		{Replaced, connector.KindTransient, 0},
 	} {
 		t.Run(string(k.fault)+" is "+string(k.kind), func(t *testing.T) {
-			r := s.home(t)
-			item := r.prepare(r.loaded())
+			r := s.onShared(t)
+			item := r.prepare(r.itemWithMedia())
 			r.arm(k.fault)
 			_, err := r.commit(&item)
 			r.wantKind(err, k.kind, k.after)
@@ -43,11 +43,12 @@ func (r *rig) wantKind(err error, kind connector.Kind, after time.Duration) {
 	r.t.Helper()
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != kind || e.After != after {
-		r.t.Fatalf("want the kind %s after %v, got %v", kind, after, err)
+		r.t.Fatalf("got %v, want the kind %s after %v", err, kind, after)
 	}
 }
 
-// recover does what the engine does after a failed commit; acted tells whether the platform has published.
+// recover does what the engine does after a failed Commit. It wants one post at the end, unless the platform cannot be
+// asked. The platform has published if acted is true.
 func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 	r.t.Helper()
 	count := map[bool]int{true: 1}[acted]
@@ -62,12 +63,13 @@ func (r *rig) recover(item connector.Item, kind connector.Kind, acted bool) {
 		}
 	}
 	if _, err := r.commit(&item); err != nil {
-		r.t.Fatalf("Commit, once the platform is well: %v", err)
+		r.t.Fatalf("Commit after the fault: %v", err)
 	}
 	r.want(1, item)
 }
 
-// settle asks the platform what became of an unknown commit and goes on as the answer and the grade allow.
+// settle reconciles a Commit with an unknown outcome, checks the verdict, and commits again if the verdict and the
+// grade permit it. The platform has published if acted is true.
 func (r *rig) settle(item connector.Item, acted bool) {
 	r.t.Helper()
 	before := len(r.published(item))
@@ -80,7 +82,7 @@ func (r *rig) settle(item connector.Item, acted bool) {
 		if v.Outcome != connector.CannotTell {
 			r.t.Errorf("Reconcile answers %s on a platform that cannot be asked", v.Outcome)
 		}
-		return // the person decides
+		return // the user decides whether to send again
 	case acted:
 		seen := r.want(1, item)[0]
 		if v.Outcome != connector.Published || v.Ref.ID != seen.ID {
@@ -92,7 +94,7 @@ func (r *rig) settle(item connector.Item, acted bool) {
 		return
 	case r.grade() == "D":
 		if v.Outcome == connector.Published {
-			r.t.Errorf("Reconcile answers published %q, but nothing is", v.Ref.ID)
+			r.t.Errorf("Reconcile answers published %q, but nothing was published", v.Ref.ID)
 		}
 		return
 	}
@@ -105,7 +107,8 @@ func (r *rig) settle(item connector.Item, acted bool) {
 	r.want(before+1, item)
 }
 
-// prepareFaults breaks the first reversible call of an item, then lets it through. What is reversible is never unknown.
+// prepareFaults injects each fault into the first call of a Prepare and then publishes the item. The kind is never
+// unknown, because the calls of Prepare are reversible.
 func (s Suite) prepareFaults(t *testing.T) {
 	for _, k := range []struct {
 		fault Fault
@@ -115,18 +118,18 @@ func (s Suite) prepareFaults(t *testing.T) {
 		{RefuseDial, connector.KindTransient, 0},
 		{DropAnswer, connector.KindTransient, 0},
 		{CutAnswer, connector.KindTransient, 0},
-		{RateLimit, connector.KindTransient, asked},
+		{RateLimit, connector.KindTransient, retryAfter},
 		{ErrorBefore, connector.KindTransient, 0},
 		{ErrorAfter, connector.KindTransient, 0},
 		{Expired, connector.KindReauth, 0},
 		{Replaced, connector.KindTransient, 0},
 	} {
 		t.Run(string(k.fault)+" is "+string(k.kind), func(t *testing.T) {
-			r := s.home(t)
-			item := r.loaded()
-			r.line.breakCalls(k.fault, 1)
-			item, err := Prepare(t.Context(), watched{r.c, r}, r.s, item)
-			r.mustCall(MethodPrepare)
+			r := s.onShared(t)
+			item := r.itemWithMedia()
+			r.line.failCalls(k.fault, 1)
+			item, err := Prepare(t.Context(), watched{Connector: r.c, r: r}, r.s, item)
+			r.requireCall(MethodPrepare)
 			r.wantKind(err, k.kind, k.after)
 			if _, ok := r.c.(connector.Refresher); ok && k.kind == connector.KindReauth {
 				r.renewCredential()
@@ -136,26 +139,27 @@ func (s Suite) prepareFaults(t *testing.T) {
 	}
 }
 
-// reconcileFaults asks a platform that is down: silence is no proof that nothing was published.
+// reconcileFaults injects each fault into Reconcile, which must not conclude that nothing was published.
 func (s Suite) reconcileFaults(t *testing.T) {
 	for _, fault := range []Fault{RefuseDial, DropAnswer, CutAnswer, RateLimit, ErrorBefore, Expired, Replaced} {
 		t.Run(string(fault)+" proves nothing", func(t *testing.T) {
-			r := s.home(t)
+			r := s.onShared(t)
 			item := r.prepared()
 			if _, err := r.commit(&item); err != nil {
 				t.Fatalf("Commit: %v", err)
 			}
-			r.line.breakCalls(fault, maxSteps)
+			r.line.failCalls(fault, maxSteps)
 			v, err := r.reconcile(item)
-			r.mustCall(MethodReconcile)
+			r.requireCall(MethodReconcile)
 			if err == nil && v.Outcome != connector.CannotTell {
-				t.Fatalf("Reconcile answers %s without an answer of the platform", v.Outcome)
+				t.Fatalf("Reconcile answers %s without an answer of the platform, want %s",
+					v.Outcome, connector.CannotTell)
 			}
 			kind := connector.KindOf(err, false)
 			if err != nil && kind != connector.KindTransient && kind != connector.KindReauth {
 				t.Errorf("Reconcile fails with %s, want transient or reauth: %v", kind, err)
 			}
-			r.line.breakCalls("", 0)
+			r.line.failCalls("", 0)
 			r.settle(item, true)
 		})
 	}

@@ -16,33 +16,34 @@ import (
 	"crier/platform/outbound"
 )
 
-const maxAnswer = 4 << 20 // bytes of an answer that a fault swallows
+const maxAnswer = 4 << 20 // bytes of a response that a fault replaces
 
 var errBroken = errors.New("the suite broke the line")
 
-// Line is the guarded way out (connector.HTTP) with faults on demand, and it counts what passes. It is a Faults of its own.
+// Line is a connector.HTTP that injects faults and counts calls. Other calls pass to a guarded client. It implements
+// Faults. It is safe for concurrent use.
 type Line struct {
 	client *outbound.Client
 
-	mu     sync.Mutex
-	commit Fault // the next Commit, once
-	call   Fault // of Do and Websocket
-	left   int   // how many times call strikes
+	mu     sync.Mutex // protects the fields below
+	commit Fault      // the fault of the next Commit, or ""
+	call   Fault      // the fault of Do and Websocket
+	left   int        // number of further calls that get the fault call
 	tally  tally
 }
 
 // tally counts calls.
 type tally struct {
-	commits int // by Commit
-	writes  int // by Do, of methods that change something
-	struck  int // by a fault
+	commits int // calls of Commit
+	writes  int // calls of Do with a method other than GET and HEAD
+	faulted int // calls that got a fault
 }
 
 func (a tally) since(b tally) tally {
-	return tally{a.commits - b.commits, a.writes - b.writes, a.struck - b.struck}
+	return tally{commits: a.commits - b.commits, writes: a.writes - b.writes, faulted: a.faulted - b.faulted}
 }
 
-// NewLine opens the way to these host:port addresses.
+// NewLine returns a Line that may reach the given host:port addresses in addition to public ones. The test closes it.
 func NewLine(t *testing.T, allow ...string) *Line {
 	t.Helper()
 	client, err := outbound.New(outbound.Config{Allow: allow}, outbound.Deps{})
@@ -53,7 +54,7 @@ func NewLine(t *testing.T, allow ...string) *Line {
 	return &Line{client: client}
 }
 
-// Arm breaks the next Commit.
+// Arm sets the fault of the next Commit. It returns true, because a Line has every fault.
 func (l *Line) Arm(_ *testing.T, fault Fault) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +62,8 @@ func (l *Line) Arm(_ *testing.T, fault Fault) bool {
 	return true
 }
 
-// breakCalls makes the fault strike the next calls that are not commits; no times = mended.
-func (l *Line) breakCalls(fault Fault, times int) {
+// failCalls sets a fault for the given number of next calls of Do and Websocket. With times 0 no call gets a fault.
+func (l *Line) failCalls(fault Fault, times int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.call, l.left = fault, times
@@ -74,7 +75,7 @@ func (l *Line) counted() tally {
 	return l.tally
 }
 
-// Do passes a call that may be repeated.
+// Do sends a request that may be repeated.
 func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	fault := l.nextCall(req.Method != http.MethodGet && req.Method != http.MethodHead)
 	resp, err := l.send(req, fault, l.client.Do)
@@ -84,14 +85,14 @@ func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Commit passes an irreversible call.
+// Commit sends an irreversible request.
 func (l *Line) Commit(req *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	fault := l.commit
 	l.commit = ""
 	l.tally.commits++
 	if fault != "" {
-		l.tally.struck++
+		l.tally.faulted++
 	}
 	l.mu.Unlock()
 	resp, err := l.send(req, fault, l.client.Commit)
@@ -101,7 +102,7 @@ func (l *Line) Commit(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Websocket opens a websocket; any fault refuses it.
+// Websocket opens a websocket. With any fault it fails.
 func (l *Line) Websocket(ctx context.Context, address string) (*websocket.Conn, error) {
 	if l.nextCall(false) != "" {
 		return nil, errBroken
@@ -109,6 +110,7 @@ func (l *Line) Websocket(ctx context.Context, address string) (*websocket.Conn, 
 	return l.client.DialWebsocket(ctx, address)
 }
 
+// nextCall counts a call of Do or Websocket and returns its fault, or "".
 func (l *Line) nextCall(write bool) Fault {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,14 +121,18 @@ func (l *Line) nextCall(write bool) Fault {
 		return ""
 	}
 	l.left--
-	l.tally.struck++
+	l.tally.faulted++
 	return l.call
 }
 
-func (l *Line) send(req *http.Request, fault Fault, through func(*http.Request) (*http.Response, error)) (*http.Response, error) {
+// send sends a request by the function through, unless the fault comes before the platform acts, and applies the fault
+// to the response.
+func (l *Line) send(
+	req *http.Request, fault Fault, through func(*http.Request) (*http.Response, error),
+) (*http.Response, error) {
 	if fault != "" && !fault.acts() {
 		if req.Body != nil {
-			_ = req.Body.Close() // a test's own bytes
+			_ = req.Body.Close() // a body in memory has no error
 		}
 		return fault.answer(req)
 	}
@@ -146,7 +152,8 @@ func (l *Line) send(req *http.Request, fault Fault, through func(*http.Request) 
 	return fault.answer(req)
 }
 
-// answer is what the connector gets instead of the platform's. It repeats the access token, as careless platforms do.
+// answer returns the response or the error that replaces that of the platform. The body contains the access token, as
+// it does on some platforms, so that the suite finds connectors that report bodies unchanged.
 func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	words := "broken, said " + req.Header.Get("Authorization")
 	resp := &http.Response{
@@ -171,7 +178,7 @@ func (f Fault) answer(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// broken is the end of a body that the line lost, as outbound reports it.
+// broken is the end of a body whose connection was lost. It has the error that outbound returns.
 type broken struct{}
 
 func (broken) Read([]byte) (int, error) {

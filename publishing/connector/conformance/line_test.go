@@ -11,13 +11,13 @@ import (
 	"crier/platform/outbound"
 )
 
-// The verdicts of the suite rest on this: which faults reach the platform, and what the connector is told.
-func TestLineBreaksAsItSays(t *testing.T) {
+// The suite relies on which faults reach the platform and on what the connector gets.
+func TestLine_FaultsOfCommit(t *testing.T) {
 	t.Parallel()
 	for fault, want := range map[Fault]struct {
 		arrived int32
-		status  int  // 0 = no answer
-		written bool // of the SendError
+		status  int  // 0 without a response
+		written bool // SendError.Written
 	}{
 		"":            {1, 200, false},
 		RefuseDial:    {0, 0, false},
@@ -44,44 +44,44 @@ func TestLineBreaksAsItSays(t *testing.T) {
 			status, err := send(t, line.Commit, server.URL)
 			var sent *outbound.SendError
 			if errors.As(err, &sent) != (want.status == 0) || sent != nil && sent.Written != want.written {
-				t.Errorf("the commit fails with %v", err)
+				t.Errorf("got %v, want a SendError: %v with Written %v", err, want.status == 0, want.written)
 			}
 			if err == nil && status != want.status || arrived.Load() != want.arrived {
-				t.Errorf("status %d, %d requests arrived; want %d, %d", status, arrived.Load(), want.status, want.arrived)
+				t.Errorf("got status %d and %d requests arrived, want %d and %d", status, arrived.Load(), want.status, want.arrived)
 			}
 			if status, err := send(t, line.Commit, server.URL); err != nil || status != 200 {
-				t.Errorf("the next commit: %d, %v", status, err)
+				t.Errorf("the next commit: got %d, %v, want 200", status, err)
 			}
 			if got := line.counted(); got.commits != 2 || got.writes != 0 {
-				t.Errorf("counted %+v", got)
+				t.Errorf("counted %+v, want 2 commits and no writes", got)
 			}
 		})
 	}
 }
 
-func TestLineBreaksCallsUntilItIsMended(t *testing.T) {
+func TestLine_FaultsOfOtherCalls(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(server.Close)
 	line := NewLine(t, server.Listener.Addr().String())
-	line.breakCalls(RefuseDial, maxSteps)
+	line.failCalls(RefuseDial, maxSteps)
 	for range 3 {
 		if _, err := send(t, line.Do, server.URL); err == nil {
-			t.Fatal("a broken line answers")
+			t.Fatal("Do succeeds with a fault")
 		}
 	}
 	if _, err := line.Websocket(t.Context(), server.URL); err == nil {
-		t.Error("a broken line opens a websocket")
+		t.Error("Websocket succeeds with a fault")
 	}
 	if status, err := send(t, line.Commit, server.URL); err != nil || status != 200 {
-		t.Errorf("a commit, which has faults of its own: %d, %v", status, err)
+		t.Errorf("a commit, which has faults of its own: got %d, %v, want 200", status, err)
 	}
-	line.breakCalls("", 0)
+	line.failCalls("", 0)
 	if status, err := send(t, line.Do, server.URL); err != nil || status != 200 {
-		t.Errorf("once mended: %d, %v", status, err)
+		t.Errorf("without a fault: got %d, %v, want 200", status, err)
 	}
-	if got := line.counted(); got != (tally{commits: 1, writes: 4, struck: 4}) {
-		t.Errorf("counted %+v", got)
+	if got, want := line.counted(), (tally{commits: 1, writes: 4, faulted: 4}); got != want {
+		t.Errorf("counted %+v, want %+v", got, want)
 	}
 }
 
@@ -99,7 +99,7 @@ func send(t *testing.T, through func(*http.Request) (*http.Response, error), add
 	return resp.StatusCode, err
 }
 
-func TestStoreKeepsNumbersAndRefusesWhatIsTooBig(t *testing.T) {
+func TestStore_KeepsNumbersAndRefusesLargeHandles(t *testing.T) {
 	t.Parallel()
 	got, err := store([]byte(`{"b": 9007199254740993, "a": [1]}`))
 	if err != nil || string(got) != `{"a":[1],"b":9007199254740993}` {
@@ -109,6 +109,6 @@ func TestStoreKeepsNumbersAndRefusesWhatIsTooBig(t *testing.T) {
 		t.Error("a handle over the limit is stored")
 	}
 	if _, err := store([]byte(`{`)); err == nil {
-		t.Error("what is not JSON is stored")
+		t.Error("a handle that is not JSON is stored")
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 const side = 32 // pixels
 
-// shelf makes media and serves them at public URLs, for platforms that fetch media themselves.
+// shelf generates media and serves them by HTTP, for platforms that fetch media by URL.
 type shelf struct {
 	t       *testing.T
 	samples map[string][]byte
@@ -37,7 +37,7 @@ func (r *rig) shelf() *shelf {
 	return s
 }
 
-// ServeHTTP answers the file of the path; no file is added once the platform may ask.
+// ServeHTTP serves the file of the path. All files are generated before the platform gets a URL.
 func (s *shelf) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, ok := s.files[req.URL.Path]
 	if !ok {
@@ -45,10 +45,10 @@ func (s *shelf) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", s.types[req.URL.Path])
-	_, _ = w.Write(body) // the platform may leave early
+	_, _ = w.Write(body) // the platform may disconnect
 }
 
-// media makes one file; different shades are different bytes.
+// media generates one file. Different shades give different bytes.
 func (s *shelf) media(contentType, alt string, shade uint8) connector.Media {
 	s.t.Helper()
 	body := s.bytes(contentType, shade)
@@ -94,7 +94,7 @@ func picture(shade uint8) image.Image {
 	return img
 }
 
-// film is the smallest file that is an MP4 by its boxes: it names its brand and holds some data.
+// film returns the smallest file that has the boxes of an MP4: a brand and some data.
 func film(shade uint8) []byte {
 	box := func(kind string, body []byte) []byte {
 		return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(8+len(body))), []byte(kind), body)
@@ -103,7 +103,7 @@ func film(shade uint8) []byte {
 	return slices.Concat(box("ftyp", brand), box("mdat", bytes.Repeat([]byte{shade}, 64)))
 }
 
-// same checks the media of a post, in their order.
+// sameMedia checks the media of a post and their order.
 func (r *rig) sameMedia(seen Seen, media []connector.Media) {
 	r.t.Helper()
 	var alts, sums []string

@@ -12,45 +12,45 @@ import (
 func (s Suite) publish(t *testing.T) {
 	d := s.New().Describe()
 	t.Run("a text is published once", func(t *testing.T) {
-		r := s.home(t)
+		r := s.onShared(t)
 		r.publishOnce(r.item())
 	})
 	t.Run("the longest text is published whole", func(t *testing.T) {
-		r := s.home(t)
+		r := s.onShared(t)
 		item := r.item()
-		item.Text += strings.Repeat("x", s.longest(d)-connector.Length(item.Text, d.Unit))
+		item.Text += strings.Repeat("x", s.maxLength(d)-connector.Length(item.Text, d.Unit))
 		r.publishOnce(item)
 	})
-	t.Run("a text that Validate would have stopped is refused for good or published once", func(t *testing.T) {
-		r := s.home(t)
+	t.Run("a text over the limit is refused permanently or published once", func(t *testing.T) {
+		r := s.onShared(t)
 		item := r.item()
-		item.Text += strings.Repeat("x", s.longest(d)+1-connector.Length(item.Text, d.Unit))
+		item.Text += strings.Repeat("x", s.maxLength(d)+1-connector.Length(item.Text, d.Unit))
 		item = r.prepare(item)
 		if _, err := r.commit(&item); err == nil {
 			r.want(1, item) // this platform has no limit of its own
 		} else if connector.KindOf(err, true) != connector.KindContent {
-			t.Errorf("got %v, want it to be the content's fault", err)
+			t.Errorf("got %v, want %s", err, connector.KindContent)
 		} else {
 			r.want(0, item)
 		}
 	})
 	for _, kind := range offered(d) {
 		t.Run(kind+" is published with its alternative text", func(t *testing.T) {
-			r := s.home(t)
+			r := s.onShared(t)
 			r.publishOnce(r.item(r.shelf().media(kind, "A line, drawn from corner to corner & \"quoted\"", 1)))
 		})
 	}
 	if d.Media.MaxImages > 1 {
 		t.Run("the most images are published in order", func(t *testing.T) {
-			r := s.home(t)
+			r := s.onShared(t)
 			r.publishOnce(r.item(r.images(min(d.Media.MaxImages, 10))...))
 		})
 	}
-	t.Run("a thread of three answers part by part", s.thread)
+	t.Run("each part of a thread replies to the part before it", s.thread)
 }
 
-// longest is how much one part may hold.
-func (s Suite) longest(d connector.Descriptor) int {
+// maxLength returns the length limit of one part.
+func (s Suite) maxLength(d connector.Descriptor) int {
 	if s.MaxLength > 0 {
 		return s.MaxLength
 	}
@@ -77,12 +77,12 @@ func (r *rig) images(count int) []connector.Media {
 	return out
 }
 
-// loaded is an item with as much to prepare as is needed to crash between the steps.
-func (r *rig) loaded() connector.Item {
+// itemWithMedia returns an item with up to two images, so that Prepare has several steps.
+func (r *rig) itemWithMedia() connector.Item {
 	return r.item(r.images(min(r.c.Describe().Media.MaxImages, 2))...)
 }
 
-// publishOnce drives one item and checks what the platform got.
+// publishOnce publishes an item and checks the post on the platform.
 func (r *rig) publishOnce(item connector.Item) connector.Ref {
 	r.t.Helper()
 	item = r.prepare(item)
@@ -99,7 +99,7 @@ func (r *rig) publishOnce(item connector.Item) connector.Ref {
 }
 
 func (s Suite) thread(t *testing.T) {
-	r := s.home(t)
+	r := s.onShared(t)
 	var items []connector.Item
 	var refs []connector.Ref
 	for i := range 3 {
@@ -117,7 +117,7 @@ func (s Suite) thread(t *testing.T) {
 	ids := []string{refs[0].ID, refs[1].ID, refs[2].ID}
 	order = slices.DeleteFunc(order, func(id string) bool { return !slices.Contains(ids, id) })
 	if !slices.Equal(order, ids) {
-		t.Errorf("the parts stand in the order %q, want %q", order, ids)
+		t.Errorf("the parts are in the order %q, want %q", order, ids)
 	}
 	for i, item := range items {
 		seen := r.want(1, item)[0]
@@ -126,15 +126,15 @@ func (s Suite) thread(t *testing.T) {
 			parent, root = refs[i-1].ID, refs[0].ID
 		}
 		if seen.Parent != parent || seen.Root != "" && seen.Root != root {
-			t.Errorf("part %d answers %q in the thread %q, want %q in %q", i, seen.Parent, seen.Root, parent, root)
+			t.Errorf("part %d replies to %q in the thread %q, want %q in %q", i, seen.Parent, seen.Root, parent, root)
 		}
 	}
 }
 
-// repeat is about publications that look alike, and about one that is sent again.
+// repeat checks publications with equal contents, and publications that are sent again.
 func (s Suite) repeat(t *testing.T) {
-	t.Run("equal contents are published as often as they were asked for", func(t *testing.T) {
-		r := s.home(t)
+	t.Run("two publications with equal contents are two posts", func(t *testing.T) {
+		r := s.onShared(t)
 		first := r.prepared()
 		if _, err := r.commit(&first); err != nil {
 			t.Fatalf("Commit: %v", err)
@@ -145,8 +145,8 @@ func (s Suite) repeat(t *testing.T) {
 		}
 		r.want(2, second)
 	})
-	t.Run("a lost twin is not taken for the one that was published", func(t *testing.T) {
-		r := s.home(t)
+	t.Run("a lost publication is not taken for a published one with equal contents", func(t *testing.T) {
+		r := s.onShared(t)
 		if r.grade() > "C" {
 			t.Skipf("declared: grade %s reads back by text and time only, or not at all", r.grade())
 		}
@@ -162,39 +162,39 @@ func (s Suite) repeat(t *testing.T) {
 		r.settle(second, false)
 		r.want(2, second)
 	})
-	t.Run("the same publication sent again is one post where the platform knows repeats", func(t *testing.T) {
-		r := s.home(t)
+	t.Run("a publication that is sent again is one post where the platform recognizes repeats", func(t *testing.T) {
+		r := s.onShared(t)
 		if !r.grade().Deduplicates() {
-			t.Skipf("declared: grade %s does not know repeats", r.grade())
+			t.Skipf("declared: grade %s does not recognize repeats", r.grade())
 		}
-		item := r.prepare(r.loaded())
+		item := r.prepare(r.itemWithMedia())
 		first, err := r.commit(&item)
 		if err != nil {
 			t.Fatalf("Commit: %v", err)
 		}
 		r.commitAgain(item, first.ID)
 	})
-	t.Run("a publication whose traces are lost is one post when it is sent again", func(t *testing.T) {
-		r := s.home(t)
+	t.Run("a publication that is sent again without its Handle is one post", func(t *testing.T) {
+		r := s.onShared(t)
 		if !r.grade().Deduplicates() {
-			t.Skipf("declared: grade %s does not know repeats", r.grade())
+			t.Skipf("declared: grade %s does not recognize repeats", r.grade())
 		}
-		r.sendAnew(0)
+		r.sendWithoutHandle(0)
 	})
-	t.Run("its CreatedAt does not make a second post where the key alone counts", func(t *testing.T) {
-		r := s.home(t)
+	t.Run("another CreatedAt is the same post where the key alone identifies it", func(t *testing.T) {
+		r := s.onShared(t)
 		if !s.KeyOnly || !r.grade().Deduplicates() {
-			t.Skip("declared: CreatedAt is part of the identity, or nothing is")
+			t.Skip("declared: CreatedAt is part of the identity, or repeats are not recognized")
 		}
-		r.sendAnew(time.Hour)
+		r.sendWithoutHandle(time.Hour)
 	})
 }
 
-// sendAnew publishes an item, forgets all that was stored of it, and sends it again with a CreatedAt that much later:
-// it must be the post that is there, for Reconcile and for Commit.
-func (r *rig) sendAnew(later time.Duration) {
+// sendWithoutHandle publishes an item and sends it again without its Handle and with a CreatedAt that is later by the
+// given duration. Reconcile and Commit must return the first post.
+func (r *rig) sendWithoutHandle(later time.Duration) {
 	r.t.Helper()
-	item := r.prepare(r.loaded())
+	item := r.prepare(r.itemWithMedia())
 	first, err := r.commit(&item)
 	if err != nil {
 		r.t.Fatalf("Commit: %v", err)
@@ -208,14 +208,14 @@ func (r *rig) sendAnew(later time.Duration) {
 	r.commitAgain(item, first.ID)
 }
 
-// twin is another publication of the same content, due at the same moment.
+// twin returns another publication of the same content, due at the same time.
 func twin(item connector.Item) connector.Item {
 	renew(&item.Publication)
 	item.Handle = nil
 	return item
 }
 
-// commitAgain sends a published item once more and wants the post that is there.
+// commitAgain sends a published item again and checks that the result is the first post.
 func (r *rig) commitAgain(item connector.Item, id string) {
 	r.t.Helper()
 	again, err := r.commit(&item)

@@ -16,7 +16,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// rig is one case: a connector on a line of its own, with a connected account.
+// rig is the state of one case: a connector with its own Line and a session.
 type rig struct {
 	Suite
 	t       *testing.T
@@ -27,7 +27,7 @@ type rig struct {
 	secrets []string
 }
 
-// unconnected makes a rig whose session is empty.
+// unconnected returns a rig with an empty session.
 func (s Suite) unconnected(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{Suite: s, t: t, c: s.New(), line: NewLine(t, s.Allow...)}
@@ -39,7 +39,7 @@ func (s Suite) unconnected(t *testing.T) *rig {
 	return r
 }
 
-// connected makes a rig on an account of its own.
+// connected returns a rig with a session of a new account.
 func (s Suite) connected(t *testing.T) *rig {
 	t.Helper()
 	r := s.unconnected(t)
@@ -53,12 +53,13 @@ func (s Suite) connected(t *testing.T) *rig {
 	return r
 }
 
-// home makes a rig on the account that the cases share: platforms count sign-ins, and hash passwords slowly.
-func (s Suite) home(t *testing.T) *rig {
+// onShared returns a rig with a session of the account that the cases share. Platforms limit sign-ins, and hash
+// passwords slowly.
+func (s Suite) onShared(t *testing.T) *rig {
 	t.Helper()
 	if s.shared.account.ID == "" {
 		first := s.connected(t)
-		*s.shared = home{first.s.Account, first.s.Credential, first.secrets}
+		*s.shared = sharedAccount{account: first.s.Account, credential: first.s.Credential, secrets: first.secrets}
 	}
 	r := s.unconnected(t)
 	r.s.Account, r.s.Credential, r.secrets = s.shared.account, s.shared.credential, s.shared.secrets
@@ -66,17 +67,17 @@ func (s Suite) home(t *testing.T) *rig {
 	return r
 }
 
-// home is a connected account.
-type home struct {
+// sharedAccount is the connected account that the cases share.
+type sharedAccount struct {
 	account    connector.Account
 	credential json.RawMessage
 	secrets    []string
 }
 
-// grade is the declared one; the case of connect checks that it is the account's.
+// grade returns the declared grade. The case of Connect checks that the account has it.
 func (r *rig) grade() publishing.Grade { return r.Suite.Grade }
 
-// item makes a publication whose text is nowhere else on the platform.
+// item returns a publication whose text is unique on the platform.
 func (r *rig) item(media ...connector.Media) connector.Item {
 	now := r.s.Clock.Now().Truncate(time.Millisecond)
 	item := connector.Item{Due: now, CreatedAt: now, Media: media, Settings: r.Settings}
@@ -92,28 +93,29 @@ func (r *rig) prepared(media ...connector.Media) connector.Item {
 	return r.prepare(r.item(media...))
 }
 
-// prepare drives an item to Ready and watches that no step does more than it may.
+// prepare calls Prepare until the item is Ready and checks every step.
 func (r *rig) prepare(item connector.Item) connector.Item {
 	r.t.Helper()
-	item, err := Prepare(r.t.Context(), watched{r.c, r}, r.s, item)
+	item, err := Prepare(r.t.Context(), watched{Connector: r.c, r: r}, r.s, item)
 	if err != nil {
 		r.t.Fatalf("Prepare: %v", err)
 	}
 	return item
 }
 
-// commit calls Commit, once.
+// commit calls Commit once and checks its calls and its result.
 func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
 	r.t.Helper()
 	before := r.line.counted()
 	item.Committing = r.s.Clock.Now()
 	ctx := r.t.Context()
-	if r.grade().Deduplicates() { // as the registry does it
+	if r.grade().Deduplicates() { // as the registry does
 		ctx = outbound.OnKeptConnections(ctx)
 	}
 	ref, err := r.c.Commit(ctx, r.s, *item)
 	if n := r.line.counted().since(before); n.commits > 1 || n.writes > 0 {
-		r.t.Errorf("Commit made %d irreversible calls by HTTP.Commit and %d by HTTP.Do; want at most one, and none", n.commits, n.writes)
+		r.t.Errorf("Commit made %d irreversible calls by HTTP.Commit and %d by HTTP.Do, want at most one and none",
+			n.commits, n.writes)
 	}
 	if err != nil {
 		r.judgeError("Commit", err)
@@ -123,7 +125,7 @@ func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
 	return ref, nil
 }
 
-// reconcile calls Reconcile and watches that it only reads.
+// reconcile calls Reconcile and checks that it only reads.
 func (r *rig) reconcile(item connector.Item) (connector.Verdict, error) {
 	r.t.Helper()
 	before := r.line.counted()
@@ -135,7 +137,8 @@ func (r *rig) reconcile(item connector.Item) (connector.Verdict, error) {
 		r.judgeError("Reconcile", err)
 		return v, err
 	}
-	if !slices.Contains([]connector.Outcome{connector.Published, connector.NotPublished, connector.CannotTell}, v.Outcome) {
+	outcomes := []connector.Outcome{connector.Published, connector.NotPublished, connector.CannotTell}
+	if !slices.Contains(outcomes, v.Outcome) {
 		r.t.Errorf("Reconcile answers the unknown outcome %q", v.Outcome)
 	}
 	if v.Outcome == connector.Published {
@@ -144,7 +147,7 @@ func (r *rig) reconcile(item connector.Item) (connector.Verdict, error) {
 	return v, nil
 }
 
-// published gives the posts on the platform that are this item's, by its text.
+// published returns the posts on the platform that have the text of the item.
 func (r *rig) published(item connector.Item) []Seen {
 	r.t.Helper()
 	text := item.Text
@@ -160,35 +163,39 @@ func (r *rig) published(item connector.Item) []Seen {
 	return out
 }
 
-// want checks how often an item is on the platform.
+// want checks the number of posts of an item on the platform and returns them.
 func (r *rig) want(count int, item connector.Item) []Seen {
 	r.t.Helper()
 	seen := r.published(item)
 	if len(seen) != count {
-		r.t.Fatalf("the platform holds this publication %d times, want %d", len(seen), count)
+		r.t.Fatalf("the platform has %d posts of this publication, want %d", len(seen), count)
 	}
 	return seen
 }
 
-// judgeError checks that an error is one of ours, has words for people and tells no secret.
+// judgeError checks that an error is a *connector.Error of a known kind, with a public message and without a secret.
 func (r *rig) judgeError(call string, err error) {
 	r.t.Helper()
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Public == "" {
-		r.t.Errorf("%s failed without a *connector.Error that has words for people: %v", call, err)
+		r.t.Errorf("%s: got %v, want a *connector.Error with a public message", call, err)
 		return
 	}
-	kinds := []connector.Kind{connector.KindReauth, connector.KindDisconnect, connector.KindContent, connector.KindTransient, connector.KindUnknown, connector.KindOperator}
+	kinds := []connector.Kind{
+		connector.KindReauth, connector.KindDisconnect, connector.KindContent,
+		connector.KindTransient, connector.KindUnknown, connector.KindOperator,
+	}
 	if !slices.Contains(kinds, e.Kind) {
-		r.t.Errorf("%s failed with the unknown kind %q", call, e.Kind)
+		r.t.Errorf("%s: got the unknown kind %q", call, e.Kind)
 	}
 	r.noSecret(call+"'s error", err.Error()+e.Public+e.Raw)
 }
 
+// judgeRef checks that a Ref has an ID, an absolute URL or none, valid Data and no secret.
 func (r *rig) judgeRef(ref connector.Ref) {
 	r.t.Helper()
 	if ref.ID == "" {
-		r.t.Error("a Ref without an ID")
+		r.t.Error("the Ref has no ID")
 	}
 	if u, err := url.Parse(ref.URL); err != nil || ref.URL != "" && !u.IsAbs() {
 		r.t.Errorf("the Ref's URL %q is not absolute", ref.URL)
@@ -203,7 +210,7 @@ func (r *rig) noSecret(where, text string) {
 	r.t.Helper()
 	for _, secret := range r.secrets {
 		if strings.Contains(text, secret) {
-			r.t.Errorf("%s tells a secret", where)
+			r.t.Errorf("%s contains a secret", where)
 		}
 	}
 }

@@ -7,33 +7,34 @@ import (
 	"crier/publishing/connector"
 )
 
-const shortest = 8 // bytes; what is shorter stands in too many words to be looked for
+const minSecret = 8 // bytes; a shorter secret would be found in ordinary texts
 
-// secretsOf gathers what nobody may see: the values of password fields, and the strings of the credential that are neither
-// addresses nor told elsewhere in the form or the account.
+// secretsOf returns the values that must not appear in texts: those of password fields, and the strings of the
+// credential that are neither addresses nor part of the account or of other fields.
 func secretsOf(d connector.Descriptor, fields map[string]string, done connector.Connected) []string {
 	var secrets []string
 	open := []string{done.Account.ID, done.Account.Name, done.Account.Profile, done.Account.Picture}
 	for _, f := range d.Fields {
 		if value := fields[f.Key]; f.Type != "password" {
 			open = append(open, value)
-		} else if len(value) >= shortest {
+		} else if len(value) >= minSecret {
 			secrets = append(secrets, value)
 		}
 	}
 	known := strings.Join(open, "\n")
 	var doc any
 	if json.Unmarshal(done.Credential, &doc) != nil {
-		return secrets // Connect's own case reports it
+		return secrets // the case of Connect reports it
 	}
 	for _, s := range leaves(doc) {
-		if len(s) >= shortest && !strings.Contains(s, "://") && !strings.Contains(known, s) {
+		if len(s) >= minSecret && !strings.Contains(s, "://") && !strings.Contains(known, s) {
 			secrets = append(secrets, s)
 		}
 	}
 	return secrets
 }
 
+// leaves returns all strings in a decoded JSON document.
 func leaves(v any) []string {
 	switch v := v.(type) {
 	case string:

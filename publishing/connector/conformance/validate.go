@@ -7,22 +7,22 @@ import (
 	"crier/publishing/connector"
 )
 
-// letters are single characters that count differently in the units: 1, 2 or 4 bytes and so on.
+// letters are single characters whose length differs between the units.
 var letters = []string{"a", "é", "e\u0301", "😀"}
 
 func (s Suite) validate(t *testing.T) {
-	r := s.home(t)
+	r := s.onShared(t)
 	d := r.c.Describe()
-	maxLength := s.longest(d)
+	maxLength := s.maxLength(d)
 	for _, letter := range letters {
 		s.length(r, letter, maxLength, d.Unit)
 	}
 	s.counts(r, d.Media)
 	r.rule("an empty part", connector.DraftPart{}, true)
 	r.rule("a part of spaces", connector.DraftPart{Text: " \t\n\u00a0"}, true)
-	r.rule("a part that nobody can see", connector.DraftPart{Text: "\u200b\u2060\ufeff\u202e"}, true)
+	r.rule("a part of invisible characters", connector.DraftPart{Text: "\u200b\u2060\ufeff\u202e"}, true)
 	r.rule("emoji that are joined", connector.DraftPart{Text: "👩\u200d👩\u200d👧"}, false)
-	t.Run("every broken part is told, in order", func(t *testing.T) {
+	t.Run("problems of all parts are reported in order", func(t *testing.T) {
 		parts := []connector.DraftPart{{}, {Text: "fine"}, {Text: strings.Repeat("a", maxLength+1)}}
 		problems := r.c.Validate(connector.Draft{Account: r.s.Account, Settings: s.Settings, Parts: parts})
 		if len(problems) < 2 || problems[0].Part != 0 || problems[len(problems)-1].Part != 2 {
@@ -30,13 +30,14 @@ func (s Suite) validate(t *testing.T) {
 		}
 		for _, p := range problems {
 			if p.Message == "" || p.Part == 1 {
-				t.Errorf("problem %+v", p)
+				t.Errorf("problem %+v, want a message, and none of part 1", p)
 			}
 		}
 	})
 }
 
-// length tries texts around the limit. A letter that does not divide the limit is filled up with "a".
+// length checks texts around the limit. If the length of the letter does not divide that of the text, the text begins
+// with "a"s.
 func (s Suite) length(r *rig, letter string, limit int, unit connector.Unit) {
 	if limit == 0 {
 		return
@@ -50,7 +51,7 @@ func (s Suite) length(r *rig, letter string, limit int, unit connector.Unit) {
 	r.rule("a text of limit+1 in "+letter, connector.DraftPart{Text: text(limit + 1)}, true)
 }
 
-// counts tries number and size of each kind of media around its limit.
+// counts checks numbers and sizes of each kind of media around the limits.
 func (s Suite) counts(r *rig, rules connector.MediaRules) {
 	for _, k := range []struct {
 		media connector.Media
@@ -78,18 +79,19 @@ func (s Suite) counts(r *rig, rules connector.MediaRules) {
 	}
 	if rules.MaxImages > 0 && rules.MaxVideos > 0 {
 		both := connector.DraftPart{Text: "both", Media: []connector.Media{draftImage(), draftVideo()}}
-		r.rule("an image beside a video", both, !rules.Mixed)
+		r.rule("an image with a video", both, !rules.Mixed)
 	}
 }
 
-// rule validates the part behind a fine one.
+// rule checks that Validate refuses or accepts a part that follows a valid one.
 func (r *rig) rule(name string, part connector.DraftPart, refused bool) {
 	want := map[bool]string{true: "refused", false: "accepted"}[refused]
 	r.t.Run(name+" is "+want, func(t *testing.T) {
 		parts := []connector.DraftPart{{Text: "fine"}, part}
-		problems := r.c.Validate(connector.Draft{Account: r.s.Account, Settings: r.Settings, Parts: parts})
+		draft := connector.Draft{Account: r.s.Account, Settings: r.Settings, Parts: parts}
+		problems := r.c.Validate(draft)
 		if (len(problems) > 0) != refused {
-			t.Fatalf("problems: %+v", problems)
+			t.Fatalf("got the problems %+v, want the part %s", problems, want)
 		}
 		for _, p := range problems {
 			if p.Part != 1 || p.Message == "" {
@@ -112,5 +114,7 @@ func draftImage() connector.Media {
 }
 
 func draftVideo() connector.Media {
-	return connector.Media{ContentType: "video/mp4", Size: 1000, Width: side, Height: side, Name: "video", Video: true}
+	return connector.Media{
+		ContentType: "video/mp4", Size: 1000, Width: side, Height: side, Name: "video", Video: true,
+	}
 }

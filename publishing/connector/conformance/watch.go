@@ -6,37 +6,40 @@ import (
 	"crier/publishing/connector"
 )
 
-// watched counts the calls of every Prepare.
+// watched is a connector that checks the calls and the result of every Prepare.
 type watched struct {
 	connector.Connector
 	r *rig
 }
 
-// Prepare passes a step through and checks what it did and returned.
+// Prepare checks that a step made at most one call that changes the platform and none by HTTP.Commit, that its wait is
+// possible and that its Handle contains no secret.
 func (w watched) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	before := w.r.line.counted()
 	step, err := w.Connector.Prepare(ctx, s, item)
 	if n := w.r.line.counted().since(before); n.commits > 0 || n.writes > 1 {
-		w.r.t.Errorf("one Prepare made %d calls by HTTP.Commit and %d that change something; want none, and at most one", n.commits, n.writes)
+		w.r.t.Errorf("one Prepare made %d calls by HTTP.Commit and %d that change something, want none and at most one",
+			n.commits, n.writes)
 	}
 	if err != nil {
 		w.r.judgeError("Prepare", err)
 		return step, err
 	}
 	if step.Ready && step.Wait != 0 || step.Wait < 0 {
-		w.r.t.Errorf("a Step is Ready=%v and waits %v", step.Ready, step.Wait)
+		w.r.t.Errorf("a Step has Ready %v and Wait %v, want no Wait when Ready, and never a negative one",
+			step.Ready, step.Wait)
 	}
 	w.r.noSecret("the Handle", string(step.Handle))
 	return step, nil
 }
 
-// counted counts the Prepares.
+// counted is a connector that counts the calls of Prepare.
 type counted struct {
 	connector.Connector
 	steps int
 }
 
-// Prepare counts and passes on.
+// Prepare counts the call and passes it on.
 func (c *counted) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	c.steps++
 	return c.Connector.Prepare(ctx, s, item)

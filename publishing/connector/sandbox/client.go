@@ -13,10 +13,10 @@ import (
 
 const (
 	maxAnswer = 4 << 20 // bytes
-	maxRaw    = 300     // bytes of the platform's words in an error
+	maxRaw    = 300     // bytes of the platform's message in an error
 )
 
-// credential is what the engine seals.
+// credential is the content of Session.Credential, which the engine encrypts.
 type credential struct {
 	Service      string `json:"service"`
 	Name         string `json:"name"`
@@ -38,25 +38,30 @@ type session struct {
 	} `json:"account"`
 }
 
-// client calls one sandbox, with the access token if there is one.
+// client calls one sandbox. The token is the access token, or "" before the sign-in.
 type client struct {
 	http  connector.HTTP
 	base  string
 	token string
 }
 
+// open returns a client for a session and the session's credential. A credential that cannot be decoded is KindReauth.
 func (c *Connector) open(s *connector.Session) (client, credential, error) {
 	var cred credential
 	if err := json.Unmarshal(s.Credential, &cred); err != nil || cred.Service == "" {
-		return client{}, cred, &connector.Error{Kind: connector.KindReauth, Public: "The stored access cannot be read; reconnect the channel."}
+		return client{}, cred, &connector.Error{
+			Kind: connector.KindReauth, Public: "The stored access cannot be read; reconnect the channel.",
+		}
 	}
-	return client{c.way(cred.Service, s.HTTP), cred.Service, cred.AccessToken}, cred, nil
+	return client{http: c.httpFor(cred.Service, s.HTTP), base: cred.Service, token: cred.AccessToken}, cred, nil
 }
 
 func (cl client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
 	req, err := http.NewRequestWithContext(ctx, method, cl.base+path, body)
 	if err != nil {
-		return nil, &connector.Error{Kind: connector.KindContent, Public: "The sandbox's address cannot be used.", Err: err}
+		return nil, &connector.Error{
+			Kind: connector.KindContent, Public: "The sandbox's address cannot be used.", Err: err,
+		}
 	}
 	if cl.token != "" {
 		req.Header.Set("Authorization", "Bearer "+cl.token)
@@ -67,13 +72,16 @@ func (cl client) request(ctx context.Context, method, path string, body io.Reade
 func (cl client) postRequest(ctx context.Context, path string, in any) (*http.Request, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
-		return nil, &connector.Error{Kind: connector.KindContent, Public: "This post cannot be written as JSON.", Err: err}
+		return nil, &connector.Error{
+			Kind: connector.KindContent, Public: "This post cannot be written as JSON.", Err: err,
+		}
 	}
 	req, err := cl.request(ctx, http.MethodPost, path, bytes.NewReader(body))
-	if err == nil {
-		req.Header.Set("Content-Type", "application/json")
+	if err != nil {
+		return nil, err
 	}
-	return req, err
+	req.Header.Set("Content-Type", "application/json")
+	return req, nil
 }
 
 func (cl client) post(ctx context.Context, path string, in, out any) error {
@@ -92,55 +100,64 @@ func (cl client) get(ctx context.Context, path string, out any) error {
 	return cl.do(req, out)
 }
 
-// do makes a call that may be repeated.
+// do sends a request that may be repeated and decodes its response into out.
 func (cl client) do(req *http.Request, out any) error {
 	resp, err := cl.http.Do(req)
-	return read(resp, err, out, false)
+	return decode(resp, err, out, false)
 }
 
-// commit makes the irreversible call.
+// commit sends the irreversible request of a publication and decodes its response into out.
 func (cl client) commit(req *http.Request, out any) error {
 	resp, err := cl.http.Commit(req)
-	return read(resp, err, out, true)
+	return decode(resp, err, out, true)
 }
 
-// read decodes an answer into out, which may be nil.
-func read(resp *http.Response, err error, out any, committing bool) error {
+// decode decodes the response of a request, or its error err, into out, which may be nil.
+func decode(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
 	}
 	body, err := outbound.ReadAll(resp, maxAnswer)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return refusal(resp, body, committing) // the status alone decides, even if the body broke
-	}
-	if err == nil && out != nil {
-		err = json.Unmarshal(body, out)
+		return refusal(resp, body, committing) // the status is enough, even if the body could not be read
 	}
 	if err != nil {
+		return unreadable(resp, err, committing)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
 		return unreadable(resp, err, committing)
 	}
 	return nil
 }
 
+// refusal returns the error of a response without success. A body in the format of the sandbox shows that the sandbox
+// wrote it and not another server.
 func refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
-	var said struct {
+	var view struct {
 		Error struct {
 			Code    string `json:"code"`
 			Message string `json:"message"`
 		} `json:"error"`
 	}
 	author := connector.ByOther
-	if json.Unmarshal(body, &said) == nil && said.Error.Code != "" {
+	if json.Unmarshal(body, &view) == nil && view.Error.Code != "" {
 		author = connector.ByPlatform
 	}
 	e := connector.FromStatus(resp, author, committing)
-	e.Code, e.Raw = said.Error.Code, connector.Clean(said.Error.Message, maxRaw)
+	e.Code, e.Raw = view.Error.Code, connector.Clean(view.Error.Message, maxRaw)
 	return e
 }
 
-// unreadable is a success whose words got lost: in a commit the post may well be there.
+// unreadable returns the error of a success whose body cannot be read. A commit with such a response may have
+// published.
 func unreadable(resp *http.Response, err error, committing bool) *connector.Error {
-	e := &connector.Error{Kind: connector.KindTransient, Status: resp.StatusCode, Public: "The sandbox's answer cannot be read.", Err: err}
+	e := &connector.Error{
+		Kind: connector.KindTransient, Status: resp.StatusCode,
+		Public: "The sandbox's answer cannot be read.", Err: err,
+	}
 	if committing {
 		e.Kind = connector.KindUnknown
 	}

@@ -14,8 +14,8 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-// What answers in the place of the sandbox decides nothing about the post; FromStatus has the rule.
-func TestCommit_ForeignAnswerIsNoRefusal(t *testing.T) {
+// The response of a server other than the sandbox does not prove that the post was refused; see FromStatus.
+func TestCommit_ResponseOfAnotherServerIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	const own = `{"error":{"code":"not_found","message":"There is nothing here."}}`
 	for name, tc := range map[string]struct {
@@ -23,13 +23,13 @@ func TestCommit_ForeignAnswerIsNoRefusal(t *testing.T) {
 		body   string
 		want   connector.Kind
 	}{
-		"its own 404":           {404, own, connector.KindContent},
-		"a page as 404":         {404, "<html>", connector.KindTransient},
-		"an empty 405":          {405, "", connector.KindTransient},
-		"a redirect to another": {307, "", connector.KindTransient},
-		"a redirect after work": {303, own, connector.KindUnknown},
-		"a page as 403":         {403, "<html>", connector.KindUnknown},
-		"a page as 200":         {200, "<html>", connector.KindUnknown},
+		"404 of the sandbox":   {404, own, connector.KindContent},
+		"404 with a page":      {404, "<html>", connector.KindTransient},
+		"405 without a body":   {405, "", connector.KindTransient},
+		"307 without a body":   {307, "", connector.KindTransient},
+		"303 after publishing": {303, own, connector.KindUnknown},
+		"403 with a page":      {403, "<html>", connector.KindUnknown},
+		"200 with a page":      {200, "<html>", connector.KindUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

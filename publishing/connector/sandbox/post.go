@@ -15,42 +15,44 @@ import (
 )
 
 const (
-	poll   = 2 * time.Second // while the platform processes a medium
-	page   = 100             // the most posts that the platform lists at once
-	pages  = 20              // that are read back; further back nobody looks
-	margin = time.Minute     // how far the platform's clock may be behind ours
+	poll     = 2 * time.Second // interval of polls while the platform processes a medium
+	pageSize = 100             // the greatest number of posts in one list of the platform
+	maxPages = 20              // the greatest number of lists that Reconcile reads
+	margin   = time.Minute     // how far the platform's clock may be behind that of this machine
 )
 
-// handle is what Prepare has done so far.
+// handle is the progress of Prepare.
 type handle struct {
 	Media []uploaded `json:"media"`
 }
 
-// uploaded is one medium on the platform, in the order of the item's.
+// uploaded is one uploaded medium. Media are uploaded in the order of the item.
 type uploaded struct {
 	ID    string `json:"id"`
 	Ready bool   `json:"ready"`
 }
 
-func readHandle(raw json.RawMessage) (handle, error) {
+func parseHandle(raw json.RawMessage) (handle, error) {
 	var h handle
 	if len(raw) == 0 {
 		return h, nil
 	}
 	if err := json.Unmarshal(raw, &h); err != nil {
-		return h, &connector.Error{Kind: connector.KindOperator, Public: "The stored progress of this post cannot be read.", Err: err}
+		return h, &connector.Error{
+			Kind: connector.KindOperator, Public: "The stored progress of this post cannot be read.", Err: err,
+		}
 	}
 	return h, nil
 }
 
-// Prepare uploads one medium a call, then asks until all of them are processed.
+// Prepare uploads one medium in each call. When all are uploaded, each call polls one that is still being processed.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	failpoint.Panic(failpoint.Preparing, item.Text)
 	cl, _, err := c.open(s)
 	if err != nil {
 		return connector.Step{}, err
 	}
-	h, err := readHandle(item.Handle)
+	h, err := parseHandle(item.Handle)
 	if err != nil {
 		return connector.Step{}, err
 	}
@@ -69,7 +71,8 @@ func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item conn
 			wait = poll
 		}
 	}
-	ready := len(h.Media) >= len(item.Media) && !slices.ContainsFunc(h.Media, func(u uploaded) bool { return !u.Ready })
+	ready := len(h.Media) >= len(item.Media) &&
+		!slices.ContainsFunc(h.Media, func(u uploaded) bool { return !u.Ready })
 	raw, err := json.Marshal(h)
 	return connector.Step{Ready: ready, Wait: wait, Handle: raw}, err
 }
@@ -82,7 +85,9 @@ type mediaView struct {
 func (cl client) upload(ctx context.Context, m connector.Media) (uploaded, error) {
 	file, err := m.Open()
 	if err != nil {
-		return uploaded{}, &connector.Error{Kind: connector.KindTransient, Public: "A file of this post could not be read.", Err: err}
+		return uploaded{}, &connector.Error{
+			Kind: connector.KindTransient, Public: "A file of this post could not be read.", Err: err,
+		}
 	}
 	defer func() { _ = file.Close() }() // only read
 	req, err := cl.request(ctx, http.MethodPost, "/api/media?alt="+url.QueryEscape(m.Alt), file)
@@ -95,22 +100,25 @@ func (cl client) upload(ctx context.Context, m connector.Media) (uploaded, error
 	if err := cl.do(req, &view); err != nil {
 		return uploaded{}, err
 	}
-	return uploaded{view.ID, view.Status == "ready"}, nil
+	return uploaded{ID: view.ID, Ready: view.Status == "ready"}, nil
 }
 
-// processed asks for the state of a medium.
+// processed reports whether the platform has processed a medium. A failed processing is KindContent.
 func (cl client) processed(ctx context.Context, id string) (bool, error) {
 	var view mediaView
 	if err := cl.get(ctx, "/api/media/"+url.PathEscape(id), &view); err != nil {
 		return false, err
 	}
 	if view.Status == "failed" {
-		return false, &connector.Error{Kind: connector.KindContent, Code: "media_failed", Public: "The sandbox could not process a file of this post."}
+		return false, &connector.Error{
+			Kind: connector.KindContent, Code: "media_failed",
+			Public: "The sandbox could not process a file of this post.",
+		}
 	}
 	return view.Status == "ready", nil
 }
 
-// post is a post as the platform takes and lists it.
+// post is the content of a post in requests and in lists of the platform.
 type post struct {
 	Text    string       `json:"text"`
 	Media   []attachment `json:"media,omitempty"`
@@ -124,10 +132,11 @@ type attachment struct {
 	Alt string `json:"alt"`
 }
 
-func write(grade publishing.Grade, item connector.Item, h handle) post {
+// encode returns the post of an item. Its publication is the key on grade A and the marker on grade C.
+func encode(grade publishing.Grade, item connector.Item, h handle) post {
 	p := post{Text: item.Text}
 	for i, up := range h.Media {
-		p.Media = append(p.Media, attachment{up.ID, item.Media[i].Alt})
+		p.Media = append(p.Media, attachment{ID: up.ID, Alt: item.Media[i].Alt})
 	}
 	if item.Parent != nil {
 		p.ReplyTo = item.Parent.ID
@@ -141,48 +150,55 @@ func write(grade publishing.Grade, item connector.Item, h handle) post {
 	return p
 }
 
-// made is a post that exists.
-type made struct {
+// created identifies a published post.
+type created struct {
 	ID        string    `json:"id"`
 	URL       string    `json:"url"`
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// Commit publishes. On grade A a repeat under the same publication answers the first post.
+// Commit publishes the item. On grade A a repeated Commit of a publication returns the first post.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cl, _, err := c.open(s)
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	h, err := readHandle(item.Handle)
+	h, err := parseHandle(item.Handle)
 	if err != nil {
 		return connector.Ref{}, err
 	}
 	if len(h.Media) != len(item.Media) {
-		return connector.Ref{}, &connector.Error{Kind: connector.KindTransient, Public: "The files of this post are not uploaded yet."}
+		return connector.Ref{}, &connector.Error{
+			Kind: connector.KindTransient, Public: "The files of this post are not uploaded yet.",
+		}
 	}
-	req, err := cl.postRequest(ctx, "/api/posts", write(s.Account.Grade, item, h))
+	req, err := cl.postRequest(ctx, "/api/posts", encode(s.Account.Grade, item, h))
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	var m made
+	var m created
 	if err := cl.commit(req, &m); err != nil {
 		return connector.Ref{}, err
 	}
 	failpoint.Panic(failpoint.Committed, item.Text)
 	if m.ID == "" {
-		return connector.Ref{}, &connector.Error{Kind: connector.KindUnknown, Public: "The sandbox did not name the post that it made."}
+		return connector.Ref{}, &connector.Error{
+			Kind: connector.KindUnknown, Public: "The sandbox did not name the post that it made.",
+		}
 	}
 	return connector.Ref{ID: m.ID, URL: m.URL}, nil
 }
 
 type listed struct {
-	made
+	created
 	post
 }
 
-// Reconcile reads back what was published since the call was about to be made.
-func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item connector.Item) (connector.Verdict, error) {
+// Reconcile searches the posts that were published since item.Committing for the publication. It returns CannotTell for
+// an account that cannot be read back, and when there are more than maxPages*pageSize posts.
+func (c *Connector) Reconcile(
+	ctx context.Context, s *connector.Session, item connector.Item,
+) (connector.Verdict, error) {
 	if !s.Account.Grade.Askable() {
 		return connector.Verdict{Outcome: connector.CannotTell}, nil
 	}
@@ -190,13 +206,16 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	if err != nil {
 		return connector.Verdict{}, err
 	}
-	h, err := readHandle(item.Handle)
+	h, err := parseHandle(item.Handle)
 	if err != nil {
 		return connector.Verdict{}, err
 	}
-	want := write(s.Account.Grade, item, h)
-	q := url.Values{"account": {"me"}, "limit": {strconv.Itoa(page)}, "since": {item.Committing.Add(-margin).Format(time.RFC3339Nano)}}
-	for range pages {
+	want := encode(s.Account.Grade, item, h)
+	q := url.Values{
+		"account": {"me"}, "limit": {strconv.Itoa(pageSize)},
+		"since": {item.Committing.Add(-margin).Format(time.RFC3339Nano)},
+	}
+	for range maxPages {
 		var list struct {
 			Posts []listed `json:"posts"`
 		}
@@ -204,17 +223,18 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 			return connector.Verdict{}, err
 		}
 		for _, p := range list.Posts {
-			if p.is(want) {
-				return connector.Verdict{Outcome: connector.Published, Ref: connector.Ref{ID: p.made.ID, URL: p.URL}}, nil
+			if p.matches(want) {
+				ref := connector.Ref{ID: p.created.ID, URL: p.URL}
+				return connector.Verdict{Outcome: connector.Published, Ref: ref}, nil
 			}
 		}
-		if len(list.Posts) < page {
+		if len(list.Posts) < pageSize {
 			return connector.Verdict{Outcome: connector.NotPublished}, nil
 		}
-		q.Set("before", list.Posts[page-1].made.ID)
+		q.Set("before", list.Posts[pageSize-1].created.ID)
 	}
 	return connector.Verdict{Outcome: connector.CannotTell}, nil
 }
 
-// is compares what the publication is known by: its key on grade A, its marker elsewhere.
-func (p listed) is(want post) bool { return p.Key == want.Key && p.Marker == want.Marker }
+// matches reports whether p is the publication want, by its key on grade A and by its marker on grade C.
+func (p listed) matches(want post) bool { return p.Key == want.Key && p.Marker == want.Marker }

@@ -1,4 +1,5 @@
-// Package sandbox publishes to the pretend platform of apps/sim/sandbox, so that newcomers and tests need no account anywhere.
+// Package sandbox is the connector of the simulated platform in apps/sim/sandbox. With it new users and tests need no
+// account on a real platform.
 package sandbox
 
 import (
@@ -16,17 +17,20 @@ import (
 )
 
 const (
-	maxLength = 500      // graphemes, unless the account says otherwise
-	maxMedia  = 4        // of a post, images and videos together
+	maxLength = 500      // graphemes, unless the account has another limit
+	maxMedia  = 4        // images and videos of a post together
 	maxAlt    = 1500     // characters
 	maxImage  = 10 << 20 // bytes
 	maxVideo  = 1 << 30  // bytes
 )
 
-// Config says where the sandbox of this instance is.
+// Config is the address of this instance's own sandbox.
 type Config struct {
-	URL  string         // the default of the form, like "http://127.0.0.1:4009"; may be empty
-	HTTP connector.HTTP // the way to URL, for nothing else: it may reach what no form may name. Nil: the way that all connectors have
+	// URL is the default address in the form, such as "http://127.0.0.1:4009". It may be empty.
+	URL string
+	// HTTP is the client for URL alone. It may reach addresses that are blocked for addresses typed in a form. Nil
+	// means the client of the Env or Session.
+	HTTP connector.HTTP
 }
 
 // Connector publishes to a sandbox. It implements connector.Connector and connector.Refresher.
@@ -35,63 +39,85 @@ type Connector struct {
 	http connector.HTTP
 }
 
-// New makes the connector.
-func New(cfg Config) *Connector { return &Connector{cfg.URL, cfg.HTTP} }
+// New returns a Connector. It does no I/O.
+func New(cfg Config) *Connector { return &Connector{url: cfg.URL, http: cfg.HTTP} }
 
 var (
 	_ connector.Connector = (*Connector)(nil)
 	_ connector.Refresher = (*Connector)(nil)
 )
 
-// Describe is constant.
+// Describe returns the descriptor of the sandbox.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "sandbox", Name: "Sandbox", ToolTip: "A pretend platform: nothing leaves this instance.",
 		Capabilities: []string{"text", "image", "video"},
 		Fields: []connector.Field{
-			{Key: "service", Label: "Address", DefaultValue: c.url, Validation: `^https?:\/\/[^\s\/@?#]+(\/[^\s?#]*)?$`, Type: "text", Hint: "Where the sandbox runs"},
-			{Key: "name", Label: "Account name", Validation: `^[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}$`, Type: "text", Hint: "Any name; the account is made when it is new"},
-			{Key: "password", Label: "Password", Validation: `^.{1,200}$`, Type: "password", Hint: "Any password; the same one again for an account that exists"},
-			{Key: "grade", Label: "Grade", DefaultValue: "A", Validation: `^[ACE]$`, Type: "text", Hint: "A knows a repeated post, C can be read back, E cannot be asked"},
+			{
+				Key: "service", Label: "Address", DefaultValue: c.url, Type: "text",
+				Validation: `^https?:\/\/[^\s\/@?#]+(\/[^\s?#]*)?$`, Hint: "Where the sandbox runs",
+			},
+			{
+				Key: "name", Label: "Account name", Type: "text",
+				Validation: `^[A-Za-z0-9][A-Za-z0-9_.\-]{0,39}$`, Hint: "Any name; the account is made when it is new",
+			},
+			{
+				Key: "password", Label: "Password", Type: "password",
+				Validation: `^.{1,200}$`, Hint: "Any password; the same one again for an account that exists",
+			},
+			{
+				Key: "grade", Label: "Grade", DefaultValue: "A", Type: "text",
+				Validation: `^[ACE]$`, Hint: "A knows a repeated post, C can be read back, E cannot be asked",
+			},
 		},
 		Editor: "normal", MaxLength: maxLength, Unit: connector.Graphemes,
-		Media: connector.MediaRules{MaxImages: maxMedia, MaxVideos: maxMedia, Mixed: true, MaxImageBytes: maxImage, MaxVideoBytes: maxVideo},
+		Media: connector.MediaRules{
+			MaxImages: maxMedia, MaxVideos: maxMedia, Mixed: true, MaxImageBytes: maxImage, MaxVideoBytes: maxVideo,
+		},
 		Grade: publishing.GradeIdempotent, KeyOnly: true,
-		Rules: "Plain text of up to 500 characters (an account may allow more or less) and up to 4 PNG, JPEG, GIF or MP4 files. Threads are chains of replies. Nothing is really published.",
+		Rules: "Plain text of up to 500 characters (an account may allow more or less) and up to 4 PNG, JPEG, GIF or " +
+			"MP4 files. Threads are chains of replies. Nothing is really published.",
 	}
 }
 
-// remembered is Account.Data.
-type remembered struct {
+// accountData is the content of Account.Data.
+type accountData struct {
 	MaxLength int `json:"maxLength"`
 }
 
-// Connect makes the account if it is new and signs in.
-func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
+// Connect creates the account if it does not exist and signs in. A form that the sandbox refuses is KindContent.
+func (c *Connector) Connect(
+	ctx context.Context, env connector.Env, fields map[string]string,
+) (connector.Connected, error) {
 	service, err := c.service(fields["service"])
 	if err != nil {
 		return connector.Connected{}, err
 	}
 	name, password, grade := fields["name"], fields["password"], fields["grade"]
 	if name == "" || password == "" {
-		return connector.Connected{}, &connector.Error{Kind: connector.KindContent, Public: "Type an account name and a password."}
+		return connector.Connected{}, &connector.Error{
+			Kind: connector.KindContent, Public: "Type an account name and a password.",
+		}
 	}
 	if grade == "" {
 		grade = string(publishing.GradeIdempotent)
 	}
-	cl := client{http: c.way(service, env.HTTP), base: service}
-	if err := cl.post(ctx, "/api/accounts", map[string]string{"name": name, "password": password, "grade": grade}, nil); err != nil {
+	cl := client{http: c.httpFor(service, env.HTTP), base: service}
+	form := map[string]string{"name": name, "password": password, "grade": grade}
+	if err := cl.post(ctx, "/api/accounts", form, nil); err != nil {
 		return connector.Connected{}, refusedForm(err)
 	}
 	in, err := cl.signIn(ctx, name, password)
 	if err != nil {
 		return connector.Connected{}, refusedForm(err)
 	}
-	data, err := json.Marshal(remembered{in.Account.MaxLength})
+	data, err := json.Marshal(accountData{MaxLength: in.Account.MaxLength})
 	if err != nil {
 		return connector.Connected{}, err
 	}
-	credential, err := json.Marshal(credential{service, name, password, in.AccessToken, in.RefreshToken})
+	credential, err := json.Marshal(credential{
+		Service: service, Name: name, Password: password, AccessToken: in.AccessToken, RefreshToken: in.RefreshToken,
+	})
 	account := connector.Account{
 		ID: in.Account.ID, Name: in.Account.Name, Profile: in.Account.Name, Picture: in.Account.Picture,
 		Data: data, Grade: publishing.Grade(in.Account.Grade), Destination: connector.Destination(service),
@@ -99,27 +125,31 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 	return connector.Connected{Account: account, Credential: credential}, err
 }
 
-// way is the connector's own where the sandbox of this instance is called, and the guarded one for every other address.
-func (c *Connector) way(service string, guarded connector.HTTP) connector.HTTP {
+// httpFor returns the connector's own client for the sandbox of this instance, and the guarded client for every other
+// address.
+func (c *Connector) httpFor(service string, guarded connector.HTTP) connector.HTTP {
 	if own, err := c.service(""); err == nil && own == service && c.http != nil {
 		return c.http
 	}
 	return guarded
 }
 
-// service reads the address of the form.
+// service parses the address in the form. An empty address is that of this instance's sandbox.
 func (c *Connector) service(typed string) (string, error) {
 	if typed == "" {
 		typed = c.url
 	}
 	u, err := url.Parse(strings.TrimRight(typed, "/"))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", &connector.Error{Kind: connector.KindContent, Public: "The address must look like http://127.0.0.1:4009."}
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", &connector.Error{
+			Kind: connector.KindContent, Public: "The address must look like http://127.0.0.1:4009.",
+		}
 	}
 	return u.String(), nil
 }
 
-// refusedForm gives the platform's own words for what was typed; other failures stay what they are.
+// refusedForm sets the message of an error with which the sandbox refused a form. It returns other errors unchanged.
 func refusedForm(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -131,31 +161,31 @@ func refusedForm(err error) error {
 	if e.Kind != connector.KindContent && e.Kind != connector.KindReauth || e.Status == 0 {
 		return err
 	}
-	words, known := map[string]string{
+	reason, known := map[string]string{
 		"name_taken":        "the name is taken with another password or grade.",
 		"wrong_credentials": "the name or the password is wrong.",
 		"bad_name":          "a name has 1 to 40 letters, digits, dots, dashes or underscores.",
 		"bad_password":      "a password has 1 to 200 bytes.",
 		"bad_grade":         "the grade must be A, C or E.",
 	}[e.Code]
-	e.Public = "The sandbox refuses this account: " + words
+	e.Public = "The sandbox refuses this account: " + reason
 	if !known {
 		e.Public = fmt.Sprintf("There is no sandbox at this address, or it refuses the account (status %d).", e.Status)
 	}
 	return e
 }
 
-// Validate applies the rules of the platform and of the account.
+// Validate applies the rules of the platform and the length limit of the account.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
-	var kept remembered
-	if len(draft.Account.Data) > 0 && json.Unmarshal(draft.Account.Data, &kept) != nil {
-		kept = remembered{} // then the usual limit holds
+	var data accountData
+	if len(draft.Account.Data) > 0 && json.Unmarshal(draft.Account.Data, &data) != nil {
+		data = accountData{} // the limit of the descriptor applies
 	}
 	d := c.Describe()
 	var out []connector.Problem
 	for i, part := range draft.Parts {
 		one := connector.Draft{Parts: []connector.DraftPart{part}}
-		problems := append(connector.Check(d, one, kept.MaxLength), check(part)...)
+		problems := append(connector.Check(d, one, data.MaxLength), check(part)...)
 		for _, p := range problems {
 			out = append(out, connector.Problem{Part: i, Message: p.Message})
 		}
@@ -163,7 +193,7 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// check holds the rules that a descriptor has no words for.
+// check applies the rules that a descriptor cannot express.
 func check(part connector.DraftPart) []connector.Problem {
 	var out []connector.Problem
 	add := func(format string, args ...any) {
@@ -196,7 +226,8 @@ func count(media []connector.Media) (images, videos int) {
 	return images, videos
 }
 
-// Refresh rotates the tokens; when the refresh token is dead, by age or because an answer was lost, the password opens a new session.
+// Refresh rotates the tokens. When the refresh token is not valid any more, because it expired or because the response
+// of an earlier rotation was lost, Refresh signs in with the password.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cl, cred, err := c.open(s)
 	if err != nil {
@@ -214,16 +245,22 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	return connector.Refreshed{Credential: raw, Destination: connector.Destination(cred.Service)}, err
 }
 
-// signIn opens a session by password.
+// signIn opens a session with the password.
 func (cl client) signIn(ctx context.Context, name, password string) (session, error) {
 	return cl.session(ctx, "/api/session", map[string]string{"name": name, "password": password})
 }
 
+// session requests a session and checks that the response is complete.
 func (cl client) session(ctx context.Context, path string, in map[string]string) (session, error) {
 	var out session
-	err := cl.post(ctx, path, in, &out)
-	if err == nil && (out.AccessToken == "" || out.RefreshToken == "" || out.Account.ID == "" || !publishing.Grade(out.Account.Grade).Valid()) {
-		err = &connector.Error{Kind: connector.KindTransient, Status: http.StatusOK, Public: "The answer is not that of a sandbox."}
+	if err := cl.post(ctx, path, in, &out); err != nil {
+		return out, err
 	}
-	return out, err
+	a := out.Account
+	if out.AccessToken == "" || out.RefreshToken == "" || a.ID == "" || !publishing.Grade(a.Grade).Valid() {
+		return out, &connector.Error{
+			Kind: connector.KindTransient, Status: http.StatusOK, Public: "The answer is not that of a sandbox.",
+		}
+	}
+	return out, nil
 }

@@ -24,7 +24,7 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-// world is one open platform.
+// world is a simulated platform that listens on a port.
 type world struct {
 	t       *testing.T
 	handler http.Handler
@@ -45,12 +45,12 @@ func open(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	return &world{t, p.Handler(), server.URL, server.Listener.Addr().String()}
+	return &world{t: t, handler: p.Handler(), url: server.URL, host: server.Listener.Addr().String()}
 }
 
 func (w *world) connector() connector.Connector { return sandbox.New(sandbox.Config{URL: w.url}) }
 
-// call speaks to the platform without the connector and decodes the answer into out, unless that is nil.
+// call calls the platform without the connector and decodes the response into out, unless out is nil.
 func (w *world) call(t *testing.T, method, path, body string, out any) {
 	t.Helper()
 	req := httptest.NewRequest(method, w.url+path, strings.NewReader(body))
@@ -98,7 +98,7 @@ func (w *world) form(grade publishing.Grade) map[string]string {
 
 func unique() string { return id.New[world]().String() }
 
-func TestConforms(t *testing.T) {
+func TestConnector_Conforms(t *testing.T) {
 	t.Parallel()
 	for _, grade := range []publishing.Grade{publishing.GradeIdempotent, publishing.GradeMarked, publishing.GradeOpaque} {
 		t.Run("grade "+string(grade), func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestConforms(t *testing.T) {
 					"no name":                {"service": w.url, "name": "", "password": "secret password", "grade": "A"},
 					"no password":            {"service": w.url, "name": unique(), "password": "", "grade": "A"},
 					"an unknown grade":       {"service": w.url, "name": unique(), "password": "secret password", "grade": "B"},
-					"an impossible name":     {"service": w.url, "name": "no spaces", "password": "secret password", "grade": "A"},
+					"an invalid name":        {"service": w.url, "name": "no spaces", "password": "secret password", "grade": "A"},
 					"the wrong password":     {"service": w.url, "name": taken["name"], "password": "wrong password", "grade": string(grade)},
 					"an address without web": {"service": "ftp://" + w.host, "name": unique(), "password": "secret password", "grade": "A"},
 					"an address with a user": {"service": "http://user:secret@" + w.host, "name": unique(), "password": "secret password", "grade": "A"},
@@ -127,7 +127,7 @@ func TestConforms(t *testing.T) {
 	}
 }
 
-// connectedForm makes the account of a form.
+// connectedForm creates the account of a form and returns the form.
 func (w *world) connectedForm(t *testing.T, form map[string]string) map[string]string {
 	t.Helper()
 	w.session(t, form)
@@ -164,7 +164,7 @@ func gif() connector.Media {
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(bytes)), nil }}
 }
 
-func TestPrepareWaitsWhileThePlatformProcesses(t *testing.T) {
+func TestPrepare_WaitsWhileThePlatformProcesses(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	s := w.session(t, w.form("C"))
@@ -174,14 +174,14 @@ func TestPrepareWaitsWhileThePlatformProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if counter.n != 3 {
-		t.Errorf("Prepare asked to wait %d times, want 3", counter.n)
+		t.Errorf("Prepare returned %d steps with a Wait, want 3", counter.n)
 	}
 	if seen := w.published(t, s.Account); len(seen) != 1 || len(seen[0].Alts) != 1 {
-		t.Errorf("published: %+v", seen)
+		t.Errorf("published %+v, want one post with one medium", seen)
 	}
 }
 
-// waits counts the steps that wait.
+// waits counts the steps with a Wait.
 type waits struct {
 	connector.Connector
 	n int
@@ -195,38 +195,38 @@ func (c *waits) Prepare(ctx context.Context, s *connector.Session, it connector.
 	return step, err
 }
 
-func TestRefusalsOfThePlatformAreFinal(t *testing.T) {
+func TestCommit_RefusedContentIsFinal(t *testing.T) {
 	t.Parallel()
 	for name, it := range map[string]connector.Item{
-		"a text that is too long":      item(strings.Repeat("x", 501)),
-		"a reply to what is not there": func() connector.Item { it := item("reply"); it.Parent = &connector.Ref{ID: unique()}; return it }(),
-		"a file that lies":             item("lie", func() connector.Media { m := gif(); m.ContentType = "image/png"; return m }()),
+		"a text that is too long":    item(strings.Repeat("x", 501)),
+		"a reply to an unknown post": func() connector.Item { it := item("reply"); it.Parent = &connector.Ref{ID: unique()}; return it }(),
+		"a file of another type":     item("lie", func() connector.Media { m := gif(); m.ContentType = "image/png"; return m }()),
 	} {
 		t.Run(name+" is refused for its content", func(t *testing.T) {
 			t.Parallel()
 			w := open(t)
 			s := w.session(t, w.form("A"))
 			if _, err := conformance.Publish(t.Context(), w.connector(), s, it); connector.KindOf(err, true) != connector.KindContent {
-				t.Fatalf("got %v", err)
+				t.Fatalf("got %v, want %s", err, connector.KindContent)
 			}
 			if seen := w.published(t, s.Account); len(seen) > 0 {
-				t.Errorf("published: %+v", seen)
+				t.Errorf("published %+v, want nothing", seen)
 			}
 		})
 	}
 }
 
-func TestFailedProcessingIsFinal(t *testing.T) {
+func TestPrepare_FailedProcessingIsFinal(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	s := w.session(t, w.form("A"))
 	w.fault(t, `{"action":"processing","polls":1,"then":"failed"}`)
 	if _, err := conformance.Publish(t.Context(), w.connector(), s, item("fails", gif())); connector.KindOf(err, true) != connector.KindContent {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v, want %s", err, connector.KindContent)
 	}
 }
 
-func TestFaultsOfThePlatformItself(t *testing.T) {
+func TestCommit_FaultsOfThePlatform(t *testing.T) {
 	t.Parallel()
 	for action, want := range map[string]struct {
 		kind  connector.Kind
@@ -245,7 +245,7 @@ func TestFaultsOfThePlatformItself(t *testing.T) {
 			w.fault(t, `{"match":{"method":"POST","path":"/api/posts"},"action":`+action+`}`)
 			_, err := conformance.Publish(t.Context(), w.connector(), s, item("fault"))
 			if connector.KindOf(err, true) != want.kind {
-				t.Errorf("got %v", err)
+				t.Errorf("got %v, want %s", err, want.kind)
 			}
 			if seen := w.published(t, s.Account); len(seen) != want.posts {
 				t.Errorf("%d posts, want %d", len(seen), want.posts)
@@ -254,7 +254,7 @@ func TestFaultsOfThePlatformItself(t *testing.T) {
 	}
 }
 
-func TestExpiredAccessIsRenewed(t *testing.T) {
+func TestRefresh_RenewsAnExpiredToken(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	s := w.session(t, w.form("A"))
@@ -262,9 +262,9 @@ func TestExpiredAccessIsRenewed(t *testing.T) {
 	w.fault(t, `{"match":{"method":"POST","path":"/api/posts"},"action":"expire_token"}`)
 	it := item("expired")
 	if _, err := conformance.Publish(t.Context(), c, s, it); connector.KindOf(err, true) != connector.KindReauth {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v, want %s", err, connector.KindReauth)
 	}
-	w.fault(t, `{"match":{"path":"/api/session"},"action":"error_before","times":1000}`) // the password is of no use now
+	w.fault(t, `{"match":{"path":"/api/session"},"action":"error_before","times":1000}`) // no sign-in with the password
 	first := s.Credential
 	for range 2 {
 		fresh, err := c.Refresh(t.Context(), s)
@@ -278,12 +278,12 @@ func TestExpiredAccessIsRenewed(t *testing.T) {
 	}
 	s.Credential = first
 	if _, err := c.Refresh(t.Context(), s); connector.KindOf(err, false) != connector.KindTransient {
-		t.Fatalf("a used refresh token while the password cannot be tried: got %v", err)
+		t.Fatalf("a used refresh token while no sign-in is possible: got %v, want %s", err, connector.KindTransient)
 	}
 	w.call(t, http.MethodDelete, "/_sim/faults", "", nil)
 	fresh, err := c.Refresh(t.Context(), s)
 	if err != nil {
-		t.Fatalf("by password: %v", err)
+		t.Fatalf("a used refresh token when the sign-in is possible: %v", err)
 	}
 	s.Credential = fresh.Credential
 	if _, err := conformance.Publish(t.Context(), c, s, item("by password")); err != nil {
@@ -291,7 +291,7 @@ func TestExpiredAccessIsRenewed(t *testing.T) {
 	}
 }
 
-func TestValidateKnowsTheAccountAndThePlatform(t *testing.T) {
+func TestValidate_AppliesRulesOfAccountAndPlatform(t *testing.T) {
 	t.Parallel()
 	video := connector.Media{ContentType: "video/mp4", Size: 10, Name: "film", Video: true}
 	account := connector.Account{Data: json.RawMessage(`{"maxLength":5}`)}
@@ -299,8 +299,8 @@ func TestValidateKnowsTheAccountAndThePlatform(t *testing.T) {
 		part connector.DraftPart
 		want int
 	}{
-		"the account's limit is kept":        {connector.DraftPart{Text: "12345"}, 0},
-		"beyond the account's limit":         {connector.DraftPart{Text: "123456"}, 1},
+		"a text at the account's limit":      {connector.DraftPart{Text: "12345"}, 0},
+		"a text over the account's limit":    {connector.DraftPart{Text: "123456"}, 1},
 		"a blank text":                       {connector.DraftPart{Text: " \n"}, 1},
 		"a blank text beside a file":         {connector.DraftPart{Text: " ", Media: []connector.Media{gif()}}, 0},
 		"five files of both kinds":           {connector.DraftPart{Media: []connector.Media{gif(), gif(), gif(), video, video}}, 1},
@@ -312,39 +312,39 @@ func TestValidateKnowsTheAccountAndThePlatform(t *testing.T) {
 			t.Parallel()
 			got := sandbox.New(sandbox.Config{}).Validate(connector.Draft{Account: account, Parts: []connector.DraftPart{tc.part}})
 			if len(got) != tc.want {
-				t.Errorf("problems %+v, want %d", got, tc.want)
+				t.Errorf("got the problems %+v, want %d", got, tc.want)
 			}
 		})
 	}
 }
 
-// An old post of another time must not be taken for this one, and one that others came after is still found.
-func TestReconcileOfACrowdedAccount(t *testing.T) {
+// Reconcile must find a post that is on a later page, and must not take another post for one that was not published.
+func TestReconcile_SearchesSeveralPages(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	s := w.session(t, w.form("C"))
-	lost, found := item("lost in the crowd"), item("found in the crowd")
+	lost, found := item("not published"), item("published first")
 	lost.Committing = s.Clock.Now()
 	found.Committing = lost.Committing
 	if _, err := conformance.Publish(t.Context(), w.connector(), s, found); err != nil {
 		t.Fatal(err)
 	}
 	for n := range 200 {
-		if n == 99 || n == 199 { // exactly one page, and two
+		if n == 99 || n == 199 { // exactly one page and exactly two
 			if v, err := w.connector().Reconcile(t.Context(), s, lost); err != nil || v.Outcome != connector.NotPublished {
-				t.Errorf("what is not there among %d: %+v, %v", n+1, v, err)
+				t.Errorf("the lost post among %d: got %+v, %v, want %s", n+1, v, err, connector.NotPublished)
 			}
 		}
-		if _, err := conformance.Publish(t.Context(), w.connector(), s, item("crowd")); err != nil {
+		if _, err := conformance.Publish(t.Context(), w.connector(), s, item("another")); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if v, err := w.connector().Reconcile(t.Context(), s, found); err != nil || v.Outcome != connector.Published {
-		t.Errorf("what is there: %+v, %v", v, err)
+		t.Errorf("the first post: got %+v, %v, want %s", v, err, connector.Published)
 	}
 }
 
-func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
+func TestConfigHTTP_ReachesOnlyTheInstancesSandbox(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	guarded := connector.Env{HTTP: conformance.NewLine(t), Clock: clock.System{}}
@@ -356,10 +356,10 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 	s := &connector.Session{Env: guarded, Account: done.Account, Credential: done.Credential}
 	fresh, err := own.Refresh(t.Context(), s)
 	if err != nil || fresh.Destination != done.Account.Destination {
-		t.Fatalf("got %q, %v", fresh.Destination, err)
+		t.Fatalf("got the destination %q, %v, want %q", fresh.Destination, err, done.Account.Destination)
 	}
 	s.Credential = fresh.Credential
-	it := item("by its own way")
+	it := item("with its own client")
 	if it, err = conformance.Prepare(t.Context(), own, s, it); err != nil {
 		t.Fatal(err)
 	}
@@ -367,7 +367,7 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if v, err := own.Reconcile(t.Context(), s, it); err != nil || v.Outcome != connector.Published {
-		t.Fatalf("%+v, %v", v, err)
+		t.Fatalf("got %+v, %v, want %s", v, err, connector.Published)
 	}
 	other := open(t) // the same platform on another loopback port
 	for name, try := range map[string]struct {
@@ -375,7 +375,7 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 		fields map[string]string
 	}{
 		"the sandbox at another address": {own, other.form(publishing.GradeIdempotent)},
-		"a sandbox without its own way":  {w.connector(), w.form(publishing.GradeIdempotent)},
+		"a sandbox without a client":     {w.connector(), w.form(publishing.GradeIdempotent)},
 		"bluesky":                        {bluesky.New(), map[string]string{"service": w.url, "identifier": "me.example", "password": "secret password"}},
 		"nostr":                          {nostr.New(), map[string]string{"key": strings.Repeat("1", 64), "relays": "ws://" + w.host + ", ws://" + other.host}},
 	} {
@@ -383,7 +383,7 @@ func TestOnlyTheSandboxReachesItsAddress(t *testing.T) {
 			t.Parallel()
 			_, err := try.c.Connect(t.Context(), guarded, try.fields)
 			if !errors.Is(err, outbound.ErrBlocked) || connector.KindOf(err, false) != connector.KindOperator {
-				t.Fatalf("%v", err)
+				t.Fatalf("got %v, want %s for a blocked address", err, connector.KindOperator)
 			}
 		})
 	}

@@ -14,17 +14,17 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-var broken = flag.String("sandbox.broken", "", "run the suite on a connector or a declaration that is wrong in this way")
+var broken = flag.String("sandbox.broken", "", "run the suite with this mistake in the connector or the declaration")
 
-// lazy is a connector that has stopped to prepare anything.
+// lazy is a connector whose Prepare does nothing.
 type lazy struct{ *sandbox.Connector }
 
 func (lazy) Prepare(context.Context, *connector.Session, connector.Item) (connector.Step, error) {
 	return connector.Step{Ready: true}, nil
 }
 
-// A case of the suite that does not apply is declared. What the connector happens to do decides nothing.
-func TestSuite_FailsWhereDeclarationAndConnectorDiffer(t *testing.T) {
+// The suite must skip a case because of its declaration, never because of what the connector did in the run.
+func TestSuite_FailsWhenDeclarationAndConnectorDiffer(t *testing.T) {
 	t.Parallel()
 	if *broken != "" {
 		runBroken(t)
@@ -47,7 +47,7 @@ func TestSuite_FailsWhereDeclarationAndConnectorDiffer(t *testing.T) {
 			child := exec.CommandContext(t.Context(), self, "-test.run", "^"+strings.Split(t.Name(), "/")[0]+"$", "-sandbox.broken", way)
 			out, err := child.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), want) {
-				t.Errorf("the suite ended with %v and does not say %q:\n%s", err, want, out)
+				t.Errorf("the suite ended with %v, want a failure with %q:\n%s", err, want, out)
 			}
 		})
 	}
