@@ -1,4 +1,4 @@
-// Package service carries out what is asked of tenancy: sign-in, sessions, API keys and new organizations.
+// Package service implements sign-in, sessions, API keys and the creation of people and organizations.
 package service
 
 import (
@@ -21,31 +21,36 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Deps is what the service needs.
+// Deps are the dependencies of Accounts.
 type Deps struct {
-	DB          *pg.DB
-	Clock       clock.Clock
-	Revocations Revocations // nil when no other process receives them; a found key is used for five seconds then
+	DB    *pg.DB
+	Clock clock.Clock
+	// Revocations is nil when there are no other processes to exchange revocations with. Then a found key is cached for
+	// only five seconds.
+	Revocations Revocations
 }
 
 const (
-	hashWait       = 3 * time.Second // how long a password waits until it is hashed
-	waitingPerSite = 8               // passwords of one site that wait
+	// hashWait is how long a log-in waits for a slot.
+	hashWait = 3 * time.Second
+	// waitingPerSite is the greatest number of log-ins of one site that wait for a slot.
+	waitingPerSite = 8
 )
 
-// Accounts signs people and programs in.
+// Accounts authenticates people and programs, and creates people, organizations and keys. It is safe for concurrent
+// use.
 type Accounts struct {
 	store *tenancystore.Store
 	clock clock.Clock
 	keys  *keyCache
-	// sessions are not cached: they end at once.
+	// sessions are not cached, so that a session ends at once in all processes.
 	sessions *lookUps[tenancystore.Session]
 	hash     *argon2id.Params
-	slots    *limit.Fair[string] // in which passwords are hashed, by site
-	decoy    string
+	slots    *limit.Fair[string] // limits concurrent hashing of passwords, fairly by site
+	decoy    string              // the hash that is compared when the person is unknown
 }
 
-// New makes the service. It hashes one password, to have something to compare with when the person is unknown.
+// New returns an Accounts. It computes one password hash, which takes about as long as a log-in.
 func New(d Deps) (*Accounts, error) {
 	a := &Accounts{
 		store: tenancystore.New(d.DB), clock: d.Clock, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
@@ -58,18 +63,22 @@ func New(d Deps) (*Accounts, error) {
 	return a, err
 }
 
-// hashesAtOnce is how many passwords are hashed at once: each takes a core whole, and tens of megabytes. Half of the cores
-// are left to everything else.
+// hashesAtOnce returns the number of passwords that are hashed concurrently. Each needs a whole core and tens of
+// megabytes, so half of the cores are left for other work.
 func hashesAtOnce(cores int) int { return max(1, cores/2) }
 
 func newSlots(n int) *limit.Fair[string] { return limit.NewFair[string](n, waitingPerSite) }
 
-// NewOwner is a person with an organization of their own.
+// NewOwner is the input of CreateOwner.
 type NewOwner struct {
-	Email, Name, Password, Organization string
+	Email, Name, Password string
+	// Organization is the name of the organization.
+	Organization string
 }
 
-// CreateOwner makes a person, who must be new, and an organization that they own. A taken address is Conflict.
+// CreateOwner creates a person and an organization that the person owns. An address that is in use is fault.Conflict. A
+// password that has not 8 to 128 characters, and a text that the database cannot store, are fault.Invalid. After a
+// crash the person may exist without an organization.
 func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Principal, error) {
 	const op = "tenancy.CreateOwner"
 	if err := n.check(op); err != nil {
@@ -80,7 +89,10 @@ func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Princip
 		return tenancy.Principal{}, err
 	}
 	now := a.clock.Now()
-	person := tenancy.Person{ID: id.New[tenancy.PersonTag](), Email: normal(n.Email), Name: n.Name, PasswordHash: hash, Activated: true, CreatedAt: now}
+	person := tenancy.Person{
+		ID: id.New[tenancy.PersonTag](), Email: normal(n.Email), Name: n.Name,
+		PasswordHash: hash, Activated: true, CreatedAt: now,
+	}
 	if err := a.store.CreatePerson(ctx, person); err != nil {
 		if pg.IsUnique(err, "person_email_key") {
 			return tenancy.Principal{}, fault.New(fault.Conflict, op, "This e-mail address is taken.")
@@ -91,16 +103,21 @@ func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Princip
 }
 
 func (n NewOwner) check(op string) error {
-	for _, text := range []struct{ name, value string }{{"e-mail address", n.Email}, {"name", n.Name}, {"organization's name", n.Organization}} {
+	for _, text := range []struct{ name, value string }{
+		{"e-mail address", n.Email}, {"name", n.Name}, {"organization's name", n.Organization},
+	} {
 		if !tenancy.Storable(text.value) {
-			return fault.New(fault.Invalid, op, "The "+text.name+" holds a character that cannot be stored, such as NUL (U+0000).")
+			return fault.New(fault.Invalid, op,
+				"The "+text.name+" holds a character that cannot be stored, such as NUL (U+0000).")
 		}
 	}
 	return nil
 }
 
-// CreateOrganization makes an organization owned by an existing person.
-func (a *Accounts) CreateOrganization(ctx context.Context, person tenancy.PersonID, name string) (tenancy.Principal, error) {
+// CreateOrganization creates an organization that an existing person owns. It returns the principal of that person.
+func (a *Accounts) CreateOrganization(
+	ctx context.Context, person tenancy.PersonID, name string,
+) (tenancy.Principal, error) {
 	o := tenancy.Organization{ID: id.New[tenancy.OrgTag](), Name: name, Timezone: "UTC", CreatedAt: a.clock.Now()}
 	m := tenancy.Membership{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin}
 	if err := a.store.CreateOrganization(ctx, o, m); err != nil {
@@ -109,9 +126,9 @@ func (a *Accounts) CreateOrganization(ctx context.Context, person tenancy.Person
 	return tenancy.Principal{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession}, nil
 }
 
-// SetTimezone changes the time zone of the caller's organization to an IANA name, or to the fixed offset of minutes
-// east of UTC, and returns it as stored. New channels begin in it; what is booked and repeats keeps its own. Only an
-// administrator may.
+// SetTimezone sets the time zone of the principal's organization to an IANA name, or to the fixed offset of minutes
+// east of UTC, and returns the stored name. New channels get this zone; existing channels and recurring posts keep
+// theirs. A principal who is no administrator is fault.Forbidden, and an unknown zone is fault.Invalid.
 func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, timezone string) (string, error) {
 	const op = "tenancy.SetTimezone"
 	if !p.Role.Manages() {
@@ -135,9 +152,10 @@ func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, timezon
 	return zone, pg.Fault(op, err)
 }
 
-// Login returns a fresh session token for the right pair of address and password. Anything else is Invalid, with the same
-// words and the same work. Passwords are compared for the sites that log-ins come from one after the other, so that the
-// log-ins of one hardly delay those of another; RateLimited says that too many of the site wait, or that it took too long.
+// Login checks an address and a password and returns the token of a new session. A wrong password and an unknown
+// address are fault.Invalid with the same message after the same work. Sites, the networks of clients, take turns in
+// the hashing of passwords, so that many log-ins of one site hardly delay those of others. Login returns
+// fault.RateLimited when too many log-ins of the site are waiting, or after waiting for hashWait.
 func (a *Accounts) Login(ctx context.Context, site, email, password string) (string, error) {
 	const op = "tenancy.Login"
 	person, known, err := a.find(ctx, normal(email))
@@ -161,7 +179,8 @@ func (a *Accounts) Login(ctx context.Context, site, email, password string) (str
 	return a.startSession(ctx, person.ID)
 }
 
-// find is somebody by address. One that cannot be stored is nobody's, and is not looked up.
+// find returns the person with an address; known is false when there is none. It does not look up an address that
+// cannot be stored.
 func (a *Accounts) find(ctx context.Context, email string) (p tenancy.Person, known bool, err error) {
 	if !tenancy.Storable(email) {
 		return p, false, nil
@@ -173,22 +192,25 @@ func (a *Accounts) find(ctx context.Context, email string) (p tenancy.Person, kn
 	return p, err == nil, err
 }
 
+// startSession creates a session and returns its token.
 func (a *Accounts) startSession(ctx context.Context, person tenancy.PersonID) (string, error) {
 	const op = "tenancy.startSession"
-	token, err := secret.Token("", 43) // 43 base62 characters hold 256 bits
+	token, err := secret.Token("", 43) // 43 base62 characters have 256 bits
 	if err != nil {
 		return "", fault.Wrap(fault.Internal, op, "", err)
 	}
 	now := a.clock.Now()
-	if err := a.store.CreateSession(ctx, id.New[tenancy.SessionTag](), person, secret.HashToken(token), now, now.Add(tenancy.SessionAbsolute)); err != nil {
+	session, expires := id.New[tenancy.SessionTag](), now.Add(tenancy.SessionAbsolute)
+	if err := a.store.CreateSession(ctx, session, person, secret.HashToken(token), now, expires); err != nil {
 		return "", pg.Fault(op, err)
 	}
 	return token, nil
 }
 
-// Session finds whose live session a token is, in the chosen organization. A choice that is none, or no longer the person's, means
-// their first organization, as "" does: the choice is a cookie that outlives memberships. Unauthenticated when there is no such
-// session, or the person is a member nowhere.
+// Session returns the principal of a session token in the chosen organization. If the choice is empty, not valid or not
+// an organization of the person, it is replaced by the person's first organization, because the choice is in a cookie
+// that may be older than a change of memberships. Session returns fault.Unauthenticated when there is no live session,
+// and when the person has no enabled membership.
 func (a *Accounts) Session(ctx context.Context, token, organization string) (tenancy.Principal, error) {
 	const op = "tenancy.Session"
 	chosen, ok := id.Parse[tenancy.OrgTag](organization)
@@ -203,26 +225,30 @@ func (a *Accounts) Session(ctx context.Context, token, organization string) (ten
 		return tenancy.Principal{}, fault.New(fault.Unauthenticated, op, "Sign in first.")
 	}
 	m := session.Memberships[0]
-	if i := slices.IndexFunc(session.Memberships, func(m tenancy.Membership) bool { return m.Org == chosen }); i >= 0 {
+	i := slices.IndexFunc(session.Memberships, func(m tenancy.Membership) bool { return m.Org == chosen })
+	if i >= 0 {
 		m = session.Memberships[i]
 	}
-	return tenancy.Principal{Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session.ID}, nil
+	return tenancy.Principal{
+		Org: m.Org, Person: m.Person, Role: m.Role, Via: tenancy.ViaSession, Session: session.ID,
+	}, nil
 }
 
 func (a *Accounts) findSessions(ctx context.Context, hashes [][]byte) (map[string]tenancystore.Session, error) {
 	return a.store.SessionsByHash(ctx, hashes, a.clock.Now())
 }
 
-// Logout ends a session.
+// Logout deletes the session of a token. A token without a session is no error.
 func (a *Accounts) Logout(ctx context.Context, token string) error {
 	return pg.Fault("tenancy.Logout", a.store.DeleteSession(ctx, secret.HashToken(token)))
 }
 
+// hashPassword checks the length of a password and returns its hash.
 func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
 	if n := len([]rune(password)); n < 8 || n > 128 {
 		return "", fault.New(fault.Invalid, "tenancy.hashPassword", "A password has 8 to 128 characters.")
 	}
-	release, err := a.slot(ctx, "") // of the operator
+	release, err := a.slot(ctx, "") // the operator has no site
 	if err != nil {
 		return "", err
 	}
@@ -234,6 +260,7 @@ func (a *Accounts) hashPassword(ctx context.Context, password string) (string, e
 	return hash, nil
 }
 
+// matches reports whether the password has the stored hash.
 func (a *Accounts) matches(ctx context.Context, site, password, stored string) (bool, error) {
 	release, err := a.slot(ctx, site)
 	if err != nil {
@@ -247,19 +274,23 @@ func (a *Accounts) matches(ctx context.Context, site, password, stored string) (
 	return ok, nil
 }
 
-// slot waits for one of the few places in which passwords are hashed, for hashWait at most. RateLimited means that too many
-// of the site wait, or that there was none in time.
+// slot waits at most hashWait for a slot in which a password may be hashed. The caller calls release. It returns
+// fault.RateLimited when too many log-ins of the site are waiting, and when no slot became free in time.
 func (a *Accounts) slot(ctx context.Context, site string) (release func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, hashWait)
 	defer cancel()
-	if release, err = a.slots.Enter(ctx, site); err == nil {
+	release, err = a.slots.Enter(ctx, site)
+	if err == nil {
 		return release, nil
 	}
 	message := "Too many log-ins are being made; try again in a moment."
 	if errors.Is(err, limit.ErrFull) {
 		message = "Too many log-ins from your network are being made; try again when they are answered."
 	}
-	return nil, &fault.Error{Kind: fault.RateLimited, Op: "tenancy.slot", Message: message, RetryAfter: hashWait, Err: err}
+	return nil, &fault.Error{
+		Kind: fault.RateLimited, Op: "tenancy.slot", Message: message, RetryAfter: hashWait, Err: err,
+	}
 }
 
+// normal returns an address in the form in which it is stored.
 func normal(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

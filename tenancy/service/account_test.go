@@ -50,7 +50,7 @@ func login(t *testing.T, a *tenancyservice.Accounts, email string) string {
 	return token
 }
 
-func TestTextsThatCannotBeStoredAreInvalid(t *testing.T) {
+func TestAccounts_TextsThatCannotBeStoredAreInvalid(t *testing.T) {
 	t.Parallel()
 	a := accounts(t, dbtest.Open(t))
 	p := owner(t, a, "a@example.com")
@@ -62,28 +62,28 @@ func TestTextsThatCannotBeStoredAreInvalid(t *testing.T) {
 			_, err := a.CreateOwner(t.Context(), n)
 			var f *fault.Error
 			if !errors.As(err, &f) || f.Kind != fault.Invalid || !strings.Contains(f.Message, what) {
-				t.Errorf("an owner with %s in the %s: %v", name, what, err)
+				t.Errorf("an owner with %s in the %s: %v, want Invalid", name, what, err)
 			}
 		}
 		if _, err := a.CreateOrganization(t.Context(), p.Person, bad); !fault.Is(err, fault.Invalid) {
-			t.Errorf("an organization with %s: %v", name, err)
+			t.Errorf("an organization with %s: %v, want Invalid", name, err)
 		}
 		if _, _, err := a.CreateKey(t.Context(), p, bad); !fault.Is(err, fault.Invalid) {
-			t.Errorf("a key with %s: %v", name, err)
+			t.Errorf("a key with %s: %v, want Invalid", name, err)
 		}
 		_, wrong := a.Login(t.Context(), "203.0.113.9", "nobody@example.com", password)
 		if _, err := a.Login(t.Context(), "203.0.113.9", bad, password); !fault.Is(err, fault.Invalid) || err.Error() != wrong.Error() {
-			t.Errorf("a log-in with %s: %v, a stranger's: %v", name, err, wrong)
+			t.Errorf("a log-in with %s: %v, want the error of an unknown address: %v", name, err, wrong)
 		}
 	}
-	owner(t, a, "b@example.com") // nothing of the refused ones was kept
+	owner(t, a, "b@example.com") // the refused owners were not stored
 }
 
-func TestSessionFallsBackToTheFirstOrganization(t *testing.T) {
+func TestSession_UnknownChoiceIsTheFirstOrganization(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	a := accounts(t, db)
-	first, stranger := owner(t, a, "a@example.com"), owner(t, a, "b@example.com")
+	first, other := owner(t, a, "a@example.com"), owner(t, a, "b@example.com")
 	second, err := a.CreateOrganization(t.Context(), first.Person, "second")
 	if err != nil {
 		t.Fatal(err)
@@ -102,25 +102,25 @@ func TestSessionFallsBackToTheFirstOrganization(t *testing.T) {
 		"the first":                   {first.Org.String(), first.Org},
 		"another of the person's":     {second.Org.String(), second.Org},
 		"one where they are disabled": {third.Org.String(), first.Org},
-		"somebody else's":             {stranger.Org.String(), first.Org},
-		"one that is gone":            {id.New[tenancy.OrgTag]().String(), first.Org},
+		"one of another person":       {other.Org.String(), first.Org},
+		"one that does not exist":     {id.New[tenancy.OrgTag]().String(), first.Org},
 		"no id":                       {"undefined", first.Org},
 		"NUL":                         {"\x00", first.Org},
 	} {
 		if p, err := a.Session(t.Context(), token, c.chosen); err != nil || p.Org != c.want || p.Person != first.Person {
-			t.Errorf("%s: %+v, %v", name, p, err)
+			t.Errorf("%s: got %+v, %v, want the organization %s", name, p, err, c.want)
 		}
 	}
 	if _, err := a.Session(t.Context(), "no session", second.Org.String()); !fault.Is(err, fault.Unauthenticated) {
-		t.Errorf("an unknown session: %v", err)
+		t.Errorf("an unknown session: %v, want Unauthenticated", err)
 	}
 	disable(t, db, first)
 	if p, err := a.Session(t.Context(), token, first.Org.String()); err != nil || p.Org != second.Org {
-		t.Errorf("the first is disabled: %+v, %v", p, err)
+		t.Errorf("disabled in the first: got %+v, %v, want the organization %s", p, err, second.Org)
 	}
 	disable(t, db, second)
 	if _, err := a.Session(t.Context(), token, second.Org.String()); !fault.Is(err, fault.Unauthenticated) {
-		t.Errorf("a member nowhere: %v", err)
+		t.Errorf("disabled in all: %v, want Unauthenticated", err)
 	}
 }
 
@@ -132,7 +132,7 @@ func disable(t *testing.T, db *pg.DB, p tenancy.Principal) {
 	}
 }
 
-func TestSessionEndsWhenItIsNotUsed(t *testing.T) {
+func TestSession_EndsWhenItIsNotUsed(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -142,29 +142,29 @@ func TestSessionEndsWhenItIsNotUsed(t *testing.T) {
 	}
 	p := owner(t, a, "a@example.com")
 	token := login(t, a, "a@example.com")
-	for range 3 { // every use makes it live on
+	for range 3 { // each use extends the session
 		at = at.Add(tenancy.SessionIdle - time.Minute)
 		if got, err := a.Session(t.Context(), token, ""); err != nil || got.Org != p.Org {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("got %+v, %v, want the organization %s", got, err, p.Org)
 		}
 	}
 	at = at.Add(tenancy.SessionIdle + time.Minute)
 	if _, err := a.Session(t.Context(), token, ""); !fault.Is(err, fault.Unauthenticated) {
-		t.Fatalf("unused: %v", err)
+		t.Fatalf("an unused session: %v, want Unauthenticated", err)
 	}
 	token = login(t, a, "a@example.com")
 	if err := a.Logout(t.Context(), token); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := a.Session(t.Context(), token, ""); !fault.Is(err, fault.Unauthenticated) {
-		t.Fatalf("logged out: %v", err)
+		t.Fatalf("after Logout: %v, want Unauthenticated", err)
 	}
 }
 
-func TestEverythingIsUnavailableWhilePostgresIsAway(t *testing.T) {
+func TestAccounts_UnavailableWithoutPostgres(t *testing.T) {
 	t.Parallel()
-	quiet := slog.New(slog.DiscardHandler)
-	s, err := local.Start(t.Context(), local.Config{Dir: t.TempDir(), Log: quiet})
+	discard := slog.New(slog.DiscardHandler)
+	s, err := local.Start(t.Context(), local.Config{Dir: t.TempDir(), Log: discard})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestEverythingIsUnavailableWhilePostgresIsAway(t *testing.T) {
 		}
 	}
 	t.Cleanup(stop)
-	if err := migrations.Migrate(t.Context(), migrations.Config{URL: s.URL("crier")}, quiet); err != nil {
+	if err := migrations.Migrate(t.Context(), migrations.Config{URL: s.URL("crier")}, discard); err != nil {
 		t.Fatal(err)
 	}
 	a := accounts(t, dbtest.OpenURL(t, s.URL("crier")))
@@ -205,12 +205,12 @@ func TestEverythingIsUnavailableWhilePostgresIsAway(t *testing.T) {
 	} {
 		var f *fault.Error
 		if err := ask(); !errors.As(err, &f) || f.Kind != fault.Unavailable || f.RetryAfter <= 0 || f.Message == "" {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want Unavailable with a message and a RetryAfter", name, err)
 		}
 	}
 }
 
-func TestSetTimezone(t *testing.T) {
+func TestSetTimezone_StoresValidZonesOfAdministrators(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	a := accounts(t, db)
@@ -233,9 +233,9 @@ func TestSetTimezone(t *testing.T) {
 			t.Errorf("%s is answered as %s and stored as %s, want %s", sent, zone, stored(), want)
 		}
 	}
-	member, stranger := p, p
+	member, unknown := p, p
 	member.Role = tenancy.RoleUser
-	stranger.Org = id.New[tenancy.OrgTag]()
+	unknown.Org = id.New[tenancy.OrgTag]()
 	for name, c := range map[string]struct {
 		who  tenancy.Principal
 		zone string
@@ -244,7 +244,7 @@ func TestSetTimezone(t *testing.T) {
 		"an unknown zone":  {p, "Mars/Olympus", fault.Invalid},
 		"nothing":          {p, "", fault.Invalid},
 		"a member":         {member, "UTC", fault.Forbidden},
-		"no organization":  {stranger, "UTC", fault.NotFound},
+		"no organization":  {unknown, "UTC", fault.NotFound},
 		"a huge offset":    {p, "841", fault.Invalid},
 		"the server's own": {p, "Local", fault.Invalid},
 	} {

@@ -10,10 +10,10 @@ import (
 	"crier/platform/fault"
 )
 
-// nobody is an address that is not looked up, and so needs no database.
-const nobody = "no\x00body@example.org"
+// unstorable is an address that cannot be stored, so that Login does not look it up and needs no database.
+const unstorable = "no\x00body@example.org"
 
-// Who does not exist must not be told from who does by the work that a log-in makes.
+// The time of a log-in must not reveal whether the person exists.
 func TestLogin_HashesAPasswordForUnknownPeople(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -23,26 +23,26 @@ func TestLogin_HashesAPasswordForUnknownPeople(t *testing.T) {
 		}
 		a := &Accounts{slots: newSlots(1), decoy: decoy}
 		for name, password := range map[string]string{"a wrong password": "guess", "the decoy's password": "no such person"} {
-			if _, err := a.Login(context.Background(), "here", nobody, password); !fault.Is(err, fault.Invalid) {
+			if _, err := a.Login(context.Background(), "here", unstorable, password); !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s: got %v, want Invalid", name, err)
 			}
 		}
 		a.decoy = "no hash"
-		if _, err := a.Login(context.Background(), "here", nobody, "guess"); !fault.Is(err, fault.Internal) {
-			t.Errorf("with a decoy that cannot be compared: got %v, want Internal, because the password is compared with it", err)
+		if _, err := a.Login(context.Background(), "here", unstorable, "guess"); !fault.Is(err, fault.Internal) {
+			t.Errorf("with an invalid decoy: got %v, want Internal, because the password is compared with it", err)
 		}
 		release, err := a.slot(context.Background(), "there")
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := a.Login(context.Background(), "here", nobody, "guess"); !fault.Is(err, fault.RateLimited) {
-			t.Errorf("without a place to hash in: got %v, want RateLimited", err)
+		if _, err := a.Login(context.Background(), "here", unstorable, "guess"); !fault.Is(err, fault.RateLimited) {
+			t.Errorf("without a free slot: got %v, want RateLimited", err)
 		}
 		release()
 	})
 }
 
-func TestNew_DecoyCostsWhatAPasswordCosts(t *testing.T) {
+func TestNew_DecoyHasTheParametersOfPasswords(t *testing.T) {
 	t.Parallel()
 	a, err := New(Deps{})
 	if err != nil {
