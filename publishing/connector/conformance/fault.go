@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"crier/publishing"
 	"crier/publishing/connector"
 )
 
@@ -92,7 +93,7 @@ func (r *rig) settle(item connector.Item, acted bool) {
 			r.commitAgain(item, seen.ID)
 		}
 		return
-	case r.grade() == "D":
+	case r.grade() == publishing.GradeSearchable:
 		if v.Outcome == connector.Published {
 			r.t.Errorf("Reconcile answers published %q, but nothing was published", v.Ref.ID)
 		}

@@ -74,7 +74,8 @@ func (s Suite) counts(r *rig, rules connector.MediaRules) {
 		for over, refused := range map[int64]bool{-1: false, 0: false, 1: true} {
 			m := k.media
 			m.Size = k.bytes + over
-			r.rule(m.Name+" with a size of limit"+map[int64]string{-1: "-1", 0: "", 1: "+1"}[over], carrying(m, 1), refused)
+			name := m.Name + " with a size of limit" + map[int64]string{-1: "-1", 0: "", 1: "+1"}[over]
+			r.rule(name, carrying(m, 1), refused)
 		}
 	}
 	if rules.MaxImages > 0 && rules.MaxVideos > 0 {
