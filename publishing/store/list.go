@@ -56,7 +56,7 @@ func (s *Store) Roots(ctx context.Context, org tenancy.OrgID, q publishing.ListP
 	var rows []publishing.Post
 	var series []comingSeries
 	err := s.readWithin(ctx, org, func(b *pgx.Batch, most *budget) { // in this order, an occurrence that is stored meanwhile is found twice, not missed
-		b.Queue(seriesInRange, q.Start, q.End.UTC(), customer, limit).Query(collectComing(&series))
+		b.Queue(findSeriesInRange, q.Start, q.End.UTC(), customer, limit).Query(collectComing(&series))
 		b.Queue(rootsInRange, q.Start, q.End, customer, limit).Query(into(&rows, within(most, scanPost, settingsBytes)))
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -125,65 +126,14 @@ with late as (
 // process would do so for ever.
 const MaxReaps = 8
 
-// A claim that had not come to its call goes back to the queue and keeps its hold, from the second time in a row on
-// after a growing wait: that keeps a post that ends its process apart from those that were on their way beside it.
-// What was being sent may be out and must be asked for.
-const reap = `-- publishing.Reap
-with dead as (
-  ` + these + reapable + locked + `
-), upd as (
-  update post p set
-    state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at is not null or p.reaps + 1 >= $2::bigint then 'ERROR' else 'QUEUE' end,
-    error = case when p.phase = 'committing' then null
-      when p.deleted_at is not null then 'The post was deleted while it was being published.'
-      when p.reaps + 1 >= $2::bigint then 'The process that prepared this post ended ' || p.reaps + 1 || ' times in a row.' || ` + maybeSentWords + ` end,
-    error_code = case when p.phase = 'committing' then null when p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $2::bigint) then 'outcome_unknown'
-      when p.deleted_at is not null then 'deleted' when p.reaps + 1 >= $2::bigint then 'took_too_long' end,
-    outcome_unknown = p.phase <> 'committing' and p.maybe_sent and (p.deleted_at is not null or p.reaps + 1 >= $2::bigint),
-    maybe_sent = p.maybe_sent or p.phase = 'committing', reaps = p.reaps + 1,
-    not_before = case when p.phase <> 'committing' and p.reaps > 0 then now() + least(300, 2 ^ (p.reaps + 1)) * interval '1 second' end,
-    claim_until = case when p.phase = 'committing' then now() end,
-    claim_token = case when p.phase = 'committing' then p.claim_token end, claim_holder = case when p.phase = 'committing' then p.claim_holder end,
-    phase = case when p.phase = 'committing' then p.phase end, updated_at = now()
-  from dead where p.id = any (array[dead.id]) returning p.org_id, p.id, p.group_id, p.state, p.channel_id, p.deleted_at
-), doubted as (
-  update publication x set maybe_sent = true from upd where upd.state = 'UNKNOWN' and x.post_id = any (array[upd.id]) and x.phase = 'committing'
-), free as (
-  update channel_queue q set busy_post = null, done_at = now() from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id and upd.state = 'ERROR'
-), followers as (
-  ` + failFollowers + ` and upd.state = 'ERROR' returning f.org_id, f.id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, case state when 'UNKNOWN' then 'unknown' when 'ERROR' then 'failed' else 'returned' end, $3, 'its worker is gone' from upd
-  union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
-)
-select count(*) from upd`
+//go:embed sql/reap.sql
+var reap string
 
-// Clearing the token fences the worker: nothing was sent, and nothing will be.
-const failStuck = `-- publishing.FailStuck
-with old as (
-  ` + these + `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $2 * interval '1 millisecond'` + locked + `
-), upd as (
-  update post p set state = 'ERROR', phase = null, claim_token = null, claim_holder = null, claim_until = null, updated_at = now(),
-    error = 'The post was not ready after ' || ($2::bigint / 60000) || ' minutes of preparing it.' || ` + maybeSentWords + `,
-    error_code = ` + maybeSentCode + `'took_too_long' end, outcome_unknown = p.maybe_sent
-  from old where p.id = any (array[old.id]) returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
-), free as (
-  update channel_queue q set busy_post = null, done_at = now() from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
-` + givenUp
+//go:embed sql/fail_stuck.sql
+var failStuck string
 
-// A delayed part goes on in the statement that ends its predecessor. One that was left behind all the same is given
-// up: its time may be long past.
-const failOrphans = `-- publishing.FailOrphans
-with orphan as (
-  ` + these + `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $2 * interval '1 millisecond'` + locked + `
-), upd as (
-  update post p set state = 'ERROR', error = 'The part before this one ended without starting this one.', error_code = 'predecessor_failed', updated_at = now()
-  from orphan where p.id = any (array[orphan.id]) returning p.org_id, p.id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason) select org_id, id, 'failed', $3, 'predecessor_failed' from upd
-)
-select count(*) from upd`
+//go:embed sql/fail_orphans.sql
+var failOrphans string
 
 const setAside = `-- publishing.SetAside
 insert into post_event (org_id, post_id, event, node, reason) select p.org_id, p.id, 'set_aside', $2, $3 from unnest(array[$1::uuid]) u(id) join post p on p.id = any (array[u.id]) and (p.shard >= 0) is true`

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -25,17 +26,8 @@ const (
 	pauseReaches = `u.subject in (c.org_id, c.customer_id, c.id)`
 )
 
-// A claim whose call has not begun is taken back: without its token the call is not made.
-const pauseRevoke = `-- publishing.PauseRevoke
-with held as (
-  select p.id from post p where p.channel_id in (` + reached + `) and p.state = 'PUBLISHING' and p.phase = 'preparing' and p.deleted_at is null
-    and exists (select from channel_queue q where q.channel_id = p.channel_id and q.paused)
-  order by p.id for no key update of p
-), back as (
-  update post p set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, updated_at = now() from held where p.id = held.id
-  returning p.org_id, p.id
-)
-insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'returned', $3, nullif($4, ''), 'publishing is paused' from back`
+//go:embed sql/revoke_paused_claims.sql
+var revokePausedClaims string
 
 // Whoever derives the flags of channels from pauses takes this lock first, in a statement of its own: the next one then
 // sees every pause and channel that was committed while it waited.
@@ -48,23 +40,8 @@ update channel_queue x set paused = s.paused, held_until = case when x.paused an
   resumed_at = case when x.paused and not s.paused then now() else x.resumed_at end
 from (select r.id, exists (` + pausesOf + `r.id where ` + pauseReaches + `) as paused from (` + reached + `) r) s where x.channel_id = s.id`
 
-// What waited for longer than a pause may hold it does not go out by itself.
-const heldExpire = `-- publishing.HeldExpire
-with late as (
-  select p.id from post p join channel_queue q on q.channel_id = p.channel_id
-  where p.channel_id in (` + reached + `) and q.paused and not exists (` + pausesOf + `p.channel_id where ` + pauseReaches + `) and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now() - $3 * interval '1 millisecond'
-  order by p.id for no key update of p
-), upd as (
-  update post p set state = 'ERROR', error = 'Publishing was paused at the time of the post, and for too long after it.' || ` + maybeSentWords + `,
-    error_code = ` + maybeSentCode + `'missed' end, outcome_unknown = p.maybe_sent, updated_at = now()
-  from late where p.id = late.id returning p.org_id, p.id, p.group_id, p.error_code
-), free as (
-  update channel_queue q set busy_post = null from upd where q.busy_post = upd.id
-), heirs as (
-  ` + failFollowers + ` returning f.org_id, f.id
-)
-insert into post_event (org_id, post_id, event, by, node, reason) select org_id, id, 'failed', $4, nullif($5, ''), error_code from upd
-union all select org_id, id, 'failed', $4, nullif($5, ''), 'predecessor_failed' from heirs`
+//go:embed sql/expire_paused.sql
+var expirePaused string
 
 const heldCount = `-- publishing.HeldCount
 select count(*) filter (where p.state = 'QUEUE' and p.due <= now()), count(*) filter (where p.state in ('PUBLISHING', 'UNKNOWN'))
@@ -94,7 +71,7 @@ func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any
 		b.Queue(pauseSet, t.org, subject, scope, by)
 	} else {
 		b.Queue(pauseClear, subject)
-		b.Queue(heldExpire, scope, subject, hold.Milliseconds(), by, t.node).Exec(func(tag pgconn.CommandTag) error {
+		b.Queue(expirePaused, scope, subject, hold.Milliseconds(), by, t.node).Exec(func(tag pgconn.CommandTag) error {
 			missed = int(tag.RowsAffected())
 			return nil
 		})
@@ -108,7 +85,7 @@ func (t *Tx) Pause(ctx context.Context, scope publishing.PauseScope, subject any
 // transaction of its own after Pause: that one has locked rows of channel_queue, and everybody locks posts first.
 // When it returns, nothing that the pause reaches begins a call any more.
 func (t *Tx) Revoke(ctx context.Context, scope publishing.PauseScope, subject any, by string) error {
-	_, err := t.tx.Exec(ctx, pauseRevoke, scope, subject, by, t.node)
+	_, err := t.tx.Exec(ctx, revokePausedClaims, scope, subject, by, t.node)
 	return err
 }
 
@@ -130,16 +107,8 @@ func (t *Tx) Held(ctx context.Context, scope publishing.PauseScope, subject any)
 	return out, t.tx.SendBatch(ctx, b).Close()
 }
 
-// Heads that could be claimed now, by the claim's own tests; what is due behind a busy channel waits for its turn and is no lateness of ours.
-const figures = `-- publishing.Figures
-select count(*) filter (where ripe), count(*) filter (where ripe and at < now() - $2 * interval '1 millisecond'), coalesce(now() - min(at) filter (where ripe), interval '0'),
-  count(*) filter (where not ripe and not held), count(*) filter (where held)
-from (
-  select greatest(p.due, p.not_before, q.not_before) as at, q.parked or q.paused as held,
-    not q.parked and not q.paused and (q.busy_post is null or q.busy_post = p.id) and greatest(p.due, p.not_before, q.not_before) <= now() as ripe
-  from generate_series(0, 255) s(shard) join post p on p.shard = s.shard and p.state = 'QUEUE' and p.deleted_at is null and p.due <= now()
-  join channel_queue q on q.channel_id = p.channel_id join channel c on c.org_id = p.org_id and c.id = p.channel_id
-  where $1 = '' or c.connector = $1) d`
+//go:embed sql/count_queue.sql
+var countQueue string
 
 const figuresClaimed = `-- publishing.FiguresClaimed
 select count(*) filter (where p.state = 'PUBLISHING'), count(*) filter (where p.state = 'UNKNOWN')
@@ -152,7 +121,7 @@ select min(f.due) from generate_series(0, 255) s(shard) cross join lateral (
 // Figures tells how the queue stands over all organizations, of one connector unless it is empty; only for all of them does it tell when the next post is due.
 func (s *Store) Figures(ctx context.Context, connector string) (f publishing.Figures, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(figures, connector, publishing.OverdueAfter.Milliseconds()).
+		b.Queue(countQueue, connector, publishing.OverdueAfter.Milliseconds()).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&f.Due, &f.Overdue, &f.Oldest, &f.Waiting, &f.Held) })
 		b.Queue(figuresClaimed, connector).QueryRow(func(row pgx.Row) error { return row.Scan(&f.Publishing, &f.Unknown) })
 		if connector == "" {

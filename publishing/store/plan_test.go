@@ -92,9 +92,9 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 	}
 	statements := map[pg.Role][]string{
 		pg.Clock: {
-			claim, giveBack, holdRepair, channelSetAside, sweep, sweepChannels, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
-			finish, findUnknown, look, seriesEnded, setAside, picturePending, handleSave, commitMark, partDone, commitUnmark,
-		}, pg.Sender: {work, workMedia},
+			claim, giveBackClaims, holdRepair, setAsideChannel, sweep, sweepChannels, findExpire, expire, findReap, reap, findStuck, failStuck, findOrphans, failOrphans,
+			finish, findUnknown, look, seriesEnded, setAside, picturePending, handleSave, markCommitting, savePartDone, unmarkCommitting,
+		}, pg.Sender: {loadWork, workMedia},
 		pg.Retention: {
 			findOldKeys, findOldEvents, findOldDeleted, findOldConnects, pruneKeys, pruneEvents, pruneDeleted, pruneConnects,
 		},

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,16 +15,8 @@ import (
 
 // Rows are written by one statement for each table, in the order of the posts.
 
-// A follower that is written later has the round of its group.
-const postInsert = `-- publishing.PostInsert
-insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes, settings, creation_method, republish)
-select $1, u.id, u.group_id, u.channel_id, $10, u.state,
-  case when u.state = 'WAITING' then null when u.state = 'DRAFT' then coalesce(u.due, now()) else greatest(u.due, now()) end,
-  coalesce(u.publish_date, now()), u.after_post, u.delay_minutes, u.settings::jsonb, u.creation_method,
-  coalesce((select max(r.republish) from post r where r.org_id = $1 and r.group_id = u.group_id and r.deleted_at is null), 1)
-from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::uuid[], $9::integer[], $11::text[], $12::text[])
-  with ordinality as u(id, group_id, channel_id, state, due, publish_date, after_post, delay_minutes, settings, creation_method, n)
-order by u.n`
+//go:embed sql/insert_posts.sql
+var insertPosts string
 
 const partInsert = `-- publishing.PartInsert
 insert into part (org_id, id, post_id, position, content, html)
@@ -80,7 +73,7 @@ func (t *Tx) queueHidden(b *pgx.Batch, posts []NewPost) {
 			dates[i] = &p.PublishDate
 		}
 	}
-	b.Queue(postInsert, t.org, ids, groups, channels, states, due, dates, after, delays, tenancy.Shard(t.org), settings, methods)
+	b.Queue(insertPosts, t.org, ids, groups, channels, states, due, dates, after, delays, tenancy.Shard(t.org), settings, methods)
 	t.queueParts(b, posts)
 }
 
@@ -220,24 +213,13 @@ func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID)
 	return out
 }
 
-// Every move by hand begins a new round, the same for all posts of the group: publications of earlier rounds stay as
-// they ended. Only a group that is un-scheduled though one of its posts may have been sent ($3) keeps its round, and
-// with it that it may have been sent.
-const postMove = `-- publishing.PostMove
-with round as (select max(republish) as last, bool_or(maybe_sent) as doubt from post where id = any($1))
-update post set
-  state = case when $2 = 'DRAFT' then 'DRAFT' when after_post is null then 'QUEUE' else 'WAITING' end,
-  due = case when after_post is not null then null when $2 = 'DRAFT' then publish_date else greatest(publish_date, now()) end,
-  republish = case when $3 and round.doubt then round.last else round.last + 1 end, maybe_sent = $3 and maybe_sent,
-  nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_round = null, claim_holder = null, claim_until = null,
-  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
-  outcome_unknown = false, updated_at = now()
-from round where id = any($1) returning due`
+//go:embed sql/move_posts.sql
+var movePosts string
 
 // Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due. With keepUnknown,
 // posts that may have been sent stay marked as such; else the caller has accepted that they may be published twice.
 func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, keepUnknown bool, by string) (*time.Time, error) {
-	rows, err := t.tx.Query(ctx, postMove, uuids(idsOf(posts, every)), to, keepUnknown)
+	rows, err := t.tx.Query(ctx, movePosts, uuids(idsOf(posts, every)), to, keepUnknown)
 	if err != nil {
 		return nil, err
 	}

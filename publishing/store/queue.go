@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,105 +20,15 @@ type ClaimRules struct {
 	Node    string        // name of the process in timelines
 }
 
-// The head of a channel: the post that holds it, else the first of its queue that is not too late ($7 milliseconds)
-// to be published. A busy channel's queue is not looked through.
-const headOf = `left join lateral (
-  (select p.id, p.due, p.not_before, p.revision from post p
-   where s.busy_post is null and p.channel_id = s.channel_id and p.state = 'QUEUE' and p.deleted_at is null and p.due > now() - $7 * interval '1 millisecond'
-   order by p.due, p.seq limit 1)
-  union all
-  select p.id, p.due, p.not_before, p.revision from post p
-  where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null and p.due > now() - $7 * interval '1 millisecond') h on s.shard = any (array(` + held + `)) and not s.shut`
-
-// The gate: those of the shards ($1) that the process ($2) owns while its lease lasts.
+// held selects those of the shards ($1) that the process ($2) owns while its lease lasts.
 const held = `select s.shard from shard s
   where s.shard = any ($1::smallint[]) and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
 
-// mine are the posts of those shards.
+// mine is true of the posts of those shards.
 const mine = `p.shard = any (array(` + held + `))`
 
-// The channels that this claim looks at: of each organization ($3) at most $6, in the order of their ids, those after
-// $5.
-const span = `
-  select w.org, w.permits, q.channel_id, q.shard, q.connector, '@' || q.destination as place, q.busy_post, q.not_before, q.parked or q.paused as shut
-  from unnest($3::uuid[], $4::int[], $5::uuid[]) w(org, permits, after) cross join lateral (
-    select * from channel_queue c where c.org_id = w.org and c.channel_id > w.after order by c.channel_id limit $6) q`
-
-// The channels of the span, each with its first post and the time from which that may be claimed, if it is free. Each
-// organization may have as many as its permits ($4).
-const heads = `
-  select s.org, s.permits, s.channel_id, s.connector, s.place, h.id as post_id, h.revision, h.due, greatest(h.due, h.not_before, s.not_before) as at
-  from (` + span + `) s ` + headOf
-
-// Those of them ("free") that an organization may have now, the earliest first, but none of a platform or destination
-// that has nothing left ($8).
-const dueHeads = `
-  select org, channel_id, connector, place, post_id, revision, due from (
-    select *, row_number() over (partition by org order by due, channel_id) as turn
-    from free where post_id is not null and at <= now() and connector <> all($8::text[]) and place <> all($8::text[])) f
-  where turn <= permits`
-
-// Statements are planned once for a connection, perhaps while tables are empty. "x = any (array[y])" is the equality
-// that the planner can use for an index look-up and for nothing else, and "(state = ...) is true" keeps it off the
-// small partial indexes. A test goes through all plans.
-
-// The claim reads heads without locks, then locks the channel's queue row and the post, and tests both again on their
-// newest versions: whichever process comes second skips them. A post that was edited since the statement began is
-// skipped too, because its parts were read before the edit.
-//
-// Limits: of a platform in $12 at most $13 heads, the earliest. Of a destination ($14 has the permits that each holds) only
-// as many that each of them gets its permit while the destination holds fewer than are free ($15): ranked by what
-// their destination would hold, each row knows how many permits those before it take.
-//
-// A publication's id is derived from post, part, round and due time, and its created_at is the due time: the same
-// send has the same identity after a restore that lost the claim. Parts of a thread are a millisecond apart, because
-// platforms list posts of the same time in any order.
-const claim = `-- publishing.Claim
-with free as materialized (` + heads + `
-), head as (` + dueHeads + `
-), limited as (
-  select h.*, coalesce(($14::jsonb ->> h.place)::int, 0) + row_number() over (partition by h.place order by h.due, h.channel_id) as would_hold from (
-    select d.*, row_number() over (partition by connector order by due, channel_id) as nth from head d) h
-  left join unnest($12::text[], $13::int[]) l(connector, most) using (connector)
-  where l.most is null or h.nth <= l.most
-), allowed as (
-  select channel_id, post_id, revision from (select *, row_number() over (order by would_hold, due, channel_id) as rank from limited) r
-  where would_hold - 1 < $15::bigint - (rank - 1)
-), queue as (
-  select h.post_id, h.revision, q.connector, '@' || q.destination as place from allowed h join channel_queue q on q.channel_id = any (array[h.channel_id])
-  where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked and not q.paused and (q.not_before is null or q.not_before <= now())
-  order by h.channel_id for no key update of q skip locked
-), locked as (
-  select p.id, q.connector, q.place from queue q join post p on p.id = any (array[q.post_id])
-  where (p.state = 'QUEUE') is true and (p.revision = q.revision) is true and p.deleted_at is null and p.due <= now() and (p.not_before is null or p.not_before <= now())
-  order by q.post_id for no key update of p skip locked
-), taken as (
-  update post p set state = 'PUBLISHING', phase = 'preparing', attempt = p.attempt + 1, claim_token = gen_random_uuid(), claim_holder = $2,
-    claim_round = $9, claim_until = now() + $10 * interval '1 millisecond', call_ended = false, looks = 0, committing_at = null, not_before = null, updated_at = now()
-  from locked where p.id = any (array[locked.id])
-  returning p.org_id, p.id, p.group_id, p.channel_id, p.claim_token, p.attempt, p.due, coalesce(p.nominal_due, p.due) as nominal, p.republish, locked.connector, locked.place
-), hold as (
-  update channel_queue q set busy_post = t.id, not_before = null,
-    held_until = case when t.attempt = 1 and t.due < now() - interval '2 minutes' and (q.done_at is null or q.done_at < t.due) then now() else q.held_until end
-  from taken t where q.channel_id = any (array[t.channel_id])
-), written as (
-  insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, claimed_at)
-  select a.org_id, substr(encode(sha256(convert_to(concat_ws(' ', a.post_id, a.id, a.republish, (extract(epoch from a.nominal) * 1000)::bigint), 'UTF8')), 'hex'), 1, 32)::uuid,
-    a.post_id, a.group_id, a.id, a.position, a.republish, date_trunc('milliseconds', a.nominal) + a.position * interval '1 millisecond',
-    now()
-  from (select t.org_id, t.group_id, t.republish, t.nominal, a.id, a.post_id, a.position from taken t join part a on a.post_id = any (array[t.id]) and (a.org_id = t.org_id) is true) a
-  on conflict on constraint publication_once do nothing
-), told as (
-  insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $11 from taken
-)
-select org_id, id, channel_id, connector, place, claim_token, attempt, due, null::timestamptz, null::text[] from taken
-union all
-select org, null, case when count(*) = $6 then (array_agg(channel_id order by channel_id desc))[1] end, null, null, null, null, now(),
-  min(at) filter (where remains and (connector <> all ($8) and place <> all ($8) or at > now())),
-  array(select distinct c from unnest(array_agg(case when connector = any ($8) then connector else place end)
-    filter (where remains and (connector = any ($8) or place = any ($8)) and at <= now())) c)
-from (select *, post_id is not null and post_id not in (select id from taken) as remains from free) f
-group by org having count(*) = $6 or bool_or(remains)`
+//go:embed sql/claim.sql
+var claim string
 
 // Claim takes due posts, at most one a channel, and returns when each organization has more. A stale lease takes
 // nothing. number identifies this statement among those of the process: see GiveBack.

@@ -3,6 +3,7 @@ package store
 import (
 	"container/heap"
 	"context"
+	_ "embed"
 	"slices"
 	"time"
 
@@ -13,27 +14,11 @@ import (
 	"crier/tenancy"
 )
 
-// Series that go on, with the numbers that have a row. What waits for a draft is not shown.
-const seriesComing = `select s.org_id, s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at,
-  s.times, s.number, s.created_at,
-  t.creation_method, p.publish_date, now(),
-  array(
-    select x.occurrence from post x
-    where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base))
-from series s
-join post p on p.org_id = s.org_id and p.series_id = s.id and p.occurrence = s.number
-  and (p.deleted_at is not null or p.state <> 'DRAFT')
-join post t on t.org_id = s.org_id and t.group_id = s.template and t.after_post is null
-join channel c on c.org_id = s.org_id and c.id = s.channel_id and c.deleted_at is null
-where s.stopped_at is null`
+//go:embed sql/find_series_in_range.sql
+var findSeriesInRange string
 
-// The anchor is a wall-clock time, which is less than two days away from its instant.
-const seriesInRange = `-- publishing.SeriesInRange
-` + seriesComing + ` and s.anchor <= $2::timestamp + interval '2 days' and (s.until_at is null or s.until_at >= $1)
-  and ($3::uuid is null or c.customer_id = $3) limit $4`
-
-const seriesNamed = `-- publishing.SeriesNamed
-` + seriesComing + ` and s.id between $1 and $2`
+//go:embed sql/find_series_by_id.sql
+var findSeriesByID string
 
 // comingSeries is a series whose later occurrences are listed.
 type comingSeries struct {
@@ -156,7 +141,7 @@ func (s *Store) Coming(ctx context.Context, org tenancy.OrgID, post publishing.P
 	var all []comingSeries
 	low, high := around(post.UUID())
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
-		b.Queue(seriesNamed, low, high).Query(collectComing(&all))
+		b.Queue(findSeriesByID, low, high).Query(collectComing(&all))
 	})
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
@@ -218,25 +219,13 @@ func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)
 }
 
-// A series that fails is tried again after 1, 2, 4 ... minutes, at most an hour. The first failure in a row is
-// written to the timeline of the occurrence that has no successor.
-const seriesSetAside = `-- publishing.SeriesSetAside
-with free as (
-  select s.id from series s where s.id = $1 for no key update skip locked
-), aside as (
-  update series s
-  set retries = s.retries + 1, retry_at = now() + least(60, 2 ^ least(s.retries, 6)) * interval '1 minute'
-  from free where s.id = free.id returning s.org_id, s.id, s.number, s.retries
-)
-insert into post_event (org_id, post_id, event, node, reason)
-select p.org_id, p.id, 'delayed', nullif($2, ''), $3
-from aside a join post p on p.org_id = a.org_id and p.series_id = a.id and p.occurrence = a.number
-where a.retries = 1`
+//go:embed sql/set_aside_series.sql
+var setAsideSeries string
 
 // SetAsideSeries keeps a series whose next occurrence could not be written out of EndedSeries for a while; reason is
 // for people.
 func (s *Store) SetAsideSeries(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error {
-	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(seriesSetAside, series, s.node, reason) })
+	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(setAsideSeries, series, s.node, reason) })
 }
 
 const templatePosts = `-- publishing.TemplatePosts

@@ -1,4 +1,7 @@
-// Package store keeps publishing's tables, one file per table. Only publishing/service uses it.
+// Package store keeps publishing's tables.
+//
+// Statements of a few lines stand beside the method that runs them. Long ones are files of the folder sql, whose
+// README says how they are written, why they look up rows by "x = any (array[y])", and how they lock.
 package store
 
 import (
@@ -27,8 +30,8 @@ func (s *Store) At(node string) *Store { return &Store{s.db, node} }
 // as long to plan as to carry out.
 func (s *Store) Plan(ctx context.Context) error {
 	return errors.Join(
-		s.db.Plan(ctx, pg.Clock, claim, commitMark, finish, sweep),
-		s.db.Plan(ctx, pg.Sender, work, workMedia))
+		s.db.Plan(ctx, pg.Clock, claim, markCommitting, finish, sweep),
+		s.db.Plan(ctx, pg.Sender, loadWork, workMedia))
 }
 
 // into reads all rows of a statement into a slice.

@@ -61,14 +61,24 @@ func twice(v *verdict) int { return v.Twice }
 func late(v *verdict) int { return v.Twice + v.OutOfOrder }
 
 const (
-	reapFile    = "publishing/store/maintain.go"
+	reapFile    = "publishing/store/sql/reap.sql"
+	claimFile   = "publishing/store/sql/claim.sql"
+	unknownFile = "publishing/store/sql/find_unknown.sql"
+	finishFile  = "publishing/store/sql/finish.sql"
+	markFile    = "publishing/store/sql/mark_committing.sql"
 	queueFile   = "publishing/store/queue.go"
-	finishFile  = "publishing/store/finish.go"
-	sendFile    = "publishing/store/send.go"
 	publishFile = "publishing/sender/send.go"
 	createFile  = "publishing/service/create.go"
 	pauseFile   = "publishing/store/pause.go"
 )
+
+// anyOwner removes from a statement the condition that the process owns the shard and that its lease has not ended.
+func anyOwner(file string) []swap {
+	return []swap{
+		{file, "and s.owner = $2\n", "and $2::uuid is not null\n", 1},
+		{file, "and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "", 1},
+	}
+}
 
 const dropIndex = "drop index post_one_per_channel"
 
@@ -76,35 +86,37 @@ const dropIndex = "drop index post_one_per_channel"
 func mutants() []mutant {
 	return []mutant{
 		{name: "reap-requeues", nodes: 1, fault: haltKill, point: failpoint.Answered, count: twice, swaps: []swap{
-			{reapFile, "state = case when p.phase = 'committing' then 'UNKNOWN' when p.deleted_at", "state = case when p.deleted_at", 1},
-			{reapFile, "error = case when p.phase = 'committing' then null\n      when", "error = case when", 1},
-			{reapFile, "error_code = case when p.phase = 'committing' then null when", "error_code = case when", 1},
-			{reapFile, "outcome_unknown = p.phase <> 'committing' and p.maybe_sent and", "outcome_unknown = p.maybe_sent and", 1},
-			{reapFile, "maybe_sent = p.maybe_sent or p.phase = 'committing', reaps", "maybe_sent = p.maybe_sent, reaps", 1},
+			{reapFile, "      when p.phase = 'committing' then 'UNKNOWN'\n", "", 1},
+			{reapFile, "    error = case\n      when p.phase = 'committing' then null\n", "    error = case\n", 1},
+			{reapFile, "    error_code = case\n      when p.phase = 'committing' then null\n", "    error_code = case\n", 1},
+			{reapFile, "outcome_unknown = p.phase <> 'committing' and p.maybe_sent\n", "outcome_unknown = p.maybe_sent\n", 1},
+			{reapFile, "maybe_sent = p.maybe_sent or p.phase = 'committing',", "maybe_sent = p.maybe_sent,", 1},
 			{reapFile, "claim_until = case when p.phase = 'committing' then now() end", "claim_until = null", 1},
-			{reapFile, "claim_token = case when p.phase = 'committing' then p.claim_token end, " +
-				"claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_token = null, claim_holder = null", 1},
-			{reapFile, "phase = case when p.phase = 'committing' then p.phase end, updated_at", "phase = null, updated_at", 1},
+			{reapFile, "claim_token = case when p.phase = 'committing' then p.claim_token end", "claim_token = null", 1},
+			{reapFile, "claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_holder = null", 1},
+			{reapFile, "phase = case when p.phase = 'committing' then p.phase end", "phase = null", 1},
 		}},
 		{name: "forgets-maybe-sent", nodes: 1, fault: silence, count: func(v *verdict) int { return v.UnknownForgotten }, swaps: []swap{
-			{finishFile, "else l.maybe_sent and not l.proven end as doubt", "else false end as doubt", 1},
+			{finishFile, "else l.maybe_sent and not l.proven end as outcome_unknown", "else false end as outcome_unknown", 1},
 			{finishFile, "else x.maybe_sent and not v.proven end,", "else false end,", 1},
 		}},
 		{name: "no-token", nodes: 2, fault: haltTwice, count: twice, swaps: []swap{
-			{sendFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true order by", "where (p.state = 'PUBLISHING') is true order by", 1},
-			{sendFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true and p.deleted_at is null",
-				"where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true and p.deleted_at is null", 1},
+			{markFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n  order by",
+				"where (p.state = 'PUBLISHING') is true\n  order by", 1},
+			{markFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n",
+				"where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true\n", 1},
 			{finishFile, "(p.claim_token = o.token) is true as current", "true as current", 1},
-			{finishFile, "where p.claim_token = o.token or o.sent", "where true or o.sent", 1},
+			{finishFile, "where p.claim_token = o.token\n    or o.sent", "where true\n    or o.sent", 1},
 		}},
 		{name: "no-busy-no-index", nodes: 2, fault: haltTwice, sql: dropIndex, count: func(v *verdict) int { return v.OutOfOrder }, swaps: []swap{
-			{queueFile, "where s.busy_post is null and p.channel_id = s.channel_id and", "where p.channel_id = s.channel_id and", 1},
-			{queueFile, "  union all\n  select p.id, p.due, p.not_before, p.revision from post p\n  where p.id = s.busy_post and (p.state = 'QUEUE') is true " +
-				"and p.deleted_at is null and p.due > now() - $7 * interval '1 millisecond') h", ") h", 1},
-			{queueFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
+			{claimFile, "where s.busy_post is null and p.channel_id = s.channel_id and", "where p.channel_id = s.channel_id and", 1},
+			{claimFile, "    union all\n    select p.id, p.due, p.not_before, p.revision from post p\n" +
+				"    where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null\n" +
+				"      and p.due > now() - $7 * interval '1 millisecond') h", ") h", 1},
+			{claimFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
 		}},
 		{name: "backoff-in-due", nodes: 1, count: func(v *verdict) int { return v.DueMoved }, swaps: []swap{
-			{finishFile, "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' end,",
+			{finishFile, "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0\n      then now() + v.after_ms * interval '1 millisecond' end,",
 				"due = case when v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' else p.due end,", 1},
 		}},
 		{name: "early-201", nodes: 1, count: func(v *verdict) int { return v.Lost }, swaps: []swap{
@@ -114,9 +126,9 @@ func mutants() []mutant {
 		{name: "deaf-to-pauses", nodes: 1, count: func(v *verdict) int { return v.SentWhilePaused }, swaps: []swap{
 			{pauseFile, "set paused = s.paused,", "set paused = false,", 1},
 		}},
-		{name: "no-member-gate", nodes: 3, harmless: true, swaps: []swap{
+		{name: "no-member-gate", nodes: 3, harmless: true, swaps: slices.Concat(anyOwner(claimFile), anyOwner(unknownFile), []swap{
 			{queueFile, "and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "and $2::uuid is not null", 1},
-		}},
+		})},
 		{name: "no-deadline", nodes: 2, fault: haltLong, point: failpoint.Committing, count: late, swaps: []swap{ // the limit starts with the call instead of the claim
 			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.RequestDeadline\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
 		}},

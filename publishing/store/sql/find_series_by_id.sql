@@ -1,0 +1,25 @@
+-- publishing.SeriesNamed
+--
+-- Finds a series that goes on by the id of one of its occurrences: ids of occurrences differ only in their last bytes.
+-- A series whose current occurrence is a draft is left out.
+--
+-- Result: the series; how its template came in; when the current occurrence is published; now; the numbers after the
+-- current one that have a row.
+--
+--   $1 low uuid: the smallest id that the series may have
+--   $2 high uuid: the largest
+--
+--   PREPARE find_series_by_id (uuid, uuid) AS
+--   EXPLAIN EXECUTE find_series_by_id (null, null);
+select s.org_id, s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at,
+  s.times, s.number, s.created_at,
+  t.creation_method, p.publish_date, now(),
+  array(
+    select x.occurrence from post x
+    where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base))
+from series s
+join post p on p.org_id = s.org_id and p.series_id = s.id and p.occurrence = s.number
+  and (p.deleted_at is not null or p.state <> 'DRAFT')
+join post t on t.org_id = s.org_id and t.group_id = s.template and t.after_post is null
+join channel c on c.org_id = s.org_id and c.id = s.channel_id and c.deleted_at is null
+where s.stopped_at is null and s.id between $1 and $2

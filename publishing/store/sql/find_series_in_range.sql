@@ -1,0 +1,31 @@
+-- publishing.SeriesInRange
+--
+-- Lists the series that go on and may have later occurrences in a range of time. A series whose current occurrence is a
+-- draft is left out.
+--
+-- The anchor is a wall-clock time, which is less than two days away from its instant.
+--
+-- Result: as in find_series_by_id.sql.
+--
+--   $1 start timestamptz: begin of the range
+--   $2 end timestamp: its end, in UTC
+--   $3 customer uuid: only series of channels of this customer; null = all
+--   $4 most bigint: how many are listed
+--
+--   PREPARE find_series_in_range (timestamptz, timestamp, uuid, bigint) AS
+--   EXPLAIN EXECUTE find_series_in_range (null, null, null, null);
+select s.org_id, s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at,
+  s.times, s.number, s.created_at,
+  t.creation_method, p.publish_date, now(),
+  array(
+    select x.occurrence from post x
+    where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base))
+from series s
+join post p on p.org_id = s.org_id and p.series_id = s.id and p.occurrence = s.number
+  and (p.deleted_at is not null or p.state <> 'DRAFT')
+join post t on t.org_id = s.org_id and t.group_id = s.template and t.after_post is null
+join channel c on c.org_id = s.org_id and c.id = s.channel_id and c.deleted_at is null
+where s.stopped_at is null
+  and s.anchor <= $2::timestamp + interval '2 days' and (s.until_at is null or s.until_at >= $1)
+  and ($3::uuid is null or c.customer_id = $3)
+limit $4

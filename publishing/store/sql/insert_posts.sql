@@ -1,0 +1,37 @@
+-- publishing.PostInsert
+--
+-- Writes posts, in their order. A due time that is past or missing is now; a follower has none until its predecessor
+-- ends. A follower that is written later has the round of its group.
+--
+--   $1 org uuid: the organization
+--   $2 ids uuid[]: the posts; the other lists have one element for each
+--   $3 groups uuid[]: their groups
+--   $4 channels uuid[]: their channels
+--   $5 states text[]: publishing.State
+--   $6 due timestamptz[]: when they are due; null = now
+--   $7 publish_dates timestamptz[]: what the calendar shows; null = now
+--   $8 after uuid[]: the predecessor of a follower
+--   $9 delays integer[]: its delay in minutes
+--   $10 shard smallint: the shard of the organization
+--   $11 settings text[]: settings of the connector, as JSON
+--   $12 methods text[]: publishing.CreationMethod
+--
+--   PREPARE insert_posts (uuid, uuid[], uuid[], uuid[], text[], timestamptz[], timestamptz[], uuid[], integer[],
+--     smallint, text[], text[]) AS
+--   EXPLAIN EXECUTE insert_posts (null, null, null, null, null, null, null, null, null, null, null, null);
+insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes,
+  settings, creation_method, republish)
+select $1, u.id, u.group_id, u.channel_id, $10, u.state,
+  case
+    when u.state = 'WAITING' then null
+    when u.state = 'DRAFT' then coalesce(u.due, now())
+    else greatest(u.due, now()) end,
+  coalesce(u.publish_date, now()), u.after_post, u.delay_minutes, u.settings::jsonb, u.creation_method,
+  coalesce((
+    select max(r.republish) from post r
+    where r.org_id = $1 and r.group_id = u.group_id and r.deleted_at is null), 1)
+from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::uuid[],
+    $9::integer[], $11::text[], $12::text[])
+  with ordinality as u(id, group_id, channel_id, state, due, publish_date, after_post, delay_minutes, settings,
+    creation_method, n)
+order by u.n

@@ -1,0 +1,40 @@
+-- publishing.Work
+--
+-- Reads claimed posts with everything that sending them needs. The role of the sender sees no other posts.
+--
+-- Result: one row for each publication of a post, in the order of the parts, or one row without a publication. The
+-- publications are those of the post itself and those of the parts before it that are published. The first row of a
+-- post has its settings. The last column says whether the part has media.
+--
+--   $1 posts uuid[]: the posts
+--
+--   PREPARE load_work (uuid[]) AS
+--   EXPLAIN EXECUTE load_work (null);
+select
+  -- the post; "failing" is the time for which its attempts have failed, without times when its channel was kept back
+  p.org_id, p.id, p.group_id, p.claim_token, p.attempt,
+  case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due,
+  case when row_number() over (partition by want.id order by x.position, x.number) = 1 then p.settings end,
+  p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
+  -- the channel
+  c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed,
+  c.deleted_at is not null, c.credential, q.destination,
+  -- the publication and its part
+  x.id, x.post_id, x.part_id, coalesce(x.position, 0), coalesce(x.created_at, now()),
+  coalesce(x.claimed_at, x.created_at, now()), x.marked_at, coalesce(x.sent_to, ''), coalesce(x.phase, ''), x.handle,
+  x.release_id, x.release_url, x.ref, coalesce(a.content, ''), coalesce(a.html, false),
+  exists (
+    select from attachment t
+    where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) as attached
+from unnest($1::uuid[]) want(id)
+join post p on p.id = any (array[want.id])
+join channel c on c.id = any (array[p.channel_id]) and (c.org_id = p.org_id) is true
+join channel_queue q on q.channel_id = any (array[p.channel_id]) and (q.org_id = p.org_id) is true
+left join publication x on x.group_id = any (array[p.group_id]) and (x.org_id = p.org_id) is true
+  and (x.number = p.republish) is true
+  and (x.post_id = p.id
+    or x.phase = 'done' and x.position < (
+      select min(y.position) from part y
+      where y.post_id = any (array[p.id]) and (y.org_id = p.org_id) is true))
+left join part a on a.id = any (array[x.part_id]) and (a.org_id = x.org_id and x.post_id = p.id) is true
+order by want.id, x.position, x.number

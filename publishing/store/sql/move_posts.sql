@@ -1,0 +1,34 @@
+-- publishing.PostMove
+--
+-- Moves the posts of a group to DRAFT or into the queue, where followers wait. The caller has locked them.
+--
+-- Every move by hand begins a new round, the same for all posts of the group: publications of earlier rounds stay as
+-- they ended. Only a group that is un-scheduled though one of its posts may have been sent ($3) keeps its round, and
+-- with it that it may have been sent.
+--
+-- Result: the due time of each post, null for followers.
+--
+--   $1 posts uuid[]: all posts of the group
+--   $2 state text: DRAFT or QUEUE
+--   $3 keep_unknown boolean: a post that may have been sent stays marked as such
+--
+--   PREPARE move_posts (uuid[], text, boolean) AS
+--   EXPLAIN EXECUTE move_posts (null, null, null);
+with round as (
+  -- The current round of the group, and whether one of its posts may have been sent.
+  select max(republish) as last, bool_or(maybe_sent) as any_maybe_sent from post where id = any($1)
+)
+update post set
+  state = case when $2 = 'DRAFT' then 'DRAFT' when after_post is null then 'QUEUE' else 'WAITING' end,
+  due = case
+    when after_post is not null then null
+    when $2 = 'DRAFT' then publish_date
+    else greatest(publish_date, now()) end,
+  republish = case when $3 and round.any_maybe_sent then round.last else round.last + 1 end,
+  maybe_sent = $3 and maybe_sent,
+  nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null,
+  claim_token = null, claim_round = null, claim_holder = null, claim_until = null, committing_at = null,
+  call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
+  outcome_unknown = false, updated_at = now()
+from round where id = any($1)
+returning due
