@@ -3,6 +3,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -132,21 +133,8 @@ func (s *Store) CreateSession(
 	})
 }
 
-// The statement updates seen_at at most once a minute, so that most look-ups write nothing. It skips rows that another
-// process is updating, so that a look-up never waits for a lock.
-const sessionsByHash = `-- tenancy.SessionsByHash
-with live as (
-  select s.hash, s.id, m.org_id, m.person_id, m.role, m.created_at
-  from session s join member m on m.person_id = s.person_id and not m.disabled
-  where s.hash = any ($1) and s.expires_at > $2 and s.seen_at > $3
-), due as (
-  select id from session
-  where id in (select id from live) and seen_at < $2 - interval '1 minute'
-  for update skip locked
-), touched as (
-  update session s set seen_at = $2 from due where s.id = due.id
-)
-select hash, id, org_id, person_id, role from live order by created_at, org_id`
+//go:embed sql/find_sessions_by_hash.sql
+var findSessionsByHash string
 
 // Session is a live session with the enabled memberships of its person.
 type Session struct {
@@ -162,7 +150,7 @@ func (s *Store) SessionsByHash(
 ) (sessions map[string]Session, err error) {
 	idle := now.Add(-tenancy.SessionIdle)
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
-		b.Queue(sessionsByHash, hashes, now, idle).Query(func(rows pgx.Rows) error {
+		b.Queue(findSessionsByHash, hashes, now, idle).Query(func(rows pgx.Rows) error {
 			sessions = map[string]Session{}
 			var hash []byte
 			var id tenancy.SessionID
