@@ -4,6 +4,7 @@ package store
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"strconv"
 	"time"
@@ -150,19 +151,8 @@ func (s *Store) DeleteStale(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(nodesForget, s.node.Home, s.node.ID) })
 }
 
-// A process that is leaving ($4) gives its shards back. The others are notified when a process joins, and when it
-// starts or ends leaving. The second column is Renewal.Orphans.
-const nodeBeat = `-- cluster.NodeBeat
-with old as (select expires_at > now() as alive, leaving from node where id = $1),
-beat as (
-  insert into node (id, home, address, roles, leaving, expires_at) values ($1, $6, $2, $3, $4, now() + $5 * interval '1 millisecond')
-  on conflict (id) do update set leaving = excluded.leaving, expires_at = excluded.expires_at
-), freed as (
-  update shard set owner = null where owner = $1 and $4
-)
-select coalesce((select alive from old), false),
-  exists (select from shard s where not exists (select from node n where n.id = s.owner and n.expires_at > now())),
-  case when (select leaving from old) is distinct from $4 then pg_notify('` + channel + `', '') is null end`
+//go:embed sql/heartbeat.sql
+var heartbeat string
 
 // Renewal is the result of a renewal.
 type Renewal struct {
@@ -191,7 +181,7 @@ func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 	var out Renewal
 	n := s.node
 	err := s.call(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		row := conn.QueryRow(ctx, nodeBeat, n.ID, n.Address, n.Roles, leaving, s.ttl.Milliseconds(), n.Home)
+		row := conn.QueryRow(ctx, heartbeat, n.ID, n.Address, n.Roles, leaving, s.ttl.Milliseconds(), n.Home)
 		return row.Scan(&alive, &out.Orphans, nil)
 	})
 	if err != nil {

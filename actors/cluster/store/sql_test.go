@@ -1,0 +1,20 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"crier/tests/dbtest"
+)
+
+func TestStatements_ArePlannedAsTheirHeadersSay(t *testing.T) {
+	t.Parallel()
+	dbtest.CheckStatements(t)
+}
+
+func TestHeartbeat_NotifiesTheChannelThatIsListenedTo(t *testing.T) {
+	t.Parallel()
+	if !strings.Contains(heartbeat, "pg_notify('"+channel+"', '')") {
+		t.Errorf("heartbeat.sql does not notify %s", channel)
+	}
+}
