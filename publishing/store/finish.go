@@ -56,13 +56,8 @@ func (s *Store) FindUnknown(ctx context.Context, l publishing.Lease, except []pu
 	return out, err
 }
 
-const look = `-- publishing.Look
-with open as (
-  ` + these + lookable + locked + `
-)
-update post p set looks = p.looks + 1, claim_until = now() + $2 * interval '1 millisecond', updated_at = now()
-from open where p.id = any (array[open.id])
-returning p.org_id, p.id, p.claim_token, p.committing_at, not exists (select from node n where n.id = p.claim_holder and n.expires_at > now()), now()`
+//go:embed sql/claim_unknown.sql
+var claimUnknown string
 
 // ClaimedUnknown is a post with an unknown outcome that this process asks about now.
 type ClaimedUnknown struct {
@@ -77,7 +72,7 @@ type ClaimedUnknown struct {
 // Look takes those of the unknown posts whose time has come; no other process looks at them for as long as hold.
 func (s *Store) Look(ctx context.Context, posts []publishing.PostID, hold time.Duration) (out []ClaimedUnknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(look, uuids(posts), hold.Milliseconds()).Query(into(&out, pgx.RowToStructByPos[ClaimedUnknown]))
+		b.Queue(claimUnknown, uuids(posts), hold.Milliseconds()).Query(into(&out, pgx.RowToStructByPos[ClaimedUnknown]))
 	})
 	return out, err
 }

@@ -32,7 +32,6 @@ const (
 	lapsed    = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $3 * interval '1 millisecond'`
 	stuck     = `p.state = 'PUBLISHING' and p.phase = 'preparing' and p.updated_at < now() - $3 * interval '1 millisecond'`
 	orphaned  = `p.state = 'WAITING' and p.deleted_at is null and p.updated_at < now() - $3 * interval '1 millisecond'`
-	lookable  = `p.state = 'UNKNOWN' and p.claim_until <= now()`
 	isLeftOut = `p.id <> all ($4::uuid[])`
 )
 
