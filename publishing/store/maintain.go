@@ -27,6 +27,14 @@ const (
 // MaxUpkeep is how many posts are changed in one statement.
 const MaxUpkeep = 1000
 
+// held selects those of the shards ($1) that the process ($2) owns while its lease lasts.
+const held = `select s.shard from shard s
+  where s.shard = any ($1::smallint[]) and s.owner = $2
+    and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
+
+// mine is true of the posts of those shards.
+const mine = `p.shard = any (array(` + held + `))`
+
 const (
 	reapable  = `p.state = 'PUBLISHING' and (p.claim_until < now() or not exists (select from node n where n.id = p.claim_holder))`
 	lapsed    = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $3 * interval '1 millisecond'`
@@ -81,45 +89,8 @@ func (s *Store) Do(
 	return n, err
 }
 
-// Between these two stands the condition that those of the posts $1 must meet that are locked, with the queue rows of
-// their channels.
-const (
-	these = `select p.id from unnest($1::uuid[]) u(id) join post p on p.id = any (array[u.id])
-    join channel_queue q on q.channel_id = any (array[p.channel_id]) where (`
-	locked = `) is true order by u.id for no key update of p, q skip locked`
-)
-
-// What waits for posts that have ended without being published ("upd") ends with them.
-const failFollowers = `update post f set state = 'ERROR', error = 'The part before this one was not published.', error_code = 'predecessor_failed', updated_at = now()
-  from upd where f.group_id = any (array[upd.group_id]) and (f.org_id = upd.org_id and f.state = 'WAITING') is true and f.deleted_at is null`
-
-// How a statement that gives a post up ends its words and its code: a post that may have been sent is never reported
-// as surely failed.
-const (
-	maybeSentWords = `case when p.maybe_sent then '` + publishing.MaybeSentAdvice + `' else '' end`
-	maybeSentCode  = `case when p.maybe_sent then 'outcome_unknown' else `
-)
-
-// How a statement ends that gives posts up ("upd"): their followers end with them, and the timelines of both say so.
-const givenUp = `), followers as (
-  ` + failFollowers + ` returning f.org_id, f.id
-), told as (
-  insert into post_event (org_id, post_id, event, node, reason)
-  select org_id, id, 'failed', $3, error_code from upd union all select org_id, id, 'failed', $3, 'predecessor_failed' from followers
-)
-select count(*) from upd`
-
-const expire = `-- publishing.Expire
-with late as (
-  ` + these + `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() - $2 * interval '1 millisecond'` + locked + `
-), upd as (
-  update post p set state = 'ERROR', updated_at = now(),
-    error = 'The post could not be published within ' || ($2::bigint / 60000) || ' minutes of its time.' || ` + maybeSentWords + `,
-    error_code = ` + maybeSentCode + `'missed' end, outcome_unknown = p.maybe_sent
-  from late where p.id = any (array[late.id]) returning p.org_id, p.id, p.group_id, p.channel_id, p.error_code
-), free as (
-  update channel_queue q set busy_post = null from upd where q.channel_id = any (array[upd.channel_id]) and q.busy_post = upd.id
-` + givenUp
+//go:embed sql/expire.sql
+var expire string
 
 // MaxReaps is how often in a row the worker of a post may end over it before the post is given up: what ends a
 // process would do so for ever.

@@ -20,13 +20,6 @@ type ClaimRules struct {
 	Node    string        // name of the process in timelines
 }
 
-// held selects those of the shards ($1) that the process ($2) owns while its lease lasts.
-const held = `select s.shard from shard s
-  where s.shard = any ($1::smallint[]) and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())`
-
-// mine is true of the posts of those shards.
-const mine = `p.shard = any (array(` + held + `))`
-
 //go:embed sql/claim.sql
 var claim string
 
@@ -103,34 +96,11 @@ func fullDestinations(l publishing.ClaimLimits) (out []string) {
 	return out
 }
 
-// What is due within the horizon ($3 milliseconds), and not too late ($4) to be published.
-const inTime = `p.state = 'QUEUE' and p.deleted_at is null and p.due < now() + $3 * interval '1 millisecond' and p.due > now() - $4 * interval '1 millisecond'`
+//go:embed sql/sweep.sql
+var sweep string
 
-// Sweep reads what is due, at most $5 posts, and returns with each organization how many it has read. One of which
-// nothing may be claimed now has a row without a time.
-const sweep = `-- publishing.Sweep
-select w.org_id, min(w.at), now(), sum(w.posts)::bigint from (
-  select q.org_id, d.posts, case when not q.parked and not q.paused and (q.busy_post is null or b.at is not null)
-    then greatest(case when q.busy_post is null then d.at else b.at end, q.not_before) end as at
-  from (select x.channel_id, min(greatest(x.due, x.not_before)) as at, count(*) as posts from (
-      select p.channel_id, p.due, p.not_before from post p where ` + mine + ` and ` + inTime + ` limit $5) x
-    group by x.channel_id offset 0) d
-  join channel_queue q on q.channel_id = any (array[d.channel_id])
-  left join lateral (select greatest(p.due, p.not_before) as at from post p where p.id = any (array[q.busy_post]) and (p.state = 'QUEUE') is true and p.deleted_at is null) b on true
-  offset 0) w
-group by w.org_id`
-
-// SweepChannels finds the same by the channels: it reads one post of each, however many are due. It has no use for $5.
-const sweepChannels = `-- publishing.SweepChannels
-select w.org_id, min(w.at), now(), 0::bigint from (
-  select q.org_id, greatest(h.due, h.not_before, q.not_before) as at
-  from channel_queue q cross join lateral (
-    (select p.due, p.not_before from post p
-     where q.busy_post is null and p.channel_id = q.channel_id and ` + inTime + ` order by p.due, p.seq limit 1)
-    union all
-    select p.due, p.not_before from post p where p.id = any (array[q.busy_post]) and (p.state = 'QUEUE') is true and p.deleted_at is null) h
-  where q.shard = any (array(` + held + `)) and not q.parked and not q.paused and $5::bigint >= 0 offset 0) w
-group by w.org_id`
+//go:embed sql/sweep_channels.sql
+var sweepChannels string
 
 // sweepPosts is how many due posts a sweep reads before it goes by channels instead: one organization may schedule any
 // number for one moment. On 100,000 channels, 500,000 due posts take 0.6 seconds, 2,000,000 took 2 to 3, and to go by

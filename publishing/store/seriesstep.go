@@ -18,24 +18,8 @@ import (
 	"crier/tenancy"
 )
 
-// Series of the lease's shards whose current occurrence has ended, or that have stopped since they were last looked at.
-// The organizations take turns, so that none with many of them keeps others from being found.
-const seriesEnded = `-- publishing.SeriesEnded
-with ended as materialized ( -- what no series has moved past; materialized so that no plan begins with all series
-  select p.org_id, p.series_id, p.occurrence, p.updated_at from post p
-  where ` + mine + ` and p.occurrence is not null and not p.series_passed
-    and (p.deleted_at is not null or p.state in ('PUBLISHED', 'ERROR'))
-)
-select org_id, id from (
-  select s.org_id, s.id, min(e.updated_at) as since,
-    row_number() over (partition by s.org_id order by min(e.updated_at), s.id) as turn
-  from ended e cross join lateral ( -- a later occurrence that ended before its turn waits for it
-    select s.org_id, s.id from series s
-    where s.org_id = e.org_id and s.id = e.series_id
-      and (e.occurrence <= s.number or s.stopped_at is not null) and (s.retry_at is null or s.retry_at <= now())
-    offset 0) s
-  group by s.org_id, s.id) w
-order by turn, since, id limit $3`
+//go:embed sql/find_ended_series.sql
+var findEndedSeries string
 
 // SeriesRef names a series.
 type SeriesRef struct {
@@ -47,7 +31,7 @@ type SeriesRef struct {
 // wait longest first. Those that were set aside are left out until their time has come.
 func (s *Store) EndedSeries(ctx context.Context, l publishing.Lease, limit int) (out []SeriesRef, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(seriesEnded, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByPos[SeriesRef]))
+		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByPos[SeriesRef]))
 	})
 	return out, err
 }

@@ -237,7 +237,7 @@ func TestEveryMutant_FitsSources(t *testing.T) {
 
 func TestMutate_FailsOnMissingText(t *testing.T) {
 	t.Parallel()
-	x := mutant{name: "stale", swaps: []swap{{file: queueFile, old: "a text that the file does not have", now: "", count: 1}}}
+	x := mutant{name: "stale", swaps: []swap{{file: claimFile, old: "a text that the file does not have", now: "", count: 1}}}
 	if _, err := mutate(x, t.TempDir(), "../.."); err == nil {
 		t.Fatal("want an error for a mutant whose text is not in the file")
 	}

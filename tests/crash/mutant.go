@@ -64,9 +64,12 @@ const (
 	reapFile    = "publishing/store/sql/reap.sql"
 	claimFile   = "publishing/store/sql/claim.sql"
 	unknownFile = "publishing/store/sql/find_unknown.sql"
+	sweepFile   = "publishing/store/sql/sweep.sql"
+	channelFile = "publishing/store/sql/sweep_channels.sql"
+	seriesFile  = "publishing/store/sql/find_ended_series.sql"
 	finishFile  = "publishing/store/sql/finish.sql"
 	markFile    = "publishing/store/sql/mark_committing.sql"
-	queueFile   = "publishing/store/queue.go"
+	findFile    = "publishing/store/maintain.go"
 	publishFile = "publishing/sender/send.go"
 	createFile  = "publishing/service/create.go"
 	pauseFile   = "publishing/store/pause.go"
@@ -126,9 +129,9 @@ func mutants() []mutant {
 		{name: "deaf-to-pauses", nodes: 1, count: func(v *verdict) int { return v.SentWhilePaused }, swaps: []swap{
 			{pauseFile, "set paused = s.paused,", "set paused = false,", 1},
 		}},
-		{name: "no-member-gate", nodes: 3, harmless: true, swaps: slices.Concat(anyOwner(claimFile), anyOwner(unknownFile), []swap{
-			{queueFile, "and s.owner = $2 and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "and $2::uuid is not null", 1},
-		})},
+		{name: "no-member-gate", nodes: 3, harmless: true, swaps: slices.Concat(
+			anyOwner(claimFile), anyOwner(sweepFile), anyOwner(channelFile), anyOwner(findFile), anyOwner(unknownFile),
+			anyOwner(seriesFile))},
 		{name: "no-deadline", nodes: 2, fault: haltLong, point: failpoint.Committing, count: late, swaps: []swap{ // the limit starts with the call instead of the claim
 			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.RequestDeadline\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
 		}},
