@@ -17,7 +17,7 @@ const width = 512
 const claimGather = 5 * time.Millisecond
 
 func (w *Worker) claimLoop(ctx, sending context.Context) {
-	pace := batch.Pace{Gather: claimGather}
+	pace := batch.Throttle{Gather: claimGather}
 	for {
 		select {
 		case <-ctx.Done():

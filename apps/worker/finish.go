@@ -37,9 +37,9 @@ type ended struct {
 // whose statement runs out of time each time is tried again too, and leaves most of the time to the others.
 func (w *Worker) newFinish() *batch.Batcher[*ended] {
 	return batch.New(batch.Rules[*ended]{
-		Most: finishBatch, Bound: finishBound, Gather: finishGather, Timeout: storeTimeout, Over: w.over,
-		Pick: once, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, Alone: w.storeLater, Lost: w.lose,
-		Away: func(outcomes, try int, err error) time.Duration {
+		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout, Stop: w.over,
+		Pick: once, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, ItemFailed: w.storeLater, GiveUp: w.lose,
+		CallFailed: func(outcomes, try int, err error) time.Duration {
 			w.deps.Log.Error("outcomes cannot be stored yet", "posts", outcomes, "try", try, "error", err)
 			return min(storePause, time.Duration(try)*100*time.Millisecond)
 		},

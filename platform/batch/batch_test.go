@@ -21,7 +21,7 @@ var (
 	errAway = errors.New("the database is away")
 )
 
-func TestIsolate_DoesAllButTheBadItems(t *testing.T) {
+func TestIsolate_DoesAllButBadItems(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		items := make([]int, rapid.IntRange(0, 200).Draw(t, "items"))
@@ -43,12 +43,12 @@ func TestIsolate_DoesAllButTheBadItems(t *testing.T) {
 			return nil
 		}, func(err error) bool { return errors.Is(err, errBad) }, func(i int, err error) {
 			if !bad[i] || !errors.Is(err, errBad) {
-				t.Fatalf("item %d is alone with %v", i, err)
+				t.Fatalf("alone was called with the good item %d or another error: %v", i, err)
 			}
 			alone = append(alone, i)
 		})
 		if (err != nil) != (len(left) > 0) || err != nil && !errors.Is(err, errAway) {
-			t.Fatalf("error %v with %d items left", err, len(left))
+			t.Fatalf("got %v with %d items left, want errAway exactly when items are left", err, len(left))
 		}
 		if all := slices.Sorted(slices.Values(slices.Concat(done, alone, left))); !slices.Equal(all, items) {
 			t.Fatalf("done, alone and left are %v, not every item once", all)
@@ -68,7 +68,7 @@ type numbers struct {
 
 func (n *numbers) sweep(size int) *batch.Sweep[int] {
 	return &batch.Sweep[int]{
-		Size: size, Blame: func(err error) bool { return errors.Is(err, errBad) },
+		Size: size, IsItemError: func(err error) bool { return errors.Is(err, errBad) },
 		Find: func(_ context.Context, after, limit int) (found []int, err error) {
 			for _, row := range n.rows {
 				if row > after && len(found) < limit {
@@ -90,14 +90,15 @@ func (n *numbers) sweep(size int) *batch.Sweep[int] {
 	}
 }
 
-func TestSweep_DoesAllButTheBadItems(t *testing.T) {
+func TestSweep_DoesAllButBadItems(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := &numbers{bad: rapid.MapOf(rapid.IntRange(1, 50), rapid.Just(true)).Draw(t, "bad")}
 		var left []int
 		total := rapid.IntRange(0, 50).Draw(t, "rows")
 		for i := 1; i <= total; i++ {
-			if n.rows = append(n.rows, i); n.bad[i] {
+			n.rows = append(n.rows, i)
+			if n.bad[i] {
 				left = append(left, i)
 			}
 		}
@@ -105,17 +106,19 @@ func TestSweep_DoesAllButTheBadItems(t *testing.T) {
 		if changed != total-len(left) || !slices.Equal(n.rows, left) {
 			t.Fatalf("%d of %d are changed and %v left, want %v", changed, total, n.rows, left)
 		}
-		if errors.Is(err, errBad) != (len(left) > 0) || len(left) > 0 && !strings.HasPrefix(err.Error(), fmt.Sprintf("%d could not be changed, such as %d:", len(left), left[0])) {
-			t.Fatalf("%v are left with the error %v", left, err)
+		named := len(left) == 0 || err != nil &&
+			strings.HasPrefix(err.Error(), fmt.Sprintf("%d could not be changed, such as %d:", len(left), left[0]))
+		if errors.Is(err, errBad) != (len(left) > 0) || !named {
+			t.Fatalf("%d bad items: got the error %v, want their number and the first", len(left), err)
 		}
 	})
 }
 
-func TestSweep_EndsWithoutTheDatabaseAndWithItsContext(t *testing.T) {
+func TestSweep_EndsAtOutageAndWithContext(t *testing.T) {
 	t.Parallel()
 	n := &numbers{rows: []int{1, 2, 3, 4}, away: true}
 	if changed, err := n.sweep(2).Run(t.Context()); changed != 0 || !errors.Is(err, errAway) {
-		t.Errorf("%d, %v", changed, err)
+		t.Errorf("without the database: got %d, %v; want none and errAway", changed, err)
 	}
 	n.away = false
 	ctx, cancel := context.WithCancel(t.Context())
@@ -123,7 +126,7 @@ func TestSweep_EndsWithoutTheDatabaseAndWithItsContext(t *testing.T) {
 	do := s.Do
 	s.Do = func(ctx context.Context, rows []int) (int, error) { cancel(); return do(ctx, rows) }
 	if changed, err := s.Run(ctx); changed != 2 || !errors.Is(err, context.Canceled) || len(n.rows) != 2 {
-		t.Errorf("%d, %v, %v are left", changed, err, n.rows)
+		t.Errorf("cancelled: got %d, %v with %v left; want 2 of 4 and context.Canceled", changed, err, n.rows)
 	}
 	ctx, cancel = context.WithCancel(t.Context())
 	s = n.sweep(2)
@@ -133,21 +136,21 @@ func TestSweep_EndsWithoutTheDatabaseAndWithItsContext(t *testing.T) {
 	}
 }
 
-func TestSweep_RestsForSecondsAtMost(t *testing.T) {
+func TestSweep_PauseIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := &numbers{rows: []int{1, 2, 3, 4}}
 		s := n.sweep(2)
-		s.Rest = 1e6
+		s.PauseFactor = 1e6
 		do := s.Do
 		s.Do = func(ctx context.Context, rows []int) (int, error) {
-			for began := clock.Boot(); clock.Boot()-began < time.Millisecond; { // which no bubble fakes
+			for began := clock.Boot(); clock.Boot()-began < time.Millisecond; { // synctest does not fake this clock
 			}
 			return do(ctx, rows)
 		}
 		began := time.Now()
 		if changed, err := s.Run(t.Context()); changed != 4 || err != nil {
-			t.Errorf("%d, %v", changed, err)
+			t.Errorf("got %d, %v; want 4", changed, err)
 		}
 		if rested := time.Since(began); rested != 10*time.Second {
 			t.Errorf("two batches that took a millisecond were followed by a rest of %v in all, want 10s", rested)
@@ -165,7 +168,7 @@ func (d deadline) Err() error {
 	return context.DeadlineExceeded
 }
 
-func TestSweep_GoesOnWhereTheRunBeforeEnded(t *testing.T) {
+func TestSweep_ContinuesWherePreviousRunEnded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		n := &numbers{rows: make([]int, rapid.IntRange(1, 60).Draw(t, "rows"))}
@@ -175,8 +178,8 @@ func TestSweep_GoesOnWhereTheRunBeforeEnded(t *testing.T) {
 		s := n.sweep(rapid.IntRange(1, 10).Draw(t, "size"))
 		var tried []int
 		var over context.CancelFunc
-		left := 0                                                 // batches until the run's time is over
-		s.Do = func(_ context.Context, rows []int) (int, error) { // none of them may go yet
+		left := 0                                                 // batches until the deadline passes
+		s.Do = func(_ context.Context, rows []int) (int, error) { // changes no row
 			if left == 0 {
 				over()
 				return 0, context.DeadlineExceeded
@@ -187,7 +190,7 @@ func TestSweep_GoesOnWhereTheRunBeforeEnded(t *testing.T) {
 		}
 		for len(tried) < 2*len(n.rows) {
 			before := len(tried)
-			for range 2 { // one of two may do no more than see that nothing follows
+			for range 2 { // one of two may find only the end
 				var ctx context.Context
 				ctx, over = context.WithCancel(context.Background())
 				left = rapid.IntRange(1, 3).Draw(t, "batches")

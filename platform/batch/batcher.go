@@ -10,60 +10,64 @@ import (
 	"crier/platform/clock"
 )
 
-// Rules says what a Batcher does. Its functions are called by one goroutine at a time.
+// Rules are the settings and callbacks of a Batcher. The callbacks are called by one goroutine at a time.
 type Rules[T any] struct {
-	// Most is how many items one call carries out, fewer after one that failed by no item's fault: see Size.
-	Most int
-	// Bound is how many items may wait for their first call. It is also how many refused items may wait for their next.
-	Bound int
-	// Gather is how long the first item after a rest waits for others to share its call.
+	// MaxItems is the largest number of items in one call. A call has fewer after one that failed for a reason that
+	// is no item's: see Size.
+	MaxItems int
+	// MaxWaiting is the number of items that may wait for their first call, and of refused items that may wait for a
+	// retry.
+	MaxWaiting int
+	// Gather is how long the first item after an idle time waits for others to share its call.
 	Gather time.Duration
 	// Timeout is the deadline of each call.
 	Timeout time.Duration
-	// Over is closed when nothing may be repeated any more; nil = never.
-	Over <-chan struct{}
+	// Stop is closed when nothing may be retried any more; nil means never.
+	Stop <-chan struct{}
 
-	// Do carries out all items or, with an error, none or nobody knows. It returns items that it left out because
-	// something else has them locked.
+	// Do processes all items. After an error either none of them was processed or that is not known. It returns the
+	// items that it left out because another transaction has them locked.
 	Do func(ctx context.Context, items []T) (locked []T, err error)
-	// Refused and Locked return true for errors that may be due to a single item, and that say for sure that nothing was
-	// done. Locked ones end by themselves.
+	// Refused and Locked return true for errors whose cause may be a single item and after which certainly nothing
+	// was done. A locked item is expected to become free.
 	Refused, Locked func(err error) bool
-	// Alone receives an item that is refused, locked or slow, and returns after how long it is tried again; 0 = never,
-	// Alone has answered it. err is ErrLocked for an item that Do has returned. An item is slow when its call ran out of
-	// time slowTries times in a row without any other item; without Away none is.
-	Alone func(item T, err error) time.Duration
-	// Away receives every other error and how many items wait because of it, and returns after how long they are tried
-	// again. Without Away they are not: after such an error nobody knows what the call has done.
-	Away func(items, try int, err error) time.Duration
-	// Lost receives each item that is not tried again although Alone or Away wanted it, or because there is no Away.
-	Lost func(item T, err error)
+	// ItemFailed receives an item that is refused, locked or slow and returns when it is retried; 0 means never, and
+	// that ItemFailed has handled it. err is ErrLocked for an item that Do has returned. An item is slow when its
+	// call, without other items, reached the timeout slowTries times in a row; without CallFailed no item is slow.
+	ItemFailed func(item T, err error) time.Duration
+	// CallFailed receives every other error and the number of items that wait because of it, and returns when they
+	// are retried. When CallFailed is nil they are not, because such a call may have been processed.
+	CallFailed func(items, try int, err error) time.Duration
+	// GiveUp receives each item that is not retried: after Stop or Close, beyond MaxWaiting, or because CallFailed is
+	// nil.
+	GiveUp func(item T, err error)
 
-	// Pick chooses the items that may share a call; nil = all.
+	// Pick selects the items that may share a call; nil selects all.
 	Pick func(items []T) (now, rest []T)
-	// Begin is called before each piece of work on items that came in together, and End after the last, if they are not
+	// Begin is called before each piece of work on items that came in together, and End after the last. Both may be
 	// nil.
 	Begin, End func()
 }
 
-// ErrLocked is why an item is tried again that Do has left out.
+// ErrLocked is the error that ItemFailed receives for an item that Do left out.
 var ErrLocked = errors.New("something else has it locked")
 
-// lockedSplits is how many calls may fail by a lock before it is taken for one that all items need.
-const lockedSplits = 32
+// maxLockedCalls is the number of calls that may fail by a lock before the lock is treated as one that all items need.
+const maxLockedCalls = 32
 
-// slowTries is how many calls of a single item must run out of time before the others go on without it.
+// slowTries is the number of calls of a single item that must reach the timeout before other items go first.
 const slowTries = 2
 
-// slowRest times Timeout is how long no slow item is tried after one that is still slow: however many there are, nine
-// tenths of the time are left to the others.
-const slowRest = 9
+// slowPause times Timeout is the pause before the next slow item is tried after one that is still slow. So slow items,
+// however many, take at most a tenth of the time.
+const slowPause = 9
 
-// mostLocked times Bound is how many items may be tried again before no new ones are taken.
-const mostLocked = 16
+// maxRetryFactor times MaxWaiting is the number of items waiting for a retry at which no new ones are accepted.
+const maxRetryFactor = 16
 
-// Batcher carries out items of many goroutines, many in one call. An item never waits for another one that is refused
-// or locked: see Isolate. It waits for a slow one until that is known, and a tenth of the time after that. It has a goroutine only while it has items.
+// Batcher processes items of many goroutines, several in one call. A refused or locked item does not delay others:
+// see Isolate. A slow one delays them until it is known to be slow, and takes a tenth of the time after that. The
+// Batcher runs a goroutine only while it has items. Items are in memory only: a crash loses them.
 type Batcher[T any] struct {
 	rules   Rules[T]
 	in      chan T
@@ -73,31 +77,31 @@ type Batcher[T any] struct {
 	mu      sync.Mutex
 	running bool
 
-	// These are of the running goroutine.
-	pace    Pace
-	size    Size
-	again   []again[T]
-	slowAt  time.Time // no slow item is tried before this
-	trySlow bool      // all items of this call are known to be slow
-	late    bool      // the last call had a single item and ran out of time
+	// The fields below belong to the running goroutine.
+	throttle Throttle
+	size     Size
+	retries  []retryItem[T]
+	slowFrom time.Time // no slow item is tried before this time
+	onlySlow bool      // all items of the current call are slow ones
+	timedOut bool      // the last call had a single item and reached the timeout
 }
 
-// again is an item that is tried again.
-type again[T any] struct {
+// retryItem is an item that waits for a retry.
+type retryItem[T any] struct {
 	item         T
 	at           time.Time
 	locked, slow bool
 }
 
-// New makes a Batcher.
+// New returns a Batcher without a goroutine; the first Add starts one.
 func New[T any](rules Rules[T]) *Batcher[T] {
 	return &Batcher[T]{
-		rules: rules, in: make(chan T, rules.Bound), closing: make(chan struct{}),
-		pace: Pace{Gather: rules.Gather}, size: Size{Most: rules.Most},
+		rules: rules, in: make(chan T, rules.MaxWaiting), closing: make(chan struct{}),
+		throttle: Throttle{Gather: rules.Gather}, size: Size{Max: rules.MaxItems},
 	}
 }
 
-// Add hands an item over. It blocks while Bound items wait.
+// Add queues an item. It blocks while MaxWaiting items wait. It must not be called after Close.
 func (b *Batcher[T]) Add(item T) {
 	b.in <- item
 	b.mu.Lock()
@@ -108,11 +112,10 @@ func (b *Batcher[T]) Add(item T) {
 	}
 }
 
-// Len is how many items wait for their first call.
+// Len returns the number of items that wait for their first call.
 func (b *Batcher[T]) Len() int { return len(b.in) }
 
-// Close returns when all items are carried out or lost. Refused ones are tried once more, at once. Nothing may be added
-// any more.
+// Close returns when every item is done or was passed to GiveUp. Refused items are retried once more, at once.
 func (b *Batcher[T]) Close() {
 	close(b.closing)
 	b.runs.Wait()
@@ -130,38 +133,39 @@ func (b *Batcher[T]) run() {
 			}
 			items = slices.Concat(b.carryOut(now), rest)
 		}
-		b.pace.Done()
+		b.throttle.Done()
 		if b.rules.End != nil {
 			b.rules.End()
 		}
 	}
 }
 
-// next returns items that are tried again now, or as many as have come in meanwhile; nil when there are none, and the
-// goroutine must end.
+// next returns the items of the next call: those due for a retry, or those that were added meanwhile. It returns nil
+// when there are none and the goroutine must end.
 func (b *Batcher[T]) next() []T {
 	for !b.idle() {
 		in, closing := b.in, b.closing
-		if len(b.again) >= mostLocked*b.rules.Bound {
+		if len(b.retries) >= maxRetryFactor*b.rules.MaxWaiting {
 			in = nil
 		}
-		if closed(closing) {
+		if isClosed(closing) {
 			closing = nil
 		}
 		var first []T
 		select {
 		case item := <-in:
 			first = []T{item}
-		case <-b.nextAgain():
+		case <-b.nextRetry():
 		case <-closing:
-		case <-b.rules.Over:
+		case <-b.rules.Stop:
 		}
 		size := b.size.Next()
 		if len(first)+len(b.in) < size {
-			b.pace.Wait(b.rules.Over)
+			b.throttle.Wait(b.rules.Stop)
 		}
-		if b.trySlow = false; first == nil {
-			first = b.dueAgain(size)
+		b.onlySlow = false
+		if first == nil {
+			first = b.takeDue(size)
 		} else {
 			for len(first) < size && len(b.in) > 0 {
 				first = append(first, <-b.in)
@@ -174,59 +178,60 @@ func (b *Batcher[T]) next() []T {
 	return nil
 }
 
-// idle returns true when there are no items, and the next one needs a new goroutine.
+// idle returns true when no items are left; the next Add then starts a new goroutine.
 func (b *Batcher[T]) idle() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.running = len(b.in)+len(b.again) > 0
+	b.running = len(b.in)+len(b.retries) > 0
 	return !b.running
 }
 
-// nextAgain receives when the first of the items is due that are tried again.
-func (b *Batcher[T]) nextAgain() <-chan time.Time {
-	if len(b.again) == 0 {
+// nextRetry returns a channel that receives when the first retry is due.
+func (b *Batcher[T]) nextRetry() <-chan time.Time {
+	if len(b.retries) == 0 {
 		return nil
 	}
 	now := clock.System{}.Now()
-	wait := b.wait(b.again[0], now)
-	for _, x := range b.again[1:] {
+	wait := b.wait(b.retries[0], now)
+	for _, x := range b.retries[1:] {
 		wait = min(wait, b.wait(x, now))
 	}
 	return time.After(wait)
 }
 
-func (b *Batcher[T]) wait(x again[T], now time.Time) time.Duration {
-	if closed(b.rules.Over) || (x.slow || !x.locked) && closed(b.closing) {
+// wait returns how long until x is due. After Stop every item is due, and after Close every one but the locked ones.
+func (b *Batcher[T]) wait(x retryItem[T], now time.Time) time.Duration {
+	if isClosed(b.rules.Stop) || (x.slow || !x.locked) && isClosed(b.closing) {
 		return 0
 	}
 	if x.slow {
-		return max(0, x.at.Sub(now), b.slowAt.Sub(now))
+		return max(0, x.at.Sub(now), b.slowFrom.Sub(now))
 	}
 	return max(0, x.at.Sub(now))
 }
 
-// dueAgain takes the items that are tried again now, at most so many. A slow one it takes alone, or all of them for the
-// last call.
-func (b *Batcher[T]) dueAgain(most int) (items []T) {
+// takeDue removes and returns at most so many items that are due for a retry. A slow one is returned alone; after
+// Stop, the slow ones are returned together.
+func (b *Batcher[T]) takeDue(most int) (items []T) {
 	now := clock.System{}.Now()
-	var rest []again[T]
-	for _, x := range b.again {
-		fits := len(items) < most && !x.slow && !b.trySlow
+	var rest []retryItem[T]
+	for _, x := range b.retries {
+		fits := len(items) < most && !x.slow && !b.onlySlow
 		if x.slow {
-			fits = b.trySlow && closed(b.rules.Over)
+			fits = b.onlySlow && isClosed(b.rules.Stop)
 		}
 		if b.wait(x, now) > 0 || len(items) > 0 && !fits {
 			rest = append(rest, x)
 			continue
 		}
-		items, b.trySlow = append(items, x.item), x.slow
+		items, b.onlySlow = append(items, x.item), x.slow
 	}
-	b.again = rest
+	b.retries = rest
 	return items
 }
 
-// carryOut returns when the items of one call are done, lost, or will be tried again by themselves. It returns the
-// others: there are some when a call that is tried again is made smaller.
+// carryOut processes the items of one call. It returns the rest, which exists when a retry is made with fewer items;
+// the others are done, lost, or wait for a retry of their own.
 func (b *Batcher[T]) carryOut(items []T) (rest []T) {
 	for try, slow := 1, 0; ; try++ {
 		n, locks := min(len(items), b.size.Next()), 0
@@ -235,23 +240,24 @@ func (b *Batcher[T]) carryOut(items []T) (rest []T) {
 				return b.rules.Refused(err)
 			}
 			locks++
-			return locks <= lockedSplits
-		}, b.alone)
-		items = items[n-len(left):] // Isolate works from the first to the last
+			return locks <= maxLockedCalls
+		}, b.itemRefused)
+		items = items[n-len(left):] // Isolate works in order
 		if err == nil {
 			return items
 		}
-		if slow++; !b.late {
+		slow++
+		if !b.timedOut {
 			slow = 0
 		}
-		if b.rules.Away != nil && !closed(b.rules.Over) && (slow == slowTries || slow == 1 && b.trySlow) {
-			b.slowAt = clock.System{}.Now().Add(slowRest * b.rules.Timeout)
-			b.later(items[0], err, true)
+		if b.rules.CallFailed != nil && !isClosed(b.rules.Stop) && (slow == slowTries || slow == 1 && b.onlySlow) {
+			b.slowFrom = clock.System{}.Now().Add(slowPause * b.rules.Timeout)
+			b.itemFailed(items[0], err, true)
 			return items[1:]
 		}
-		if !b.away(len(items), try, err) {
+		if !b.waitForRetry(len(items), try, err) {
 			for _, item := range items {
-				b.rules.Lost(item, err)
+				b.rules.GiveUp(item, err)
 			}
 			return nil
 		}
@@ -262,45 +268,48 @@ func (b *Batcher[T]) call(items []T) error {
 	ctx, cancel := context.WithTimeout(context.Background(), b.rules.Timeout)
 	defer cancel()
 	locked, err := b.rules.Do(ctx, items)
-	b.late = err != nil && len(items) == 1 && ctx.Err() != nil
-	if err == nil || !b.rules.Refused(err) && !b.rules.Locked(err) && !b.trySlow {
+	b.timedOut = err != nil && len(items) == 1 && ctx.Err() != nil
+	if err == nil || !b.rules.Refused(err) && !b.rules.Locked(err) && !b.onlySlow {
 		b.size.Done(len(items), err == nil)
 	}
 	for _, item := range locked {
-		b.alone(item, ErrLocked)
+		b.itemRefused(item, ErrLocked)
 	}
 	return err
 }
 
-func (b *Batcher[T]) alone(item T, err error) { b.later(item, err, false) }
+// itemRefused handles an item that was refused or locked.
+func (b *Batcher[T]) itemRefused(item T, err error) { b.itemFailed(item, err, false) }
 
-// later has Alone say what becomes of an item. A slow one is kept as a locked one is.
-func (b *Batcher[T]) later(item T, err error, slow bool) {
-	pause := b.rules.Alone(item, err)
+// itemFailed passes an item to ItemFailed and schedules the retry that it asks for. A slow item counts as locked.
+func (b *Batcher[T]) itemFailed(item T, err error, slow bool) {
+	pause := b.rules.ItemFailed(item, err)
 	locked := slow || errors.Is(err, ErrLocked) || b.rules.Locked(err)
 	switch {
 	case pause == 0:
-	case closed(b.rules.Over), !locked && (closed(b.closing) || len(b.again) >= b.rules.Bound):
-		b.rules.Lost(item, err)
+	case isClosed(b.rules.Stop), !locked && (isClosed(b.closing) || len(b.retries) >= b.rules.MaxWaiting):
+		b.rules.GiveUp(item, err)
 	default:
-		b.again = append(b.again, again[T]{item, clock.System{}.Now().Add(pause), locked, slow})
+		b.retries = append(b.retries, retryItem[T]{
+			item: item, at: clock.System{}.Now().Add(pause), locked: locked, slow: slow,
+		})
 	}
 }
 
-// away waits until what is no item's fault may be over; false when nothing is tried again.
-func (b *Batcher[T]) away(items, try int, err error) bool {
-	if b.rules.Away == nil {
+// waitForRetry waits as long as CallFailed asks for. It returns false when nothing is retried.
+func (b *Batcher[T]) waitForRetry(items, try int, err error) bool {
+	if b.rules.CallFailed == nil {
 		return false
 	}
 	select {
-	case <-time.After(b.rules.Away(items, try, err)):
+	case <-time.After(b.rules.CallFailed(items, try, err)):
 		return true
-	case <-b.rules.Over:
+	case <-b.rules.Stop:
 		return false
 	}
 }
 
-func closed(c <-chan struct{}) bool {
+func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
@@ -309,23 +318,25 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Gap is the least time between two calls of a loop that has little to do in each: what comes in meanwhile shares the
-// next call. With half as much, peer_burst of tests/bench took a third to a half more CPU a post.
+// Gap is the least time between two calls of a loop that does little work in each, so that what arrives meanwhile
+// shares the next call. With half of it, peer_burst of tests/bench took a third to a half more CPU per post.
 const Gap = 40 * time.Millisecond
 
-// Pace keeps the calls of one busy goroutine Gap apart. The first call after a rest waits for Gather.
-type Pace struct {
+// Throttle keeps the calls of one busy goroutine at least Gap apart. It is not safe for concurrent use.
+type Throttle struct {
+	// Gather is the least wait before a call, so that the first one after an idle time is shared too.
 	Gather time.Duration
-	ended  time.Time
+	ended  time.Time // of the last call
 }
 
-// Wait returns when Gap has passed since the last call ended, and Gather since it was called, or over is closed.
-func (p *Pace) Wait(over <-chan struct{}) {
+// Wait blocks until Gap has passed since the last call ended and Gather since Wait was called, or until over is
+// closed.
+func (t *Throttle) Wait(over <-chan struct{}) {
 	select {
-	case <-time.After(max(p.Gather, Gap-clock.System{}.Now().Sub(p.ended))):
+	case <-time.After(max(t.Gather, Gap-clock.System{}.Now().Sub(t.ended))):
 	case <-over:
 	}
 }
 
-// Done says that a call has ended.
-func (p *Pace) Done() { p.ended = clock.System{}.Now() }
+// Done records the end of a call.
+func (t *Throttle) Done() { t.ended = clock.System{}.Now() }

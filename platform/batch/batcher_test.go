@@ -23,18 +23,18 @@ type calls struct {
 	done   []int
 	lost   []int
 	locked []int
-	err    error // of every call
-	most   int   // a call of more items runs out of time; 0 = none does
-	late   []int // sizes of the calls that took all of their time: see slowRules
+	err    error // returned by every call
+	most   int   // a call of more items times out; 0 = no limit
+	late   []int // sizes of the calls that timed out: see slowRules
 }
 
 func (c *calls) rules() batch.Rules[int] {
 	return batch.Rules[int]{
-		Most: 8, Bound: 16, Timeout: time.Second, Do: c.do,
-		Refused: func(err error) bool { return errors.Is(err, errBad) },
-		Locked:  func(err error) bool { return errors.Is(err, errLock) },
-		Alone:   func(int, error) time.Duration { return time.Minute },
-		Lost: func(item int, _ error) {
+		MaxItems: 8, MaxWaiting: 16, Timeout: time.Second, Do: c.do,
+		Refused:    func(err error) bool { return errors.Is(err, errBad) },
+		Locked:     func(err error) bool { return errors.Is(err, errLock) },
+		ItemFailed: func(int, error) time.Duration { return time.Minute },
+		GiveUp: func(item int, _ error) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.lost = append(c.lost, item)
@@ -68,14 +68,14 @@ func (c *calls) do(ctx context.Context, items []int) (locked []int, err error) {
 	return locked, nil
 }
 
-// set changes what the calls meet.
+// set changes the locked items and the error of the following calls.
 func (c *calls) set(locked []int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.locked, c.err = locked, err
 }
 
-// expect waits until nothing happens now, and compares what has.
+// expect waits until all goroutines are blocked and compares the items that are done and lost.
 func (c *calls) expect(t *testing.T, when string, done, lost []int) {
 	t.Helper()
 	synctest.Wait()
@@ -86,7 +86,7 @@ func (c *calls) expect(t *testing.T, when string, done, lost []int) {
 	}
 }
 
-func TestBatcher_SharesCallsOnlyWhileItIsBusy(t *testing.T) {
+func TestBatcher_SharesCallsOnlyWhileBusy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
@@ -100,21 +100,21 @@ func TestBatcher_SharesCallsOnlyWhileItIsBusy(t *testing.T) {
 		b.Add(12)
 		synctest.Wait()
 		if !c.at[0].Equal(start) || !c.at[len(c.at)-1].Equal(time.Now()) {
-			t.Errorf("calls were at %v: the first after a rest was not at once", c.at)
+			t.Errorf("calls were at %v, want the first after an idle time at once", c.at)
 		}
 		for i := range c.at[1:] {
 			if gap := c.at[i+1].Sub(c.at[i]); gap < batch.Gap {
-				t.Errorf("call %d came %s after the one before", i+1, gap)
+				t.Errorf("call %d came %s after the previous one, want at least %s", i+1, gap, batch.Gap)
 			}
 		}
 		if len(c.at) != 5 {
-			t.Errorf("%d calls for items of three gaps and one after a rest, want 5", len(c.at))
+			t.Errorf("%d calls for items of three gaps and one after an idle time, want 5", len(c.at))
 		}
 		b.Close()
 	})
 }
 
-func TestBatcher_GathersAfterARest(t *testing.T) {
+func TestBatcher_GathersAfterIdleTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
@@ -139,7 +139,7 @@ func TestBatcher_GathersAfterARest(t *testing.T) {
 	})
 }
 
-func TestBatcher_KeepsItsBounds(t *testing.T) {
+func TestBatcher_KeepsBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
@@ -151,7 +151,7 @@ func TestBatcher_KeepsItsBounds(t *testing.T) {
 		}
 		b := batch.New(rules)
 		b.Add(0)
-		synctest.Wait() // it is being carried out
+		synctest.Wait() // Do has the item
 		var adding sync.WaitGroup
 		for i := range 30 {
 			adding.Go(func() { b.Add(i + 1) })
@@ -165,15 +165,15 @@ func TestBatcher_KeepsItsBounds(t *testing.T) {
 		adding.Wait()
 		b.Close()
 		if len(c.done) != 31 || slices.Max(c.sizes) != 8 {
-			t.Errorf("%d of 31 items are done, %d at most in one call", len(c.done), slices.Max(c.sizes))
+			t.Errorf("%d items are done, up to %d in one call; want 31, up to 8", len(c.done), slices.Max(c.sizes))
 		}
 		if took := time.Since(start); took >= 3*batch.Gap {
-			t.Errorf("full calls took %s: they need not wait for more items", took)
+			t.Errorf("full calls took %s, want no wait for more items", took)
 		}
 	})
 }
 
-func TestBatcher_LockedAndRefusedItemsHoldNoOtherUp(t *testing.T) {
+func TestBatcher_LockedAndRefusedItemsDelayNoOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{locked: []int{3, 4}}
@@ -195,16 +195,16 @@ func TestBatcher_LockedAndRefusedItemsHoldNoOtherUp(t *testing.T) {
 	})
 }
 
-func TestBatcher_AllWaitForWhatEveryCallNeeds(t *testing.T) {
+func TestBatcher_AllItemsWaitDuringOutage(t *testing.T) {
 	t.Parallel()
-	for name, cause := range map[string]error{"it is away": errAway, "all is locked": errLock} {
+	for name, cause := range map[string]error{"database is away": errAway, "everything is locked": errLock} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := &calls{err: cause}
 				rules := c.rules()
 				over := make(chan struct{})
-				rules.Over, rules.Away = over, func(int, int, error) time.Duration { return time.Second }
+				rules.Stop, rules.CallFailed = over, func(int, int, error) time.Duration { return time.Second }
 				b := batch.New(rules)
 				want := []int{}
 				for i := range 100 {
@@ -227,14 +227,14 @@ func TestBatcher_AllWaitForWhatEveryCallNeeds(t *testing.T) {
 	}
 }
 
-func TestBatcher_MakesCallsSmallerThatRunOutOfTime(t *testing.T) {
+func TestBatcher_ShrinksCallsAfterTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{most: 3}
 		rules := c.rules()
 		begun := 0
 		rules.Begin = func() { begun++ }
-		rules.Away = func(int, int, error) time.Duration { return time.Second }
+		rules.CallFailed = func(int, int, error) time.Duration { return time.Second }
 		b := batch.New(rules)
 		want := []int{}
 		add := func() {
@@ -254,14 +254,14 @@ func TestBatcher_MakesCallsSmallerThatRunOutOfTime(t *testing.T) {
 			add()
 		}
 		c.expect(t, "when they no longer do", want, nil)
-		if got := slices.Max(c.sizes); got != rules.Most {
-			t.Errorf("the largest call has %d items, want %d", got, rules.Most)
+		if got := slices.Max(c.sizes); got != rules.MaxItems {
+			t.Errorf("the largest call has %d items, want %d", got, rules.MaxItems)
 		}
 		b.Close()
 	})
 }
 
-func TestBatcher_MakesTheNextCallSmallerWhenNothingMayBeRepeated(t *testing.T) {
+func TestBatcher_ShrinksNextCallWithoutRetries(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{most: 2}
@@ -275,7 +275,7 @@ func TestBatcher_MakesTheNextCallSmallerWhenNothingMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestBatcher_RefusedItemsMakeNoCallSmaller(t *testing.T) {
+func TestBatcher_RefusedItemsShrinkNoCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
@@ -287,7 +287,7 @@ func TestBatcher_RefusedItemsMakeNoCallSmaller(t *testing.T) {
 		}
 		for round := range 3 {
 			add()
-			synctest.Wait() // it is done at once; what follows waits for the gap, and shares a call
+			synctest.Wait() // done at once; the next items share the call after the gap
 			b.Add(-1 - round)
 			for range 7 {
 				add()
@@ -302,7 +302,7 @@ func TestBatcher_RefusedItemsMakeNoCallSmaller(t *testing.T) {
 	})
 }
 
-func TestBatcher_RepeatsNothingThatMayBeDone(t *testing.T) {
+func TestBatcher_RetriesNothingThatMayBeDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{err: context.DeadlineExceeded}
@@ -311,9 +311,9 @@ func TestBatcher_RepeatsNothingThatMayBeDone(t *testing.T) {
 			b.Add(i)
 		}
 		time.Sleep(time.Hour)
-		c.expect(t, "without Away", nil, []int{0, 1, 2})
+		c.expect(t, "without CallFailed", nil, []int{0, 1, 2})
 		if calls := len(c.at); calls > 3 {
-			t.Errorf("%d calls for 3 items", calls)
+			t.Errorf("%d calls for 3 items, want at most 3", calls)
 		}
 	})
 }
@@ -324,7 +324,7 @@ func TestBatcher_ManyLockedItemsLeaveRoomForOthers(t *testing.T) {
 		var free atomic.Bool
 		done := make(chan int, 100)
 		b := batch.New(batch.Rules[int]{
-			Most: 8, Bound: 16, Timeout: time.Second,
+			MaxItems: 8, MaxWaiting: 16, Timeout: time.Second,
 			Do: func(_ context.Context, items []int) (locked []int, err error) {
 				for _, i := range items {
 					if i < 50 && !free.Load() {
@@ -336,8 +336,8 @@ func TestBatcher_ManyLockedItemsLeaveRoomForOthers(t *testing.T) {
 				return locked, nil
 			},
 			Refused: func(error) bool { return false }, Locked: func(error) bool { return false },
-			Alone: func(int, error) time.Duration { return 2 * time.Second },
-			Lost:  func(i int, err error) { t.Errorf("%d is lost: %v", i, err) },
+			ItemFailed: func(int, error) time.Duration { return 2 * time.Second },
+			GiveUp:     func(i int, err error) { t.Errorf("%d is lost: %v", i, err) },
 		})
 		for i := range 50 {
 			b.Add(i)
@@ -355,11 +355,11 @@ func TestBatcher_ManyLockedItemsLeaveRoomForOthers(t *testing.T) {
 	})
 }
 
-// slowRules are those of c, but a call runs out of time that has one of the items of slow.
+// slowRules returns the rules of c with a Do that times out when the call has one of the items of slow.
 func (c *calls) slowRules(slow func() []int) batch.Rules[int] {
 	rules := c.rules()
-	rules.Away = func(int, int, error) time.Duration { return 100 * time.Millisecond }
-	rules.Alone = func(int, error) time.Duration { return 2 * time.Second }
+	rules.CallFailed = func(int, int, error) time.Duration { return 100 * time.Millisecond }
+	rules.ItemFailed = func(int, error) time.Duration { return 2 * time.Second }
 	rules.Do = func(ctx context.Context, items []int) ([]int, error) {
 		if slices.ContainsFunc(items, func(i int) bool { return slices.Contains(slow(), i) }) {
 			c.mu.Lock()
@@ -373,7 +373,7 @@ func (c *calls) slowRules(slow func() []int) batch.Rules[int] {
 	return rules
 }
 
-func TestBatcher_SlowItemsLeaveMostOfTheTimeToOthers(t *testing.T) {
+func TestBatcher_SlowItemsLeaveMostTimeToOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
@@ -387,7 +387,7 @@ func TestBatcher_SlowItemsLeaveMostOfTheTimeToOthers(t *testing.T) {
 		b := batch.New(rules)
 		want := []int{}
 		add := func() {
-			for range rules.Bound {
+			for range rules.MaxWaiting {
 				b.Add(len(want))
 				want = append(want, len(want))
 			}
@@ -404,11 +404,11 @@ func TestBatcher_SlowItemsLeaveMostOfTheTimeToOthers(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		c.expect(t, "for ten minutes", others(), nil)
-		if got := slices.Max(c.sizes); got != rules.Most {
-			t.Errorf("the largest call has %d items, want %d", got, rules.Most)
+		if got := slices.Max(c.sizes); got != rules.MaxItems {
+			t.Errorf("the largest call has %d items, want %d", got, rules.MaxItems)
 		}
 		if slices.Max(c.late) > 1 || len(c.late) > 60 || len(c.late) < 30 {
-			t.Errorf("calls of %v items took all of their second in ten minutes, want at most 60, each of one item", c.late)
+			t.Errorf("calls of %v items took all of their second in ten minutes, want 30 to 60, each of one item", c.late)
 		}
 		free.Store(true)
 		time.Sleep(time.Minute)
@@ -417,13 +417,13 @@ func TestBatcher_SlowItemsLeaveMostOfTheTimeToOthers(t *testing.T) {
 	})
 }
 
-func TestBatcher_SlowItemsAreKeptUntilTheEnd(t *testing.T) {
+func TestBatcher_KeepsSlowItemsUntilOver(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := &calls{}
 		over := make(chan struct{})
 		rules := c.slowRules(func() []int { return []int{1, 2, 3} })
-		rules.Over = over
+		rules.Stop = over
 		b := batch.New(rules)
 		for i := range 5 {
 			b.Add(i)

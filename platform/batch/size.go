@@ -2,22 +2,23 @@ package batch
 
 import "sync"
 
-// Size is how many items the next call of a kind carries out. It falls to half of a call that failed, so that what is
-// too much for the time of one call is done by several, and rises to twice one that worked: at once after a single
-// failure, and after up to 31 more such calls when it has failed again and again, so that a limit that lasts is tried
-// seldom. It is safe for concurrent use.
+// Size adapts the number of items in a call to what works. It falls to half of a call that failed, so that what takes
+// too long in one call is spread over several. It rises to twice the items of a call that worked: at once after a
+// single failure, and after up to 31 such calls following repeated failures, so that a lasting limit is tried seldom.
+// It is safe for concurrent use.
 type Size struct {
-	Most int // also the size of the first call
+	// Max is the largest size, and that of the first call.
+	Max int
 
 	mu   sync.Mutex
-	size int // 0 = Most
-	// rest is how many calls must work before the next rise, and patience what it is after a failure.
+	size int // 0 = Max
+	// rest is the number of calls that must work before the next rise, and patience its value after the next failure.
 	rest, patience int
 }
 
 const maxPatience = 31
 
-// Next returns from 1 to Most.
+// Next returns the size of the next call, from 1 to Max.
 func (s *Size) Next() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,13 +27,13 @@ func (s *Size) Next() int {
 
 func (s *Size) next() int {
 	if s.size == 0 {
-		return s.Most
+		return s.Max
 	}
 	return s.size
 }
 
-// Done says how a call of so many items ended. Any failure may be due to the size, except that an item is refused or
-// locked: such a call is not reported. A call that worked says something only if it had more than half of the size.
+// Done records a call of so many items. Do not report a call in which an item was refused or locked: its failure does
+// not depend on the size. A call that worked counts only if it had more than half of the current size.
 func (s *Size) Done(items int, worked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,9 +46,9 @@ func (s *Size) Done(items int, worked bool) {
 	case s.rest > 0:
 		s.rest--
 	default:
-		s.size = min(2*items, s.Most)
+		s.size = min(2*items, s.Max)
 	}
-	if s.size == s.Most {
+	if s.size == s.Max {
 		s.patience = 0
 	}
 }

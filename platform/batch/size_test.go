@@ -6,16 +6,16 @@ import (
 	"crier/platform/batch"
 )
 
-func TestSize_FollowsWhatCallsTake(t *testing.T) {
+func TestSize_FollowsResultsOfCalls(t *testing.T) {
 	t.Parallel()
-	s := batch.Size{Most: 100}
+	s := batch.Size{Max: 100}
 	for i, step := range []struct {
 		items  int
 		worked bool
 		want   int
 	}{
-		{100, true, 100}, {1, true, 100}, // a small call says nothing
-		{100, false, 50}, {50, true, 100}, // once it rises again at once
+		{100, true, 100}, {1, true, 100}, // a small call does not count
+		{100, false, 50}, {50, true, 100}, // rises at once after one failure
 		{100, false, 50}, {7, false, 3}, {40, false, 3}, {3, false, 1}, {1, false, 1},
 	} {
 		if s.Done(step.items, step.worked); s.Next() != step.want {
@@ -24,7 +24,7 @@ func TestSize_FollowsWhatCallsTake(t *testing.T) {
 	}
 	for range 15 {
 		if s.Done(1, true); s.Next() != 1 {
-			t.Fatal("the size rises too soon after many failures")
+			t.Fatalf("the size is %d too soon after many failures, want 1", s.Next())
 		}
 	}
 	for _, want := range []int{2, 4, 8, 16, 32, 64, 100} {
@@ -34,9 +34,9 @@ func TestSize_FollowsWhatCallsTake(t *testing.T) {
 	}
 }
 
-func TestSize_SeldomTriesALimitThatLasts(t *testing.T) {
+func TestSize_SeldomTriesLastingLimit(t *testing.T) {
 	t.Parallel()
-	s := batch.Size{Most: 512}
+	s := batch.Size{Max: 512}
 	failed := 0
 	for range 1000 {
 		n := s.Next()
@@ -46,6 +46,6 @@ func TestSize_SeldomTriesALimitThatLasts(t *testing.T) {
 		s.Done(n, n <= 100)
 	}
 	if failed > 1000/16 {
-		t.Errorf("%d of 1000 calls were larger than what works", failed)
+		t.Errorf("%d of 1000 calls were too large, want at most %d", failed, 1000/16)
 	}
 }

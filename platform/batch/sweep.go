@@ -10,34 +10,36 @@ import (
 	"crier/platform/clock"
 )
 
-// Sweep is work on all items that a search finds, batch by batch. It is safe for concurrent use.
+// Sweep processes all items that a search finds, batch by batch. It is safe for concurrent use.
 type Sweep[T any] struct {
-	Size int // of a batch
-	// Find lists at most limit items in a fixed order, those after another one; the zero T comes before all.
+	// Size is the number of items in a batch.
+	Size int
+	// Find returns at most limit items in a fixed order, beginning after the given one; the zero T comes before all.
 	Find func(ctx context.Context, after T, limit int) ([]T, error)
-	// Do works on items in transactions of its own and returns how many it changed, also with an error. What is not as
-	// Find saw it any more, or is locked, it leaves out. After an error it is called again with fewer items.
+	// Do processes items in its own transactions and returns how many it changed, also with an error. It skips items
+	// that have changed since Find and those that are locked. After an error it is called again with fewer items.
 	Do func(ctx context.Context, items []T) (int, error)
-	// Blame says whether an item may be the cause of an error, as for Isolate.
-	Blame func(error) bool
-	// Rest is the pause after a batch, in multiples of the time that the batch took, so that a database that is slow
-	// gets more of it. It is five seconds at most: a batch that took long may consist of statements that timed out.
-	Rest int
+	// IsItemError returns true when an item may be the cause of an error, as blame of Isolate.
+	IsItemError func(error) bool
+	// PauseFactor times the time that a batch took is the pause after it, so that a slow database gets longer pauses.
+	// The pause is at most five seconds: a batch that took long may contain statements that timed out.
+	PauseFactor int
 
-	// last is the last item of the last batch that was done; nil after the end.
+	// last is the last item of the last batch that was done; nil when the next run begins at the start.
 	last atomic.Pointer[T]
 }
 
-const maxRest = 5 * time.Second
+const maxPause = 5 * time.Second
 
-// Run goes on after the last batch of the run before it, or begins with the first item when that came to the end, and
-// returns how many items were changed, also with an error. It ends with the last item, when ctx ends, and at the first
-// error that no item is to blame for. That the deadline of ctx has passed is no error: the next run does the rest. An
-// item that fails by itself is left out and does not stop the others: the first such error is returned at the end.
+// Run continues after the last batch of the previous run, or at the start when that reached the end, and returns how
+// many items were changed, also with an error. It ends with the last item, when ctx ends, and at the first error that
+// IsItemError does not attribute to an item. A passed deadline of ctx is no error: the next run continues. An item that
+// fails by itself is skipped; the first such error is returned at the end.
 func (s *Sweep[T]) Run(ctx context.Context) (changed int, err error) {
 	failed, n := error(nil), 0
 	alone := func(item T, err error) {
-		if n++; failed == nil {
+		n++
+		if failed == nil {
 			failed = fmt.Errorf("%v: %w", item, err)
 		}
 	}
@@ -70,7 +72,7 @@ func (s *Sweep[T]) run(ctx context.Context, alone func(T, error)) (changed int, 
 			n, err := s.Do(ctx, items)
 			changed += n
 			return errors.Join(err, ctx.Err())
-		}, func(err error) bool { return ctx.Err() == nil && s.Blame(err) }, alone)
+		}, func(err error) bool { return ctx.Err() == nil && s.IsItemError(err) }, alone)
 		if err != nil {
 			return changed, err
 		}
@@ -80,13 +82,13 @@ func (s *Sweep[T]) run(ctx context.Context, alone func(T, error)) (changed int, 
 		}
 		last = found[len(found)-1]
 		s.last.Store(new(last))
-		if err := rest(ctx, min(maxRest, time.Duration(s.Rest)*(clock.Boot()-began))); err != nil {
+		if err := pause(ctx, min(maxPause, time.Duration(s.PauseFactor)*(clock.Boot()-began))); err != nil {
 			return changed, err
 		}
 	}
 }
 
-func rest(ctx context.Context, d time.Duration) error {
+func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {

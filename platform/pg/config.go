@@ -1,4 +1,5 @@
-// Package pg is the door to Postgres: one pool per role, the tenant wall entered in one round trip, and transactions that repeat themselves when it is safe.
+// Package pg connects to Postgres: one connection pool per role, batches that set the role and the organization in
+// the same round trip, and transactions that are retried when Postgres has rolled them back.
 package pg
 
 import (
@@ -8,39 +9,46 @@ import (
 	"crier/platform/fault"
 )
 
-// Role is what a connection may see and do; the full name in Postgres is "<prefix>_<role>".
+// Role is a database role, which limits the rows and columns that a connection can read and write. Its full name in
+// Postgres is "<prefix>_<role>".
 type Role string
 
-// The roles with a pool. Login is no role at all: the owner, for migrations, locks and LISTEN only.
+// The roles. All but Login and Jobs have a pool; Login is the owner of the tables and is used for migrations, locks
+// and LISTEN only.
 const (
-	Login  Role = ""
-	Tenant Role = "tenant" // one organization, all its columns
-	Gate   Role = "gate"   // finds whose a credential is
-	Clock  Role = "clock"  // claims, finishes and sweeps across organizations, never content
-	Sender Role = "sender" // reads what a claimed post needs, writes nothing
-	// Retention deletes across organizations what is no longer needed. Its pool has one connection, made when it is
-	// used.
+	// Login enters no role.
+	Login Role = ""
+	// Tenant reads and writes all columns of one organization.
+	Tenant Role = "tenant"
+	// Gate finds the owner of a credential.
+	Gate Role = "gate"
+	// Clock claims, finishes and sweeps across organizations. It sees no content and no credentials.
+	Clock Role = "clock"
+	// Sender reads what the send of a claimed post needs and writes nothing.
+	Sender Role = "sender"
+	// Retention deletes expired rows across organizations. Its pool has one connection, opened on first use.
 	Retention Role = "retention"
-	// Keys is Gate for look-ups of API keys alone. Its pool has one connection, so that no other look-up, which anybody can
-	// ask for, comes before them.
+	// Keys is Gate for look-ups of API keys only. Its pool has one connection, so that these look-ups never wait
+	// behind those that need no credential.
 	Keys Role = "keys"
-	// Jobs works on the tables of the background jobs; see DirectPool.
+	// Jobs reads and writes the tables of the background jobs; see DirectPool.
 	Jobs Role = "jobs"
 )
 
-// PoolerTransaction is the Pooler value for a pooler that lends a connection for one transaction only.
+// PoolerTransaction is the value of Config.Pooler for a pooler that lends a connection for one transaction.
 const PoolerTransaction = "transaction"
 
-// Config says where Postgres is and how it is entered.
+// Config names the Postgres database and how to connect to it.
 type Config struct {
 	URL        string `env:"DATABASE_URL" doc:"Address of the Postgres database, as the owner of its tables."`
 	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
 	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	MaxConns   int32  `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. Half of them serve organizations, each at most with half of those. Look-ups of API keys, the health check and /monitor/queue have one more each, a worker up to 5 for background jobs."`
+	// MaxConns does not count the connections of Retention, Keys and Jobs.
+	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. Half of them serve organizations, each at most with half of those. Look-ups of API keys, the health check and /monitor/queue have one more each, a worker up to 5 for background jobs."`
 }
 
-// Direct is the address past any pooler.
+// Direct returns the address that bypasses any pooler: DirectURL, or URL when that is empty.
 func (c Config) Direct() string {
 	if c.DirectURL != "" {
 		return c.DirectURL
@@ -48,7 +56,7 @@ func (c Config) Direct() string {
 	return c.URL
 }
 
-// roleName is the role as Postgres knows it; Login has none, and Keys is that of Gate.
+// roleName returns the name of the role in Postgres: empty for Login, and that of Gate for Keys.
 func (c Config) roleName(r Role) string {
 	switch r {
 	case Login:
@@ -59,15 +67,16 @@ func (c Config) roleName(r Role) string {
 	return c.RolePrefix + "_" + string(r)
 }
 
-// minConns is the smallest default with room in every pool (see share); few enough for six processes on Postgres' usual hundred.
+// minConns is the smallest default of MaxConns. It leaves at least two connections for every pool (see poolSize), and
+// six processes stay below the default limit of Postgres, 100 connections.
 const minConns = 16
 
-// FewestConns is the least MaxConns: one connection for each role.
-const FewestConns = int32(len(roles))
+// FewestConns is the smallest valid MaxConns: one connection for each role that shares it.
+const FewestConns = int32(len(sharedRoles))
 
 var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// checked fills in the defaults and refuses what cannot work.
+// checked returns the configuration with its defaults. The error is fault.Invalid and names the variable to change.
 func (c Config) checked() (Config, error) {
 	if c.RolePrefix == "" {
 		c.RolePrefix = "crier"

@@ -13,7 +13,7 @@ import (
 	"crier/tests/faultnet"
 )
 
-// Every statement ends although its caller gave it no deadline: a caller that waits for ever holds what others need.
+// Every statement ends even if its caller gave no deadline: a caller that waits for ever keeps a connection.
 func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	p, through := faultnet.Start(t, blank(t))
@@ -33,7 +33,7 @@ func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 		}
 	}
 	p.Set(faultnet.Swallow)
-	defer p.Set(faultnet.Refuse) // the pools wait for the end of their connections
+	defer p.Set(faultnet.Refuse) // Close waits until the connections end
 	type ending struct {
 		name string
 		err  error
@@ -56,7 +56,7 @@ func TestStatement_IsCancelledAtTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }() // of the test
+	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }() // the test is over
 	const mark = "select pg_sleep(600) /* cancelled at the server */"
 	until := func(what string, running int) {
 		t.Helper()
@@ -84,19 +84,19 @@ func TestStatement_IsCancelledAtTheServer(t *testing.T) {
 	until("before its caller cancels it", 1)
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) || pg.IsAway(err) {
-		t.Errorf("a statement that its caller cancelled ends with %v", err)
+		t.Errorf("a statement that its caller cancelled ended with %v, want context.Canceled", err)
 	}
 	until("after its caller cancelled it", 0)
 
 	soon, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := run(soon); !pg.IsAway(err) {
-		t.Errorf("a statement whose deadline has passed ends with %v", err)
+		t.Errorf("a statement whose deadline has passed ended with %v, want an error that means away", err)
 	}
 	until("after its deadline", 0)
 }
 
-func TestSettings_AreThoseOfTheRole(t *testing.T) {
+func TestSettings_FollowRole(t *testing.T) {
 	t.Parallel()
 	address := blank(t)
 	for _, pooler := range []string{"", pg.PoolerTransaction} {
@@ -121,7 +121,8 @@ func TestSettings_AreThoseOfTheRole(t *testing.T) {
 				}
 				planned := (role == pg.Clock || role == pg.Sender) && way != "organization"
 				if statement == "0" || lock == "0" || idle != "5s" || (seq == "off") != planned {
-					t.Errorf("pooler %q, %s, %s: statement_timeout %s, lock_timeout %s, idle %s, enable_seqscan %s", pooler, role, way, statement, lock, idle, seq)
+					t.Errorf("pooler %q, %s, %s: got statement_timeout %s, lock_timeout %s, idle %s, enable_seqscan %s; want limits, and enable_seqscan off: %t",
+						pooler, role, way, statement, lock, idle, seq, planned)
 				}
 			}
 		}

@@ -16,21 +16,23 @@ import (
 	"crier/platform/fault"
 )
 
-// RetryAfter is what a client is told to wait while the database is away: about as long as a restart takes.
+// RetryAfter is the Retry-After of Fault while the database is away, about the duration of a restart.
 const RetryAfter = 3 * time.Second
 
-// What a client is told to wait when other transactions, or other calls of its organization, had what it needed: most
-// take milliseconds.
+// The Retry-After of Fault when other transactions or other calls of the same organization were in the way. Most of
+// them take milliseconds.
 const (
 	lockedRetryAfter = time.Second
 	busyRetryAfter   = time.Second
 )
 
-// ErrOrgBusy is returned by Read, WriteOrg and InOrg when other calls of the same organization had all the connections
-// that it may have. Nothing was done. It says nothing of the database: calls of other organizations may work.
+// ErrOrgBusy is returned by Read, WriteOrg and InOrg when other calls of the same organization hold all the
+// connections that it may use. Nothing was executed. Calls of other organizations are not affected.
 var ErrOrgBusy = errors.New("other calls of the organization have all its connections")
 
-// SQLSTATE codes that are acted upon.
+// SQLSTATE codes that this package handles. codeCanceled is sent after statement_timeout and after a cancel request
+// of the client. codeIdleInTx is sent when this process was paused inside a transaction, which Postgres has rolled
+// back.
 const (
 	codeUnique         = "23505"
 	codeDeadlock       = "40P01"
@@ -40,37 +42,41 @@ const (
 	codeNotInCharset   = "22021"
 	codeUntranslatable = "22P05"
 	codeOutOfRange     = "22003"
-
-	codeCanceled = "57014" // by statement_timeout, or by the client's own request
-
-	codeIdleInTx = "25P03" // this process was stopped in the middle of a transaction, which is rolled back
+	codeCanceled       = "57014"
+	codeIdleInTx       = "25P03"
 )
 
-// awayClasses are the SQLSTATE classes of a server that cannot work now, whatever it is asked: connection exceptions,
+// awayClasses are the SQLSTATE classes of a server that cannot execute any statement now: connection exceptions,
 // insufficient resources (a full disk, too many sessions), operator intervention (a shutdown, a statement timeout)
 // and system errors.
 var awayClasses = []string{"08", "53", "57", "58"}
 
-// environmentClasses are the classes that blame the set-up and not the values of a statement: those of a server that
-// is away, a wrong transaction state, a missing role or database, a conflict with other transactions, a missing
-// grant, table or column, a lock that is not to be had, a broken configuration file, and a plan that a migration has
-// changed.
+// environmentClasses are the SQLSTATE classes whose cause is the environment and not the values of a statement:
+// awayClasses, an invalid transaction state, a missing role or database, a conflict with other transactions, a
+// missing grant, table or column, an unavailable lock, an invalid configuration file, and a plan that a migration has
+// invalidated.
 var environmentClasses = append([]string{"0A", "25", "26", "28", "3D", "3F", "40", "42", "55", "F0"}, awayClasses...)
 
-// errClosed marks what fails because the pools were closed under it.
+// errClosed is joined to errors that occur after DB.Close.
 var errClosed = errors.New("the pools are closed")
 
-// IsUnique tells whether err is a violation of the named unique constraint or index; "" means any.
+// awayErrors are the errors of the client side that mean that the server cannot be reached.
+var awayErrors = []error{
+	errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed,
+	syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE,
+}
+
+// IsUnique returns true when err is a violation of the named unique constraint or index; "" matches any.
 func IsUnique(err error, constraint string) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && pe.Code == codeUnique && (constraint == "" || pe.ConstraintName == constraint)
 }
 
-// IsNoRows tells whether a query for one row found none.
+// IsNoRows returns true when a query for one row found none.
 func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
-// IsAway tells whether err means that the database cannot be reached or does not answer in time, so that the same may work soon.
-// A write that failed so may have happened all the same. What the caller itself cancelled is not the database's fault.
+// IsAway returns true when the database cannot be reached or did not answer in time, so that a later call may work. A
+// write that failed this way may have been committed. It returns false for what the caller itself cancelled.
 func IsAway(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false
@@ -78,10 +84,8 @@ func IsAway(err error) bool {
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) {
 		return pe.Code == codeIdleInTx || slices.Contains(awayClasses, class(pe))
 	}
-	for _, gone := range []error{errClosed, context.DeadlineExceeded, io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE} {
-		if errors.Is(err, gone) {
-			return true
-		}
+	if slices.ContainsFunc(awayErrors, func(away error) bool { return errors.Is(err, away) }) {
+		return true
 	}
 	var ce *pgconn.ConnectError
 	var ne net.Error
@@ -89,29 +93,30 @@ func IsAway(err error) bool {
 }
 
 // IsRefused returns true when the database refused a statement because of a row or a value in it, so that the
-// statement may work without that row: bad data, a broken constraint, an exception raised by a function, a limit, or
-// a damaged page. Errors of the environment, such as a missing grant or a full disk, are not the row's: they are
-// retried until they end.
+// statement may work without that row: invalid data, a violated constraint, an exception raised by a function, a
+// limit, or a damaged page. It returns false for errors of the environment, such as a missing grant or a full disk:
+// callers retry those until the cause is gone.
 func IsRefused(err error) bool {
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && len(pe.Code) == 5 && !slices.Contains(environmentClasses, class(pe))
 }
 
-// IsLocked returns true when a statement failed because other transactions had what it needed: it may work soon, and
-// without the row in question at once.
+// IsLocked returns true when a statement failed because of other transactions: a lock timeout, a deadlock or a
+// serialization failure. It may work soon, and at once without the contended row.
 func IsLocked(err error) bool { return hasCode(err, codeLockTimeout, codeDeadlock, codeSerialization) }
 
-// IsOfRows returns true when a statement may work with fewer rows, because one of them may be the cause: it was refused,
-// ran into a lock, or was ended by the statement timeout. A statement that the caller itself cancelled does not count.
-func IsOfRows(err error) bool {
+// IsRowError returns true when a statement may work with fewer rows, because one of them may be the cause: it was
+// refused, met a lock, or reached the statement timeout. It returns false for a statement that the caller itself
+// cancelled.
+func IsRowError(err error) bool {
 	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
 }
 
 // IsOrgBusy returns true when err is ErrOrgBusy.
 func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 
-// IsEnvironment returns true when err says nothing of any row or value: the database is away, or what every statement
-// needs is missing or in use. It may end.
+// IsEnvironment returns true when the cause of err is no row and no value: the database is away, or something that
+// every statement needs is missing or in use. A later call may work.
 func IsEnvironment(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || IsAway(err) || IsOrgBusy(err) {
 		return err != nil
@@ -120,8 +125,8 @@ func IsEnvironment(err error) bool {
 	return errors.As(err, &pe) && !IsRefused(err)
 }
 
-// Reason is what Postgres said of a refusal, short and without the values of the row, for people who look after the
-// service.
+// Reason returns why Postgres refused a statement, for operators: the SQLSTATE and the constraint, or else the
+// message, cut at 200 bytes. It holds no detail line, which would repeat values of the row.
 func Reason(err error) string {
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
@@ -136,10 +141,9 @@ func Reason(err error) string {
 
 func class(pe *pgconn.PgError) string { return pe.Code[:min(2, len(pe.Code))] }
 
-// Fault is the one way from an error of a query to a fault: Unavailable while the database is away or when other
-// transactions had what it needed, RateLimited when other calls of the organization had all its connections, Invalid for
-// a value that no column can hold, else Internal. nil stays nil. Errors with a meaning of their own (IsNoRows, IsUnique)
-// are the caller's to tell first.
+// Fault converts the error of a query into a fault; nil stays nil. The kind is Unavailable while the database is away
+// or when other transactions were in the way, RateLimited for ErrOrgBusy, Invalid for a value that no column can
+// hold, and else Internal. The caller handles errors with a meaning of their own (IsNoRows, IsUnique) first.
 func Fault(op string, err error) error {
 	switch {
 	case err == nil:
@@ -149,15 +153,18 @@ func Fault(op string, err error) error {
 		f.RetryAfter = RetryAfter
 		return f
 	case IsOrgBusy(err):
-		f := fault.Wrap(fault.RateLimited, op, "Your organization has too many requests in progress; try again in a second.", err)
+		const message = "Your organization has too many requests in progress; try again in a second."
+		f := fault.Wrap(fault.RateLimited, op, message, err)
 		f.RetryAfter = busyRetryAfter
 		return f
 	case IsLocked(err):
-		f := fault.Wrap(fault.Unavailable, op, "Too many changes are being made at the same time; try again soon.", err)
+		const message = "Too many changes are being made at the same time; try again soon."
+		f := fault.Wrap(fault.Unavailable, op, message, err)
 		f.RetryAfter = lockedRetryAfter
 		return f
 	case hasCode(err, codeNotInCharset, codeUntranslatable):
-		return fault.Wrap(fault.Invalid, op, "A text holds a character that cannot be stored, such as NUL (U+0000).", err)
+		const message = "A text holds a character that cannot be stored, such as NUL (U+0000)."
+		return fault.Wrap(fault.Invalid, op, message, err)
 	case hasCode(err, codeOutOfRange):
 		return fault.Wrap(fault.Invalid, op, "A number is too large or too small.", err)
 	}

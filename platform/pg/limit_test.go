@@ -14,8 +14,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// asOrg are the ways to carry out a statement as one organization. Each calls begun when nothing but a connection is
-// missing, possibly more than once.
+// asOrg returns the methods that execute a statement as one organization. Each calls begun when it needs nothing but
+// a connection, possibly more than once.
 func asOrg(d *pg.DB) map[string]func(ctx context.Context, org uuid.UUID, sql string, begun func()) error {
 	queue := func(sql string, begun func()) func(b *pgx.Batch) {
 		return func(b *pgx.Batch) { begun(); b.Queue(sql) }
@@ -37,8 +37,8 @@ func asOrg(d *pg.DB) map[string]func(ctx context.Context, org uuid.UUID, sql str
 	}
 }
 
-// busy checks that a call waited for connections of its organization in vain, and what a client is told then.
-func busy(t *testing.T, way string, err error) {
+// wantOrgBusy checks that a call failed because of other calls of its organization, and the fault that a client gets.
+func wantOrgBusy(t *testing.T, way string, err error) {
 	t.Helper()
 	if !pg.IsOrgBusy(err) || pg.IsAway(err) {
 		t.Errorf("%s of an organization that has half of the connections: got %v, want ErrOrgBusy", way, err)
@@ -50,8 +50,8 @@ func busy(t *testing.T, way string, err error) {
 	}
 }
 
-// One call more than may have a connection or wait for one is refused; the others still wait.
-func TestOrganization_HasABoundedQueue(t *testing.T) {
+// The call beyond the bound is refused; the others still wait.
+func TestRead_RefusesCallBeyondQueue(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
 	org := uuid.New()
@@ -65,19 +65,19 @@ func TestOrganization_HasABoundedQueue(t *testing.T) {
 	}
 	select {
 	case err := <-ended:
-		busy(t, "Read", err)
-	case <-time.After(20 * time.Second): // so that a test of a queue without a bound ends
+		wantOrgBusy(t, "Read", err)
+	case <-time.After(20 * time.Second): // ends the test of an unbounded queue
 		t.Fatalf("%d calls wait for connections of one organization", waiting+1)
 	}
 	cancel()
 	for range waiting {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("a call that waited until it was cancelled ends with %v", err)
+			t.Errorf("a call that waited until it was cancelled ended with %v, want context.Canceled", err)
 		}
 	}
 }
 
-func TestOrganization_HasAtMostHalfOfTheConnections(t *testing.T) {
+func TestOrganization_GetsHalfOfConnections(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
 	half := int(d.Pool(pg.Tenant).Config().MaxConns) / 2
@@ -86,7 +86,7 @@ func TestOrganization_HasAtMostHalfOfTheConnections(t *testing.T) {
 	}
 	ways := asOrg(d)
 	for holds, hold := range ways {
-		t.Run("of slow calls of "+holds, func(t *testing.T) {
+		t.Run("slow calls of "+holds, func(t *testing.T) {
 			slow, other := uuid.New(), uuid.New()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
@@ -105,10 +105,10 @@ func TestOrganization_HasAtMostHalfOfTheConnections(t *testing.T) {
 			}
 			for name, do := range ways {
 				soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				busy(t, name, do(soon, slow, "select 1", func() {}))
+				wantOrgBusy(t, name, do(soon, slow, "select 1", func() {}))
 				cancel()
 				short := pg.WithOrgWait(t.Context(), time.Millisecond)
-				busy(t, name+" with a short wait", do(short, slow, "select 1", func() {}))
+				wantOrgBusy(t, name+" with a short wait", do(short, slow, "select 1", func() {}))
 				if err := do(t.Context(), other, "select 1", func() {}); err != nil {
 					t.Errorf("%s of another organization: %v", name, err)
 				}

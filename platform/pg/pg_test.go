@@ -39,8 +39,8 @@ create policy clock on note for select to crier_clock using (due > 0);
 grant select (org_id, id, due) on note to crier_clock;
 `
 
-// both opens a fresh walled database directly and as behind a transaction pooler.
-func both(t *testing.T, test func(t *testing.T, d *pg.DB)) {
+// forEachPooler runs test on a new database, once directly and once as behind a transaction pooler.
+func forEachPooler(t *testing.T, test func(t *testing.T, d *pg.DB)) {
 	t.Parallel()
 	for name, pooler := range map[string]string{"directly": "", "behind a transaction pooler": pg.PoolerTransaction} {
 		t.Run(name, func(t *testing.T) {
@@ -50,15 +50,16 @@ func both(t *testing.T, test func(t *testing.T, d *pg.DB)) {
 	}
 }
 
+// blank returns the address of a new database with the roles and the table note.
 func blank(t *testing.T) string {
 	t.Helper()
 	url := dbtest.Blank(t)
-	wall(t, url)
+	migrate(t, url)
 	return url
 }
 
-// wall makes the roles and the one table of these tests.
-func wall(t *testing.T, url string) {
+// migrate creates the roles and the table note.
+func migrate(t *testing.T, url string) {
 	t.Helper()
 	files := fstest.MapFS{"0001_note.sql": {Data: []byte(walled)}}
 	if err := migrations.Migrate(t.Context(), migrations.Config{URL: url, Files: files}, slog.New(slog.DiscardHandler)); err != nil {
@@ -98,8 +99,8 @@ func code(err error) string {
 	return ""
 }
 
-func TestWall(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+func TestWall_ShowsOwnRowsOnly(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		ctx, a, b := t.Context(), uuid.New(), uuid.New()
 		if err := add(ctx, d, a, a, 1, 0); err != nil {
 			t.Fatal(err)
@@ -107,24 +108,24 @@ func TestWall(t *testing.T) {
 		for name, c := range map[string]struct {
 			org  uuid.UUID
 			want int
-		}{"own rows are seen": {a, 1}, "another's rows are not": {b, 0}} {
+		}{"own rows": {a, 1}, "another's rows": {b, 0}} {
 			if n, err := count(ctx, d, c.org); err != nil || n != c.want {
-				t.Errorf("%s: %d rows, %v", name, n, err)
+				t.Errorf("%s: got %d rows, %v; want %d", name, n, err, c.want)
 			}
 		}
 		if err := add(ctx, d, a, b, 2, 0); code(err) != "42501" {
-			t.Errorf("insert for another organization: %v", err)
+			t.Errorf("insert for another organization: got %v, want 42501", err)
 		}
 		n := -1
 		err := d.InRole(ctx, pg.Tenant, func(tx pgx.Tx) error { return tx.QueryRow(ctx, "select count(*) from note").Scan(&n) })
 		if err != nil || n != 0 {
-			t.Errorf("no organization: %d rows, %v", n, err)
+			t.Errorf("no organization: got %d rows, %v; want none", n, err)
 		}
 	})
 }
 
-func TestRolesSeeOnlyTheirColumns(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+func TestWall_RolesReadGrantedColumnsOnly(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		ctx, org := t.Context(), uuid.New()
 		if err := errors.Join(add(ctx, d, org, org, 1, 0), add(ctx, d, org, org, 2, 5)); err != nil {
 			t.Fatal(err)
@@ -132,14 +133,14 @@ func TestRolesSeeOnlyTheirColumns(t *testing.T) {
 		n := -1
 		err := d.InRole(ctx, pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(ctx, "select count(id) from note").Scan(&n) })
 		if err != nil || n != 1 {
-			t.Errorf("clock sees %d due rows, %v", n, err)
+			t.Errorf("the clock role reads %d due rows, %v; want 1", n, err)
 		}
 		for role, sql := range map[pg.Role]string{
 			pg.Clock: "select body from note", pg.Gate: "select id from note", pg.Keys: "select id from note", pg.Sender: "select id from note",
 		} {
 			err := d.InRole(ctx, role, func(tx pgx.Tx) error { _, err := tx.Exec(ctx, sql); return err })
 			if code(err) != "42501" {
-				t.Errorf("%s runs %q: %v", role, sql, err)
+				t.Errorf("%s executes %q: got %v, want 42501", role, sql, err)
 			}
 		}
 		if err := d.Ping(ctx); err != nil {
@@ -148,9 +149,9 @@ func TestRolesSeeOnlyTheirColumns(t *testing.T) {
 	})
 }
 
-// Borrowers of every kind, some cancelled and some failing, never see what the one before them was.
-func TestNothingLeaksToTheNextBorrower(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+// Borrowers of all kinds, some cancelled and some failing, never see the settings of the previous one.
+func TestPool_NextBorrowerSeesNothingOfPrevious(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		orgs := []uuid.UUID{uuid.New(), uuid.New(), uuid.New()}
 		for i, org := range orgs {
 			for id := range i + 1 {
@@ -178,11 +179,11 @@ func borrow(t *testing.T, d *pg.DB, orgs []uuid.UUID) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Microsecond)
 		defer cancel()
 		if n, err := count(ctx, d, orgs[i]); err == nil && n != i+1 {
-			t.Errorf("a hurried borrower sees %d rows of %d", n, i+1)
+			t.Errorf("a borrower with a short deadline reads %d rows, want %d", n, i+1)
 		}
 	case 1:
 		if err := add(t.Context(), d, orgs[i], orgs[i], 0, 0); !pg.IsUnique(err, "note_key") {
-			t.Errorf("a failing borrower: %v", err)
+			t.Errorf("a failing borrower: got %v, want a violation of note_key", err)
 		}
 	case 2:
 		var n int
@@ -190,16 +191,16 @@ func borrow(t *testing.T, d *pg.DB, orgs []uuid.UUID) {
 			return tx.QueryRow(t.Context(), "select count(*) from note").Scan(&n)
 		})
 		if err != nil || n != 0 {
-			t.Errorf("without an organization: %d rows, %v", n, err)
+			t.Errorf("without an organization: got %d rows, %v; want none", n, err)
 		}
 	default:
 		if n, err := count(t.Context(), d, orgs[i]); err != nil || n != i+1 {
-			t.Errorf("%d rows of %d, %v", n, i+1, err)
+			t.Errorf("got %d rows, %v; want %d", n, err, i+1)
 		}
 	}
 }
 
-func TestReadSurvivesAChangedColumnType(t *testing.T) {
+func TestRead_RetriesAfterColumnTypeChanged(t *testing.T) {
 	t.Parallel()
 	url := blank(t)
 	d, org := open(t, url, ""), uuid.New()
@@ -225,21 +226,21 @@ func TestReadSurvivesAChangedColumnType(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ids(); got != 7 {
-		t.Fatalf("id %d", got)
+		t.Fatalf("got id %d, want 7", got)
 	}
 }
 
-func TestTransactionsRepeat(t *testing.T) {
+func TestInOrg_RetriesAfterRollback(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
 	for name, c := range map[string]struct {
 		state string
 		want  int
 	}{
-		"after a deadlock":                {"40P01", 3},
-		"after a serialization failure":   {"40001", 3},
-		"after a lock timeout":            {"55P03", 3},
-		"never after anything else fails": {"23514", 1},
+		"after a deadlock":              {"40P01", 3},
+		"after a serialization failure": {"40001", 3},
+		"after a lock timeout":          {"55P03", 3},
+		"never after another error":     {"23514", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,26 +257,26 @@ func TestTransactionsRepeat(t *testing.T) {
 				t.Errorf("%d runs, want %d: %v", runs, c.want, err)
 			}
 			if n, err := count(t.Context(), d, org); err != nil || n != 0 {
-				t.Errorf("%d rows are left, %v", n, err)
+				t.Errorf("got %d rows after the rollback, %v; want none", n, err)
 			}
 		})
 	}
 }
 
-func TestReadTellsTheErrorOfAnyMember(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+func TestRead_ReturnsErrorOfAnyQuery(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		err := d.Read(t.Context(), uuid.New(), func(b *pgx.Batch) {
 			b.Queue("select 1")
 			b.Queue("select 1 / 0")
 			b.Queue("select 2")
 		})
 		if code(err) != "22012" {
-			t.Fatal(err)
+			t.Fatalf("got %v, want 22012", err)
 		}
 	})
 }
 
-func TestDirectEntersTheRole(t *testing.T) {
+func TestDirect_EntersRole(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), pg.PoolerTransaction)
 	for role, want := range map[pg.Role]string{pg.Clock: "crier_clock", pg.Login: "crier"} {
@@ -289,7 +290,7 @@ func TestDirectEntersTheRole(t *testing.T) {
 			want = session
 		}
 		if err != nil || got != want {
-			t.Errorf("%q is %q, %v", role, got, err)
+			t.Errorf("role %q: the current user is %q, %v; want %q", role, got, err, want)
 		}
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -297,44 +298,45 @@ func TestDirectEntersTheRole(t *testing.T) {
 	}
 }
 
-func TestTimeoutsAreTheRoles(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+func TestInRole_SetsTimeoutsOfRole(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		for role, want := range map[pg.Role]string{pg.Tenant: "2s/5s", pg.Clock: "250ms/5s"} {
 			var got string
 			err := d.InRole(t.Context(), role, func(tx pgx.Tx) error {
-				return tx.QueryRow(t.Context(), "select current_setting('lock_timeout') || '/' || current_setting('idle_in_transaction_session_timeout')").Scan(&got)
+				const sql = "select current_setting('lock_timeout') || '/' || current_setting('idle_in_transaction_session_timeout')"
+				return tx.QueryRow(t.Context(), sql).Scan(&got)
 			})
 			if err != nil || got != want {
-				t.Errorf("%s: %s, %v", role, got, err)
+				t.Errorf("%s: got %s, %v; want %s", role, got, err, want)
 			}
 		}
 	})
 }
 
-func TestOpenRefusesWhatCannotWork(t *testing.T) {
+func TestOpen_RefusesInvalidConfig(t *testing.T) {
 	t.Parallel()
 	const url = "postgres://someone@127.0.0.1:1/x"
 	for name, cfg := range map[string]pg.Config{
-		"no address":                   {},
-		"an address that is none":      {URL: "postgres://%zz"},
-		"a prefix that needs quoting":  {URL: url, RolePrefix: `x"; drop`},
-		"an unknown pooler":            {URL: url, Pooler: "session"},
-		"a pooler and no direct way":   {URL: url, Pooler: pg.PoolerTransaction},
-		"fewer connections than roles": {URL: url, MaxConns: 3},
+		"no address":                        {},
+		"an invalid address":                {URL: "postgres://%zz"},
+		"a prefix that needs quoting":       {URL: url, RolePrefix: `x"; drop`},
+		"an unknown pooler":                 {URL: url, Pooler: "session"},
+		"a pooler without a direct address": {URL: url, Pooler: pg.PoolerTransaction},
+		"fewer connections than roles":      {URL: url, MaxConns: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if _, err := pg.Open(t.Context(), cfg); !fault.Is(err, fault.Invalid) {
-				t.Error(err)
+				t.Errorf("got %v, want fault.Invalid", err)
 			}
 		})
 	}
 }
 
-func TestPingTellsMissingRolesFromAMissingServer(t *testing.T) {
+func TestPing_SeparatesMissingRoleFromMissingServer(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]pg.Config{
-		"run the migrations first": {URL: dbtest.Blank(t), RolePrefix: "nobody_made"},
+		"run the migrations first": {URL: dbtest.Blank(t), RolePrefix: "missing"},
 		"cannot be reached":        {URL: "postgres://someone@127.0.0.1:1/x?connect_timeout=2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,7 +347,7 @@ func TestPingTellsMissingRolesFromAMissingServer(t *testing.T) {
 			defer d.Close()
 			var f *fault.Error
 			if err := d.Ping(t.Context()); !errors.As(err, &f) || f.Kind != fault.Unavailable || !strings.Contains(f.Message, name) {
-				t.Error(err)
+				t.Errorf("got %v, want unavailable with %q", err, name)
 			}
 		})
 	}

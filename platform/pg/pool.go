@@ -21,30 +21,31 @@ import (
 	"crier/platform/limit"
 )
 
-// roles are those that share MaxConns, beside are those with a connection of their own beside it.
+// sharedRoles share MaxConns. Each of singleRoles has one connection in addition to it.
 var (
-	roles  = [...]Role{Tenant, Gate, Clock, Sender}
-	beside = [...]Role{Retention, Keys}
+	sharedRoles = [...]Role{Tenant, Gate, Clock, Sender}
+	singleRoles = [...]Role{Retention, Keys}
 )
 
 const (
 	applicationName = "crier"
 	idleInTx        = "5s"
-	connIdle        = 5 * time.Minute
-	plannedLife     = 24 * time.Hour  // of the connections that Plan has planned on; see poolConfig
-	connectLimit    = 5 * time.Second // a server that hangs takes connections and never answers
+	maxConnIdle     = 5 * time.Minute
+	// plannedConnLife is the least lifetime of connections on which Plan has planned statements; see poolConfig.
+	plannedConnLife = 24 * time.Hour
+	// connectTimeout bounds connecting: a server that hangs accepts connections and never answers.
+	connectTimeout = 5 * time.Second
 
-	// answerMargin is how much longer than the server's own statement_timeout a client waits for an answer.
+	// answerMargin is how long a client waits for an answer after the statement_timeout of the server.
 	answerMargin = 3 * time.Second
-	// cancelWait is how long a client waits, after its deadline, for the server to confirm that the statement was
-	// cancelled.
+	// cancelWait is how long a client waits, after its deadline, for the server to confirm the cancellation.
 	cancelWait = time.Second
 
-	// waitingPerOrg is how many calls may wait for connections of one organization.
-	waitingPerOrg = 128
+	// maxOrgWaiters is the number of calls of one organization that may wait for connections.
+	maxOrgWaiters = 128
 )
 
-// statementTimeout is how long one statement of the role may run before the server cancels it.
+// statementTimeout returns after how long the server cancels a statement of the role.
 func statementTimeout(r Role) time.Duration {
 	switch r {
 	case Tenant:
@@ -52,13 +53,13 @@ func statementTimeout(r Role) time.Duration {
 	case Gate, Keys:
 		return 5 * time.Second
 	case Retention:
-		return 3 * time.Second // a batch that takes longer is too large, or one of its rows is the cause
+		return 3 * time.Second // a batch that takes longer must be made smaller
 	default:
 		return 10 * time.Second
 	}
 }
 
-// lockTimeout is how long a statement of the role waits for a lock before it fails with 55P03.
+// lockTimeout returns how long a statement of the role waits for a lock before it fails with SQLSTATE 55P03.
 func lockTimeout(r Role) string {
 	if r == Clock || r == Retention {
 		return "250ms"
@@ -66,33 +67,37 @@ func lockTimeout(r Role) string {
 	return "2s"
 }
 
-// DB is the pools of one database, one per Role. It is safe for concurrent use.
+// DB holds the pools of one database, one per Role. It is safe for concurrent use.
 type DB struct {
-	cfg      Config
-	pools    map[Role]*pgxpool.Pool
-	orgs     *limit.PerKey[uuid.UUID] // of the connections of the Tenant pool
-	planning sync.Mutex
+	cfg   Config
+	pools map[Role]*pgxpool.Pool
+	// orgs limits the connections of the Tenant pool per organization.
+	orgs     *limit.PerKey[uuid.UUID]
+	planning sync.Mutex // held by Plan
 	closed   atomic.Bool
 }
 
-// Open makes the pools; no connection is made before the first use (see Ping). A configuration that cannot work is fault.Invalid.
+// Open returns the pools without connecting (see Ping). The error is fault.Invalid when the configuration cannot
+// work.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	cfg, err := cfg.checked()
 	if err != nil {
 		return nil, err
 	}
-	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}, orgs: limit.NewBounded[uuid.UUID](perOrg(cfg.MaxConns), waitingPerOrg)}
-	for _, r := range slices.Concat(roles[:], beside[:]) {
+	orgs := limit.NewBounded[uuid.UUID](orgConns(cfg.MaxConns), maxOrgWaiters)
+	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}, orgs: orgs}
+	for _, r := range slices.Concat(sharedRoles[:], singleRoles[:]) {
 		pc, err := d.poolConfig(r)
 		if err != nil {
 			d.Close()
 			return nil, err
 		}
-		if d.pools[r], err = pgxpool.NewWithConfig(ctx, pc); err != nil {
-			delete(d.pools, r)
+		pool, err := pgxpool.NewWithConfig(ctx, pc)
+		if err != nil {
 			d.Close()
 			return nil, fault.Wrap(fault.Invalid, "pg.Open", "The database pool cannot be made.", err)
 		}
+		d.pools[r] = pool
 	}
 	return d, nil
 }
@@ -102,24 +107,24 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "pg.Open", "DATABASE_URL cannot be read.", err)
 	}
-	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, share(r, d.cfg.MaxConns)
-	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
+	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, poolSize(r, d.cfg.MaxConns)
+	pc.MaxConnIdleTime, pc.PingTimeout = maxConnIdle, connectTimeout
 	if r == Clock || r == Sender {
-		// Their few connections keep what Plan has planned, busy or idle, and are replaced one by one: nobody plans ahead
-		// on a new one. One that broke, as when another server took over, is dropped when it is next used.
-		pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = plannedLife, plannedLife
-		pc.MaxConnIdleTime = plannedLife + plannedLife
+		// Plan does not run on a replaced connection, so these few live long, busy or idle, and expire one by one. A
+		// broken one, for instance after a fail-over, is dropped on its next use.
+		pc.MaxConnLifetime, pc.MaxConnLifetimeJitter = plannedConnLife, plannedConnLife
+		pc.MaxConnIdleTime = plannedConnLife + plannedConnLife
 	}
-	limitConnect(pc.ConnConfig)
+	setConnectTimeout(pc.ConnConfig)
 	cancelAtDeadline(pc.ConnConfig)
 	pc.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
-		uuids{}.register(c.TypeMap())
+		uuidCodec{}.register(c.TypeMap())
 		return nil
 	}
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"] = applicationName
-	if d.pooled() {
-		// Such a pooler refuses other start-up parameters, and named statements do not survive it.
+	if d.behindPooler() {
+		// A transaction pooler refuses other start-up parameters and loses named statements.
 		pc.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 		return pc, nil
 	}
@@ -128,7 +133,7 @@ func (d *DB) poolConfig(r Role) (*pgxpool.Config, error) {
 	return pc, nil
 }
 
-// settings are the parameters of every session of the role, also of one that a transaction pooler lends.
+// settings returns the session parameters of the role. Behind a transaction pooler they are set in each transaction.
 func settings(r Role) map[string]string {
 	out := map[string]string{
 		"lock_timeout":                        lockTimeout(r),
@@ -136,62 +141,69 @@ func settings(r Role) map[string]string {
 		"idle_in_transaction_session_timeout": idleInTx,
 	}
 	if r == Clock || r == Sender || r == Retention {
-		maps.Copy(out, byIndex())
+		maps.Copy(out, plannerSettings())
 	}
 	if r == Retention {
-		out["synchronous_commit"] = "off" // a deletion that a crash undoes is done again
+		out["synchronous_commit"] = "off" // a deletion that is lost in a crash is repeated
 	}
 	return out
 }
 
-// byIndex is how the scheduler's few large statements are planned: once, since planning a claim costs more than carrying
-// it out, and from the ids at hand to everything else by index. Statistics of a quiet hour say that nothing is on its way
-// and that scanning is cheap; a burst then pays for it. The settings keep tables from being scanned or hashed, and the
-// form of the statements ("x = any (array[y])") chooses between indexes: neither does what the other does. No key is looked
-// up twice, so that remembering answers would only cost.
-func byIndex() map[string]string {
+// plannerSettings returns the planner settings for the scheduler's few large statements. Their plans are generic and
+// cached, because planning a claim costs more than executing it, and they use indexes only: statistics from an idle
+// hour estimate tables as empty and scans as cheap, which a burst then pays for. The settings exclude scans and hash
+// joins; the form of the statements ("x = any (array[y])") selects the index. Both are needed. Memoize is off because
+// no key is looked up twice.
+func plannerSettings() map[string]string {
 	return map[string]string{
-		"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "enable_memoize": "off", "jit": "off",
+		"plan_cache_mode":   "force_generic_plan",
+		"enable_seqscan":    "off",
+		"enable_bitmapscan": "off",
+		"enable_hashjoin":   "off",
+		"enable_mergejoin":  "off",
+		"enable_memoize":    "off",
+		"jit":               "off",
 	}
 }
 
-// limitConnect bounds connecting, unless the address does so itself.
-func limitConnect(cc *pgx.ConnConfig) {
+// setConnectTimeout sets a connect timeout unless the address has one.
+func setConnectTimeout(cc *pgx.ConnConfig) {
 	if cc.ConnectTimeout == 0 {
-		cc.ConnectTimeout = connectLimit
+		cc.ConnectTimeout = connectTimeout
 	}
 }
 
-// cancelAtDeadline makes a statement whose context ends cancelled at the server too: a claim that nobody waits for
-// must not commit later. A server that confirms nothing within cancelWait loses the connection.
+// cancelAtDeadline cancels a statement at the server when its context ends, so that a claim whose caller has given up
+// cannot commit later. If the server does not confirm within cancelWait, the connection is closed.
 func cancelAtDeadline(cc *pgx.ConnConfig) {
 	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelWait}
 	}
 }
 
-// share gives a quarter to the clock, an eighth each to the gate and the sender, and the rest to tenants, who do nearly all the work.
-// With minConns that is 4, 2, 2 and 8: with a single connection, one slow sweep would hold up every claim and every
-// post's end behind it, and one slow look-up every sign-in.
-func share(r Role, total int32) int32 {
+// poolSize returns the size of the role's pool out of total connections: a quarter for Clock, an eighth each for Gate
+// and Sender, and the rest for Tenant, which does nearly all the work. With minConns that is 4, 2, 2 and 8: a pool of
+// one would let a slow sweep delay every claim and every finish, and a slow look-up every sign-in.
+func poolSize(r Role, total int32) int32 {
 	switch r {
 	case Retention, Keys:
-		return 1 // beside the total
+		return 1 // in addition to total
 	case Clock:
 		return max(1, total/4)
 	case Gate, Sender:
 		return max(1, total/8)
 	}
-	return total - share(Clock, total) - share(Gate, total) - share(Sender, total)
+	return total - poolSize(Clock, total) - poolSize(Gate, total) - poolSize(Sender, total)
 }
 
-// perOrg is how many of the tenants' connections one organization may have at once: half of them, so that its slow
-// statements, however many, leave the others the rest.
-func perOrg(total int32) int { return max(1, int(share(Tenant, total))/2) }
+// orgConns returns how many connections of the Tenant pool one organization may use at once: half of them, so that its
+// slow statements never occupy them all.
+func orgConns(total int32) int { return max(1, int(poolSize(Tenant, total))/2) }
 
-func (d *DB) pooled() bool { return d.cfg.Pooler == PoolerTransaction }
+func (d *DB) behindPooler() bool { return d.cfg.Pooler == PoolerTransaction }
 
-// Close waits for borrowed connections to come back and closes all.
+// Close waits until all borrowed connections are returned and closes them. Later calls fail with an error that IsAway
+// accepts.
 func (d *DB) Close() {
 	d.closed.Store(true)
 	for _, p := range d.pools {
@@ -199,9 +211,10 @@ func (d *DB) Close() {
 	}
 }
 
-// Ping enters every role once. It fails as fault.Unavailable with a sentence that says what to do.
+// Ping executes a statement in every role. The error is fault.Unavailable; its message names the role that the
+// migrations have not made.
 func (d *DB) Ping(ctx context.Context) error {
-	for _, r := range slices.Concat(roles[:], beside[:]) {
+	for _, r := range slices.Concat(sharedRoles[:], singleRoles[:]) {
 		if err := d.InRole(ctx, r, func(tx pgx.Tx) error {
 			_, err := tx.Exec(ctx, "-- pg.Ping\nselect 1")
 			return err
@@ -212,18 +225,18 @@ func (d *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Pool is the role's pool, for what the methods of DB do not cover. Behind a transaction pooler its connections
-// have not entered the role: there, use Read, InOrg, InRole, WriteOrg and WriteRole only.
+// Pool returns the pool of the role, for what the methods of DB do not cover, or nil. Behind a transaction pooler its
+// connections have not entered the role: use Read, InOrg, InRole, WriteOrg and WriteRole there.
 func (d *DB) Pool(r Role) *pgxpool.Pool { return d.pools[r] }
 
-// Direct makes a connection of its own, past any pooler, for locks that live as long as a session and for LISTEN.
-// The caller closes it. Login enters no role.
+// Direct opens a connection that bypasses any pooler, for session locks and LISTEN. The caller closes it. Login
+// enters no role. The error is fault.Unavailable, or fault.Invalid when the address cannot be parsed.
 func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	cc, err := pgx.ParseConfig(d.cfg.Direct())
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "pg.Direct", "DATABASE_DIRECT_URL cannot be read.", err)
 	}
-	limitConnect(cc)
+	setConnectTimeout(cc)
 	cc.RuntimeParams["application_name"] = applicationName
 	if r != Login {
 		cc.RuntimeParams["role"] = d.cfg.roleName(r)
@@ -235,16 +248,17 @@ func (d *DB) Direct(ctx context.Context, r Role) (*pgx.Conn, error) {
 	return c, nil
 }
 
-// DirectPool makes a pool of at most so many connections of a role past any pooler, for a library that needs one of its
-// own, such as for LISTEN. The caller closes it. No connection is made before the first use.
+// DirectPool returns a pool of at most conns connections of the role that bypasses any pooler, for a library that
+// needs its own, for instance for LISTEN. The caller closes it. No connection is opened before the first use. The
+// error is fault.Invalid when the address cannot be parsed.
 func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool, error) {
 	pc, err := pgxpool.ParseConfig(d.cfg.Direct())
 	if err != nil {
 		return nil, fault.Wrap(fault.Invalid, "pg.DirectPool", "DATABASE_DIRECT_URL cannot be read.", err)
 	}
 	pc.MinConns, pc.MinIdleConns, pc.MaxConns = 0, 0, conns
-	pc.MaxConnIdleTime, pc.PingTimeout = connIdle, connectLimit
-	limitConnect(pc.ConnConfig)
+	pc.MaxConnIdleTime, pc.PingTimeout = maxConnIdle, connectTimeout
+	setConnectTimeout(pc.ConnConfig)
 	params := pc.ConnConfig.RuntimeParams
 	params["application_name"], params["role"] = applicationName, d.cfg.roleName(r)
 	maps.Copy(params, settings(r))
@@ -255,10 +269,11 @@ func (d *DB) DirectPool(ctx context.Context, r Role, conns int32) (*pgxpool.Pool
 	return pool, nil
 }
 
-// unreachable tells a missing role from a missing server.
+// unreachable returns fault.Unavailable with a message that separates a missing role from a missing server.
 func (d *DB) unreachable(op string, r Role, err error) error {
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) && strings.Contains(pe.Message, `"`+d.cfg.roleName(r)+`"`) {
-		return fault.Wrap(fault.Unavailable, op, "The database role "+d.cfg.roleName(r)+" cannot be entered: run the migrations first.", err)
+		message := "The database role " + d.cfg.roleName(r) + " cannot be entered: run the migrations first."
+		return fault.Wrap(fault.Unavailable, op, message, err)
 	}
 	return fault.Wrap(fault.Unavailable, op, "The database cannot be reached.", err)
 }

@@ -7,22 +7,25 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-// uuids moves ids as their 16 bytes. pgx by itself takes types that database/sql knows through their text, which lists of thousands feel.
-type uuids struct{ pgtype.UUIDCodec }
+// uuidCodec encodes and decodes ids as 16 bytes. pgx's own codec uses the text form for types that implement the
+// interfaces of database/sql, which is slow for lists of thousands.
+type uuidCodec struct{ pgtype.UUIDCodec }
 
-// identifier is a platform/id; the zero one is NULL.
+// identifier is implemented by the types of platform/id; the zero value is NULL.
 type identifier interface{ UUID() uuid.UUID }
 
+// identifierTarget is a pointer to an identifier; NULL sets uuid.Nil.
 type identifierTarget interface{ SetUUID(u uuid.UUID) }
 
-// register puts the codec in place of pgx's own.
-func (u uuids) register(m *pgtype.Map) {
+// register replaces pgx's codec for uuid and uuid[].
+func (u uuidCodec) register(m *pgtype.Map) {
 	element := &pgtype.Type{Name: "uuid", OID: pgtype.UUIDOID, Codec: u}
 	m.RegisterType(element)
-	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: &pgtype.ArrayCodec{ElementType: element}})
+	array := &pgtype.ArrayCodec{ElementType: element}
+	m.RegisterType(&pgtype.Type{Name: "_uuid", OID: pgtype.UUIDArrayOID, Codec: array})
 }
 
-func (u uuids) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
+func (u uuidCodec) PlanEncode(m *pgtype.Map, oid uint32, format int16, value any) pgtype.EncodePlan {
 	switch value.(type) {
 	case identifier, uuid.UUID:
 		if format == pgtype.BinaryFormatCode {
@@ -45,7 +48,7 @@ func (encodeUUID) Encode(value any, buf []byte) ([]byte, error) {
 	return append(buf, u[:]...), nil
 }
 
-func (u uuids) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
+func (u uuidCodec) PlanScan(m *pgtype.Map, oid uint32, format int16, target any) pgtype.ScanPlan {
 	switch target.(type) {
 	case identifierTarget, *uuid.UUID:
 		if format == pgtype.BinaryFormatCode {

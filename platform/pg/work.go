@@ -17,49 +17,52 @@ import (
 )
 
 const (
-	attempts   = 3
-	retryPause = 20 * time.Millisecond
+	maxAttempts = 3
+	retryPause  = 20 * time.Millisecond
 )
 
-// Read runs a batch as one organization in one round trip and one implicit transaction. It is repeated as InOrg is, and
-// when a migration changed a column's type under a cached plan: queue's callbacks must overwrite what they fill. The
-// first error of any member is returned. Nothing in the batch may be BEGIN or COMMIT. Read, WriteOrg and InOrg of one
-// organization have at most half of the tenants' connections at once; the next call waits for one of them to end, and
-// fails with ErrOrgBusy when that takes too long or too many wait.
+// Read executes a batch of queries as one organization, in one round trip and one implicit transaction. It returns
+// the first error of any query. It is retried as InOrg is, and also when a migration changed a column's type under a
+// cached plan, so queue's callbacks must overwrite what they fill. The batch must not contain BEGIN or COMMIT.
+//
+// Read, WriteOrg and InOrg of one organization use at most half of the connections of the Tenant pool at once. A
+// further call waits for one of them to end; it fails with ErrOrgBusy when that takes too long or too many calls
+// wait.
 func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
-	return d.batch(ctx, Tenant, org, attempts, repeatable, queue)
+	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteOrg runs a batch as one organization in one round trip and one implicit transaction, which Postgres commits when every member has
-// worked: the way for a write of one statement, or of several that do not look at each other's answers. It is repeated as InOrg is, so
-// queue's callbacks must overwrite what they fill. A callback's error is returned but undoes nothing: what must look before it
-// commits belongs into InOrg. Nothing in the batch may be BEGIN or COMMIT.
+// WriteOrg executes a batch as one organization, in one round trip and one implicit transaction, which Postgres
+// commits when every statement has worked. It is for one statement, or for several that do not depend on each other's
+// results. It is retried as InOrg is, so queue's callbacks must overwrite what they fill. The error of a callback is
+// returned but rolls nothing back: use InOrg to check a result before the commit. The batch must not contain BEGIN or
+// COMMIT.
 func (d *DB) WriteOrg(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
-	return d.batch(ctx, Tenant, org, attempts, repeatable, queue)
+	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteRole is WriteOrg for the roles that see across organizations; it serves their reads of one statement as well.
+// WriteRole is WriteOrg for the roles that work across organizations; it also serves their single-statement reads.
 func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) error {
 	if d.pools[r] == nil {
 		return noPool("pg.WriteRole", r)
 	}
-	return d.batch(ctx, r, uuid.Nil, attempts, repeatable, queue)
+	return d.batch(ctx, r, uuid.Nil, queue)
 }
 
-// Plan has every connection that the role's pool may have plan the statements before they are needed: each is carried
-// out once with NULL for all parameters, which must change nothing. It waits until nobody else uses a connection. Behind
-// a transaction pooler, where no plan is kept, it does nothing.
+// Plan prepares the statements on every connection of the role's pool before they are needed: it executes each once
+// with NULL for all parameters, which must change nothing. It waits until it has borrowed every connection. Behind a
+// transaction pooler, where no plan is kept, it does nothing.
 func (d *DB) Plan(ctx context.Context, r Role, statements ...string) error {
 	pool := d.pools[r]
 	if pool == nil {
 		return noPool("pg.Plan", r)
 	}
-	if d.pooled() {
+	if d.behindPooler() {
 		return nil
 	}
 	ctx, cancel := withDeadline(ctx, r)
 	defer cancel()
-	d.planning.Lock() // two callers would each keep connections that the other waits for
+	d.planning.Lock() // two callers would deadlock, each waiting for connections of the other
 	defer d.planning.Unlock()
 	all := make([]*pgxpool.Conn, 0, pool.Config().MaxConns)
 	defer func() {
@@ -71,12 +74,12 @@ func (d *DB) Plan(ctx context.Context, r Role, statements ...string) error {
 	for range cap(all) {
 		c, err := pool.Acquire(ctx)
 		if err != nil {
-			return d.told(ctx, errors.Join(err, plans.Wait()))
+			return d.withCause(ctx, errors.Join(err, plans.Wait()))
 		}
 		all = append(all, c)
 		plans.Go(func() error { return plan(ctx, c.Conn(), statements) })
 	}
-	return d.told(ctx, plans.Wait())
+	return d.withCause(ctx, plans.Wait())
 }
 
 func plan(ctx context.Context, c *pgx.Conn, statements []string) error {
@@ -92,34 +95,34 @@ func plan(ctx context.Context, c *pgx.Conn, statements []string) error {
 	return nil
 }
 
-// repeatable is what Postgres has rolled back whole and what may work the next time.
-var repeatable = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
+// retryableCodes are the codes of errors after which Postgres has rolled everything back and another try may work.
+var retryableCodes = []string{codeDeadlock, codeSerialization, codeLockTimeout, codePlanChanged}
 
-func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, times int, codes []string, queue func(b *pgx.Batch)) error {
-	return d.told(ctx, repeat(ctx, times, codes, func() error {
+func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx.Batch)) error {
+	return d.withCause(ctx, retry(ctx, maxAttempts, retryableCodes, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
-		leave, err := d.enter(ctx, org)
+		leave, err := d.acquireOrg(ctx, org)
 		if err != nil {
 			return err
 		}
 		defer leave()
 		b := &pgx.Batch{}
-		d.enterBatch(b, r, org)
+		d.queueSettings(b, r, org)
 		queue(b)
 		return d.pools[r].SendBatch(ctx, b).Close()
 	}))
 }
 
-// InOrg runs fn in a transaction of one organization and commits when it returns nil. The whole is repeated, up to three times, after a
-// deadlock, a serialization failure or a lock timeout, all of which Postgres has rolled back: fn must be repeatable and touch nothing but tx.
-// It must not call Read, WriteOrg or InOrg, which would wait for what it has.
+// InOrg runs fn in a transaction of one organization and commits when fn returns nil. After a deadlock, a
+// serialization failure or a lock timeout, which Postgres has rolled back, it runs fn again, up to three times in
+// all: fn must be repeatable and change nothing outside tx. fn must not call Read, WriteOrg or InOrg, which could
+// wait for the connection that fn itself uses.
 func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error) error {
 	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
 }
 
-// InRole is InOrg for the roles that see across organizations. The tenant role sees nothing without an organization
-// and is good for a ping only.
+// InRole is InOrg for the roles that work across organizations. Without an organization the Tenant role sees no rows.
 func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error {
 	if d.pools[r] == nil {
 		return noPool("pg.InRole", r)
@@ -132,10 +135,11 @@ func noPool(op string, r Role) error {
 }
 
 func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn func(tx pgx.Tx) error) error {
-	return d.told(ctx, repeat(ctx, attempts, []string{codeDeadlock, codeSerialization, codeLockTimeout}, func() error {
+	codes := []string{codeDeadlock, codeSerialization, codeLockTimeout}
+	return d.withCause(ctx, retry(ctx, maxAttempts, codes, func() error {
 		ctx, cancel := withDeadline(ctx, r)
 		defer cancel()
-		leave, err := d.enter(ctx, org)
+		leave, err := d.acquireOrg(ctx, org)
 		if err != nil {
 			return err
 		}
@@ -146,19 +150,20 @@ func (d *DB) inTx(ctx context.Context, r Role, org uuid.UUID, begin string, fn f
 
 type orgWait struct{}
 
-// WithOrgWait returns a context with which Read, WriteOrg and InOrg wait at most so long for the organization's other
-// calls; then they fail with ErrOrgBusy. It does not limit how long their statements take.
+// WithOrgWait returns a context with which Read, WriteOrg and InOrg wait at most for the given time for other calls
+// of the organization; then they fail with ErrOrgBusy. It does not limit the statements themselves.
 func WithOrgWait(ctx context.Context, most time.Duration) context.Context {
 	return context.WithValue(ctx, orgWait{}, most)
 }
 
-// enter waits until the organization (uuid.Nil = none) may have one more connection; leave gives that up. It fails with
-// ErrOrgBusy when the organization has all it may have until the wait is over, or when too many wait already.
-func (d *DB) enter(ctx context.Context, org uuid.UUID) (leave func(), err error) {
+// acquireOrg waits until the organization may use one more connection and returns the function that gives it back; it
+// returns at once for uuid.Nil. It fails with ErrOrgBusy when the wait ends first or when too many calls wait
+// already.
+func (d *DB) acquireOrg(ctx context.Context, org uuid.UUID) (leave func(), err error) {
 	if org == uuid.Nil {
 		return func() {}, nil
 	}
-	if err := ctx.Err(); err != nil { // over before the wait: not because of the organization
+	if err := ctx.Err(); err != nil { // ended before the wait, so the organization is not busy
 		return nil, err
 	}
 	waiting := ctx
@@ -174,15 +179,15 @@ func (d *DB) enter(ctx context.Context, org uuid.UUID) (leave func(), err error)
 	return leave, err
 }
 
-// withDeadline bounds one round trip of the role, so that a server that no longer answers holds nobody: not even a
-// caller without a deadline.
+// withDeadline bounds one round trip of the role, also for callers without a deadline, so that a server that stops
+// answering blocks none of them.
 func withDeadline(ctx context.Context, r Role) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, statementTimeout(r)+answerMargin)
 }
 
-// told adds to an error what it does not say itself: that the pools are closed, or that the caller cancelled the
-// statement, which is then cancelled at the server.
-func (d *DB) told(ctx context.Context, err error) error {
+// withCause adds the cause that err lacks: errClosed after Close, or context.Canceled when the caller cancelled the
+// statement and the server reports only the cancellation.
+func (d *DB) withCause(ctx context.Context, err error) error {
 	switch {
 	case err != nil && d.closed.Load():
 		return errors.Join(err, errClosed)
@@ -192,9 +197,10 @@ func (d *DB) told(ctx context.Context, err error) error {
 	return err
 }
 
-// begin opens a transaction in the role; the connection is already in it unless a pooler sits between.
+// begin returns the statements that open a transaction in the role. Without a pooler the connection has entered it
+// already.
 func (d *DB) begin(r Role) string {
-	if !d.pooled() {
+	if !d.behindPooler() {
 		return "begin"
 	}
 	parts := []string{"begin", "set local role " + d.cfg.roleName(r)}
@@ -204,10 +210,10 @@ func (d *DB) begin(r Role) string {
 	return strings.Join(parts, "; ")
 }
 
-// enterBatch begins the batch with what makes it the role's and the organization's (uuid.Nil = none), for this transaction only.
-// The connection is in the role already unless a pooler sits between, so a role alone costs nothing there.
-func (d *DB) enterBatch(b *pgx.Batch, r Role, org uuid.UUID) {
-	if d.pooled() {
+// queueSettings queues the settings of the role and of the organization (uuid.Nil = none), for this transaction only.
+// Without a pooler the connection has entered the role already, so that only the organization is set.
+func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
+	if d.behindPooler() {
 		b.Queue("select set_config('role', $1, true)", d.cfg.roleName(r))
 		for name, value := range settings(r) {
 			b.Queue("select set_config($1, $2, true)", name, value)
@@ -218,8 +224,8 @@ func (d *DB) enterBatch(b *pgx.Batch, r Role, org uuid.UUID) {
 	}
 }
 
-// repeat runs do up to times times while it fails with one of the codes.
-func repeat(ctx context.Context, times int, codes []string, do func() error) error {
+// retry calls do until it succeeds or fails with another code, up to times times, with a growing pause in between.
+func retry(ctx context.Context, times int, codes []string, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()
 		if err == nil || n >= times || !hasCode(err, codes...) {

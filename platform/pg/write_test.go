@@ -17,11 +17,11 @@ import (
 
 const noteInsert = "insert into note (org_id, id, due) values ($1, $2, $3)"
 
-// entered is what a transaction sees of the role, the organization and the lock timeout that it is in.
+// entered returns the role, the organization and the lock timeout of the current transaction.
 const entered = "select current_user || '/' || coalesce(current_setting('app.org_id', true), '') || '/' || current_setting('lock_timeout')"
 
-func TestABatchIsOneTransactionInItsRole(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+func TestWriteOrg_IsOneTransactionInItsRole(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		ctx, org := t.Context(), uuid.New()
 		var first, last string
 		into := func(s *string) func(pgx.Row) error { return func(row pgx.Row) error { return row.Scan(s) } }
@@ -40,47 +40,47 @@ func TestABatchIsOneTransactionInItsRole(t *testing.T) {
 			b.Queue(noteInsert, org, 4, 0)
 		})
 		if n, e := count(ctx, d, org); !pg.IsUnique(err, "note_key") || n != 2 || e != nil {
-			t.Errorf("a failing member: %v, and %d rows, %v", err, n, e)
+			t.Errorf("a failing statement: got %v and %d rows, %v; want a violation of note_key and 2 rows", err, n, e)
 		}
 		n := -1
 		err = d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 			b.Queue("select count(id) from note").QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 		})
 		if err != nil || n != 2 {
-			t.Errorf("the clock sees %d rows, %v", n, err)
+			t.Errorf("the clock role reads %d rows, %v; want 2", n, err)
 		}
-		if err := d.WriteRole(ctx, "nobody", func(*pgx.Batch) {}); !fault.Is(err, fault.Internal) {
-			t.Errorf("a role without a pool: %v", err)
+		if err := d.WriteRole(ctx, "unknown", func(*pgx.Batch) {}); !fault.Is(err, fault.Internal) {
+			t.Errorf("a role without a pool: got %v, want fault.Internal", err)
 		}
 	})
 }
 
-func TestABatchCannotReachAnotherOrganization(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+func TestWriteOrg_CannotReachAnotherOrganization(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		ctx, mine, theirs := t.Context(), uuid.New(), uuid.New()
 		if err := d.WriteOrg(ctx, mine, func(b *pgx.Batch) { b.Queue(noteInsert, theirs, 1, 0) }); code(err) != "42501" {
-			t.Errorf("an insert for another organization: %v", err)
+			t.Errorf("an insert for another organization: got %v, want 42501", err)
 		}
 		for _, sql := range []string{"insert into note (org_id, id) values (gen_random_uuid(), 1)", "select body from note"} {
 			if err := d.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) { b.Queue(sql) }); code(err) != "42501" {
-				t.Errorf("the clock runs %q: %v", sql, err)
+				t.Errorf("the clock role executes %q: got %v, want 42501", sql, err)
 			}
 		}
 	})
 }
 
-// With one connection in the pool, whoever comes next gets the very one that the batch had.
-func TestABatchLeavesNothingOnTheConnection(t *testing.T) {
+// The pool has one connection, so that the next borrower gets the one that the batch used.
+func TestWriteOrg_LeavesNothingOnConnection(t *testing.T) {
 	t.Parallel()
 	url := blank(t)
 	for name, sql := range map[string]string{
-		"that worked":               "select 1",
-		"that failed":               "select 1 / 0",
-		"that cannot be prepared":   "select no_such_column",
-		"that failed at its end":    "insert into later values (1, 1), (1, 2)",
-		"that was one too slow":     "select pg_sleep(0.01), 1 / 0",
-		"that wrote what it may":    "insert into later values (2, 1)",
-		"that wrote what it mayn't": "insert into note (org_id, id) values (gen_random_uuid(), 1)",
+		"that worked":                "select 1",
+		"that failed":                "select 1 / 0",
+		"that cannot be prepared":    "select no_such_column",
+		"that failed at the commit":  "insert into later values (1, 1), (1, 2)",
+		"that failed late":           "select pg_sleep(0.01), 1 / 0",
+		"that wrote a row":           "insert into later values (2, 1)",
+		"that wrote a forbidden row": "insert into note (org_id, id) values (gen_random_uuid(), 1)",
 	} {
 		t.Run(name, func(t *testing.T) {
 			d, err := pg.Open(t.Context(), pg.Config{URL: url, DirectURL: url, Pooler: pg.PoolerTransaction, MaxConns: 4})
@@ -88,7 +88,7 @@ func TestABatchLeavesNothingOnTheConnection(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer d.Close()
-			later(t, d)
+			createDeferred(t, d)
 			bare := "select current_user || '/' || coalesce(nullif(current_setting('app.org_id', true), ''), 'none') || '/' || current_setting('lock_timeout')"
 			var before, after string
 			pid := func(s *string) (n int) {
@@ -98,30 +98,31 @@ func TestABatchLeavesNothingOnTheConnection(t *testing.T) {
 				return n
 			}
 			was := pid(&before)
-			_ = d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue(sql) }) // how it ends is not asked here
+			_ = d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) { b.Queue(sql) }) // only the connection is checked
 			if is := pid(&after); is != was || after != before {
-				t.Errorf("connection %d was %q, connection %d is %q", was, before, is, after)
+				t.Errorf("got %q on connection %d, want %q on connection %d", after, is, before, was)
 			}
 		})
 	}
 }
 
-// later makes a table whose unique key is checked at the commit only.
-func later(t *testing.T, d *pg.DB) {
+// createDeferred creates a table whose unique key is checked at the commit.
+func createDeferred(t *testing.T, d *pg.DB) {
 	t.Helper()
 	c, err := d.Direct(t.Context(), pg.Login)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close(context.WithoutCancel(t.Context()))
-	if _, err := c.Exec(t.Context(), "create table if not exists later (id int unique deferrable initially deferred, n int); grant select, insert, delete on later to crier_tenant"); err != nil {
+	const sql = "create table if not exists later (id int unique deferrable initially deferred, n int); grant select, insert, delete on later to crier_tenant"
+	if _, err := c.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestACommitThatFailsIsTold(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
-		later(t, d)
+func TestWriteOrg_ReturnsErrorOfCommit(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
+		createDeferred(t, d)
 		err := d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) {
 			b.Queue("insert into later values (1, 1)")
 			b.Queue("insert into later values (1, 2)")
@@ -131,12 +132,12 @@ func TestACommitThatFailsIsTold(t *testing.T) {
 			b.Queue("select count(*) from later").QueryRow(func(row pgx.Row) error { return row.Scan(&n) })
 		})
 		if code(err) != "23505" || n != 0 || e != nil {
-			t.Fatalf("%v, and %d rows, %v", err, n, e)
+			t.Fatalf("got %v and %d rows, %v; want 23505 and none", err, n, e)
 		}
 	})
 }
 
-func TestBatchesRepeatWhatWasRolledBack(t *testing.T) {
+func TestWriteOrg_RetriesAfterRollback(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
 	for state, want := range map[string]int{"40P01": 3, "40001": 3, "55P03": 3, "23514": 1} {
@@ -149,13 +150,13 @@ func TestBatchesRepeatWhatWasRolledBack(t *testing.T) {
 				b.Queue("do $$ begin raise 'no' using errcode = '" + state + "'; end $$")
 			})
 			if n, e := count(t.Context(), d, org); code(err) != state || runs != want || n != 0 || e != nil {
-				t.Errorf("%d runs, want %d: %v, and %d rows, %v", runs, want, err, n, e)
+				t.Errorf("got %d runs, %v and %d rows, %v; want %d runs, %s and none", runs, err, n, e, want, state)
 			}
 		})
 	}
 }
 
-func TestABatchCostsNoBeginAndNoCommit(t *testing.T) {
+func TestWriteOrg_SendsNoBeginAndNoCommit(t *testing.T) {
 	t.Parallel()
 	super, d, org := dbtest.Super(t), open(t, blank(t), ""), uuid.New()
 	const marked = "-- batches.Counted\ninsert into note (org_id, id, due) values ($1, $2, 1)"
@@ -171,11 +172,11 @@ func TestABatchCostsNoBeginAndNoCommit(t *testing.T) {
 		from pg_stat_statements where dbid = (select oid from pg_database where datname = $1) and userid = (select oid from pg_roles where rolname = 'crier_tenant')`,
 		d.Pool(pg.Tenant).Config().ConnConfig.Database).Scan(&calls, &others)
 	if err != nil || calls != 5 || len(others) > 0 {
-		t.Fatalf("%d calls, besides %q, %v", calls, others, err)
+		t.Fatalf("got %d calls, also of %q, %v; want 5 calls and no others", calls, others, err)
 	}
 }
 
-func TestPlan_ReachesEveryConnectionOfTheRole(t *testing.T) {
+func TestPlan_ReachesEveryConnectionOfRole(t *testing.T) {
 	t.Parallel()
 	for pooler, want := range map[string]int{"": 1, pg.PoolerTransaction: 0} {
 		d := open(t, blank(t), pooler)
@@ -184,7 +185,7 @@ func TestPlan_ReachesEveryConnectionOfTheRole(t *testing.T) {
 		}
 		all := d.Pool(pg.Clock).AcquireAllIdle(t.Context())
 		if want == 1 && len(all) != 2 {
-			t.Errorf("%d connections are open, want the 2 of the clock", len(all))
+			t.Errorf("%d connections are open, want the 2 of the clock role", len(all))
 		}
 		for _, c := range all {
 			var n int
@@ -195,15 +196,15 @@ func TestPlan_ReachesEveryConnectionOfTheRole(t *testing.T) {
 			}
 		}
 		if err := d.Plan(t.Context(), pg.Clock, "select body from note where id = $1"); (code(err) == "42501") != (want == 1) {
-			t.Errorf("pooler %q: a statement that the role may not carry out: %v", pooler, err)
+			t.Errorf("pooler %q: a statement that the role may not execute: got %v", pooler, err)
 		}
-		if err := d.Plan(t.Context(), "nobody"); !fault.Is(err, fault.Internal) {
-			t.Errorf("a role without a pool: %v", err)
+		if err := d.Plan(t.Context(), "unknown"); !fault.Is(err, fault.Internal) {
+			t.Errorf("a role without a pool: got %v, want fault.Internal", err)
 		}
 	}
 }
 
-func TestOpen_PlannedConnectionsLiveLongAndEndApart(t *testing.T) {
+func TestOpen_PlannedConnectionsLiveLongAndExpireApart(t *testing.T) {
 	t.Parallel()
 	d := open(t, "postgres://someone@127.0.0.1:1/x", "") // nothing connects
 	for role, planned := range map[pg.Role]bool{
@@ -219,21 +220,21 @@ func TestOpen_PlannedConnectionsLiveLongAndEndApart(t *testing.T) {
 	}
 }
 
-func TestACallbacksErrorIsTold(t *testing.T) {
-	both(t, func(t *testing.T, d *pg.DB) {
+func TestWriteOrg_ReturnsErrorOfCallback(t *testing.T) {
+	forEachPooler(t, func(t *testing.T, d *pg.DB) {
 		org := uuid.New()
 		err := d.WriteOrg(t.Context(), org, func(b *pgx.Batch) {
 			b.Queue("delete from note where id = 9 returning id").QueryRow(func(row pgx.Row) error { var n int; return row.Scan(&n) })
 		})
 		if !pg.IsNoRows(err) {
-			t.Errorf("no row: %v", err)
+			t.Errorf("no row: got %v, want pgx.ErrNoRows", err)
 		}
 		mine := errors.New("mine")
 		err = d.WriteOrg(t.Context(), org, func(b *pgx.Batch) {
 			b.Queue(noteInsert, org, 1, 0).Exec(func(pgconn.CommandTag) error { return mine })
 		})
 		if n, e := count(t.Context(), d, org); !errors.Is(err, mine) || n != 1 || e != nil {
-			t.Errorf("an error after the fact: %v, and %d rows, %v", err, n, e)
+			t.Errorf("the error of a callback: got %v and %d rows, %v; want it and the row", err, n, e)
 		}
 	})
 }

@@ -36,16 +36,16 @@ func (m *marking) answer(may bool, err error) {
 // they may be stored all the same.
 func (s *Sender) newMarks() *batch.Batcher[*marking] {
 	return batch.New(batch.Rules[*marking]{
-		Most: marksAtOnce, Bound: marksAtOnce, Gather: markGather, Timeout: markTimeout,
+		MaxItems: marksAtOnce, MaxWaiting: marksAtOnce, Gather: markGather, Timeout: markTimeout,
 		Do: s.writeMarks, Refused: pg.IsRefused, Locked: pg.IsLocked,
-		Alone: func(m *marking, err error) time.Duration {
+		ItemFailed: func(m *marking, err error) time.Duration {
 			if m.tries++; pg.IsRefused(err) || m.tries > markTries {
 				m.answer(false, err)
 				return 0
 			}
 			return markPause
 		},
-		Lost: func(m *marking, err error) { m.answer(false, err) },
+		GiveUp: func(m *marking, err error) { m.answer(false, err) },
 	})
 }
 

@@ -78,7 +78,7 @@ const (
 // pruning deletes the rows of one kind that are older than keep.
 func pruning(store *publishingstore.Store, kind Prunable, keep time.Duration) *batch.Sweep[publishingstore.OldRow] {
 	return &batch.Sweep[publishingstore.OldRow]{
-		Size: pruneSize, Rest: pruneRest, Blame: pg.IsOfRows,
+		Size: pruneSize, PauseFactor: pruneRest, IsItemError: pg.IsRowError,
 		Find: func(ctx context.Context, after publishingstore.OldRow, limit int) ([]publishingstore.OldRow, error) {
 			return store.FindOld(ctx, kind, keep, after, limit)
 		},

@@ -69,7 +69,7 @@ type Sender struct {
 
 // New returns a Sender for one process. It does nothing by itself.
 func New(cfg Config, deps Deps) *Sender {
-	s := &Sender{cfg: cfg, deps: deps, store: publishingstore.New(deps.DB).At(deps.Node), loading: batch.Size{Most: loadsAtOnce}}
+	s := &Sender{cfg: cfg, deps: deps, store: publishingstore.New(deps.DB).At(deps.Node), loading: batch.Size{Max: loadsAtOnce}}
 	s.marks = s.newMarks()
 	return s
 }

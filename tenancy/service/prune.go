@@ -29,7 +29,7 @@ func (r Retention) Validate() error {
 // first such error is returned at the end. The end of ctx's deadline is no error.
 func (a *Accounts) PruneSessions(ctx context.Context, keep time.Duration) (int, error) {
 	sweep := batch.Sweep[tenancystore.OldSession]{
-		Size: 100, Rest: 19, Blame: pg.IsOfRows,
+		Size: 100, PauseFactor: 19, IsItemError: pg.IsRowError,
 		Find: func(ctx context.Context, after tenancystore.OldSession, limit int) ([]tenancystore.OldSession, error) {
 			return a.store.FindOldSessions(ctx, keep, after, limit)
 		},

@@ -22,7 +22,7 @@ import (
 	"crier/tests/faultnet"
 )
 
-func TestIsAwayTellsTheDatabaseFromTheCaller(t *testing.T) {
+func TestIsAway_SeparatesDatabaseFromCaller(t *testing.T) {
 	t.Parallel()
 	sql := func(code string) error { return fmt.Errorf("x: %w", &pgconn.PgError{Code: code}) }
 	for name, c := range map[string]struct {
@@ -54,12 +54,12 @@ func TestIsAwayTellsTheDatabaseFromTheCaller(t *testing.T) {
 		"anything else":              {errors.New("x"), false},
 	} {
 		if got := pg.IsAway(c.err); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: IsAway returned %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-func TestFaultOfValuesThatCannotBeStored(t *testing.T) {
+func TestFault_ValueThatCannotBeStoredIsInvalid(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
 	for name, c := range map[string]struct {
@@ -67,14 +67,14 @@ func TestFaultOfValuesThatCannotBeStored(t *testing.T) {
 		arg  any
 		want fault.Kind
 	}{
-		"NUL in a text":            {"select $1::text", "a\x00b", fault.Invalid},
-		"no UTF-8":                 {"select $1::text", "\xff\xfe", fault.Invalid},
-		"NUL in JSON":              {"select $1::jsonb ->> 'a'", `{"a":"\u0000"}`, fault.Invalid},
-		"a number out of range":    {"select $1::bigint::int", int64(1) << 40, fault.Invalid},
-		"a mistake of our own":     {"select $1::text from no_such_table", "a", fault.Internal},
-		"a violated constraint":    {"insert into note (org_id, id) values (null, $1)", 1, fault.Internal},
-		"a row that is not there":  {"select 1 where $1::text is null", "a", fault.Internal},
-		"nothing wrong whatsoever": {"select $1::text", "a", ""},
+		"NUL in a text":           {"select $1::text", "a\x00b", fault.Invalid},
+		"no UTF-8":                {"select $1::text", "\xff\xfe", fault.Invalid},
+		"NUL in JSON":             {"select $1::jsonb ->> 'a'", `{"a":"\u0000"}`, fault.Invalid},
+		"a number out of range":   {"select $1::bigint::int", int64(1) << 40, fault.Invalid},
+		"a mistake of our own":    {"select $1::text from no_such_table", "a", fault.Internal},
+		"a violated constraint":   {"insert into note (org_id, id) values (null, $1)", 1, fault.Internal},
+		"a row that is not there": {"select 1 where $1::text is null", "a", fault.Internal},
+		"no error":                {"select $1::text", "a", ""},
 	} {
 		err := d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) {
 			b.Queue(c.sql, c.arg).QueryRow(func(row pgx.Row) error { var v any; return row.Scan(&v) })
@@ -82,12 +82,12 @@ func TestFaultOfValuesThatCannotBeStored(t *testing.T) {
 		err = pg.Fault("test.Op", err)
 		var f *fault.Error
 		if fault.KindOf(err) != c.want || c.want == fault.Invalid && (!errors.As(err, &f) || f.Message == "") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want kind %q", name, err, c.want)
 		}
 	}
 }
 
-// Changes of the same rows wait for each other, and only so long: that is no mistake of this process.
+// Changes of the same rows wait for each other for a limited time; a lock timeout is not an internal error.
 func TestFault_LockTimeoutIsUnavailable(t *testing.T) {
 	t.Parallel()
 	d := open(t, blank(t), "")
@@ -129,7 +129,7 @@ func TestFault_LockTimeoutIsUnavailable(t *testing.T) {
 	}
 }
 
-// ownServer is a Postgres for one test to hurt, and the pools of its database.
+// ownServer starts a Postgres that one test may stop, and returns it with the pools of its database.
 func ownServer(t *testing.T) (*local.Server, *pg.DB) {
 	t.Helper()
 	s, err := local.Start(t.Context(), local.Config{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
@@ -143,12 +143,12 @@ func ownServer(t *testing.T) (*local.Server, *pg.DB) {
 			t.Error(err)
 		}
 	})
-	wall(t, s.URL("crier"))
+	migrate(t, s.URL("crier"))
 	return s, open(t, s.URL("crier"), "")
 }
 
-// ways are all methods that ask the database.
-func ways(d *pg.DB) map[string]func(ctx context.Context) error {
+// roundTrips returns every method that makes a round trip.
+func roundTrips(d *pg.DB) map[string]func(ctx context.Context) error {
 	org := uuid.New()
 	one := func(b *pgx.Batch) { b.Queue("select 1") }
 	exec := func(ctx context.Context) func(pgx.Tx) error {
@@ -170,23 +170,24 @@ func ways(d *pg.DB) map[string]func(ctx context.Context) error {
 	}
 }
 
-func away(t *testing.T, when, way string, err error) {
+// wantAway checks that err becomes a fault.Unavailable that names a time to wait.
+func wantAway(t *testing.T, when, way string, err error) {
 	t.Helper()
 	var f *fault.Error
 	if !errors.As(pg.Fault("test.Op", err), &f) || f.Kind != fault.Unavailable || f.RetryAfter <= 0 || f.Message == "" {
-		t.Errorf("%s, %s: %v", when, way, err)
+		t.Errorf("%s, %s: got %v, want unavailable with a time to wait", when, way, err)
 	}
 }
 
-func TestAStoppedServerIsAway(t *testing.T) {
+func TestIsAway_StoppedServer(t *testing.T) {
 	t.Parallel()
 	s, d := ownServer(t)
-	for name, way := range ways(d) {
+	for name, way := range roundTrips(d) {
 		if err := way(t.Context()); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	// A transaction that is open at the stop learns of it in its middle.
+	// The server stops in the middle of this transaction.
 	err := d.InOrg(t.Context(), uuid.New(), func(tx pgx.Tx) error {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Error(err)
@@ -194,37 +195,37 @@ func TestAStoppedServerIsAway(t *testing.T) {
 		_, err := tx.Exec(t.Context(), "select 1")
 		return err
 	})
-	away(t, "stopped in the middle", "InOrg", err)
-	for name, way := range ways(d) {
-		away(t, "stopped", name, way(t.Context()))
+	wantAway(t, "stopped in the middle", "InOrg", err)
+	for name, way := range roundTrips(d) {
+		wantAway(t, "stopped", name, way(t.Context()))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := way(ctx); err == nil || pg.IsAway(err) {
-			t.Errorf("cancelled, %s: %v", name, err)
+			t.Errorf("cancelled, %s: got %v, want an error that is not away", name, err)
 		}
 	}
 	d.Close()
-	away(t, "closed", "Read", ways(d)["Read"](t.Context()))
-	away(t, "closed", "InRole", ways(d)["InRole"](t.Context()))
+	wantAway(t, "closed", "Read", roundTrips(d)["Read"](t.Context()))
+	wantAway(t, "closed", "InRole", roundTrips(d)["InRole"](t.Context()))
 }
 
-func TestAServerThatHangsIsAway(t *testing.T) {
+func TestIsAway_HangingServer(t *testing.T) {
 	t.Parallel()
 	p, through := faultnet.Start(t, blank(t))
 	d := open(t, through, "")
-	for name, way := range ways(d) {
+	for name, way := range roundTrips(d) {
 		if err := way(t.Context()); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
 	p.Set(faultnet.Swallow)
-	defer p.Set(faultnet.Refuse) // the pools wait for the end of their connections
-	for name, way := range ways(d) {
+	defer p.Set(faultnet.Refuse) // Close waits until the connections end
+	for name, way := range roundTrips(d) {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		away(t, "silent", name, way(ctx))
+		wantAway(t, "silent", name, way(ctx))
 		cancel()
 	}
-	// Even with all the time in the world, a connection that cannot be made is given up.
+	// Without a deadline a connection attempt still ends.
 	_, err := d.Direct(t.Context(), pg.Clock)
-	away(t, "silent", "Direct without a deadline", err)
+	wantAway(t, "silent", "Direct without a deadline", err)
 }
