@@ -13,21 +13,21 @@ import (
 	"crier/platform/fault"
 )
 
-// OK is what a check that passed says, and Degraded is how the answer of a check begins that failed and that the
-// service can do without.
+// OK is the answer of a check that passed. Degraded is the prefix of the answer of a failed check that was added with
+// AddDegraded.
 const (
 	OK       = "ok"
 	Degraded = "degraded: "
 )
 
-// How often checks run, and how long they may wait for their first run.
+// checkInterval is the time between two runs of a check; firstRun is how long Start waits for the first results.
 const (
 	checkInterval = 5 * time.Second
 	firstRun      = 5 * time.Second
 )
 
-// Health runs named checks in the background and keeps their last results, so that asking for them costs nothing and
-// waits for nothing: many health requests are no load on what is checked. It also knows whether the process takes work.
+// Health runs named checks in the background and keeps their last results. Check returns those without waiting, so
+// that health requests put no load on the dependencies. Health also holds whether the process is ready for requests.
 // It is safe for concurrent use.
 type Health struct {
 	log     *slog.Logger
@@ -41,18 +41,19 @@ type Health struct {
 	ended   sync.Once
 }
 
-// check is one named check and how it went.
+// check is one named check and its last result.
 type check struct {
 	name     string
 	run      func(context.Context) error
-	degraded bool // the service goes on without it
-	running  bool // an earlier run has not returned
+	degraded bool // added by AddDegraded
+	running  bool // a run has not returned
 
 	text string // of the last result; "" before the first
 	at   time.Time
 }
 
-// NewHealth gives each run of a check this much time. It starts not ready. A nil log is silent.
+// NewHealth returns a Health without checks that is not ready. timeout bounds each run of a check. A nil log
+// discards.
 func NewHealth(timeout time.Duration, log *slog.Logger) *Health {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -60,12 +61,13 @@ func NewHealth(timeout time.Duration, log *slog.Logger) *Health {
 	return &Health{log: log, timeout: timeout, checks: map[string]*check{}, stop: make(chan struct{})}
 }
 
-// Add names a check that the service cannot do without; the same name again replaces it.
+// Add adds a check whose failure makes the service unhealthy; it replaces one of the same name.
 func (h *Health) Add(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run})
 }
 
-// AddDegraded names a check whose failure is told, while the service stays healthy; the same name again replaces it.
+// AddDegraded adds a check whose failure is reported while the service stays healthy; it replaces one of the same
+// name.
 func (h *Health) AddDegraded(name string, run func(context.Context) error) {
 	h.add(&check{name: name, run: run, degraded: true})
 }
@@ -76,8 +78,8 @@ func (h *Health) add(c *check) {
 	h.checks[c.name] = c
 }
 
-// Age is a check that fails when last is longer ago than most, such as the last heartbeat of a loop. last must not
-// wait.
+// Age returns a check that fails when last returns a time longer ago than most, such as the last heartbeat of a loop.
+// last must not block.
 func Age(last func() time.Time, most time.Duration) func(context.Context) error {
 	return func(context.Context) error {
 		age := clock.System{}.Now().Sub(last())
@@ -89,14 +91,14 @@ func Age(last func() time.Time, most time.Duration) func(context.Context) error 
 	}
 }
 
-// SetReady is true once all parts run and false from the moment of draining.
+// SetReady sets whether the process takes requests: true once all parts run, false when it begins to drain.
 func (h *Health) SetReady(ready bool) { h.ready.Store(ready) }
 
-// Ready tells a load balancer whether to send requests here.
+// Ready returns whether a load balancer may send requests to this process.
 func (h *Health) Ready() bool { return h.ready.Load() }
 
-// Start runs every check, waits for the first results of those that the service cannot do without, until ctx is over or
-// for five seconds, and keeps the checks running until Stop.
+// Start begins to run the checks and waits for the first results of those added with Add: at most five seconds, or
+// until ctx ends. The checks run until Stop. Further calls do nothing.
 func (h *Health) Start(ctx context.Context) {
 	h.mu.Lock()
 	started := h.started
@@ -116,11 +118,11 @@ func (h *Health) Start(ctx context.Context) {
 	}
 }
 
-// Stop ends the checks; the last results stay until they are too old.
+// Stop ends the checks. Check returns the last results until they are too old, and then failures.
 func (h *Health) Stop() { h.ended.Do(func() { close(h.stop) }) }
 
 func (h *Health) loop(first chan struct{}) {
-	for _, r := range h.begin() {
+	for _, r := range h.startChecks() {
 		if !r.degraded {
 			<-r.done
 		}
@@ -133,27 +135,27 @@ func (h *Health) loop(first chan struct{}) {
 		case <-h.stop:
 			return
 		case <-tick.C:
-			h.begin()
+			h.startChecks()
 		}
 	}
 }
 
-// Refresh runs every check once and waits for the results, each within the time of NewHealth.
+// Refresh runs every check once and waits for the results, at most for the timeout of NewHealth.
 func (h *Health) Refresh() {
-	for _, r := range h.begin() {
+	for _, r := range h.startChecks() {
 		<-r.done
 	}
 }
 
-// run is a run of a check; done is closed when its result is there.
+// run is a run of a check; done is closed when its result is stored.
 type run struct {
 	degraded bool
 	done     chan struct{}
 }
 
-// begin runs each check that is not running, in a goroutine of its own. A check that never returns keeps one goroutine,
-// and its result becomes that it gave no answer.
-func (h *Health) begin() (runs []run) {
+// startChecks starts each check that is not running, in its own goroutine. A check that never returns keeps one
+// goroutine and fails by timeout.
+func (h *Health) startChecks() (runs []run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range h.checks {
@@ -171,7 +173,7 @@ func (h *Health) begin() (runs []run) {
 	return runs
 }
 
-// observe runs a check and keeps its result. It does not wait for a check that ignores its context.
+// observe runs a check and stores its result. It does not wait for a check that ignores its context.
 func (h *Health) observe(c *check) {
 	ctx, cancel := context.WithTimeout(context.Background(), h.timeout)
 	defer cancel()
@@ -191,7 +193,7 @@ func (h *Health) observe(c *check) {
 	}
 	text := OK
 	if err != nil {
-		text = h.words(err)
+		text = h.publicText(err)
 	}
 	h.mu.Lock()
 	before := c.text
@@ -205,8 +207,8 @@ func (h *Health) observe(c *check) {
 	}
 }
 
-// words is a sentence about an error that is safe for everybody.
-func (h *Health) words(err error) string {
+// publicText returns a sentence about an error that is safe to publish.
+func (h *Health) publicText(err error) string {
 	var f *fault.Error
 	switch {
 	case errors.As(err, &f) && f.Message != "":
@@ -217,9 +219,9 @@ func (h *Health) words(err error) string {
 	return "Not reachable."
 }
 
-// Check returns the last result of every check: "ok", or a sentence that is safe for everybody; causes are in the log.
-// healthy is true when all are ok but those of AddDegraded, whose sentence begins with "degraded: ". A check without a
-// recent result has failed. It waits for nothing.
+// Check returns the last result of every check without waiting: "ok", or a sentence that is safe to publish; causes
+// are in the log. healthy is false when a check of Add failed. The sentence of a failed check of AddDegraded begins
+// with "degraded: ". A check without a recent result has failed.
 func (h *Health) Check(context.Context) (answers map[string]string, healthy bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-func TestHealth_AFailedDegradedCheckLeavesTheServiceHealthy(t *testing.T) {
+func TestHealth_FailedDegradedCheckLeavesServiceHealthy(t *testing.T) {
 	t.Parallel()
 	h := NewHealth(time.Second, nil)
 	h.Add("postgres", func(context.Context) error { return nil })
@@ -30,7 +30,7 @@ func TestHealth_AFailedDegradedCheckLeavesTheServiceHealthy(t *testing.T) {
 	}
 }
 
-func TestHealth_AskingRunsNothing(t *testing.T) {
+func TestCheck_RunsNoChecks(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(2*time.Second, nil)
@@ -44,7 +44,7 @@ func TestHealth_AskingRunsNothing(t *testing.T) {
 			}
 		}
 		if n := runs.Load(); n != 1 {
-			t.Errorf("the check ran %d times for 1000 questions, want once", n)
+			t.Errorf("the check ran %d times for 1000 calls, want once", n)
 		}
 		time.Sleep(time.Minute + time.Millisecond)
 		if n := runs.Load(); n != 13 {
@@ -53,48 +53,48 @@ func TestHealth_AskingRunsNothing(t *testing.T) {
 	})
 }
 
-func TestHealth_AResultThatIsTooOldHasFailed(t *testing.T) {
+func TestHealth_OldResultFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(2*time.Second, nil)
 		h.Add("fine", func(context.Context) error { return nil })
 		h.Start(t.Context())
-		h.Stop() // as if the checks had stopped running
+		h.Stop() // the loop of checks ends, as after a fault
 		time.Sleep(19 * time.Second)
 		if answers, healthy := h.Check(t.Context()); !healthy {
-			t.Errorf("after 19 seconds: %v", answers)
+			t.Errorf("after 19 seconds: got %v, want healthy", answers)
 		}
 		time.Sleep(time.Second)
 		if answers, healthy := h.Check(t.Context()); healthy || answers["fine"] != "Last checked 20s ago." {
-			t.Errorf("after 20 seconds: %v, healthy %t", answers, healthy)
+			t.Errorf("after 20 seconds: got %v, healthy %t, want a failure", answers, healthy)
 		}
 	})
 }
 
-func TestHealth_ACheckThatHangsHasOneRunAndHoldsNothingUp(t *testing.T) {
+func TestHealth_HangingCheckRunsOnceAndDelaysNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(2*time.Second, nil)
 		var runs atomic.Int64
 		end := make(chan struct{})
-		h.AddDegraded("deaf", func(context.Context) error { runs.Add(1); <-end; return nil })
+		h.AddDegraded("hanging", func(context.Context) error { runs.Add(1); <-end; return nil })
 		h.Add("fine", func(context.Context) error { return nil })
 		h.Start(t.Context())
 		time.Sleep(time.Minute)
 		answers, healthy := h.Check(t.Context())
-		if !healthy || answers["fine"] != OK || answers["deaf"] == OK || runs.Load() != 1 {
-			t.Errorf("%v, healthy %t, %d runs, want one", answers, healthy, runs.Load())
+		if !healthy || answers["fine"] != OK || answers["hanging"] == OK || runs.Load() != 1 {
+			t.Errorf("got %v, healthy %t and %d runs, want healthy and one run", answers, healthy, runs.Load())
 		}
 		close(end)
 		time.Sleep(6 * time.Second)
-		if answers, _ := h.Check(t.Context()); answers["deaf"] != OK {
-			t.Errorf("after it returned: %v", answers)
+		if answers, _ := h.Check(t.Context()); answers["hanging"] != OK {
+			t.Errorf("after it returned: got %v, want ok", answers)
 		}
 		h.Stop()
 	})
 }
 
-func TestAge_FailsWhenTheLastSignIsTooOld(t *testing.T) {
+func TestAge_FailsAboveLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := NewHealth(time.Second, nil)
@@ -103,13 +103,13 @@ func TestAge_FailsWhenTheLastSignIsTooOld(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		h.Refresh()
 		if answers, healthy := h.Check(t.Context()); !healthy {
-			t.Errorf("at the limit: %v", answers)
+			t.Errorf("at the limit: got %v, want healthy", answers)
 		}
 		time.Sleep(3 * time.Second)
 		h.Refresh()
 		answers, healthy := h.Check(t.Context())
 		if healthy || answers["scheduler"] != "The last sign of life was 13s ago." {
-			t.Errorf("past the limit: %v, healthy %t", answers, healthy)
+			t.Errorf("past the limit: got %v, healthy %t, want a failure", answers, healthy)
 		}
 	})
 }
@@ -126,10 +126,10 @@ func TestListener_HealthIsUnavailableOnlyForRequiredChecks(t *testing.T) {
 		return answer.Code
 	}
 	if code := ask(); code != http.StatusOK {
-		t.Errorf("with a degraded check: %d, want 200", code)
+		t.Errorf("with a degraded check: got %d, want 200", code)
 	}
 	h.Add("postgres", func(context.Context) error { return io.EOF })
 	if code := ask(); code != http.StatusServiceUnavailable {
-		t.Errorf("with a failed check: %d, want 503", code)
+		t.Errorf("with a failed check: got %d, want 503", code)
 	}
 }

@@ -18,29 +18,29 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// NewRegistry holds the metrics of the Go runtime and of the process; packages add their own.
+// NewRegistry returns a registry with the metrics of the Go runtime and of the process. Packages register their own.
 func NewRegistry() *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return reg
 }
 
-// Route is what a listener answers besides; Pattern is one of http.ServeMux.
+// Route is an additional route of a Listener; Pattern is one of http.ServeMux.
 type Route struct {
 	Pattern string
 	Handler http.Handler
 }
 
-// Listener serves /metrics, /health and /debug/pprof/ on a network listener of its own, never on the public one.
+// Listener serves /metrics, /health and /debug/pprof/ on a private network listener.
 type Listener struct {
 	ln     net.Listener
 	server *http.Server
 	done   chan struct{}
 }
 
-// Serve serves on ln until Stop, which closes ln. Where ln is on loopback, it refuses every request to a host that is
-// neither an IP address nor localhost: a name that a stranger points at 127.0.0.1 would let a page in a browser on this
-// machine read profiles.
+// Serve returns a Listener that serves on ln until Stop, which closes ln. If ln is on loopback, requests for hosts
+// that are neither an IP address nor localhost are refused with 403: otherwise a page in a browser on this machine
+// could read profiles through a foreign name that resolves to 127.0.0.1.
 func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.Logger, more ...Route) *Listener {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
@@ -67,7 +67,7 @@ func Serve(ln net.Listener, reg *prometheus.Registry, health *Health, log *slog.
 	return l
 }
 
-// guarded returns next, behind a check of the Host header when ln is on loopback.
+// guarded returns next with a check of the Host header if ln is on loopback.
 func guarded(ln net.Listener, next http.Handler) http.Handler {
 	if at, ok := ln.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
 		return next
@@ -81,8 +81,8 @@ func guarded(ln net.Listener, next http.Handler) http.Handler {
 	})
 }
 
-// isLocalName returns whether a Host header, with or without a port, is an IP address or localhost. HTTP/1.0 may leave it
-// out; browsers do not.
+// isLocalName returns whether a Host header, with or without a port, is an IP address or localhost. An empty one is
+// local: HTTP/1.0 permits it, and browsers never send it.
 func isLocalName(host string) bool {
 	u := url.URL{Host: host}
 	name := u.Hostname()
@@ -90,7 +90,7 @@ func isLocalName(host string) bool {
 	return host == "" || strings.EqualFold(name, "localhost") || err == nil
 }
 
-// answerHealth answers 503 when a check failed that the service cannot do without, else 200.
+// answerHealth responds with 503 when the service is unhealthy, and else with 200.
 func answerHealth(health *Health, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		checks, healthy := health.Check(r.Context())
@@ -99,15 +99,15 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 		if err := json.NewEncoder(w).Encode(map[string]any{"checks": checks}); err != nil {
-			log.WarnContext(r.Context(), "a health answer could not be sent", "error", err)
+			log.WarnContext(r.Context(), "health response not sent", "error", err)
 		}
 	})
 }
 
-// Addr is where it listens.
+// Addr returns the address of the network listener.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 
-// Stop lets running requests end until ctx is over, then cuts them.
+// Stop waits for running requests until ctx ends, then closes their connections.
 func (l *Listener) Stop(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err != nil {

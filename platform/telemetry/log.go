@@ -1,4 +1,4 @@
-// Package telemetry is how a running process is seen: logs, metrics, profiles and health.
+// Package telemetry provides what operators observe of a process: logs, metrics, profiles and health checks.
 package telemetry
 
 import (
@@ -11,14 +11,15 @@ import (
 	"strconv"
 )
 
-// Config says how to log and where metrics are served.
+// Config is the format and level of the log and the address of the metrics listener.
 type Config struct {
 	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json"`
 	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error"`
-	Listen    string     `env:"METRICS_LISTEN" doc:"private host:port of /metrics, /health, /monitor/queue and /debug/pprof, all without a password; unset: not served"`
+	// Listen is a private host:port without authentication; "" = no listener.
+	Listen string `env:"METRICS_LISTEN" doc:"private host:port of /metrics, /health, /monitor/queue and /debug/pprof, all without a password; unset: not served"`
 }
 
-// Validate finds every fault at once.
+// Validate returns the errors of all invalid fields.
 func (c Config) Validate() error {
 	var faults []error
 	switch c.LogFormat {
@@ -41,9 +42,10 @@ func hostPort(addr string) bool {
 	return err == nil
 }
 
-// NewLogger writes to w in format json, text or auto. It adds request_id from the context and hides what looks like a secret:
-// attributes with a telling name, tokens in query strings and after "Bearer". No value has more than 8 KB, before it is
-// quoted: whoever made it too long for that, another server or a client, would choose the size of the log.
+// NewLogger returns a logger that writes to w in format json, text or auto; any other is an error. It adds request_id
+// from the context and hides secrets: attributes named like one, tokens in query strings and after Bearer or Basic,
+// and passwords in URLs. A value is cut at 8 KB before it is quoted, because its author, another server or a client,
+// would otherwise choose the size of the log.
 func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, error) {
 	if err := (Config{LogFormat: format}).Validate(); err != nil {
 		return nil, err
@@ -67,17 +69,18 @@ func terminal(w io.Writer) bool {
 
 type requestKey struct{}
 
-// WithRequestID marks everything that is logged with the context.
+// WithRequestID returns a context whose log records carry the request id.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestKey{}, id)
 }
 
-// RequestID is "" outside a request.
+// RequestID returns the id of WithRequestID, or an empty string.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestKey{}).(string)
 	return id
 }
 
+// withRequest adds request_id to each record.
 type withRequest struct{ slog.Handler }
 
 func (h withRequest) Handle(ctx context.Context, r slog.Record) error {

@@ -8,62 +8,65 @@ import (
 	"unicode/utf8"
 )
 
-const hidden = "[redacted]"
+const redacted = "[redacted]"
 
 var (
-	secretName = regexp.MustCompile(`(?i)^(authorization|cookie|set[-_]?cookie|(.*[-_])?(password|passwd|secret|token|api[-_]?key|private[-_]?key|credentials?))$`)
-	inQuery    = regexp.MustCompile(`(?i)([?&;](?:[a-z_.-]*(?:token|secret|password|signature|key)|code|state|sig)=)[^&\s"'\\]+`)
-	inHeader   = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]{8,}`)
-	inURL      = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]+@`)
-	// What may be the beginning of a secret that was cut; inQuery finds any length.
+	secretName = regexp.MustCompile(`(?i)^(authorization|cookie|set[-_]?cookie|` +
+		`(.*[-_])?(password|passwd|secret|token|api[-_]?key|private[-_]?key|credentials?))$`)
+	inQuery = regexp.MustCompile(`(?i)([?&;](?:[a-z_.-]*` +
+		`(?:token|secret|password|signature|key)|code|state|sig)=)[^&\s"'\\]+`)
+	inHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]{8,}`)
+	inURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]+@`)
+	// The beginning of a secret at the end of a cut text. inQuery matches a secret of any length already.
 	cutHeader = regexp.MustCompile(`(?i)\b(bearer|basic) +[a-z0-9._~+/=-]*$`)
 	cutURL    = regexp.MustCompile(`(://)[^/\s:@"]*:[^/\s@"]*$`)
 )
 
-// scrub sees every attribute, the message and the members of groups included.
+// scrub is the ReplaceAttr of the handlers. It is called for every attribute, including the message and the members
+// of groups.
 func scrub(_ []string, a slog.Attr) slog.Attr {
 	if secretName.MatchString(a.Key) {
-		return slog.String(a.Key, hidden)
+		return slog.String(a.Key, redacted)
 	}
 	switch v := a.Value.Any().(type) {
 	case string:
-		a.Value = slog.StringValue(short(v))
+		a.Value = slog.StringValue(clean(v))
 	case error:
-		a.Value = slog.StringValue(short(v.Error()))
+		a.Value = slog.StringValue(clean(v.Error()))
 	default:
-		if a.Value.Kind() == slog.KindAny && room(reflect.ValueOf(v), maxValue) < 0 {
+		if a.Value.Kind() == slog.KindAny && remaining(reflect.ValueOf(v), maxValue) < 0 {
 			a.Value = slog.StringValue(fmt.Sprintf("[a %T of more than %d bytes]", v, maxValue))
 		}
 	}
 	return a
 }
 
-// Scrub hides tokens in query strings, after Bearer and Basic, and passwords in URLs.
+// Scrub returns s with tokens in query strings, values after Bearer and Basic, and passwords in URLs replaced.
 func Scrub(s string) string {
-	s = inQuery.ReplaceAllString(s, "${1}"+hidden)
-	s = inHeader.ReplaceAllString(s, "${1} "+hidden)
-	return inURL.ReplaceAllString(s, "${1}"+hidden+"@")
+	s = inQuery.ReplaceAllString(s, "${1}"+redacted)
+	s = inHeader.ReplaceAllString(s, "${1} "+redacted)
+	return inURL.ReplaceAllString(s, "${1}"+redacted+"@")
 }
 
-// maxValue bounds a value of a log record, in bytes. Quoting makes at most six of each.
+// maxValue is the largest value of a log record in bytes. Quoting makes it at most six times as long.
 const maxValue = 8 << 10
 
-// short returns s without secrets, and with a mark in place of what is too much. It looks at the beginning only.
-func short(s string) string {
+// clean returns the beginning of s without secrets and, if s was cut, with the number of bytes left out.
+func clean(s string) string {
 	head := cut(s)
 	out := Scrub(head)
 	if len(head) < len(s) {
-		out = cutHeader.ReplaceAllString(out, "${1} "+hidden)
-		out = cutURL.ReplaceAllString(out, "${1}"+hidden)
+		out = cutHeader.ReplaceAllString(out, "${1} "+redacted)
+		out = cutURL.ReplaceAllString(out, "${1}"+redacted)
 	}
-	kept := cut(out) // what hides secrets may be longer than they were
+	kept := cut(out) // a replacement may be longer than the secret
 	if left := len(s) - len(head) + len(out) - len(kept); left > 0 {
 		return fmt.Sprintf("%s [%d bytes cut]", kept, left)
 	}
 	return kept
 }
 
-// cut returns the first maxValue bytes of s, fewer where a character would be split.
+// cut returns the first maxValue bytes of s, or fewer so that no character is split.
 func cut(s string) string {
 	if len(s) <= maxValue {
 		return s
@@ -78,10 +81,10 @@ func cut(s string) string {
 
 var errorType = reflect.TypeFor[error]()
 
-// room returns what is left of so many bytes beside the texts and elements of v. It goes through v no further than to the
-// first that has no room, and not into fields that are not exported: they may be changing.
-func room(v reflect.Value, left int) int {
-	left-- // so that a list that holds itself ends, too
+// remaining returns left minus the size of the texts and elements of v. It stops as soon as the result is negative and
+// skips unexported fields, which another goroutine may be changing.
+func remaining(v reflect.Value, left int) int {
+	left-- // ends the recursion of a list that contains itself
 	switch v.Kind() {
 	case reflect.Invalid:
 		return left
@@ -97,20 +100,20 @@ func room(v reflect.Value, left int) int {
 	case reflect.String:
 		return left - v.Len()
 	case reflect.Pointer, reflect.Interface:
-		return room(v.Elem(), left)
+		return remaining(v.Elem(), left)
 	case reflect.Struct:
 		for i := 0; i < v.NumField() && left >= 0; i++ {
 			if v.Type().Field(i).IsExported() {
-				left = room(v.Field(i), left)
+				left = remaining(v.Field(i), left)
 			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := 0; i < v.Len() && left >= 0; i++ {
-			left = room(v.Index(i), left)
+			left = remaining(v.Index(i), left)
 		}
 	case reflect.Map:
 		for i := v.MapRange(); left >= 0 && i.Next(); {
-			left = room(i.Value(), room(i.Key(), left))
+			left = remaining(i.Value(), remaining(i.Key(), left))
 		}
 	}
 	return left

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-type words string
+type publicText string
 
-func (w words) LogValue() slog.Value { return slog.GroupValue(slog.String("words", string(w))) }
+func (w publicText) LogValue() slog.Value { return slog.GroupValue(slog.String("words", string(w))) }
 
-func TestLog_NoValueIsLongerThan8KB(t *testing.T) {
+func TestLog_CutsValuesAt8KB(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("\x01", 250<<10)
 	for name, attr := range map[string]slog.Attr{
@@ -23,7 +23,7 @@ func TestLog_NoValueIsLongerThan8KB(t *testing.T) {
 		"a wrapped error":   slog.Any("a", fmt.Errorf("wrapped: %w", errors.New(long))),
 		"a group":           slog.Group("a", slog.Group("b", slog.String("c", long))),
 		"a group of errors": slog.Group("a", "b", errors.New(long)),
-		"a LogValuer":       slog.Any("a", words(long)),
+		"a LogValuer":       slog.Any("a", publicText(long)),
 		"bytes":             slog.Any("a", []byte(long)),
 		"a raw document":    slog.Any("a", json.RawMessage(`"`+strings.Repeat("x", 250<<10)+`"`)),
 		"a list":            slog.Any("a", []string{"b", long}),
@@ -38,7 +38,7 @@ func TestLog_NoValueIsLongerThan8KB(t *testing.T) {
 			log.With(attr).Info("m")
 			for line := range strings.Lines(out.String()) {
 				if len(line) > 6*maxValue+200 || !strings.Contains(line, "bytes") {
-					t.Errorf("%s in %s: a line of %d bytes that ends with %q", name, format, len(line), line[max(0, len(line)-100):])
+					t.Errorf("%s in %s: got %d bytes that end with %q, want a cut line", name, format, len(line), line[max(0, len(line)-100):])
 				}
 			}
 		}
@@ -46,11 +46,11 @@ func TestLog_NoValueIsLongerThan8KB(t *testing.T) {
 	log, out := logger(t, "json")
 	log.Info(long)
 	if out.Len() > 6*maxValue+200 {
-		t.Errorf("a message: %d bytes", out.Len())
+		t.Errorf("a message: got %d bytes, want at most %d", out.Len(), 6*maxValue+200)
 	}
 }
 
-func TestLog_ShortValuesStayAsTheyAre(t *testing.T) {
+func TestLog_KeepsShortValues(t *testing.T) {
 	t.Parallel()
 	type pair struct {
 		A any `json:"a"`
@@ -75,32 +75,32 @@ func TestLog_ShortValuesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// full is the longest text that is not cut.
+// full returns the longest text that is not cut.
 func full() string { return strings.Repeat("é", maxValue/2) }
 
-func TestShort_SaysHowMuchWasCut(t *testing.T) {
+func TestShort_CountsCutBytes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
-		"a byte":                {strings.Repeat("x", maxValue+1), strings.Repeat("x", maxValue) + " [1 bytes cut]"},
-		"a character":           {strings.Repeat("x", maxValue-1) + "é", strings.Repeat("x", maxValue-1) + " [2 bytes cut]"},
-		"what is no text":       {strings.Repeat("\x80", maxValue+5), strings.Repeat("\x80", maxValue) + " [5 bytes cut]"},
-		"what hiding has added": {strings.Repeat("&sig=x", 1000), strings.Repeat("&sig=[redacted]", 1000)[:maxValue] + " [6808 bytes cut]"},
+		"a byte":              {strings.Repeat("x", maxValue+1), strings.Repeat("x", maxValue) + " [1 bytes cut]"},
+		"a character":         {strings.Repeat("x", maxValue-1) + "é", strings.Repeat("x", maxValue-1) + " [2 bytes cut]"},
+		"invalid UTF-8":       {strings.Repeat("\x80", maxValue+5), strings.Repeat("\x80", maxValue) + " [5 bytes cut]"},
+		"longer replacements": {strings.Repeat("&sig=x", 1000), strings.Repeat("&sig=[redacted]", 1000)[:maxValue] + " [6808 bytes cut]"},
 	} {
-		if got := short(c.in); got != c.want {
-			t.Errorf("%s: got %d bytes that end with %q", name, len(got), got[max(0, len(got)-50):])
+		if got := clean(c.in); got != c.want {
+			t.Errorf("%s: got %d bytes that end with %q, want the end %q", name, len(got), got[max(0, len(got)-50):], c.want[len(c.want)-50:])
 		}
 	}
 }
 
-// A secret is hidden wherever the cut falls into it.
-func TestShort_CutsHideTheBeginningOfSecrets(t *testing.T) {
+// A secret is hidden also when the text is cut in the middle of it.
+func TestShort_HidesSecretThatIsCut(t *testing.T) {
 	t.Parallel()
 	const s = "s3cr3tvalue"
 	for _, text := range []string{"postgres://crier:" + s + "@db/crier", "Authorization: Bearer " + s, "https://h/?code=" + s} {
 		for before := maxValue - len(text) - 1; before <= maxValue; before++ {
-			got := short(strings.Repeat("-", before-1) + " " + text + strings.Repeat(" -", 20))
+			got := clean(strings.Repeat("-", before-1) + " " + text + strings.Repeat(" -", 20))
 			if strings.Contains(got, "s3c") || !utf8.ValidString(got) {
-				t.Fatalf("%d bytes before %s: %q", before, text, got[maxValue-len(text):])
+				t.Fatalf("%d bytes before %s: got the end %q, want no part of the secret", before, text, got[maxValue-len(text):])
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func logger(t *testing.T, format string) (*slog.Logger, *bytes.Buffer) {
 	return log, &out
 }
 
-func TestLoggerWritesRequestIDAndFormat(t *testing.T) {
+func TestNewLogger_WritesRequestIDInEachFormat(t *testing.T) {
 	t.Parallel()
 	ctx := WithRequestID(t.Context(), "r-1")
 	for _, format := range []string{"json", "auto"} {
@@ -42,25 +42,27 @@ func TestLoggerWritesRequestIDAndFormat(t *testing.T) {
 			t.Fatalf("%s is not one JSON line: %v", out, err)
 		}
 		if line["request_id"] != "r-1" || line["msg"] != "hello" || line["a"] != 1.0 {
-			t.Error(line)
+			t.Errorf("got %v, want the message, the attribute and the request id", line)
 		}
 	}
 	log, out := logger(t, "text")
 	log.Info("hello")
 	if got := out.String(); !strings.Contains(got, "level=INFO msg=hello") || strings.Contains(got, "request_id") {
-		t.Error(got)
+		t.Errorf("got %q, want the message as text and no request id", got)
 	}
 	if _, err := NewLogger(io.Discard, "xml", slog.LevelInfo); err == nil || RequestID(t.Context()) != "" {
-		t.Error("unknown format accepted, or a request id out of nothing")
+		t.Errorf("an unknown format: got %v and the request id %q, want an error and none", err, RequestID(t.Context()))
 	}
 }
 
-func TestLogsHideSecrets(t *testing.T) {
+func TestLog_HidesSecrets(t *testing.T) {
 	t.Parallel()
 	const s = "s3cr3tvalue"
 	for _, format := range []string{"json", "text"} {
 		log, out := logger(t, format)
-		for _, key := range []string{"Authorization", "password", "access_token", "client_secret", "api_key", "apiKey", "Set-Cookie", "token", "private-key"} {
+		for _, key := range []string{
+			"Authorization", "password", "access_token", "client_secret", "api_key", "apiKey", "Set-Cookie", "token", "private-key",
+		} {
 			log.Info("m", key, s)
 			log.With(key, s).WithGroup("g").Info("m", slog.Group("h", key, s))
 		}
@@ -68,17 +70,17 @@ func TestLogsHideSecrets(t *testing.T) {
 		log.Info("m", "header", "Bearer "+s, "url", "https://h/?code="+s, "dsn", "postgres://crier:"+s+"@db/crier")
 		log.Info("m", "error", fmt.Errorf("Get %q: %w", "https://h/?oauth_token="+s, io.EOF))
 		if strings.Contains(out.String(), s) {
-			t.Error(out)
+			t.Errorf("%s: the log holds the secret: %s", format, out)
 		}
 	}
 	log, out := logger(t, "json")
 	log.Info("plain", "monkey", "kept", "tokens", 5, "url", "https://h/?fields=kept")
-	if got := out.String(); strings.Count(got, "kept") != 2 || strings.Contains(got, hidden) {
-		t.Error(got)
+	if got := out.String(); strings.Count(got, "kept") != 2 || strings.Contains(got, redacted) {
+		t.Errorf("got %q, want nothing hidden", got)
 	}
 }
 
-func TestListenerServesMetricsAndProfiles(t *testing.T) {
+func TestListener_ServesMetricsAndProfiles(t *testing.T) {
 	t.Parallel()
 	reg := NewRegistry()
 	posts := prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_posts_total", Help: "Posts."})
@@ -99,8 +101,9 @@ func TestListenerServesMetricsAndProfiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		body, err := io.ReadAll(resp.Body)
-		if err = errors.Join(err, resp.Body.Close()); err != nil || !strings.Contains(string(body), want) {
-			t.Errorf("%s: %v, status %d without %q", path, err, resp.StatusCode, want)
+		err = errors.Join(err, resp.Body.Close())
+		if err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s: got status %d, %v; want a body with %q", path, resp.StatusCode, err, want)
 		}
 	}
 	client.CloseIdleConnections()
@@ -109,11 +112,11 @@ func TestListenerServesMetricsAndProfiles(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", l.Addr()); err == nil {
 		_ = conn.Close()
-		t.Error("still listening")
+		t.Error("the listener accepts connections after Stop")
 	}
 }
 
-// elsewhere is a listener that says it is not on loopback.
+// elsewhere is a listener whose address is not on loopback.
 type elsewhere struct{ net.Listener }
 
 func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 4612} }
@@ -166,12 +169,12 @@ func TestListener_OnLoopbackRefusesOtherNames(t *testing.T) {
 	}
 }
 
-func TestHealthTellsEachCheck(t *testing.T) {
+func TestHealth_ReportsEachCheck(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	h := NewHealth(time.Second, slog.New(slog.NewTextHandler(&out, nil)))
 	if answers, healthy := h.Check(t.Context()); len(answers) != 0 || !healthy || h.Ready() {
-		t.Fatal(answers, healthy)
+		t.Fatalf("without checks: got %v, healthy %t, want none, true and not ready", answers, healthy)
 	}
 	release := make(chan struct{})
 	defer close(release)
@@ -181,25 +184,25 @@ func TestHealthTellsEachCheck(t *testing.T) {
 	h.Add("public", func(context.Context) error {
 		return fault.Wrap(fault.Unavailable, "op", "The database is starting.", errors.New("hidden cause"))
 	})
-	h.Add("polite", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-	h.Add("deaf", func(context.Context) error { <-release; return nil })
+	h.Add("slow", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	h.Add("hanging", func(context.Context) error { <-release; return nil })
 	if answers, healthy := h.Check(t.Context()); healthy || answers["private"] != "Not checked yet." {
-		t.Error("before the first run:", answers, healthy)
+		t.Errorf("before the first run: got %v, healthy %t, want failures", answers, healthy)
 	}
 	h.Refresh()
 	answers, healthy := h.Check(t.Context())
 	want := map[string]string{
-		"replaced": "ok", "private": "Not reachable.", "public": "The database is starting.", "polite": "No answer within 1s.", "deaf": "No answer within 1s.",
+		"replaced": "ok", "private": "Not reachable.", "public": "The database is starting.", "slow": "No answer within 1s.", "hanging": "No answer within 1s.",
 	}
 	if !maps.Equal(answers, want) || healthy {
-		t.Error(answers, healthy)
+		t.Errorf("got %v, healthy %t, want %v, false", answers, healthy, want)
 	}
 	if !strings.Contains(out.String(), "10.0.0.1") || !strings.Contains(out.String(), "hidden cause") {
-		t.Error("causes are not logged")
+		t.Errorf("the log lacks the causes: %s", out.String())
 	}
 	for _, ready := range []bool{true, false} {
 		if h.SetReady(ready); h.Ready() != ready {
-			t.Error("readiness does not switch")
+			t.Errorf("Ready returned %t after SetReady(%t)", h.Ready(), ready)
 		}
 	}
 }
