@@ -1,4 +1,5 @@
-// Package bluesky publishes posts with images and threads on Bluesky and on any other AT protocol server, each exactly once under a record key of its own.
+// Package bluesky publishes posts with images, and threads of them, on Bluesky and on any other AT protocol server.
+// Each post is a record under its own key, so that it is published once.
 package bluesky
 
 import (
@@ -18,7 +19,7 @@ const (
 	maxImages    = 4
 )
 
-// Connector is the Bluesky connector.
+// Connector is the Bluesky connector. Its grade is GradeIdempotent.
 type Connector struct{}
 
 var _ interface {
@@ -27,40 +28,53 @@ var _ interface {
 	connector.Deriver
 } = (*Connector)(nil)
 
-// New makes the connector. It holds nothing of any channel.
+// New returns the connector. It holds no state of any channel.
 func New() *Connector { return &Connector{} }
 
-// Describe tells what Bluesky allows.
+// Describe returns the properties and limits of Bluesky.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with the password of your account.",
 		Capabilities: []string{"text", "image"},
 		Fields: []connector.Field{
-			{Key: "service", Label: "Service", DefaultValue: entryway, Type: "text", Hint: "The server of your account",
-				Validation: `^(https:\/\/[^\s\/@?#]+|http:\/\/(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?)\/?$`},
-			{Key: "identifier", Label: "Identifier", Validation: `^\s*\S{3,}\s*$`, Type: "text", Hint: "Your handle or e-mail address"},
-			{Key: "password", Label: "App password", Validation: `^.{3,}$`, Type: "password", Hint: "Made in Bluesky under Settings, Privacy and security, App passwords"},
+			{
+				Key: "service", Label: "Service", DefaultValue: entryway, Type: "text",
+				Hint:       "The server of your account",
+				Validation: `^(https:\/\/[^\s\/@?#]+|http:\/\/(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?)\/?$`,
+			},
+			{
+				Key: "identifier", Label: "Identifier", Type: "text", Hint: "Your handle or e-mail address",
+				Validation: `^\s*\S{3,}\s*$`,
+			},
+			{
+				Key: "password", Label: "App password", Type: "password", Validation: `^.{3,}$`,
+				Hint: "Made in Bluesky under Settings, Privacy and security, App passwords",
+			},
 		},
 		Editor: "normal", MaxLength: maxGraphemes, Unit: connector.Graphemes,
 		Media:   connector.MediaRules{MaxImages: maxImages},
 		Grade:   publishing.GradeIdempotent,
 		KeyOnly: true,
-		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, with up to 4 images (PNG, JPEG or GIF) and no video. " +
-			"Images over 1,000,000 bytes are made smaller: a JPEG of at most 40 million pixels (9 million if it is progressive), " +
-			"a PNG of at most 33.5 million (16 million if it is interlaced or has 16 bits a channel, 8 million if both); " +
+		Rules: "Plain text of up to 300 characters (graphemes) and 3,000 bytes, " +
+			"with up to 4 images (PNG, JPEG or GIF) and no video. " +
+			"Images over 1,000,000 bytes are made smaller: a JPEG of at most 40 million pixels " +
+			"(9 million if it is progressive), a PNG of at most 33.5 million " +
+			"(16 million if it is interlaced or has 16 bits a channel, 8 million if both); " +
 			"GIFs over that size are refused. " +
-			"Links that begin with http:// or https://, @handles and #hashtags become links. Threads are chains of replies.",
+			"Links that begin with http:// or https://, @handles and #hashtags become links. " +
+			"Threads are chains of replies.",
 	}
 }
 
-// Validate applies the rules of the descriptor, the limit in bytes and those of images that cannot be made smaller.
+// Validate applies the rules of the descriptor, the limit in bytes and the limits of images that must be made
+// smaller.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
 	var out []connector.Problem
 	for i, part := range draft.Parts {
 		one := draft
 		one.Parts = []connector.DraftPart{part}
-		problems := append(connector.Check(d, one, 0), check(part)...)
+		problems := append(connector.Check(d, one, 0), checkPart(part)...)
 		for _, p := range problems {
 			out = append(out, connector.Problem{Part: i, Message: p.Message})
 		}
@@ -68,8 +82,8 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	return out
 }
 
-// check is what the descriptor cannot say.
-func check(part connector.DraftPart) []connector.Problem {
+// checkPart applies the rules that the descriptor does not state.
+func checkPart(part connector.DraftPart) []connector.Problem {
 	var out []connector.Problem
 	add := func(format string, args ...any) {
 		out = append(out, connector.Problem{Message: fmt.Sprintf(format, args...)})
@@ -80,9 +94,11 @@ func check(part connector.DraftPart) []connector.Problem {
 		case m.ContentType == "image/gif":
 			add("%s is too big for Bluesky: a GIF may have at most %d bytes, this one has %d.", m.Name, maxBlob, m.Size)
 		case m.ContentType == "image/png" && m.Width*m.Height > picture.MaxPNGPixels:
-			add("%s has too many pixels to be made smaller: %d x %d, a PNG may have at most 33.5 million.", m.Name, m.Width, m.Height)
+			const format = "%s has too many pixels to be made smaller: %d x %d, a PNG may have at most 33.5 million."
+			add(format, m.Name, m.Width, m.Height)
 		case m.Width*m.Height > picture.MaxPixels:
-			add("%s has too many pixels to be made smaller: %d x %d, at most 40 million are allowed.", m.Name, m.Width, m.Height)
+			const format = "%s has too many pixels to be made smaller: %d x %d, at most 40 million are allowed."
+			add(format, m.Name, m.Width, m.Height)
 		}
 	}
 	if n := len(part.Text); n > maxBytes {

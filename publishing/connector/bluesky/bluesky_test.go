@@ -48,7 +48,7 @@ func hostOf(t *testing.T, address string) string {
 	return u.Host
 }
 
-// post is a record as the judge reads it, apart from the connector's own words for it.
+// post is a record as the tests decode it, without the connector's own types.
 type post struct {
 	Type      string `json:"$type"`
 	Text      string
@@ -79,6 +79,7 @@ func read(t *testing.T, r pds.Record) post {
 	return p
 }
 
+// published returns the posts of the account in the order of createdAt.
 func published(t *testing.T, server *pds.Server, account connector.Account) []conformance.Seen {
 	t.Helper()
 	type dated struct {
@@ -104,7 +105,7 @@ func published(t *testing.T, server *pds.Server, account connector.Account) []co
 	return out
 }
 
-// TestServer shares one server, because starting it takes seconds.
+// TestServer runs all tests that need a real server on one, because a start takes seconds.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	server := pds.Start(t)
@@ -112,13 +113,13 @@ func TestServer(t *testing.T) {
 	t.Run("own", func(t *testing.T) {
 		w := &world{server: server, account: server.CreateAccount(t, "alice.test", "alice-alice-1")}
 		w.session = w.connect(t, w.account)
-		t.Run("facets and white space are published as they are", w.facets)
-		t.Run("a big image is published smaller", w.bigImage)
+		t.Run("facets and white space are published unchanged", w.facets)
+		t.Run("a large image is published smaller", w.bigImage)
 		t.Run("preparing twice gives the same record", w.sameRecord)
-		t.Run("a key that is taken by other content is refused", w.taken)
-		t.Run("a dropped answer is one post", w.dropped)
+		t.Run("a key with other content is refused", w.taken)
+		t.Run("a lost answer gives one post", w.dropped)
 		t.Run("the profile names the account", w.profile)
-		t.Run("a dead refresh token signs in anew", w.deadToken)
+		t.Run("an expired refresh token leads to a sign-in", w.deadToken)
 	})
 }
 
@@ -132,12 +133,12 @@ func conform(t *testing.T, server *pds.Server) {
 		Allow:  []string{hostOf(t, server.URL)},
 		Fields: func(*testing.T) map[string]string { return form(server.URL, "@"+account.Handle, account.Password) },
 		BadFields: map[string]map[string]string{
-			"a wrong password":     form(server.URL, account.Handle, "wrong-wrong-wrong"),
-			"nobody's name":        form(server.URL, "nobody.test", account.Password),
-			"no password":          form(server.URL, account.Handle, ""),
-			"plain http":           form("http://pds.example.com", account.Handle, account.Password),
-			"an address inside":    form("https://10.0.0.1", account.Handle, account.Password),
-			"a port that is taboo": form("http://127.0.0.1:1", account.Handle, account.Password),
+			"a wrong password":  form(server.URL, account.Handle, "wrong-wrong-wrong"),
+			"an unknown name":   form(server.URL, "nobody.test", account.Password),
+			"no password":       form(server.URL, account.Handle, ""),
+			"plain http":        form("http://pds.example.com", account.Handle, account.Password),
+			"a private address": form("https://10.0.0.1", account.Handle, account.Password),
+			"a forbidden port":  form("http://127.0.0.1:1", account.Handle, account.Password),
 		},
 		Published: func(t *testing.T, a connector.Account) []conformance.Seen { return published(t, server, a) },
 		Grade:     publishing.GradeIdempotent, KeyOnly: true,
@@ -163,14 +164,14 @@ func (w *world) connectAt(t *testing.T, service string, account pds.Account) *co
 		t.Fatal(err)
 	}
 	if done.Account.ID != account.DID || done.Account.Profile != account.Handle {
-		t.Fatalf("connected %+v", done.Account)
+		t.Fatalf("got the account %+v, want %s", done.Account, account.DID)
 	}
 	return &connector.Session{Env: env, Account: done.Account, Credential: done.Credential}
 }
 
 func (w *world) item(text string) connector.Item { return item(w.session.Clock.Now(), text) }
 
-// find gives the record of a Ref.
+// find returns the record of a Ref.
 func (w *world) find(t *testing.T, ref connector.Ref) post {
 	t.Helper()
 	for _, r := range w.server.Records(t, w.account.DID, "app.bsky.feed.post") {
@@ -178,7 +179,7 @@ func (w *world) find(t *testing.T, ref connector.Ref) post {
 			return read(t, r)
 		}
 	}
-	t.Fatalf("no record %s", ref.ID)
+	t.Fatalf("the server has no record %s", ref.ID)
 	return post{}
 }
 
@@ -191,11 +192,11 @@ func (w *world) facets(t *testing.T) {
 	}
 	rkey := ref.ID[strings.LastIndex(ref.ID, "/")+1:]
 	if ref.URL != "https://bsky.app/profile/alice.test/post/"+rkey {
-		t.Errorf("URL %s", ref.URL)
+		t.Errorf("got the URL %s, want the page of the post", ref.URL)
 	}
 	p := w.find(t, ref)
 	if p.Text != text || p.CreatedAt != it.CreatedAt.Format("2006-01-02T15:04:05.000Z") {
-		t.Errorf("%q at %s", p.Text, p.CreatedAt)
+		t.Errorf("got %q at %s, want %q at %s", p.Text, p.CreatedAt, text, it.CreatedAt)
 	}
 	var got []string
 	for _, f := range p.Facets {
@@ -204,7 +205,7 @@ func (w *world) facets(t *testing.T) {
 	}
 	want := []string{"@alice.test " + w.account.DID, "#日本 日本", "https://münchen.example/a https://xn--mnchen-3ya.example/a"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("facets %q, want %q", got, want)
+		t.Errorf("got the facets %q, want %q", got, want)
 	}
 }
 
@@ -220,7 +221,7 @@ func (w *world) bigImage(t *testing.T) {
 	wantKind(t, err, connector.KindContent, 0)
 	spec, needed := bluesky.New().Derived(it.Media[0])
 	if !needed {
-		t.Fatal("no smaller picture is asked for")
+		t.Fatal("Derived returned no picture, want a smaller one")
 	}
 	small, err := picture.Fit(t.Context(), bytes.NewReader(b.Bytes()), spec)
 	if err != nil {
@@ -234,12 +235,16 @@ func (w *world) bigImage(t *testing.T) {
 	img := w.find(t, ref).Embed.Images[0]
 	body := w.server.Blob(t, w.account.DID, img.Image.Ref["$link"])
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(body))
-	if err != nil || format != "jpeg" || img.Image.MimeType != "image/jpeg" || len(body) > 1_000_000 || cfg.Width != img.AspectRatio.Width || cfg.Height != img.AspectRatio.Height || img.Alt != " alt\n" {
-		t.Errorf("%d bytes of %s, %+v, %v", len(body), format, img, err)
+	if err != nil || format != "jpeg" || img.Image.MimeType != "image/jpeg" || len(body) > 1_000_000 {
+		t.Errorf("got %d bytes of %s as %s, %v; want a JPEG within the limit", len(body), format, img.Image.MimeType, err)
+	}
+	if cfg.Width != img.AspectRatio.Width || cfg.Height != img.AspectRatio.Height || img.Alt != " alt\n" {
+		t.Errorf("got %+v, want the size %d x %d and the alt text unchanged", img, cfg.Width, cfg.Height)
 	}
 }
 
-// sameRecord commits what a second, forgetful Prepare made: the server accepts it only as the very same record.
+// sameRecord commits an item that is prepared a second time without a handle: the server accepts only an identical
+// record.
 func (w *world) sameRecord(t *testing.T) {
 	it := w.item("same #tag @alice.test")
 	for _, alt := range []string{"one", "two"} {
@@ -252,7 +257,7 @@ func (w *world) sameRecord(t *testing.T) {
 	it.Handle = nil
 	second, err := conformance.Publish(t.Context(), bluesky.New(), w.session, it)
 	if err != nil || second.ID != first.ID || string(second.Data) != string(first.Data) {
-		t.Errorf("%+v and then %+v, %v", first, second, err)
+		t.Errorf("got %+v, then %+v, %v; want the same record", first, second, err)
 	}
 }
 
@@ -271,14 +276,14 @@ func (w *world) taken(t *testing.T) {
 	wantKind(t, err, connector.KindContent, 0)
 	v, err := bluesky.New().Reconcile(t.Context(), w.session, it)
 	if err != nil || v.Outcome != connector.CannotTell {
-		t.Errorf("%+v %v", v, err)
+		t.Errorf("Reconcile: got %+v, %v; want CannotTell", v, err)
 	}
 	if p := w.find(t, first); p.Text != "ours" {
-		t.Errorf("the record became %q", p.Text)
+		t.Errorf("the record has the text %q, want it unchanged", p.Text)
 	}
 }
 
-// dropped loses the real server's answer on a real wire.
+// dropped loses the answer of the real server on a real connection.
 func (w *world) dropped(t *testing.T) {
 	proxy := faultnet.StartHTTP(t, w.server.URL)
 	s := w.connectAt(t, proxy.URL, w.account)
@@ -292,10 +297,10 @@ func (w *world) dropped(t *testing.T) {
 	wantKind(t, err, connector.KindUnknown, 0)
 	v, err := bluesky.New().Reconcile(t.Context(), s, it)
 	if err != nil || v.Outcome != connector.Published {
-		t.Fatalf("%+v %v", v, err)
+		t.Fatalf("Reconcile: got %+v, %v; want Published", v, err)
 	}
 	if p := w.find(t, v.Ref); p.Text != "dropped" || proxy.Forwarded(put) != 1 {
-		t.Errorf("%q after %d calls", p.Text, proxy.Forwarded(put))
+		t.Errorf("got %q after %d calls, want one call", p.Text, proxy.Forwarded(put))
 	}
 	proxy.Hold(put, faultnet.Request).Drop()
 	lost, err := conformance.Prepare(t.Context(), bluesky.New(), s, w.item("lost"))
@@ -305,14 +310,16 @@ func (w *world) dropped(t *testing.T) {
 	_, err = bluesky.New().Commit(t.Context(), s, lost)
 	wantKind(t, err, connector.KindUnknown, 0)
 	if v, err := bluesky.New().Reconcile(t.Context(), s, lost); err != nil || v.Outcome != connector.NotPublished {
-		t.Errorf("%+v %v", v, err)
+		t.Errorf("Reconcile: got %+v, %v; want NotPublished", v, err)
 	}
 }
 
 func (w *world) profile(t *testing.T) {
-	w.call(t, "com.atproto.repo.putRecord", w.token(t, "accessJwt"), `{"repo":"`+w.account.DID+`","collection":"app.bsky.actor.profile","rkey":"self","record":{"displayName":" Alice A. "}}`)
+	body := `{"repo":"` + w.account.DID + `","collection":"app.bsky.actor.profile","rkey":"self",` +
+		`"record":{"displayName":" Alice A. "}}`
+	w.call(t, "com.atproto.repo.putRecord", w.token(t, "accessJwt"), body)
 	if s := w.connect(t, w.account); s.Account.Name != "Alice A." {
-		t.Errorf("the account's name is %q", s.Account.Name)
+		t.Errorf("got the name %q, want Alice A.", s.Account.Name)
 	}
 }
 
@@ -325,7 +332,7 @@ func (w *world) deadToken(t *testing.T) {
 	}
 	w.session.Credential = fresh.Credential
 	if w.token(t, "refreshJwt") == dead {
-		t.Error("the dead token is kept")
+		t.Error("the expired token is kept, want a new one")
 	}
 	if _, err := conformance.Publish(t.Context(), bluesky.New(), w.session, w.item("alive")); err != nil {
 		t.Error(err)
@@ -357,7 +364,7 @@ func (w *world) call(t *testing.T, method, token, body string) {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		words, err := io.ReadAll(resp.Body)
-		t.Fatalf("%s: %d %s %v", method, resp.StatusCode, words, err)
+		answer, err := io.ReadAll(resp.Body)
+		t.Fatalf("%s: got %d %s, %v; want 200", method, resp.StatusCode, answer, err)
 	}
 }

@@ -14,20 +14,22 @@ const (
 	maxTagBytes = 640 // of UTF-8
 )
 
-// facet is a piece of the text that links somewhere: byte offsets, and one of the targets.
+// facet is a range of bytes of the text with one target: a URI, a tag, or an account.
 type facet struct {
-	Start   int    `json:"s"`
-	End     int    `json:"e"`
-	URI     string `json:"u,omitempty"`
-	Tag     string `json:"t,omitempty"`
-	Mention string `json:"m,omitempty"` // handle; it goes once it is resolved
+	Start int    `json:"s"`
+	End   int    `json:"e"`
+	URI   string `json:"u,omitempty"`
+	Tag   string `json:"t,omitempty"`
+	// Mention is a handle; resolve replaces it by DID.
+	Mention string `json:"m,omitempty"`
 	DID     string `json:"d,omitempty"`
 }
 
-// handlePattern is a domain name of at least two labels whose last begins with a letter.
-var handlePattern = regexp.MustCompile(`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
+// handlePattern matches a domain name of at least two labels whose last one begins with a letter.
+var handlePattern = regexp.MustCompile(
+	`^(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
 
-// findFacets finds links, mentions and hashtags, in order and without overlap.
+// findFacets returns the links, mentions and hashtags of the text, in order and without overlap.
 func findFacets(text string) []facet {
 	var out []facet
 	before := ' '
@@ -44,7 +46,7 @@ func findFacets(text string) []facet {
 	return out
 }
 
-// facetAt looks for a facet that starts at byte i, behind the character before.
+// facetAt returns the facet that starts at byte i, after the character before.
 func facetAt(text string, i int, before rune) (facet, bool) {
 	switch text[i] {
 	case 'h', 'H':
@@ -80,12 +82,14 @@ func linkAt(text string, i int, before rune) (facet, bool) {
 	return facet{Start: i, End: end, URI: uri}, ok
 }
 
-// endsLink tells characters that no address as people write it holds.
+// endsLink returns true for characters that end a link in a text.
 func endsLink(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || strings.ContainsRune("<>\"`“”«»„、。，！？；：（）「」『』【】《》\u200b\ufeff", r)
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError ||
+		strings.ContainsRune("<>\"`“”«»„、。，！？；：（）「」『』【】《》\u200b\ufeff", r)
 }
 
-// trimLink gives the length of a link without the punctuation of the sentence around it; a bracket that was opened inside stays.
+// trimLink returns the length of a link without the punctuation of the sentence around it. A closing bracket that was
+// opened inside the link stays.
 func trimLink(link string) int {
 	for {
 		r, size := utf8.DecodeLastRuneInString(link)
@@ -101,7 +105,7 @@ func trimLink(link string) int {
 
 func mentionAt(text string, i int, before rune) (facet, bool) {
 	if asciiWord(before) || unicode.IsLetter(before) || strings.ContainsRune("@./-", before) {
-		return facet{}, false // an e-mail address, or a path
+		return facet{}, false // part of an e-mail address or a path
 	}
 	rest := text[i+1:]
 	end := strings.IndexFunc(rest+" ", func(r rune) bool { return r == '_' || !asciiWord(r) && r != '.' && r != '-' })
@@ -115,7 +119,7 @@ func mentionAt(text string, i int, before rune) (facet, bool) {
 	return facet{Start: i, End: i + 1 + len(handle), Mention: handle}, true
 }
 
-// tagAt finds a hashtag whose word begins at byte word.
+// tagAt returns the hashtag at byte i whose word begins at byte word.
 func tagAt(text string, i, word int, before rune) (facet, bool) {
 	if !unicode.IsSpace(before) && !strings.ContainsRune("([{\"'“‘「『（【", before) {
 		return facet{}, false
@@ -124,14 +128,18 @@ func tagAt(text string, i, word int, before rune) (facet, bool) {
 	tag := rest[:strings.IndexFunc(rest+" ", endsTag)]
 	tag = strings.TrimRightFunc(tag, unicode.IsPunct)
 	named := strings.ContainsFunc(tag, func(r rune) bool { return !unicode.IsDigit(r) && !unicode.IsPunct(r) })
-	if !named || strings.HasPrefix(tag, "\ufe0f") || len(tag) > maxTagBytes || connector.Length(tag, connector.Graphemes) > maxTag {
+	if !named || strings.HasPrefix(tag, "\ufe0f") { // a number, or a keycap
+		return facet{}, false
+	}
+	if len(tag) > maxTagBytes || connector.Length(tag, connector.Graphemes) > maxTag {
 		return facet{}, false
 	}
 	return facet{Start: i, End: word + len(tag), Tag: tag}, true
 }
 
 func endsTag(r rune) bool {
-	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError || strings.ContainsRune("#＃、。，！？；：（）「」『』【】《》\u00ad\u200b\u2060\ufeff", r)
+	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError ||
+		strings.ContainsRune("#＃、。，！？；：（）「」『』【】《》\u00ad\u200b\u2060\ufeff", r)
 }
 
 func asciiWord(r rune) bool {

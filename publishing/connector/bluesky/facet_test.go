@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// seen is a facet as a reader sees it.
+// seen is a facet as text and target.
 type seen struct{ text, target string }
 
 func pieces(text string) []seen {
@@ -22,7 +22,7 @@ func link(s string) seen    { return seen{s, s} }
 func tag(s string) seen     { return seen{"#" + s, s} }
 func mention(s string) seen { return seen{"@" + s, s} }
 
-func TestFacets(t *testing.T) {
+func TestFindFacets_Kinds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		text string
@@ -43,7 +43,7 @@ func TestFacets(t *testing.T) {
 		"a scheme in capitals":               {"HTTPS://A.example/B", []seen{{"HTTPS://A.example/B", "https://A.example/B"}}},
 		"an international host":              {"https://münchen.example/straße?q=ä", []seen{{"https://münchen.example/straße?q=ä", "https://xn--mnchen-3ya.example/stra%C3%9Fe?q=%C3%A4"}}},
 		"an international host with a port":  {"https://例え.テスト:8443/", []seen{{"https://例え.テスト:8443/", "https://xn--r8jz45g.xn--zckzah:8443/"}}},
-		"escapes are kept, percents mended":  {"https://a.example/%20/100%/%zz", []seen{{"https://a.example/%20/100%/%zz", "https://a.example/%20/100%25/%25zz"}}},
+		"escapes are kept, percents escaped": {"https://a.example/%20/100%/%zz", []seen{{"https://a.example/%20/100%/%zz", "https://a.example/%20/100%25/%25zz"}}},
 		"a line's end ends a link":           {"https://a.example\nhttps://b.example", []seen{link("https://a.example"), link("https://b.example")}},
 		"no host is no link":                 {"https:// http://. https:///x", nil},
 		"a password is no link":              {"https://me:secret@a.example/", nil},
@@ -86,7 +86,7 @@ func TestFacets(t *testing.T) {
 	}
 }
 
-func TestFacetOffsetsCountBytes(t *testing.T) {
+func TestFindFacets_OffsetsCountBytes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][2]int{
 		"https://a.example":       {0, 17},
@@ -99,7 +99,7 @@ func TestFacetOffsetsCountBytes(t *testing.T) {
 	} {
 		got := findFacets(text)
 		if len(got) != 1 || got[0].Start != want[0] || got[0].End != want[1] {
-			t.Errorf("%q: %+v, want %v", text, got, want)
+			t.Errorf("%q: got %+v, want one facet at %v", text, got, want)
 		}
 	}
 }
@@ -108,12 +108,12 @@ func FuzzFacets(f *testing.F) {
 	f.Add("see https://a.example, @alice.test and #tag")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > maxBytes {
-			t.Skip("Prepare looks into no longer text")
+			t.Skip("Prepare refuses a longer text")
 		}
 		end := 0
 		for _, f := range findFacets(text) {
 			if f.Start < end || f.End <= f.Start || f.End > len(text) {
-				t.Fatalf("%+v lies badly in %d bytes behind %d", f, len(text), end)
+				t.Fatalf("got %+v, want a range after %d within %d bytes", f, end, len(text))
 			}
 			end = f.End
 			kinds := 0
@@ -123,16 +123,16 @@ func FuzzFacets(f *testing.F) {
 				}
 			}
 			if kinds != 1 || f.DID != "" {
-				t.Fatalf("%+v has not one target", f)
+				t.Fatalf("got %+v, want exactly one target", f)
 			}
 			if piece := text[f.Start:f.End]; !utf8.ValidString(piece) || strings.ContainsAny(piece, " \n\t") {
-				t.Fatalf("%+v cuts %q", f, piece)
+				t.Fatalf("got %+v with the text %q, want valid UTF-8 without spaces", f, piece)
 			}
 			if strings.ContainsFunc(f.URI, func(r rune) bool { return r <= ' ' || r > '~' }) || len(f.URI) > maxURI {
-				t.Fatalf("%q is no URI", f.URI)
+				t.Fatalf("got %q, want a URI", f.URI)
 			}
 			if f.URI != "" && !strings.HasPrefix(f.URI, "http://") && !strings.HasPrefix(f.URI, "https://") {
-				t.Fatalf("%q has another scheme", f.URI)
+				t.Fatalf("got %q, want http or https", f.URI)
 			}
 		}
 	})

@@ -24,17 +24,17 @@ const (
 	did      = "did:plc:aaaaaaaaaaaaaaaaaaaaaaaa"
 )
 
-// broken is a server that answers some methods wrongly and the rest as a PDS would.
+// broken is a server that answers some methods wrongly and the others as a PDS does.
 type broken struct {
 	URL string
 
 	mu    sync.Mutex
 	calls []string
-	wrong map[string]said // by method
+	wrong map[string]response // by method
 }
 
-// said is a wrong answer.
-type said struct {
+// response is a wrong answer.
+type response struct {
 	status int
 	header http.Header
 	body   string
@@ -53,14 +53,14 @@ func newBroken(t *testing.T) *broken {
 func (b *broken) breaks(method string, status int, body string, header http.Header) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.wrong = map[string]said{method: {status, header, body}}
+	b.wrong = map[string]response{method: {status, header, body}}
 }
 
-// alsoBreaks leaves what is broken already.
+// alsoBreaks makes one more method answer wrongly.
 func (b *broken) alsoBreaks(method string, status int, body string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.wrong[method] = said{status: status, body: body}
+	b.wrong[method] = response{status: status, body: body}
 }
 
 func (b *broken) count(method string) (n int) {
@@ -76,7 +76,7 @@ func (b *broken) count(method string) (n int) {
 
 func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var record struct{ Collection, Rkey string }
-	_ = json.NewDecoder(r.Body).Decode(&record) // of a record only
+	_ = json.NewDecoder(r.Body).Decode(&record) // other bodies leave it empty
 	_, _ = io.Copy(io.Discard, r.Body)
 	method := strings.TrimPrefix(r.URL.Path, "/xrpc/")
 	b.mu.Lock()
@@ -85,7 +85,8 @@ func (b *broken) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, body := http.StatusOK, `{}`
 	switch method {
 	case "com.atproto.server.createSession", "com.atproto.server.refreshSession":
-		body = `{"did":"` + did + `","handle":"alice.test","accessJwt":"access-` + strconv.Itoa(len(b.calls)) + `","refreshJwt":"refresh-` + strconv.Itoa(len(b.calls)) + `"}`
+		n := strconv.Itoa(len(b.calls))
+		body = `{"did":"` + did + `","handle":"alice.test","accessJwt":"access-` + n + `","refreshJwt":"refresh-` + n + `"}`
 	case "com.atproto.repo.getRecord":
 		status, body = http.StatusBadRequest, `{"error":"RecordNotFound","message":"Could not locate record"}`
 	case "com.atproto.repo.uploadBlob":
@@ -131,14 +132,14 @@ func wantKind(t *testing.T, err error, kind connector.Kind, after time.Duration)
 	t.Helper()
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != kind || e.After != after || e.Public == "" {
-		t.Fatalf("want %s after %v, got %v", kind, after, err)
+		t.Fatalf("got %v, want %s after %v", err, kind, after)
 	}
 	if strings.Contains(err.Error()+e.Public+e.Raw, password) {
-		t.Errorf("the error tells the password: %v", err)
+		t.Errorf("the error holds the password: %v", err)
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusal_ByStatusAndCode(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 	reset := func(d time.Duration) http.Header {
@@ -148,36 +149,39 @@ func TestRefusals(t *testing.T) {
 		status         int
 		body           string
 		header         http.Header
-		before, commit connector.Kind // of an upload, and of the record
+		before, commit connector.Kind // of an upload and of the record
 		after          time.Duration
 	}{
-		"an expired token as 400":      {400, `{"error":"ExpiredToken","message":"Token has expired"}`, nil, connector.KindReauth, connector.KindReauth, 0},
-		"an expired token as 401":      {401, `{"error":"ExpiredToken"}`, nil, connector.KindReauth, connector.KindReauth, 0},
-		"a bad token":                  {400, `{"error":"InvalidToken"}`, nil, connector.KindReauth, connector.KindReauth, 0},
-		"a bare 401":                   {401, ``, nil, connector.KindReauth, connector.KindReauth, 0},
-		"a takedown":                   {401, `{"error":"AccountTakedown"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
-		"a deactivated account":        {401, `{"error":"AccountDeactivated"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
-		"a missing account":            {403, `{"error":"AccountNotFound"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
-		"an invalid record":            {400, `{"error":"InvalidRequest","message":"Invalid record ` + password + `"}`, nil, connector.KindContent, connector.KindContent, 0},
-		"a lost blob":                  {400, `{"error":"BlobNotFound"}`, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a limit with a reset":         {429, `{"error":"RateLimitExceeded"}`, reset(90 * time.Second), connector.KindTransient, connector.KindTransient, 90 * time.Second},
-		"a limit with a past reset":    {429, ``, reset(-time.Hour), connector.KindTransient, connector.KindTransient, 0},
-		"a limit with a mad reset":     {429, ``, reset(1e6 * time.Hour), connector.KindTransient, connector.KindTransient, 24 * time.Hour},
-		"a limit with Retry-After":     {429, ``, http.Header{"Retry-After": {"5"}, "Ratelimit-Reset": reset(time.Hour)["Ratelimit-Reset"]}, connector.KindTransient, connector.KindTransient, 5 * time.Second},
+		"an expired token as 400":   {400, `{"error":"ExpiredToken","message":"Token has expired"}`, nil, connector.KindReauth, connector.KindReauth, 0},
+		"an expired token as 401":   {401, `{"error":"ExpiredToken"}`, nil, connector.KindReauth, connector.KindReauth, 0},
+		"a bad token":               {400, `{"error":"InvalidToken"}`, nil, connector.KindReauth, connector.KindReauth, 0},
+		"a bare 401":                {401, ``, nil, connector.KindReauth, connector.KindReauth, 0},
+		"a takedown":                {401, `{"error":"AccountTakedown"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
+		"a deactivated account":     {401, `{"error":"AccountDeactivated"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
+		"a missing account":         {403, `{"error":"AccountNotFound"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
+		"an invalid record":         {400, `{"error":"InvalidRequest","message":"Invalid record ` + password + `"}`, nil, connector.KindContent, connector.KindContent, 0},
+		"a lost blob":               {400, `{"error":"BlobNotFound"}`, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a limit with a reset":      {429, `{"error":"RateLimitExceeded"}`, reset(90 * time.Second), connector.KindTransient, connector.KindTransient, 90 * time.Second},
+		"a limit with a past reset": {429, ``, reset(-time.Hour), connector.KindTransient, connector.KindTransient, 0},
+		"a limit with a far reset":  {429, ``, reset(1e6 * time.Hour), connector.KindTransient, connector.KindTransient, 24 * time.Hour},
+		"a limit with Retry-After": {
+			429, ``, http.Header{"Retry-After": {"5"}, "Ratelimit-Reset": reset(time.Hour)["Ratelimit-Reset"]},
+			connector.KindTransient, connector.KindTransient, 5 * time.Second,
+		},
 		"a failing server":             {500, `{"error":"InternalServerError"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
 		"a failing server with a code": {502, `{"error":"ExpiredToken"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"a server that stops waiting":  {408, ``, nil, connector.KindTransient, connector.KindUnknown, 0},
+		"a server that times out":      {408, ``, nil, connector.KindTransient, connector.KindUnknown, 0},
 		"a page of a proxy as 404":     {404, `<html>404 Not Found</html>`, nil, connector.KindTransient, connector.KindTransient, 0},
 		"another program's 404":        {404, `{"error":"Not Found"}`, nil, connector.KindTransient, connector.KindTransient, 0},
 		"an empty 405":                 {405, ``, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a proxy that wants to know":   {407, ``, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a proxy authentication":       {407, ``, nil, connector.KindTransient, connector.KindTransient, 0},
 		"a misdirected request":        {421, ``, nil, connector.KindTransient, connector.KindTransient, 0},
 		"a request that is too early":  {425, ``, nil, connector.KindTransient, connector.KindTransient, 0},
 		"a page of a filter as 403":    {403, `<html>Forbidden</html>`, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"a redirect for good":          {308, ``, nil, connector.KindTransient, connector.KindTransient, 0},
+		"a permanent redirect":         {308, ``, nil, connector.KindTransient, connector.KindTransient, 0},
 		"a redirect after the work":    {303, `{"error":"ExpiredToken"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
 		"the server's own 404":         {404, `{"error":"InvalidRequest","message":"no"}`, nil, connector.KindContent, connector.KindContent, 0},
-		"a success without sense":      {200, `{}`, nil, connector.KindTransient, connector.KindUnknown, 0},
+		"a success without a CID":      {200, `{}`, nil, connector.KindTransient, connector.KindUnknown, 0},
 		"a success that is no JSON":    {200, `<html>`, nil, connector.KindTransient, connector.KindUnknown, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -194,13 +198,13 @@ func TestRefusals(t *testing.T) {
 			_, err = conformance.Publish(t.Context(), c, s, it)
 			wantKind(t, err, tc.commit, tc.after)
 			if n := b.count("com.atproto.repo.putRecord"); n != 1 {
-				t.Errorf("the record was sent %d times", n)
+				t.Errorf("the record was sent %d times, want once", n)
 			}
 		})
 	}
 }
 
-func TestConnectTellsWhatIsWrong(t *testing.T) {
+func TestConnect_NamesProblem(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		status int
@@ -208,10 +212,13 @@ func TestConnectTellsWhatIsWrong(t *testing.T) {
 		kind   connector.Kind
 		words  string
 	}{
-		"two-factor sign-in":          {401, `{"error":"AuthFactorTokenRequired"}`, connector.KindReauth, "app password"},
-		"a wrong password":            {401, `{"error":"AuthenticationRequired","message":"Invalid identifier or password"}`, connector.KindReauth, "does not know"},
-		"a takedown":                  {401, `{"error":"AccountTakedown"}`, connector.KindDisconnect, "taken this account down"},
-		"an inactive account":         {200, `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r","active":false,"status":"deactivated"}`, connector.KindDisconnect, "not active"},
+		"two-factor sign-in": {401, `{"error":"AuthFactorTokenRequired"}`, connector.KindReauth, "app password"},
+		"a wrong password":   {401, `{"error":"AuthenticationRequired","message":"Invalid identifier or password"}`, connector.KindReauth, "does not know"},
+		"a takedown":         {401, `{"error":"AccountTakedown"}`, connector.KindDisconnect, "taken this account down"},
+		"an inactive account": {
+			200, `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r","active":false,"status":"deactivated"}`,
+			connector.KindDisconnect, "not active",
+		},
 		"a server of another kind":    {404, `not found`, connector.KindContent, "does not answer like a Bluesky service"},
 		"a server that moved":         {301, ``, connector.KindContent, "does not answer like a Bluesky service"},
 		"a session without an owner":  {200, `{"accessJwt":"a","refreshJwt":"r"}`, connector.KindTransient, "cannot be read"},
@@ -224,28 +231,31 @@ func TestConnectTellsWhatIsWrong(t *testing.T) {
 			_, err := bluesky.New().Connect(t.Context(), b.env(t, clock.System{}), b.form())
 			wantKind(t, err, tc.kind, 0)
 			if e := (*connector.Error)(nil); !errors.As(err, &e) || !strings.Contains(e.Public, tc.words) {
-				t.Errorf("%v, want words about %q", err, tc.words)
+				t.Errorf("got %v, want a text with %q", err, tc.words)
 			}
 		})
 	}
 }
 
-func TestConnectRefusesServices(t *testing.T) {
+func TestConnect_RefusesServiceAddresses(t *testing.T) {
 	t.Parallel()
 	b := newBroken(t)
-	for _, service := range []string{"http://bsky.social", "ftp://bsky.social", "bsky.social", "https://", "https://a:b@bsky.social", "https://bsky.social/path", "https://bsky.social?x", "https://bsky.social#x",
-		"http://127.0.0.1.example.com", "http://10.0.0.1", "https://[", "file:///etc/passwd"} {
+	for _, service := range []string{
+		"http://bsky.social", "ftp://bsky.social", "bsky.social", "https://", "https://a:b@bsky.social",
+		"https://bsky.social/path", "https://bsky.social?x", "https://bsky.social#x",
+		"http://127.0.0.1.example.com", "http://10.0.0.1", "https://[", "file:///etc/passwd",
+	} {
 		form := b.form()
 		form["service"] = service
 		_, err := bluesky.New().Connect(t.Context(), b.env(t, clock.System{}), form)
 		wantKind(t, err, connector.KindContent, 0)
 	}
 	if n := b.count("com.atproto.server.createSession"); n != 0 {
-		t.Errorf("%d sign-ins", n)
+		t.Errorf("got %d sign-ins, want none", n)
 	}
 }
 
-func TestConnectKeepsToTheServerOfTheDocument(t *testing.T) {
+func TestRefresh_UsesServerOfDocument(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		id, kind, endpoint string
@@ -271,32 +281,32 @@ func TestConnectKeepsToTheServerOfTheDocument(t *testing.T) {
 			}
 			want := map[bool]string{true: "https://pds.example", false: b.URL}[tc.used]
 			if cred.Server != want || cred.Service != b.URL {
-				t.Errorf("%+v, want the server %s", cred, want)
+				t.Errorf("got %+v, want the server %s", cred, want)
 			}
 			if hosts := connector.Destination(want, b.URL); fresh.Destination != hosts {
-				t.Errorf("the destination is %q, want %q", fresh.Destination, hosts)
+				t.Errorf("got the destination %q, want %q", fresh.Destination, hosts)
 			}
 		})
 	}
 }
 
-func TestRefresh(t *testing.T) {
+func TestRefresh_SignsInOnlyWhenTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	const create, rotate = "com.atproto.server.createSession", "com.atproto.server.refreshSession"
 	for name, tc := range map[string]struct {
 		status  int
 		body    string
-		kind    connector.Kind // "" = it works
-		signIns int            // besides Connect's
+		kind    connector.Kind // "" = success
+		signIns int            // besides that of Connect
 	}{
-		"a good token is exchanged":           {200, `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`, "", 0},
-		"a dead token signs in anew":          {400, `{"error":"ExpiredToken","message":"Token has been revoked"}`, "", 1},
-		"a token of nobody signs in anew":     {401, ``, "", 1},
-		"a server that fails is asked later":  {500, ``, connector.KindTransient, 0},
-		"a rate limit is no reason":           {429, ``, connector.KindTransient, 0},
-		"a takedown ends it":                  {401, `{"error":"AccountTakedown"}`, connector.KindDisconnect, 0},
-		"an answer without sense is no proof": {200, `{}`, connector.KindTransient, 0},
-		"another account signs in anew":       {200, `{"did":"did:plc:other","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`, "", 1},
+		"a good token is exchanged":          {200, `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`, "", 0},
+		"a revoked token leads to a sign-in": {400, `{"error":"ExpiredToken","message":"Token has been revoked"}`, "", 1},
+		"a refused token leads to a sign-in": {401, ``, "", 1},
+		"a failing server is retried later":  {500, ``, connector.KindTransient, 0},
+		"a rate limit leads to no sign-in":   {429, ``, connector.KindTransient, 0},
+		"a takedown disconnects":             {401, `{"error":"AccountTakedown"}`, connector.KindDisconnect, 0},
+		"an empty answer is transient":       {200, `{}`, connector.KindTransient, 0},
+		"another account leads to a sign-in": {200, `{"did":"did:plc:other","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`, "", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -307,16 +317,16 @@ func TestRefresh(t *testing.T) {
 			if tc.kind != "" {
 				wantKind(t, err, tc.kind, 0)
 			} else if err != nil || string(fresh.Credential) == string(s.Credential) {
-				t.Errorf("%v %s", err, fresh.Credential)
+				t.Errorf("got %v and %s, want a new credential", err, fresh.Credential)
 			}
 			if n := b.count(create) - 1; n != tc.signIns || b.count(rotate) != 1 {
-				t.Errorf("%d sign-ins, want %d; %d exchanges", n, tc.signIns, b.count(rotate))
+				t.Errorf("got %d sign-ins and %d exchanges, want %d and 1", n, b.count(rotate), tc.signIns)
 			}
 		})
 	}
 }
 
-func TestMentionsAwaitAServerThatFails(t *testing.T) {
+func TestPrepare_RetriesMentionsOfFailingServer(t *testing.T) {
 	t.Parallel()
 	const method = "com.atproto.identity.resolveHandle"
 	for name, tc := range map[string]struct {
@@ -324,11 +334,11 @@ func TestMentionsAwaitAServerThatFails(t *testing.T) {
 		body   string
 		kind   connector.Kind
 	}{
-		"500":           {500, ``, connector.KindTransient},
-		"429":           {429, ``, connector.KindTransient},
-		"expired":       {400, `{"error":"ExpiredToken"}`, connector.KindReauth},
-		"no DID":        {200, `{"did":"nobody"}`, connector.KindTransient},
-		"nobody has it": {400, `{"error":"InvalidRequest","message":"Unable to resolve handle"}`, ""},
+		"500":        {500, ``, connector.KindTransient},
+		"429":        {429, ``, connector.KindTransient},
+		"expired":    {400, `{"error":"ExpiredToken"}`, connector.KindReauth},
+		"no DID":     {200, `{"did":"unknown"}`, connector.KindTransient},
+		"no account": {400, `{"error":"InvalidRequest","message":"Unable to resolve handle"}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -339,13 +349,13 @@ func TestMentionsAwaitAServerThatFails(t *testing.T) {
 			if tc.kind != "" {
 				wantKind(t, err, tc.kind, 0)
 			} else if err != nil || b.count(method) != 2 {
-				t.Errorf("%v after %d questions, want one for each handle", err, b.count(method))
+				t.Errorf("got %v after %d queries, want one for each handle", err, b.count(method))
 			}
 		})
 	}
 }
 
-func TestOldUploadsAreMadeAgain(t *testing.T) {
+func TestPrepare_RepeatsOldUploads(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
 	b := newBroken(t)
@@ -356,10 +366,11 @@ func TestOldUploadsAreMadeAgain(t *testing.T) {
 	}
 	uploads := func(want int) {
 		t.Helper()
-		var err error
-		if it, err = conformance.Prepare(t.Context(), bluesky.New(), s, it); err != nil {
+		prepared, err := conformance.Prepare(t.Context(), bluesky.New(), s, it)
+		if err != nil {
 			t.Fatal(err)
 		}
+		it = prepared
 		if n := b.count("com.atproto.repo.uploadBlob"); n != want {
 			t.Fatalf("%d uploads, want %d", n, want)
 		}
@@ -372,7 +383,7 @@ func TestOldUploadsAreMadeAgain(t *testing.T) {
 	uploads(4)
 }
 
-func TestMoreThanAHandleHoldsIsRefused(t *testing.T) {
+func TestPrepare_RefusesTooManyMentions(t *testing.T) {
 	t.Parallel()
 	b := newBroken(t)
 	s := b.session(t, clock.System{})
@@ -384,8 +395,8 @@ func TestMoreThanAHandleHoldsIsRefused(t *testing.T) {
 	}
 }
 
-// In a connect there is no post that could be too large.
-func TestConnect_TooLargeRequestIsNoPost(t *testing.T) {
+// A connect has no post that could be too large.
+func TestConnect_TooLargeRequestNamesNoPost(t *testing.T) {
 	t.Parallel()
 	for _, method := range []string{"com.atproto.server.createSession", "com.atproto.repo.getRecord"} {
 		for _, status := range []int{413, 414, 431} {

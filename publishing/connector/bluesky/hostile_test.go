@@ -12,7 +12,7 @@ import (
 	"crier/publishing/connector/conformance"
 )
 
-// registered returns the connector as the engine gets it.
+// registered returns the connector from a registry, as the engine gets it.
 func registered(t *testing.T) connector.Connector {
 	t.Helper()
 	r, err := connector.NewRegistry(bluesky.New())
@@ -21,12 +21,12 @@ func registered(t *testing.T) connector.Connector {
 	}
 	c, ok := r.Get("bluesky")
 	if !ok {
-		t.Fatal("not registered")
+		t.Fatal("the registry lacks the connector")
 	}
 	return c
 }
 
-// storable fails on what a text or jsonb column refuses.
+// storable fails the test if v holds U+0000, which text and jsonb columns refuse.
 func storable(t *testing.T, where string, v any) {
 	t.Helper()
 	raw, err := json.Marshal(v)
@@ -38,9 +38,9 @@ func storable(t *testing.T, where string, v any) {
 	}
 }
 
-// Every field of an answer but the tokens, which are sealed, ends in U+0000 here: what comes out of the connector layer
-// can be stored all the same, and that a post is out is never lost.
-func TestServerWords_AreStorable(t *testing.T) {
+// Every field of an answer but the tokens, which are sealed, ends in U+0000 here. The results of the guarded
+// connector can be stored, and a published post is reported as published.
+func TestRegistry_MakesAnswersStorable(t *testing.T) {
 	t.Parallel()
 	const account = `{"did":"` + did + `","handle":"alice.test\u0000","accessJwt":"a","refreshJwt":"r",` +
 		`"didDoc":{"id":"\u0000"}}`
@@ -57,12 +57,12 @@ func TestServerWords_AreStorable(t *testing.T) {
 	}
 	storable(t, "the account", done.Account)
 	if a := done.Account; a.Name != "alice.test" || a.Profile != "alice.test" || a.Destination == "" {
-		t.Errorf("the account is %+v", a)
+		t.Errorf("got the account %+v, want clean names and a destination", a)
 	}
 	b.breaks("com.atproto.repo.getRecord", 200, profile, nil)
 	named, err := c.Connect(t.Context(), env, b.form())
 	if err != nil || named.Account.Name != "Alice" {
-		t.Errorf("the account is %+v, %v", named.Account, err)
+		t.Errorf("got the account %+v, %v; want the name Alice", named.Account, err)
 	}
 	storable(t, "the account with a profile", named.Account)
 	b.breaks("com.atproto.server.createSession", 200, strings.Replace(account, did, did+`\u0000`, 1), nil)
@@ -82,12 +82,13 @@ func TestServerWords_AreStorable(t *testing.T) {
 	b.breaks("com.atproto.repo.putRecord", 200, `{"uri":"at://x\u0000/app.bsky.feed.post/RKEY","cid":"bafy\u0000"}`, nil)
 	ref, err := c.Commit(t.Context(), s, it)
 	if err != nil || ref.ID == "" || !strings.HasPrefix(ref.URL, "https://bsky.app/profile/"+did) {
-		t.Errorf("the post is out, got %+v, %v", ref, err)
+		t.Errorf("Commit: got %+v, %v; want the reference of the post", ref, err)
 	}
 	storable(t, "the reference", ref)
 	b.breaks("com.atproto.repo.putRecord", 200, `{"uri":"at://x/app.bsky.feed.post/another","cid":"bafy"}`, nil)
-	if _, err = c.Commit(t.Context(), s, it); connector.KindOf(err, true) != connector.KindUnknown {
-		t.Errorf("an answer about another record says nothing of ours, got %v", err)
+	_, err = c.Commit(t.Context(), s, it)
+	if connector.KindOf(err, true) != connector.KindUnknown {
+		t.Errorf("an answer about another record: got %v, want KindUnknown", err)
 	}
 	b.breaks("com.atproto.repo.putRecord", 400, `{"error":"Invalid\u0000","message":"no\u0000 \ud800 \u0007"}`, nil)
 	_, err = c.Commit(t.Context(), s, it)
@@ -98,9 +99,9 @@ func TestServerWords_AreStorable(t *testing.T) {
 	storable(t, "the error", []string{e.Code, e.Public, e.Raw, e.Error()})
 }
 
-// A record at our key that differs in createdAt alone is ours, found again after its row was lost; one that says
-// something else is not.
-func TestRecordAtOurKey_IsOursApartFromCreatedAt(t *testing.T) {
+// A record at our key that differs in createdAt only is ours, from a Commit whose row was lost; one with another text
+// is not.
+func TestReconcile_IgnoresCreatedAtOfRecord(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		text    string
@@ -122,20 +123,20 @@ func TestRecordAtOurKey_IsOursApartFromCreatedAt(t *testing.T) {
 			b.breaks("com.atproto.repo.getRecord", 200, `{"uri":"at://x","cid":"bafyold","value":`+there+`}`, nil)
 			v, err := registered(t).Reconcile(t.Context(), s, it)
 			if err != nil || v.Outcome != tc.outcome {
-				t.Errorf("Reconcile: %+v, %v", v, err)
+				t.Errorf("Reconcile: got %+v, %v; want %s", v, err, tc.outcome)
 			}
 			b.alsoBreaks("com.atproto.repo.putRecord", 400, `{"error":"InvalidSwap","message":"Record was at bafyold"}`)
 			ref, err := registered(t).Commit(t.Context(), s, it)
 			if tc.kind != "" {
 				wantKind(t, err, tc.kind, 0)
 			} else if err != nil || !strings.Contains(string(ref.Data), "bafyold") {
-				t.Errorf("Commit: %+v, %v", ref, err)
+				t.Errorf("Commit: got %+v, %v; want the existing record", ref, err)
 			}
 		})
 	}
 }
 
-// A server that was there and is replaced by a proxy's page must not look like a wrong password.
+// A proxy's page in place of the server's answer must not look like a wrong password.
 func TestRefresh_WaitsWhileAnotherServerAnswers(t *testing.T) {
 	t.Parallel()
 	b := newBroken(t)
@@ -145,13 +146,13 @@ func TestRefresh_WaitsWhileAnotherServerAnswers(t *testing.T) {
 	wantKind(t, err, connector.KindTransient, 0)
 }
 
-// A short password can be a part of the name of an error. Hiding it there would make that error another one.
+// A short password may be part of an error code. Removing it would change the code.
 func TestRefusal_ShortPasswordHidesNoCode(t *testing.T) {
 	t.Parallel()
 	b := newBroken(t)
 	form := b.form()
 	form["password"] = "Rec"
 	if _, err := bluesky.New().Connect(t.Context(), b.env(t, clock.System{}), form); err != nil {
-		t.Errorf("an account without a profile: %v", err)
+		t.Errorf("an account without a profile: got %v, want it connected", err)
 	}
 }

@@ -14,11 +14,11 @@ import (
 
 const (
 	maxBlob = 1_000_000 // bytes of one image
-	maxSide = 2000      // pixels of an image that had to be made smaller
+	maxSide = 2000      // pixels of an image that is made smaller
 )
 
-// Derived returns the JPEG that Bluesky gets in place of an image that is too large. A large GIF has none: Validate
-// refuses it.
+// Derived returns the JPEG that Bluesky gets in place of an image above the limit. For a GIF it returns none:
+// Validate refuses a large one.
 func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	if m.Video || m.Size <= maxBlob || m.ContentType == "image/gif" {
 		return picture.Spec{}, false
@@ -26,33 +26,34 @@ func (c *Connector) Derived(m connector.Media) (picture.Spec, bool) {
 	return picture.Spec{MaxBytes: maxBlob, MaxSide: maxSide}, true
 }
 
-// upload sends an image, byte for byte as it is stored. Its bytes are read while they are sent.
+// upload sends an image unchanged. Its bytes are read while they are sent.
 func (c *Connector) upload(ctx context.Context, cl client, m connector.Media) (upload, error) {
-	width, height, err := shown(m)
+	width, height, err := displaySize(m)
 	if err != nil {
 		return upload{}, err
 	}
 	file, err := m.Open()
 	if err != nil {
-		return upload{}, lostFile(err)
+		return upload{}, fileError(err)
 	}
-	body := &source{ReadCloser: file}
-	var said struct{ Blob blob }
-	err = cl.stream(ctx, "com.atproto.repo.uploadBlob", m.ContentType, body, m.Size, &said)
+	body := &imageFile{ReadCloser: file}
+	var answer struct{ Blob blob }
+	err = cl.stream(ctx, "com.atproto.repo.uploadBlob", m.ContentType, body, m.Size, &answer)
 	switch lost := body.failure(); {
 	case lost != nil:
-		return upload{}, lostFile(lost)
+		return upload{}, fileError(lost)
 	case err != nil:
 		return upload{}, err
-	case said.Blob.Type != "blob" || said.Blob.Ref.Link == "":
-		return upload{}, unreadable(http.StatusOK, errors.New("an upload's answer names no blob"), false)
+	case answer.Blob.Type != "blob" || answer.Blob.Ref.Link == "":
+		return upload{}, badAnswer(http.StatusOK, errors.New("an upload's answer names no blob"), false)
 	}
-	return upload{Blob: said.Blob, Width: width, Height: height, At: cl.clock.Now().Unix()}, nil
+	return upload{Blob: answer.Blob, Width: width, Height: height, At: cl.clock.Now().Unix()}, nil
 }
 
-// shown returns an image's size as it is shown. An image whose header cannot be read has the size that is stored with
-// it, and the server decides.
-func shown(m connector.Media) (width, height int, err error) {
+// displaySize returns the width and height at which an image is displayed. For an image whose header cannot be parsed
+// it returns the stored size, and the server decides. It returns KindContent for an empty image and one above the
+// limit, and KindTransient when the file cannot be read.
+func displaySize(m connector.Media) (width, height int, err error) {
 	switch {
 	case m.Size > maxBlob:
 		return 0, 0, badImage(m, "has more than 1,000,000 bytes, which Bluesky does not take")
@@ -61,13 +62,13 @@ func shown(m connector.Media) (width, height int, err error) {
 	}
 	file, err := m.Open()
 	if err != nil {
-		return 0, 0, lostFile(err)
+		return 0, 0, fileError(err)
 	}
 	defer func() { _ = file.Close() }() // only read
-	src := &source{ReadCloser: file}
+	src := &imageFile{ReadCloser: file}
 	h, err := picture.Inspect(src)
 	if lost := src.failure(); lost != nil {
-		return 0, 0, lostFile(lost)
+		return 0, 0, fileError(lost)
 	}
 	if err != nil {
 		return m.Width, m.Height, nil
@@ -75,15 +76,15 @@ func shown(m connector.Media) (width, height int, err error) {
 	return h.Width, h.Height, nil
 }
 
-// source is a file that keeps its own failure apart from the server's. The HTTP client may read and close it even
-// after its answer.
-type source struct {
+// imageFile is a file that records its own read error, so that it is not taken for one of the server. The HTTP client
+// may read and close it even after the answer.
+type imageFile struct {
 	io.ReadCloser
 	mu  sync.Mutex
 	err error
 }
 
-func (s *source) Read(p []byte) (int, error) {
+func (s *imageFile) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, fs.ErrClosed) {
 		s.mu.Lock()
@@ -93,7 +94,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (s *source) failure() error {
+func (s *imageFile) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
@@ -103,6 +104,6 @@ func badImage(m connector.Media, what string) error {
 	return &connector.Error{Kind: connector.KindContent, Public: m.Name + " " + what + "."}
 }
 
-func lostFile(err error) error {
+func fileError(err error) error {
 	return &connector.Error{Kind: connector.KindTransient, Public: "An image of this post could not be read.", Err: err}
 }

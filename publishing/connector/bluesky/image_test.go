@@ -9,7 +9,7 @@ import (
 	"crier/publishing/connector"
 )
 
-func TestDerived_IsNeededAboveTheLimitOnly(t *testing.T) {
+func TestDerived_NeededAboveLimitOnly(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		m      connector.Media
@@ -22,37 +22,37 @@ func TestDerived_IsNeededAboveTheLimitOnly(t *testing.T) {
 		"a JPEG that is empty": {connector.Media{ContentType: "image/jpeg"}, false},
 	} {
 		if spec, needed := New().Derived(tc.m); needed != tc.needed || needed && spec.MaxBytes != maxBlob {
-			t.Errorf("%s: %v, needed %t", name, spec, needed)
+			t.Errorf("%s: got %v, needed %t, want needed %t", name, spec, needed, tc.needed)
 		}
 	}
 }
 
-// Nothing is read of an image that does not fit: making it fit is the engine's.
-func TestShown_RefusesWhatDoesNotFitWithoutReadingIt(t *testing.T) {
+// The engine makes large images smaller, so one that is still too large is not opened.
+func TestDisplaySize_RefusesWrongSizeWithoutReading(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int64{"a large image": maxBlob + 1, "an empty one": 0} {
-		_, _, err := shown(connector.Media{Name: "a.png", Size: size, Open: func() (io.ReadCloser, error) {
-			t.Errorf("%s is opened", name)
+		_, _, err := displaySize(connector.Media{Name: "a.png", Size: size, Open: func() (io.ReadCloser, error) {
+			t.Errorf("%s is opened, want it refused unread", name)
 			return nil, io.ErrUnexpectedEOF
 		}})
 		var e *connector.Error
 		if !errors.As(err, &e) || e.Kind != connector.KindContent || e.Public == "" {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want KindContent", name, err)
 		}
 	}
 }
 
-func TestShown_FileThatCannotBeReadMayBeReadLater(t *testing.T) {
+func TestDisplaySize_ReadErrorIsTransient(t *testing.T) {
 	t.Parallel()
 	away := func() (io.ReadCloser, error) { return io.NopCloser(broken{}), nil }
-	_, _, err := shown(connector.Media{Size: 10, Open: away})
+	_, _, err := displaySize(connector.Media{Size: 10, Open: away})
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != connector.KindTransient {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want KindTransient", err)
 	}
 	text := func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("hello")), nil }
-	if w, h, err := shown(connector.Media{Size: 5, Width: 3, Height: 2, Open: text}); err != nil || w != 3 || h != 2 {
-		t.Errorf("bytes that are no image: %d x %d, %v", w, h, err)
+	if w, h, err := displaySize(connector.Media{Size: 5, Width: 3, Height: 2, Open: text}); err != nil || w != 3 || h != 2 {
+		t.Errorf("bytes that are no image: got %d x %d, %v; want 3 x 2", w, h, err)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What is longer than Bluesky's limits stays plain text: a record with it would be refused.
+// Longer pieces stay plain text: Bluesky refuses a record with such a facet.
 func TestFindFacets_Limits(t *testing.T) {
 	t.Parallel()
 	ten := "a\u20d0\u20d1\u20d2" // one character of 10 bytes

@@ -9,10 +9,10 @@ import (
 	"golang.org/x/net/idna"
 )
 
-const maxURI = 2000 // bytes; what is longer stays plain text
+const maxURI = 2000 // bytes; a longer link stays plain text
 
-// asciiURI is a link in the form that records carry: the scheme and an international host in ASCII, the rest percent-encoded where it must be.
-// A plain link comes back as it is.
+// asciiURI returns a link in the form that records require: scheme and host in ASCII and the rest percent-encoded
+// where necessary. It returns false for a link without a host, with credentials or longer than maxURI.
 func asciiURI(link string) (string, bool) {
 	start := strings.Index(link, "://") + len("://")
 	end := start + strings.IndexAny(link[start:]+"/", `/?#\`)
@@ -36,7 +36,7 @@ func asciiHost(u *url.URL) (string, error) {
 	return name, err
 }
 
-// escape percent-encodes the bytes that no URI may hold and leaves the rest, earlier escapes included.
+// escape percent-encodes the bytes that a URI cannot contain and keeps existing escapes.
 func escape(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -50,7 +50,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// escaped tells whether two hexadecimal digits follow a percent sign.
+// escaped returns true if after begins with two hexadecimal digits.
 func escaped(after string) bool {
 	if len(after) < 2 {
 		return false

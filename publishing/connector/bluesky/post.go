@@ -16,17 +16,18 @@ import (
 const (
 	maxHandle    = 8 << 10 // bytes
 	maxDID       = 2048
-	keepsUploads = 10 * time.Minute // a server keeps an upload that no record names for about an hour
+	maxUploadAge = 10 * time.Minute // servers delete an unreferenced upload after about an hour
 )
 
-// handle is all that Prepare decides and the item does not tell.
+// handle is what Prepare decides beyond the item. It is stored as JSON between the calls.
 type handle struct {
-	Found  bool     `json:"found"` // facets are looked for and resolved
+	// Found is true once the facets are found and resolved.
+	Found  bool     `json:"found"`
 	Facets []facet  `json:"facets,omitempty"`
 	Images []upload `json:"images,omitempty"`
 }
 
-// upload is an image on the server, in the order of the item's media.
+// upload is an uploaded image; uploads are in the order of the item's media.
 type upload struct {
 	Blob   blob  `json:"blob"`
 	Width  int   `json:"width,omitempty"`
@@ -34,7 +35,9 @@ type upload struct {
 	At     int64 `json:"at"` // Unix seconds
 }
 
-// Prepare looks up who is mentioned, then uploads one image a call. Uploads that waited long are made again: equal bytes have an equal name.
+// Prepare resolves the mentions, then uploads one image in each call. Uploads that have become too old are repeated;
+// the same bytes get the same name. The errors are those of the server, and KindContent for an item that Bluesky
+// would refuse.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
@@ -42,15 +45,16 @@ func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item conn
 	}
 	cl := cred.client(s.Env)
 	if !h.Found {
-		if err := fit(item); err != nil {
+		if err := checkItem(item); err != nil {
 			return connector.Step{}, err
 		}
-		if h.Facets, err = cl.resolve(ctx, findFacets(item.Text)); err != nil {
+		facets, err := cl.resolve(ctx, findFacets(item.Text))
+		if err != nil {
 			return connector.Step{}, err
 		}
-		h.Found = true
+		h.Facets, h.Found = facets, true
 	}
-	if i := h.next(item, s.Clock.Now()); i < len(item.Media) {
+	if i := h.nextUpload(item, s.Clock.Now()); i < len(item.Media) {
 		up, err := c.upload(ctx, cl, item.Media[i])
 		if err != nil {
 			return connector.Step{}, err
@@ -61,14 +65,18 @@ func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item conn
 		return connector.Step{}, err
 	}
 	raw, err := json.Marshal(h)
-	if err == nil && len(raw) > maxHandle {
-		return connector.Step{}, &connector.Error{Kind: connector.KindContent, Public: "The text has too many links and mentions for one post."}
+	if err != nil {
+		return connector.Step{}, err
 	}
-	return connector.Step{Ready: h.next(item, s.Clock.Now()) == len(item.Media), Handle: raw}, err
+	if len(raw) > maxHandle {
+		const public = "The text has too many links and mentions for one post."
+		return connector.Step{}, &connector.Error{Kind: connector.KindContent, Public: public}
+	}
+	return connector.Step{Ready: h.nextUpload(item, s.Clock.Now()) == len(item.Media), Handle: raw}, nil
 }
 
-// next is the first medium that must be uploaded, or their number.
-func (h handle) next(item connector.Item, now time.Time) int {
+// nextUpload returns the index of the first medium that must be uploaded, or the number of media.
+func (h handle) nextUpload(item connector.Item, now time.Time) int {
 	for i := range item.Media {
 		if i >= len(h.Images) || h.Images[i].stale(now) {
 			return i
@@ -77,8 +85,9 @@ func (h handle) next(item connector.Item, now time.Time) int {
 	return len(item.Media)
 }
 
-// fit refuses what would come out wrong though Validate let it in; the server counts the graphemes itself.
-func fit(item connector.Item) error {
+// checkItem refuses an item that Bluesky would refuse or change, although Validate has accepted it. The server counts
+// the graphemes itself.
+func checkItem(item connector.Item) error {
 	switch {
 	case len(item.Text) > maxBytes:
 		return &connector.Error{Kind: connector.KindContent, Public: "The text is too long for Bluesky."}
@@ -95,7 +104,7 @@ func fit(item connector.Item) error {
 	return nil
 }
 
-// resolve asks for the account behind every mention. A handle that nobody has stays plain text.
+// resolve replaces each mention by the account of its handle. A handle without an account stays plain text.
 func (cl client) resolve(ctx context.Context, found []facet) ([]facet, error) {
 	dids := map[string]string{}
 	var out []facet
@@ -112,82 +121,103 @@ func (cl client) resolve(ctx context.Context, found []facet) ([]facet, error) {
 			}
 			dids[name] = did
 		}
-		if f.Mention, f.DID = "", dids[name]; f.DID != "" {
+		f.Mention, f.DID = "", dids[name]
+		if f.DID != "" {
 			out = append(out, f)
 		}
 	}
 	return out, nil
 }
 
-// didOf gives the account of a handle, "" when there is none.
+// didOf returns the account of a handle, or an empty string when there is none.
 func (cl client) didOf(ctx context.Context, name string) (string, error) {
-	var said struct{ DID string }
-	err := cl.query(ctx, "com.atproto.identity.resolveHandle", url.Values{"handle": {name}}, &said)
-	if e := (*connector.Error)(nil); errors.As(err, &e) && e.Kind == connector.KindContent && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound) {
+	var answer struct{ DID string }
+	err := cl.query(ctx, "com.atproto.identity.resolveHandle", url.Values{"handle": {name}}, &answer)
+	if e := (*connector.Error)(nil); errors.As(err, &e) && e.Kind == connector.KindContent &&
+		(e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound) {
 		return "", nil
 	}
-	if err == nil && (!strings.HasPrefix(said.DID, "did:") || len(said.DID) > maxDID) {
-		err = unreadable(http.StatusOK, errors.New("a handle resolves to what is no DID"), false)
+	if err != nil {
+		return "", err
 	}
-	return said.DID, err
+	if !strings.HasPrefix(answer.DID, "did:") || len(answer.DID) > maxDID {
+		return "", badAnswer(http.StatusOK, errors.New("the account of a handle is not a DID"), false)
+	}
+	return answer.DID, nil
 }
 
-// Commit creates the record under the publication's own key. The server refuses a key that is taken, unless by the very same record.
+// Commit creates the record under the key of the publication. The server refuses a key that exists, unless the
+// existing record is identical. A key with the same post from an earlier call counts as published; one with another
+// post is KindContent.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	rec, err := finished(item, h)
+	rec, err := preparedRecord(item, h)
 	if err != nil {
 		return connector.Ref{}, err
 	}
 	rkey := recordKey(item.Publication, item.Due)
-	body, err := json.Marshal(map[string]any{"repo": cred.DID, "collection": collection, "rkey": rkey, "record": rec, "swapRecord": nil})
+	body, err := json.Marshal(map[string]any{
+		"repo": cred.DID, "collection": collection, "rkey": rkey, "record": rec, "swapRecord": nil,
+	})
 	if err != nil {
-		return connector.Ref{}, &connector.Error{Kind: connector.KindContent, Public: "This post cannot be written as JSON.", Err: err}
+		const public = "This post cannot be written as JSON."
+		return connector.Ref{}, &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
 	}
-	var said strongRef
-	err = cred.client(s.Env).commit(ctx, "com.atproto.repo.putRecord", body, &said)
+	var answer strongRef
+	err = cred.client(s.Env).commit(ctx, "com.atproto.repo.putRecord", body, &answer)
 	if codeOf(err) == "InvalidSwap" {
-		return taken(ctx, s, cred, rkey, rec, err)
+		return existing(ctx, s, cred, rkey, rec, err)
 	}
 	if err != nil {
 		return connector.Ref{}, err
 	}
-	// An answer that a server sends unasked may come before ours on a kept connection.
-	if said.CID == "" || !strings.HasSuffix(said.URI, "/"+collection+"/"+rkey) {
-		return connector.Ref{}, unreadable(http.StatusOK, errors.New("the answer to a new record names no CID, or another record"), true)
+	// On a kept connection an unsolicited answer may arrive before the real one.
+	if answer.CID == "" || !strings.HasSuffix(answer.URI, "/"+collection+"/"+rkey) {
+		err := errors.New("the answer to a new record names no CID, or another record")
+		return connector.Ref{}, badAnswer(http.StatusOK, err, true)
 	}
-	return refOf(cred, rkey, said.CID)
+	return refOf(cred, rkey, answer.CID)
 }
 
-// taken looks at the record that has our key already: ours from an earlier try, perhaps with another createdAt, or
-// another record.
-func taken(ctx context.Context, s *connector.Session, cred credential, rkey string, rec json.RawMessage, cause error) (connector.Ref, error) {
-	there, err := look(ctx, s, cred, rkey)
+// existing returns the Ref of the record that has our key already if it is the same post, from an earlier Commit. It
+// returns KindContent for another post and KindUnknown when the record cannot be read.
+func existing(
+	ctx context.Context, s *connector.Session, cred credential, rkey string, rec json.RawMessage, cause error,
+) (connector.Ref, error) {
+	there, err := getRecord(ctx, s, cred, rkey)
 	switch {
 	case err != nil || there.CID == "":
-		return connector.Ref{}, &connector.Error{Kind: connector.KindUnknown, Public: "Bluesky says that this post exists already, but does not show it.", Err: errors.Join(cause, err)}
+		const public = "Bluesky says that this post exists already, but does not show it."
+		return connector.Ref{}, &connector.Error{
+			Kind: connector.KindUnknown, Public: public, Err: errors.Join(cause, err),
+		}
 	case !samePost(there.Value, rec):
-		return connector.Ref{}, &connector.Error{Kind: connector.KindContent, Code: "InvalidSwap", Public: "Another record has this post's place on Bluesky already.", Err: cause}
+		const public = "Another record has this post's place on Bluesky already."
+		return connector.Ref{}, &connector.Error{
+			Kind: connector.KindContent, Code: "InvalidSwap", Public: public, Err: cause,
+		}
 	}
 	return refOf(cred, rkey, there.CID)
 }
 
-// Reconcile reads the record under the publication's key. A record of other content proves nothing about ours; one that
-// differs in createdAt alone is ours, from a try whose trace was lost.
-func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item connector.Item) (connector.Verdict, error) {
+// Reconcile reads the record under the key of the publication. No record is NotPublished, and one with other content
+// is CannotTell. One that differs in createdAt only is ours, from an earlier Commit whose time was lost.
+func (c *Connector) Reconcile(
+	ctx context.Context, s *connector.Session, item connector.Item,
+) (connector.Verdict, error) {
 	cred, h, err := open(s, item)
 	if err != nil {
 		return connector.Verdict{}, err
 	}
-	rec, err := finished(item, h)
+	rec, err := preparedRecord(item, h)
 	if err != nil {
 		return connector.Verdict{}, err
 	}
 	rkey := recordKey(item.Publication, item.Due)
-	there, err := look(ctx, s, cred, rkey)
+	there, err := getRecord(ctx, s, cred, rkey)
 	switch {
 	case err != nil:
 		return connector.Verdict{}, err
@@ -200,26 +230,30 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	return connector.Verdict{Outcome: connector.Published, Ref: ref}, err
 }
 
-// stored is a record as the server shows it; the zero value is none.
+// stored is a record as the server returns it; the zero value is none.
 type stored struct {
 	CID   string
 	Value json.RawMessage
 }
 
-func look(ctx context.Context, s *connector.Session, cred credential, rkey string) (stored, error) {
+// getRecord returns the record with the key; the zero value if there is none.
+func getRecord(ctx context.Context, s *connector.Session, cred credential, rkey string) (stored, error) {
 	var there stored
 	query := url.Values{"repo": {cred.DID}, "collection": {collection}, "rkey": {rkey}}
 	err := cred.client(s.Env).query(ctx, "com.atproto.repo.getRecord", query, &there)
 	if codeOf(err) == "RecordNotFound" {
 		return stored{}, nil
 	}
-	if err == nil && there.CID == "" {
-		err = unreadable(http.StatusOK, errors.New("a record without a CID"), false)
+	if err != nil {
+		return stored{}, err
 	}
-	return there, err
+	if there.CID == "" {
+		return stored{}, badAnswer(http.StatusOK, errors.New("a record without a CID"), false)
+	}
+	return there, nil
 }
 
-// open reads what the engine keeps of a channel and of an item.
+// open parses the credential of the session and the handle of the item.
 func open(s *connector.Session, item connector.Item) (credential, handle, error) {
 	var h handle
 	cred, err := readCredential(s)
@@ -227,13 +261,14 @@ func open(s *connector.Session, item connector.Item) (credential, handle, error)
 		return cred, h, err
 	}
 	if err := json.Unmarshal(item.Handle, &h); err != nil {
-		return cred, h, &connector.Error{Kind: connector.KindOperator, Public: "The stored progress of this post cannot be read.", Err: err}
+		const public = "The stored progress of this post cannot be read."
+		return cred, h, &connector.Error{Kind: connector.KindOperator, Public: public, Err: err}
 	}
 	return cred, h, nil
 }
 
-// finished is the record of an item that is prepared.
-func finished(item connector.Item, h handle) (json.RawMessage, error) {
+// preparedRecord returns the record of a prepared item; for any other it returns KindOperator.
+func preparedRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	if !h.Found || len(h.Images) != len(item.Media) {
 		return nil, &connector.Error{Kind: connector.KindOperator, Public: "This post is not prepared."}
 	}

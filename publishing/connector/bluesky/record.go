@@ -10,7 +10,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// record is a post as the repository holds it.
+// record is a post in the format of app.bsky.feed.post.
 type record struct {
 	Type      string        `json:"$type"`
 	Text      string        `json:"text"`
@@ -53,7 +53,7 @@ type aspectRatio struct {
 	Height int `json:"height"`
 }
 
-// blob names uploaded bytes by their content.
+// blob identifies uploaded bytes by their hash.
 type blob struct {
 	Type string `json:"$type"`
 	Ref  struct {
@@ -68,18 +68,19 @@ type reply struct {
 	Parent strongRef `json:"parent"`
 }
 
-// strongRef names one version of a record; Ref.Data holds it.
+// strongRef identifies one version of a record. It is the content of Ref.Data.
 type strongRef struct {
 	URI string `json:"uri"`
 	CID string `json:"cid"`
 }
 
-// makeRecord builds the record from what is frozen with the publication, the handle included: the same input gives the
-// same bytes, always.
+// makeRecord returns the record of an item and its handle. The same input always gives the same bytes.
 func makeRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	rec := record{Type: collection, Text: item.Text, CreatedAt: item.CreatedAt.UTC().Format("2006-01-02T15:04:05.000Z")}
 	for _, f := range h.Facets {
-		rec.Facets = append(rec.Facets, recordFacet{byteSlice{f.Start, f.End}, []feature{f.feature()}})
+		rec.Facets = append(rec.Facets, recordFacet{
+			Index: byteSlice{Start: f.Start, End: f.End}, Features: []feature{f.feature()},
+		})
 	}
 	if len(h.Images) > 0 {
 		rec.Embed = &embed{Type: "app.bsky.embed.images"}
@@ -87,15 +88,17 @@ func makeRecord(item connector.Item, h handle) (json.RawMessage, error) {
 	for i, up := range h.Images {
 		rec.Embed.Images = append(rec.Embed.Images, up.embed(item.Media[i].Alt))
 	}
-	var err error
-	if rec.Reply, err = replyTo(item); err != nil {
+	reply, err := replyTo(item)
+	if err != nil {
 		return nil, err
 	}
+	rec.Reply = reply
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(rec); err != nil {
-		return nil, &connector.Error{Kind: connector.KindContent, Public: "This post cannot be written as JSON.", Err: err}
+		const public = "This post cannot be written as JSON."
+		return nil, &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
 	}
 	return bytes.TrimSpace(b.Bytes()), nil
 }
@@ -115,7 +118,7 @@ func (f facet) feature() feature {
 func (u upload) embed(alt string) embedImage {
 	out := embedImage{Alt: alt, Image: u.Blob}
 	if u.Width > 0 && u.Height > 0 {
-		out.AspectRatio = &aspectRatio{u.Width, u.Height}
+		out.AspectRatio = &aspectRatio{Width: u.Width, Height: u.Height}
 	}
 	return out
 }
@@ -134,7 +137,8 @@ func replyTo(item connector.Item) (*reply, error) {
 	var out reply
 	err := errors.Join(out.Root.read(root), out.Parent.read(parent))
 	if err != nil {
-		return nil, &connector.Error{Kind: connector.KindOperator, Public: "The stored reference to the post before this one cannot be read.", Err: err}
+		const public = "The stored reference to the post before this one cannot be read."
+		return nil, &connector.Error{Kind: connector.KindOperator, Public: public, Err: err}
 	}
 	return &out, nil
 }
@@ -149,17 +153,17 @@ func (r *strongRef) read(ref *connector.Ref) error {
 	return nil
 }
 
-// samePost compares two records by what they say, not by how they are written, and apart from createdAt: the key of a
-// record is the identity of the send, its time is not.
+// samePost compares the values of two records and ignores createdAt and the form of the JSON: the key of a record
+// identifies the send, its time does not.
 func samePost(a, b json.RawMessage) bool {
 	var x, y any
 	if decodeExactly(a, &x) != nil || decodeExactly(b, &y) != nil {
 		return false
 	}
-	return reflect.DeepEqual(undated(x), undated(y))
+	return reflect.DeepEqual(withoutCreatedAt(x), withoutCreatedAt(y))
 }
 
-func undated(doc any) any {
+func withoutCreatedAt(doc any) any {
 	if record, ok := doc.(map[string]any); ok {
 		delete(record, "createdAt")
 	}
@@ -172,10 +176,10 @@ func decodeExactly(raw json.RawMessage, into *any) error {
 	return dec.Decode(into)
 }
 
-// refOf makes the Ref of a published record.
+// refOf returns the Ref of a published record.
 func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	uri := "at://" + cred.DID + "/" + collection + "/" + rkey
-	data, err := json.Marshal(strongRef{uri, cid})
+	data, err := json.Marshal(strongRef{URI: uri, CID: cid})
 	who := cred.Handle
 	if who == "handle.invalid" || !handlePattern.MatchString(who) {
 		who = cred.DID
@@ -183,5 +187,5 @@ func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	return connector.Ref{ID: uri, URL: "https://bsky.app/profile/" + who + "/post/" + rkey, Data: data}, err
 }
 
-// stale tells uploads that the server may have dropped by now, because no record names them yet.
-func (u upload) stale(now time.Time) bool { return now.Sub(time.Unix(u.At, 0)) > keepsUploads }
+// stale returns true for an upload that the server may soon delete because no record names it yet.
+func (u upload) stale(now time.Time) bool { return now.Sub(time.Unix(u.At, 0)) > maxUploadAge }

@@ -1,6 +1,7 @@
 package bluesky
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,19 +14,22 @@ import (
 	"crier/publishing/connector"
 )
 
-// credential is what the engine seals.
+// credential is the content of the sealed credential.
 type credential struct {
-	Service    string `json:"service"` // signs in and refreshes
-	Server     string `json:"server"`  // holds the repository
+	// Service is the address for sign-in and refresh.
+	Service string `json:"service"`
+	// Server is the address of the server with the repository.
+	Server     string `json:"server"`
 	Identifier string `json:"identifier"`
-	Password   string `json:"password"` // app password
+	// Password is an app password.
+	Password   string `json:"password"`
 	DID        string `json:"did"`
 	Handle     string `json:"handle"`
 	AccessJWT  string `json:"accessJwt"`
 	RefreshJWT string `json:"refreshJwt"`
 }
 
-// session is the server's answer to a sign-in and to a refresh.
+// session is the answer to a sign-in and to a refresh.
 type session struct {
 	DID        string          `json:"did"`
 	Handle     string          `json:"handle"`
@@ -36,13 +40,17 @@ type session struct {
 	Status     string          `json:"status"`
 }
 
-// Connect signs in and tells whose account it is.
-func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
-	base, err := service(fields["service"])
+// Connect signs in and returns the account. The error is KindContent for an address that is no Bluesky service and
+// KindReauth for a wrong password.
+func (c *Connector) Connect(
+	ctx context.Context, env connector.Env, fields map[string]string,
+) (connector.Connected, error) {
+	base, err := parseService(fields["service"])
 	if err != nil {
 		return connector.Connected{}, err
 	}
-	cred := credential{Service: base, Identifier: strings.TrimPrefix(strings.TrimSpace(fields["identifier"]), "@"), Password: fields["password"]}
+	identifier := strings.TrimPrefix(strings.TrimSpace(fields["identifier"]), "@")
+	cred := credential{Service: base, Identifier: identifier, Password: fields["password"]}
 	if cred.Identifier == "" || cred.Password == "" {
 		return connector.Connected{}, badForm("Type in your handle and an app password.", nil)
 	}
@@ -53,7 +61,7 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 	if err != nil {
 		return connector.Connected{}, tooLarge(err)
 	}
-	account, err := account(ctx, env, cred)
+	account, err := fetchAccount(ctx, env, cred)
 	if err != nil {
 		return connector.Connected{}, tooLarge(err)
 	}
@@ -61,13 +69,14 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 	return connector.Connected{Account: account, Credential: raw}, err
 }
 
-// Refresh exchanges the refresh token, which dies by that, and signs in anew only when the server does not take it: sign-ins are few a day.
+// Refresh exchanges the refresh token, which is valid once. It signs in only if the server refuses the token, because
+// the number of sign-ins a day is limited.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cred, err := readCredential(s)
 	if err != nil {
 		return connector.Refreshed{}, err
 	}
-	fresh, err := rotate(ctx, s.Env, cred)
+	fresh, err := refreshSession(ctx, s.Env, cred)
 	if err != nil && connector.KindOf(err, false) == connector.KindReauth {
 		fresh, err = signIn(ctx, s.Env, cred)
 	}
@@ -83,36 +92,42 @@ func signIn(ctx context.Context, env connector.Env, cred credential) (credential
 	if err != nil {
 		return cred, badForm("The identifier or the app password cannot be sent.", err)
 	}
-	var said session
+	var answer session
 	cl := client{http: env.HTTP, clock: env.Clock, base: cred.Service, secrets: []string{cred.Password}}
-	if err := cl.call(ctx, "com.atproto.server.createSession", "application/json", body, &said); err != nil {
+	if err := cl.call(ctx, "com.atproto.server.createSession", "application/json", body, &answer); err != nil {
 		return cred, refusedSignIn(err)
 	}
-	return cred.renewed(said)
+	return cred.withSession(answer)
 }
 
-func rotate(ctx context.Context, env connector.Env, cred credential) (credential, error) {
-	var said session
-	cl := client{http: env.HTTP, clock: env.Clock, base: cred.Service, token: cred.RefreshJWT, secrets: []string{cred.Password}}
-	if err := cl.call(ctx, "com.atproto.server.refreshSession", "", nil, &said); err != nil {
+func refreshSession(ctx context.Context, env connector.Env, cred credential) (credential, error) {
+	var answer session
+	cl := client{
+		http: env.HTTP, clock: env.Clock, base: cred.Service, token: cred.RefreshJWT, secrets: []string{cred.Password},
+	}
+	if err := cl.call(ctx, "com.atproto.server.refreshSession", "", nil, &answer); err != nil {
 		return cred, err
 	}
-	return cred.renewed(said)
+	return cred.withSession(answer)
 }
 
-// renewed takes over what a session says. A session of another account is refused: a handle may change hands.
-func (cred credential) renewed(said session) (credential, error) {
-	if !strings.HasPrefix(said.DID, "did:") || said.AccessJWT == "" || said.RefreshJWT == "" {
-		return cred, unreadable(http.StatusOK, errors.New("a session lacks its DID or a token"), false)
+// withSession returns the credential with the tokens of a session. It refuses a session of another account with
+// KindReauth, because a handle may be given to another account, and an inactive account with KindDisconnect.
+func (cred credential) withSession(answer session) (credential, error) {
+	if !strings.HasPrefix(answer.DID, "did:") || answer.AccessJWT == "" || answer.RefreshJWT == "" {
+		return cred, badAnswer(http.StatusOK, errors.New("a session lacks its DID or a token"), false)
 	}
-	if cred.DID != "" && cred.DID != said.DID {
-		return cred, &connector.Error{Kind: connector.KindReauth, Public: "The stored name and app password now open another account; reconnect the channel."}
+	if cred.DID != "" && cred.DID != answer.DID {
+		const public = "The stored name and app password now open another account; reconnect the channel."
+		return cred, &connector.Error{Kind: connector.KindReauth, Public: public}
 	}
-	if said.Active != nil && !*said.Active {
-		return cred, &connector.Error{Kind: connector.KindDisconnect, Code: said.Status, Public: "This Bluesky account is not active; look into its settings in Bluesky."}
+	if answer.Active != nil && !*answer.Active {
+		const public = "This Bluesky account is not active; look into its settings in Bluesky."
+		return cred, &connector.Error{Kind: connector.KindDisconnect, Code: answer.Status, Public: public}
 	}
-	cred.DID, cred.Handle, cred.AccessJWT, cred.RefreshJWT = said.DID, said.Handle, said.AccessJWT, said.RefreshJWT
-	if server := serverOf(said); server != "" {
+	cred.DID, cred.Handle = answer.DID, answer.Handle
+	cred.AccessJWT, cred.RefreshJWT = answer.AccessJWT, answer.RefreshJWT
+	if server := serverOf(answer); server != "" {
 		cred.Server = server
 	}
 	if cred.Server == "" {
@@ -121,27 +136,28 @@ func (cred credential) renewed(said session) (credential, error) {
 	return cred, nil
 }
 
-// serverOf is the server that the DID document names, or "". What is not https is for the server's own network, so the typed address stays.
-func serverOf(said session) string {
+// serverOf returns the address of the server that the DID document of the account names, or an empty string. An
+// address without https is ignored, because it may be valid only in the network of the server.
+func serverOf(answer session) string {
 	var doc struct {
 		ID      string
 		Service []struct{ ID, Type, ServiceEndpoint string }
 	}
-	if len(said.DIDDoc) == 0 || json.Unmarshal(said.DIDDoc, &doc) != nil || doc.ID != said.DID {
-		return "" // an unusable document only costs the shorter way
+	if len(answer.DIDDoc) == 0 || json.Unmarshal(answer.DIDDoc, &doc) != nil || doc.ID != answer.DID {
+		return "" // requests then go through the service
 	}
 	for _, s := range doc.Service {
 		if strings.TrimPrefix(s.ID, doc.ID) != "#atproto_pds" || s.Type != "AtprotoPersonalDataServer" {
 			continue
 		}
-		if base, err := service(s.ServiceEndpoint); err == nil && strings.HasPrefix(base, "https://") {
+		if base, err := parseService(s.ServiceEndpoint); err == nil && strings.HasPrefix(base, "https://") {
 			return base
 		}
 	}
 	return ""
 }
 
-// refusedSignIn puts what Connect and Refresh meet into words for the person at the form.
+// refusedSignIn replaces the public text of a refused sign-in by one for the connect form.
 func refusedSignIn(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -153,7 +169,8 @@ func refusedSignIn(err error) error {
 	return e
 }
 
-// tooLarge gives a request that its server finds too large the words of a connect, in which there is no post.
+// tooLarge replaces the public text of a request that is too large by one for the connect form, where there is no
+// post.
 func tooLarge(err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -166,8 +183,8 @@ func tooLarge(err error) error {
 	return err
 }
 
-// account reads name and picture from the profile's record; an account without a profile goes by its handle.
-func account(ctx context.Context, env connector.Env, cred credential) (connector.Account, error) {
+// fetchAccount returns the account with the name and picture of its profile. Without a profile the name is the handle.
+func fetchAccount(ctx context.Context, env connector.Env, cred credential) (connector.Account, error) {
 	out := connector.Account{
 		ID: cred.DID, Name: cred.Handle, Profile: cred.Handle, Grade: publishing.GradeIdempotent,
 		Destination: cred.destination(),
@@ -175,25 +192,26 @@ func account(ctx context.Context, env connector.Env, cred credential) (connector
 	if out.Name == "" {
 		out.Name = cred.DID
 	}
-	var said struct {
+	var answer struct {
 		Value struct {
 			DisplayName string
 			Avatar      blob
 		}
 	}
 	query := url.Values{"repo": {cred.DID}, "collection": {"app.bsky.actor.profile"}, "rkey": {"self"}}
-	err := cred.client(env).query(ctx, "com.atproto.repo.getRecord", query, &said)
+	err := cred.client(env).query(ctx, "com.atproto.repo.getRecord", query, &answer)
 	if codeOf(err) == "RecordNotFound" {
 		return out, nil
 	}
 	if err != nil {
 		return out, err
 	}
-	if name := strings.TrimSpace(said.Value.DisplayName); name != "" {
+	if name := strings.TrimSpace(answer.Value.DisplayName); name != "" {
 		out.Name = name
 	}
-	if cid := said.Value.Avatar.Ref.Link; cid != "" {
-		out.Picture = cred.Server + "/xrpc/com.atproto.sync.getBlob?" + url.Values{"did": {cred.DID}, "cid": {cid}}.Encode()
+	if cid := answer.Value.Avatar.Ref.Link; cid != "" {
+		query := url.Values{"did": {cred.DID}, "cid": {cid}}
+		out.Picture = cred.Server + "/xrpc/com.atproto.sync.getBlob?" + query.Encode()
 	}
 	return out, nil
 }
@@ -201,31 +219,35 @@ func account(ctx context.Context, env connector.Env, cred credential) (connector
 func readCredential(s *connector.Session) (credential, error) {
 	var cred credential
 	if err := json.Unmarshal(s.Credential, &cred); err != nil || cred.Service == "" || cred.DID == "" {
-		return cred, &connector.Error{Kind: connector.KindReauth, Public: "The stored access cannot be read; reconnect the channel."}
+		const public = "The stored access cannot be read; reconnect the channel."
+		return cred, &connector.Error{Kind: connector.KindReauth, Public: public}
 	}
 	return cred, nil
 }
 
-// destination names both hosts that a post may wait for: the one that holds the repository and the one that refreshes
-// the session. The first is named by the second, so that alone a service could hang under the name of any other.
+// destination returns both hosts that a post may wait for: the one of the repository and the one that refreshes the
+// session. The second names the first, so that the first alone would let a service appear under the name of any
+// other.
 func (cred credential) destination() string { return connector.Destination(cred.Server, cred.Service) }
 
-// client calls the account's own server under its access token.
+// client returns a client for the server of the repository with the access token.
 func (cred credential) client(env connector.Env) client {
-	return client{http: env.HTTP, clock: env.Clock, base: cred.Server, token: cred.AccessJWT, secrets: []string{cred.RefreshJWT, cred.Password}}
+	return client{
+		http: env.HTTP, clock: env.Clock, base: cred.Server, token: cred.AccessJWT,
+		secrets: []string{cred.RefreshJWT, cred.Password},
+	}
 }
 
-// service checks an address: https, or http on this machine. The outbound guard decides what can be reached.
-func service(typed string) (string, error) {
-	if typed = strings.TrimSpace(typed); typed == "" {
-		typed = entryway
-	}
-	u, err := url.Parse(typed)
+// parseService returns the typed address without path: https, or http on loopback. The outbound guard decides which
+// hosts can be reached.
+func parseService(typed string) (string, error) {
+	u, err := url.Parse(cmp.Or(strings.TrimSpace(typed), entryway))
 	if err != nil {
 		return "", badForm("The service is not an address.", err)
 	}
 	switch {
-	case u.Host == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
+	case u.Host == "" || u.Hostname() == "" || u.User != nil || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.Fragment != "":
 		return "", badForm("The service must be an address like https://bsky.social, with nothing after the host.", nil)
 	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
 		return u.Scheme + "://" + strings.ToLower(u.Host), nil

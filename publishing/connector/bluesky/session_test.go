@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The document names the server that gets the account's tokens from then on.
-func TestServerOf_BelievesTheDocumentOfTheAccountOnly(t *testing.T) {
+// The document names the server that gets the tokens of the account.
+func TestServerOf_UsesDocumentOfAccountOnly(t *testing.T) {
 	t.Parallel()
 	const own, other = "did:plc:own", "did:plc:other"
 	document := func(did, id, kind, address string) string {
@@ -17,7 +17,7 @@ func TestServerOf_BelievesTheDocumentOfTheAccountOnly(t *testing.T) {
 		"the account's":                     {document(own, "#atproto_pds", kind, server), server},
 		"the account's, with a whole id":    {document(own, own+"#atproto_pds", kind, server), server},
 		"another account's":                 {document(other, "#atproto_pds", kind, server), ""},
-		"one of nobody":                     {document("", "#atproto_pds", kind, server), ""},
+		"one without an account":            {document("", "#atproto_pds", kind, server), ""},
 		"one with another account's server": {document(own, other+"#atproto_pds", kind, server), ""},
 		"one with another service":          {document(own, "#labeler", kind, server), ""},
 		"one with another kind of service":  {document(own, "#atproto_pds", "AtprotoLabeler", server), ""},

@@ -7,7 +7,7 @@ import (
 	"crier/publishing/connector"
 )
 
-func TestValidate(t *testing.T) {
+func TestValidate_Limits(t *testing.T) {
 	t.Parallel()
 	family := "👩‍👩‍👧" // one grapheme of 18 bytes
 	image := connector.Media{ContentType: "image/png", Name: "a.png", Size: 5_000_000, Width: 4000, Height: 3000}
@@ -41,16 +41,16 @@ func TestValidate(t *testing.T) {
 			t.Parallel()
 			problems := New().Validate(connector.Draft{Parts: []connector.DraftPart{{Text: "fine"}, tc.part}})
 			if (len(problems) > 0) != tc.refused {
-				t.Fatalf("%+v", problems)
+				t.Fatalf("got the problems %+v, want refused: %t", problems, tc.refused)
 			}
 			for _, p := range problems {
 				if p.Part != 1 || p.Message == "" {
-					t.Errorf("%+v", p)
+					t.Errorf("got %+v, want part 1 and a message", p)
 				}
 			}
-			err := fit(connector.Item{Text: tc.part.Text, Media: tc.part.Media})
+			err := checkItem(connector.Item{Text: tc.part.Text, Media: tc.part.Media})
 			if err != nil && !tc.refused {
-				t.Errorf("Prepare refuses it: %v", err)
+				t.Errorf("Prepare: got %v, want it accepted as by Validate", err)
 			}
 		})
 	}

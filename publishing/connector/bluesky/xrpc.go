@@ -21,27 +21,30 @@ import (
 
 const (
 	maxAnswer = 1 << 20 // bytes
-	maxRaw    = 300     // bytes of the server's words in an error
+	maxRaw    = 300     // bytes of the server's message in an error
 	maxAfter  = 24 * time.Hour
 )
 
-// client calls one server.
+// client makes XRPC calls to one server.
 type client struct {
 	http    connector.HTTP
 	clock   clock.Clock
 	base    string
-	token   string   // bearer, may be empty
-	secrets []string // what an error may not repeat
+	token   string   // bearer token; may be empty
+	secrets []string // removed from errors
 }
 
-func (cl client) request(ctx context.Context, httpMethod, method string, query url.Values, body io.Reader) (*http.Request, error) {
+func (cl client) request(
+	ctx context.Context, httpMethod, method string, query url.Values, body io.Reader,
+) (*http.Request, error) {
 	address := cl.base + "/xrpc/" + method
 	if len(query) > 0 {
 		address += "?" + query.Encode()
 	}
 	req, err := http.NewRequestWithContext(ctx, httpMethod, address, body)
 	if err != nil {
-		return nil, &connector.Error{Kind: connector.KindContent, Public: "The address of the Bluesky service cannot be used.", Err: err}
+		const public = "The address of the Bluesky service cannot be used."
+		return nil, &connector.Error{Kind: connector.KindContent, Public: public, Err: err}
 	}
 	if cl.token != "" {
 		req.Header.Set("Authorization", "Bearer "+cl.token)
@@ -49,7 +52,7 @@ func (cl client) request(ctx context.Context, httpMethod, method string, query u
 	return req, nil
 }
 
-// query reads.
+// query makes a call that only reads.
 func (cl client) query(ctx context.Context, method string, query url.Values, out any) error {
 	req, err := cl.request(ctx, http.MethodGet, method, query, http.NoBody)
 	if err != nil {
@@ -59,7 +62,7 @@ func (cl client) query(ctx context.Context, method string, query url.Values, out
 	return cl.read(resp, err, out, false)
 }
 
-// call changes what may be changed twice. A nil body sends none.
+// call makes a call that may be repeated. A nil body sends none.
 func (cl client) call(ctx context.Context, method, contentType string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, contentType, body)
 	if err != nil {
@@ -69,11 +72,13 @@ func (cl client) call(ctx context.Context, method, contentType string, body []by
 	return cl.read(resp, err, out, false)
 }
 
-// stream is call for a body of size bytes that is read while it is sent, once, and closed in any case.
-func (cl client) stream(ctx context.Context, method, contentType string, body io.ReadCloser, size int64, out any) error {
+// stream is call with a body of size bytes that is read once, while it is sent, and always closed.
+func (cl client) stream(
+	ctx context.Context, method, contentType string, body io.ReadCloser, size int64, out any,
+) error {
 	req, err := cl.request(ctx, http.MethodPost, method, nil, body)
 	if err != nil {
-		_ = body.Close() // only read
+		_ = body.Close() // it was only read
 		return err
 	}
 	req.ContentLength = size
@@ -82,7 +87,7 @@ func (cl client) stream(ctx context.Context, method, contentType string, body io
 	return cl.read(resp, err, out, false)
 }
 
-// commit makes the irreversible call.
+// commit makes an irreversible call.
 func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, "application/json", body)
 	if err != nil {
@@ -94,77 +99,84 @@ func (cl client) commit(ctx context.Context, method string, body []byte, out any
 
 func (cl client) post(ctx context.Context, method, contentType string, body []byte) (*http.Request, error) {
 	req, err := cl.request(ctx, http.MethodPost, method, nil, bytes.NewReader(body))
-	if err == nil && contentType != "" {
+	if err != nil {
+		return nil, err
+	}
+	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
-	return req, err
+	return req, nil
 }
 
-// read decodes an answer into out.
+// read decodes an answer into out, or returns the error of the call.
 func (cl client) read(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
 	}
 	body, err := outbound.ReadAll(resp, maxAnswer)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return cl.refusal(resp, body, committing) // the status alone decides, even if the body broke
+		return cl.refusal(resp, body, committing) // the status decides, even if the body is incomplete
 	}
-	if err == nil {
-		err = json.Unmarshal(body, out)
+	if err != nil {
+		return badAnswer(resp.StatusCode, err, committing)
 	}
-	if err == nil {
-		return nil
+	if err := json.Unmarshal(body, out); err != nil {
+		return badAnswer(resp.StatusCode, err, committing)
 	}
-	return unreadable(resp.StatusCode, err, committing)
+	return nil
 }
 
-// unreadable is a success whose words got lost: in a commit the record may well be there.
-func unreadable(status int, err error, committing bool) *connector.Error {
-	e := &connector.Error{Kind: connector.KindTransient, Status: status, Public: "The answer of the Bluesky server cannot be read.", Err: err}
+// badAnswer returns the error of a success whose body cannot be used. In a commit the record probably exists, so it
+// is KindUnknown there.
+func badAnswer(status int, err error, committing bool) *connector.Error {
+	kind := connector.KindTransient
 	if committing {
-		e.Kind = connector.KindUnknown
+		kind = connector.KindUnknown
 	}
-	return e
+	const public = "The answer of the Bluesky server cannot be read."
+	return &connector.Error{Kind: kind, Status: status, Public: public, Err: err}
 }
 
-// errorName is the shape that XRPC asks of the name of an error: an ASCII constant without white space. What names its
-// error in another way, such as a proxy, is no AT protocol server.
+// errorName matches the names that XRPC permits for errors: ASCII without white space. An answer with another name,
+// for instance of a proxy, does not come from an AT protocol server.
 var errorName = regexp.MustCompile(`^[!-~]+$`)
 
-// refusal classifies by the server's code first, then by the status.
+// refusal classifies an answer that is not a success, by the status and then by the error code of the server.
 func (cl client) refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
-	var said struct{ Error, Message string }
+	var answer struct{ Error, Message string }
 	author := connector.ByOther
-	if json.Unmarshal(body, &said) == nil && errorName.MatchString(said.Error) {
+	if json.Unmarshal(body, &answer) == nil && errorName.MatchString(answer.Error) {
 		author = connector.ByPlatform
 	}
 	e := connector.FromStatus(resp, author, committing)
-	e.Code, e.Raw = said.Error, cl.clean(said.Message)
-	if !slices.Contains(codes, e.Code) { // a known one holds no secret, even where a short password is a part of it
+	e.Code, e.Raw = answer.Error, cl.clean(answer.Message)
+	if !slices.Contains(codes, e.Code) { // a short password may be a part of a known code
 		e.Code = cl.clean(e.Code)
 	}
-	if e.Author == connector.ByPlatform && resp.StatusCode < 500 { // a code of a failing server proves nothing
+	if e.Author == connector.ByPlatform && resp.StatusCode < 500 { // the code of a failing server proves nothing
 		byCode(e)
 	}
 	if e.Kind == connector.KindTransient && resp.StatusCode < 500 && e.After == 0 {
-		e.After = cl.reset(resp.Header)
+		e.After = cl.rateLimitReset(resp.Header)
 	}
 	return e
 }
 
-// codes are the names of errors that mean something to this package.
+// codes are the error codes that this package knows.
 var codes = []string{
 	"ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired", "AuthFactorTokenRequired",
 	"AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended", "AccountDeactivated", "RepoDeactivated",
 	"AccountNotFound", "RepoNotFound", "RateLimitExceeded", "BlobNotFound", "RecordNotFound", "InvalidSwap",
 }
 
+// byCode sets the kind and the public text by the error code.
 func byCode(e *connector.Error) {
 	switch e.Code {
 	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
 		e.Kind, e.Public = connector.KindReauth, "Bluesky no longer accepts our access; reconnect the channel."
 	case "AuthFactorTokenRequired":
-		e.Kind, e.Public = connector.KindReauth, "This account has two-factor sign-in: use an app password, made in Bluesky under Settings, Privacy and security, App passwords."
+		e.Kind, e.Public = connector.KindReauth, "This account has two-factor sign-in: use an app password, "+
+			"made in Bluesky under Settings, Privacy and security, App passwords."
 	case "AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended":
 		e.Kind, e.Public = connector.KindDisconnect, "Bluesky has taken this account down."
 	case "AccountDeactivated", "RepoDeactivated":
@@ -173,7 +185,7 @@ func byCode(e *connector.Error) {
 		e.Kind, e.Public = connector.KindDisconnect, "This account is no longer on its Bluesky server."
 	case "RateLimitExceeded":
 		e.Kind, e.Public = connector.KindTransient, "Bluesky asks us to slow down."
-	case "BlobNotFound": // servers drop uploads that no record names; Prepare uploads old ones again
+	case "BlobNotFound": // servers delete unreferenced uploads; Prepare repeats old ones
 		e.Kind, e.Public = connector.KindTransient, "Bluesky lost an uploaded image; it will be uploaded again."
 	default:
 		if e.Kind == connector.KindContent && e.Raw != "" {
@@ -182,7 +194,7 @@ func byCode(e *connector.Error) {
 	}
 }
 
-// clean shortens a server's words to one line without our secrets.
+// clean returns a server's message as one short line without our secrets.
 func (cl client) clean(words string) string {
 	for _, secret := range append(cl.secrets, cl.token) {
 		if secret != "" {
@@ -192,8 +204,9 @@ func (cl client) clean(words string) string {
 	return connector.Clean(words, maxRaw)
 }
 
-// reset reads when a rate limit's window ends, a time in Unix seconds; 0 when absent.
-func (cl client) reset(h http.Header) time.Duration {
+// rateLimitReset returns the time until the end of the rate limit's window, at most maxAfter; 0 when the header is
+// absent.
+func (cl client) rateLimitReset(h http.Header) time.Duration {
 	at, err := strconv.ParseInt(h.Get("RateLimit-Reset"), 10, 64)
 	if err != nil {
 		return 0
@@ -201,7 +214,7 @@ func (cl client) reset(h http.Header) time.Duration {
 	return min(max(time.Unix(at, 0).Sub(cl.clock.Now()), 0), maxAfter)
 }
 
-// codeOf gives the server's code of an error, or "".
+// codeOf returns the server's code of an error, or an empty string.
 func codeOf(err error) string {
 	var e *connector.Error
 	if errors.As(err, &e) {
