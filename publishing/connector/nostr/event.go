@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/btcsuite/btcd/btcec/v2"
@@ -19,23 +18,24 @@ const (
 	kindAuth    = 22242
 )
 
-// event is NIP-01's only object.
+// event is the object of NIP-01.
 type event struct {
 	ID        string `json:"id"`
 	PubKey    string `json:"pubkey"`
-	CreatedAt int64  `json:"created_at"` // seconds
+	CreatedAt int64  `json:"created_at"` // Unix seconds
 	Kind      int    `json:"kind"`
 	Tags      tags   `json:"tags"`
 	Content   string `json:"content"`
 	Sig       string `json:"sig"`
 }
 
-// canonical is what the id is the hash of. NIP-01 names these seven escapes and wants all other characters as they are, which encoding/json does not do.
+// canonical returns the serialization whose hash is the id. NIP-01 escapes these seven characters only, which
+// encoding/json does not do.
 func (e event) canonical() []byte {
 	escape := strings.NewReplacer("\n", `\n`, `"`, `\"`, `\`, `\\`, "\r", `\r`, "\t", `\t`, "\b", `\b`, "\f", `\f`)
 	quote := func(s string) string { return `"` + escape.Replace(s) + `"` }
 	var b bytes.Buffer
-	b.WriteString("[0," + quote(e.PubKey) + "," + strconv.FormatInt(e.CreatedAt, 10) + "," + strconv.Itoa(e.Kind) + ",[")
+	fmt.Fprintf(&b, "[0,%s,%d,%d,[", quote(e.PubKey), e.CreatedAt, e.Kind)
 	for i, tag := range e.Tags {
 		if i > 0 {
 			b.WriteByte(',')
@@ -52,11 +52,12 @@ func (e event) canonical() []byte {
 
 func (e event) hash() [32]byte { return sha256.Sum256(e.canonical()) }
 
-// signed fills in who, id and signature.
+// signed returns the event with its public key, id and signature.
 func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	e.PubKey = publicKey(key)
 	hash := e.hash()
-	// Fixed auxiliary randomness makes the signature a function of key and event; BIP-340 stays secure without randomness.
+	// With fixed auxiliary randomness the signature depends only on key and event. BIP-340 is secure without
+	// randomness.
 	sig, err := sign(key, hash, [32]byte{})
 	if err != nil {
 		return event{}, err
@@ -65,7 +66,7 @@ func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	return e, nil
 }
 
-// valid tells whether the id is the hash of the rest and the signature is its author's.
+// valid returns true if the id is the hash of the event and the signature is that of its author.
 func (e event) valid() bool {
 	hash := e.hash()
 	if e.ID != hex.EncodeToString(hash[:]) {
@@ -89,12 +90,12 @@ func sign(key *btcec.PrivateKey, hash, aux [32]byte) ([]byte, error) {
 	return sig.Serialize(), nil
 }
 
-// publicKey is the x-only key in hex, which is who somebody is.
+// publicKey returns the x-only public key in hex, which identifies an author.
 func publicKey(key *btcec.PrivateKey) string {
 	return hex.EncodeToString(schnorr.SerializePubKey(key.PubKey()))
 }
 
-// encode writes JSON without the HTML escapes, which only make it longer.
+// encode returns JSON without the HTML escapes of encoding/json.
 func encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

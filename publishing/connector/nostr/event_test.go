@@ -21,7 +21,7 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-func TestSigningFollowsBIP340(t *testing.T) {
+func TestSign_FollowsBIP340(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]struct{ key, pub, aux, message, sig string }{
 		"vector 0 gives the published signature": {
@@ -59,39 +59,41 @@ func TestSigningFollowsBIP340(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := publicKey(key); got != v.pub {
-				t.Errorf("public key %s, want %s", got, v.pub)
+				t.Errorf("got the public key %s, want %s", got, v.pub)
 			}
 			sig, err := sign(key, [32]byte(unhex(t, v.message)), [32]byte(unhex(t, v.aux)))
 			if err != nil || hex.EncodeToString(sig) != v.sig {
-				t.Errorf("signature %x (%v), want %s", sig, err, v.sig)
+				t.Errorf("got the signature %x, %v; want %s", sig, err, v.sig)
 			}
 		})
 	}
 }
 
-func TestNIP19Vectors(t *testing.T) {
+func TestDecodeBech32_FollowsNIP19(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]struct{ prefix, hex, text string }{
-		"an npub goes both ways":     {"npub", "7e7e9c42a91bfef19fa929e5fda1b72e0ebc1a4c1141673e2794234d86addf4e", "npub10elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg"},
-		"another npub too":           {"npub", "3bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d", "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6"},
-		"an nsec goes both ways":     {"nsec", "67dea2ed018072d675f5415ecfaed7d2597555e202d85b3d65ea4e58d2d92ffa", "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"},
-		"an nprofile goes both ways": {"nprofile", "00203bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d" + "010d" + hex.EncodeToString([]byte("wss://r.x.com")) + "0115" + hex.EncodeToString([]byte("wss://djbas.sadkb.com")), "nprofile1qqsrhuxx8l9ex335q7he0f09aej04zpazpl0ne2cgukyawd24mayt8gpp4mhxue69uhhytnc9e3k7mgpz4mhxue69uhkg6nzv9ejuumpv34kytnrdaksjlyr9p"},
+		"an npub goes both ways": {"npub", "7e7e9c42a91bfef19fa929e5fda1b72e0ebc1a4c1141673e2794234d86addf4e", "npub10elfcs4fr0l0r8af98jlmgdh9c8tcxjvz9qkw038js35mp4dma8qzvjptg"},
+		"another npub too":       {"npub", "3bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d", "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6"},
+		"an nsec goes both ways": {"nsec", "67dea2ed018072d675f5415ecfaed7d2597555e202d85b3d65ea4e58d2d92ffa", "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5"},
+		"an nprofile goes both ways": {"nprofile", "00203bf0c63fcb93463407af97a5e5ee64fa883d107ef9e558472c4eb9aaaefa459d" +
+			"010d" + hex.EncodeToString([]byte("wss://r.x.com")) + "0115" + hex.EncodeToString([]byte("wss://djbas.sadkb.com")),
+			"nprofile1qqsrhuxx8l9ex335q7he0f09aej04zpazpl0ne2cgukyawd24mayt8gpp4mhxue69uhhytnc9e3k7mgpz4mhxue69uhkg6nzv9ejuumpv34kytnrdaksjlyr9p"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got, err := bech32.EncodeFromBase256(v.prefix, unhex(t, v.hex)); err != nil || got != v.text {
-				t.Errorf("encoded %s, %v", got, err)
+				t.Errorf("encoded: got %s, %v; want %s", got, err, v.text)
 			}
 			for _, text := range []string{v.text, strings.ToUpper(v.text)} {
 				if prefix, data, err := decodeBech32(text); err != nil || prefix != v.prefix || hex.EncodeToString(data) != v.hex {
-					t.Errorf("decoded %s %x %v", prefix, data, err)
+					t.Errorf("decoded: got %s %x, %v; want %s %s", prefix, data, err, v.prefix, v.hex)
 				}
 			}
 		})
 	}
 }
 
-func TestBech32(t *testing.T) {
+func TestDecodeBech32_RefusesInvalid(t *testing.T) {
 	t.Parallel()
 	bech32m, err := bech32.EncodeM("nsec", make([]byte, 52))
 	if err != nil {
@@ -102,13 +104,13 @@ func TestBech32(t *testing.T) {
 		t.Run(bad+" is refused", func(t *testing.T) {
 			t.Parallel()
 			if _, _, err := decodeBech32(bad); err == nil {
-				t.Error("accepted")
+				t.Error("got no error, want one")
 			}
 		})
 	}
 }
 
-func TestCanonicalFormEscapesOnlyWhatNIP01Names(t *testing.T) {
+func TestCanonical_EscapesAsNIP01(t *testing.T) {
 	t.Parallel()
 	e := event{PubKey: "ab", CreatedAt: 1700000000, Kind: 1, Tags: [][]string{{"e", "x", ""}, {"t", "<&>\"\t"}},
 		Content: "a\nb\"c\\d\re\tf\bg\fh<>&/\u2028\u2029é😀\x7f\x01"}
@@ -117,19 +119,22 @@ func TestCanonicalFormEscapesOnlyWhatNIP01Names(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	if got := string((event{Tags: [][]string{}}).canonical()); got != `[0,"",0,0,[],""]` {
-		t.Errorf("an empty event: %s", got)
+		t.Errorf("an empty event: got %s", got)
 	}
 }
 
-// What we sign must still be valid after it went over the wire as JSON, to code that was written apart.
-func TestAnyTextIsValidForTheRelay(t *testing.T) {
+// A signed event must be valid after it is encoded as JSON and decoded by independent code.
+func TestSigned_IsValidForAnyText(t *testing.T) {
 	t.Parallel()
 	key, err := parseKey(strings.Repeat("1", 64))
 	if err != nil {
 		t.Fatal(err)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		e, err := event{CreatedAt: 1, Kind: 1, Tags: [][]string{{"alt", rapid.String().Draw(t, "alt")}}, Content: rapid.String().Draw(t, "content")}.signed(key)
+		e, err := event{
+			CreatedAt: 1, Kind: 1, Tags: [][]string{{"alt", rapid.String().Draw(t, "alt")}},
+			Content: rapid.String().Draw(t, "content"),
+		}.signed(key)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,11 +147,11 @@ func TestAnyTextIsValidForTheRelay(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fault := there.Check(); fault != "" || !e.valid() {
-			t.Fatalf("%s: %q", fault, raw)
+			t.Fatalf("the relay finds %q in %q, want a valid event", fault, raw)
 		}
 		e.Content += "!"
 		if e.valid() {
-			t.Fatal("a changed event is valid")
+			t.Fatal("a changed event is valid, want it refused")
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"crier/tests/relay"
 )
 
-// floods are messages that a relay sends again and again in place of an OK.
+// floods are messages that a relay sends repeatedly in place of an OK.
 func floods() map[string]string {
 	return map[string]string{
 		"small notices": `["NOTICE","hello"]`,
@@ -21,8 +21,8 @@ func floods() map[string]string {
 	}
 }
 
-// The line ends by what the relay has sent, with an unknown outcome: it has the event.
-func TestCommit_RelayThatSendsTooMuchIsLeft(t *testing.T) {
+// The connection is closed after too many bytes or messages, and the outcome is unknown: the relay has the event.
+func TestCommit_RelayThatSendsTooMuchIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, message := range floods() {
 		t.Run(name, func(t *testing.T) {
@@ -33,14 +33,14 @@ func TestCommit_RelayThatSendsTooMuchIsLeft(t *testing.T) {
 			r.Arm(relay.Fault{Store: true, Flood: message})
 			_, err := New().Commit(t.Context(), s, it)
 			if e := wantKind(t, err, connector.KindUnknown); !strings.Contains(e.Public, "sends too much") {
-				t.Errorf("people read %q", e.Public)
+				t.Errorf("got the public text %q, want that the relay sends too much", e.Public)
 			}
 			wantOutcome(t, s, it, connector.Published)
 		})
 	}
 }
 
-func TestCommit_HonestRelayBesideAFloodCounts(t *testing.T) {
+func TestCommit_HonestRelayBesideFloodCounts(t *testing.T) {
 	t.Parallel()
 	for name, message := range floods() {
 		t.Run(name, func(t *testing.T) {
@@ -49,8 +49,8 @@ func TestCommit_HonestRelayBesideAFloodCounts(t *testing.T) {
 			s := session(t, noisy, honest)
 			noisy.Arm(relay.Fault{Flood: message})
 			ref := commit(t, s, prepared(t, s, item("hello")))
-			if at := about(ref, ""); !slices.Equal(at.Relays, []string{honest.URL()}) {
-				t.Errorf("the note is said to be on %q, want only %s", at.Relays, honest.URL())
+			if at := parseRef(ref, ""); !slices.Equal(at.Relays, []string{honest.URL()}) {
+				t.Errorf("got the relays %q, want only %s", at.Relays, honest.URL())
 			}
 		})
 	}
@@ -75,12 +75,12 @@ func TestSubmit_EndsAfterManyMessages(t *testing.T) {
 	r.Arm(relay.Fault{Flood: `["NOTICE","hello"]`})
 	_, _, err = l.submit(t.Context(), "EVENT", e)
 	if !errors.Is(err, outbound.ErrTooMuch) || l.messages != maxMessages+1 {
-		t.Errorf("ends with %v at message %d, want ErrTooMuch at message %d", err, l.messages, maxMessages+1)
+		t.Errorf("got %v at message %d, want ErrTooMuch at message %d", err, l.messages, maxMessages+1)
 	}
 }
 
-// An event may come in a message that is larger than every answer to one.
-func TestReconcile_FindsTheLongestNote(t *testing.T) {
+// A message with an event may be larger than any answer to one.
+func TestReconcile_FindsLongestNote(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)

@@ -19,70 +19,87 @@ const (
 	defaultRelays = "wss://relay.damus.io, wss://nos.lol, wss://relay.primal.net, wss://nostr.mom, wss://offchain.pub"
 )
 
-// credential is what a channel keeps sealed.
+// credential is the content of the sealed credential.
 type credential struct {
 	Key    string   `json:"key"` // 64 hex digits
 	Relays []string `json:"relays"`
 }
 
-// signer is a credential, read.
+// signer is a parsed credential.
 type signer struct {
 	key    *btcec.PrivateKey
 	pub    string
 	relays []string
 }
 
+// open returns the signer of a session, or KindReauth when the credential cannot be used.
 func open(s *connector.Session) (signer, error) {
 	var c credential
 	if err := json.Unmarshal(s.Credential, &c); err != nil {
-		return signer{}, &connector.Error{Kind: connector.KindReauth, Public: "The stored key cannot be read; reconnect the channel."}
+		const public = "The stored key cannot be read; reconnect the channel."
+		return signer{}, &connector.Error{Kind: connector.KindReauth, Public: public}
 	}
 	key, err := parseKey(c.Key)
 	if err != nil || len(c.Relays) == 0 {
-		return signer{}, &connector.Error{Kind: connector.KindReauth, Public: "The stored key or relays cannot be used; reconnect the channel."}
+		const public = "The stored key or relays cannot be used; reconnect the channel."
+		return signer{}, &connector.Error{Kind: connector.KindReauth, Public: public}
 	}
-	return signer{key, publicKey(key), c.Relays}, nil
+	return signer{key: key, pub: publicKey(key), relays: c.Relays}, nil
 }
 
-func refuse(words string) error { return &connector.Error{Kind: connector.KindContent, Public: words} }
+// contentError returns a KindContent with the public text.
+func contentError(public string) error {
+	return &connector.Error{Kind: connector.KindContent, Public: public}
+}
 
-// parseKey reads a private key as hex or nsec. Its errors never repeat what was typed.
+// parseKey parses a private key in hex or nsec. Its errors never repeat the input.
 func parseKey(typed string) (*btcec.PrivateKey, error) {
 	typed = strings.TrimSpace(typed)
 	raw, err := hex.DecodeString(typed)
 	if strings.HasPrefix(strings.ToLower(typed), "npub1") {
-		return nil, refuse("This is a public key (npub); posting needs the private key (nsec).")
+		return nil, contentError("This is a public key (npub); posting needs the private key (nsec).")
 	}
 	if strings.HasPrefix(strings.ToLower(typed), "nsec1") {
-		var prefix string
-		if prefix, raw, err = decodeBech32(typed); prefix != "nsec" {
-			raw = nil
-		}
+		raw, err = decodeNsec(typed)
 	}
 	if err != nil || len(raw) != 32 {
-		return nil, refuse("The private key must be 64 hexadecimal digits or start with nsec1; please check for typing mistakes.")
+		return nil, contentError("The private key must be 64 hexadecimal digits or start with nsec1; " +
+			"please check for typing mistakes.")
 	}
 	var scalar btcec.ModNScalar
 	if overflow := scalar.SetByteSlice(raw); overflow || scalar.IsZero() {
-		return nil, refuse("This number is not a private key.")
+		return nil, contentError("This number is not a private key.")
 	}
 	return btcec.PrivKeyFromScalar(&scalar), nil
 }
 
-// decodeBech32 reads the bech32 of BIP-173 without its limit of 90 characters, as NIP-19 uses it.
+// decodeNsec returns the bytes of a private key in nsec form.
+func decodeNsec(s string) ([]byte, error) {
+	prefix, raw, err := decodeBech32(s)
+	if err != nil {
+		return nil, err
+	}
+	if prefix != "nsec" {
+		return nil, errors.New("the prefix is not nsec")
+	}
+	return raw, nil
+}
+
+// decodeBech32 decodes the bech32 of BIP-173 without its limit of 90 characters, as NIP-19 requires.
 func decodeBech32(s string) (prefix string, data []byte, err error) {
 	prefix, groups, version, err := bech32.DecodeNoLimitWithVersion(s)
 	if err != nil {
 		return "", nil, err
 	}
 	if version != bech32.Version0 {
-		return "", nil, errors.New("the checksum is one of bech32m")
+		return "", nil, errors.New("the checksum is that of bech32m")
 	}
 	data, err = bech32.ConvertBits(groups, 5, 8, false)
 	return prefix, data, err
 }
 
-// parseRelays reads addresses with commas, spaces or line breaks between them, each kept once.
+// parseRelays parses addresses separated by commas, spaces or line breaks and removes duplicates. An empty text gives
+// the default relays.
 func parseRelays(typed string) ([]string, error) {
 	if strings.TrimSpace(typed) == "" {
 		typed = defaultRelays
@@ -90,8 +107,9 @@ func parseRelays(typed string) ([]string, error) {
 	var out []string
 	for _, word := range strings.FieldsFunc(typed, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {
 		u, err := url.Parse(word)
-		if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Hostname() == "" || u.User != nil || u.Fragment != "" {
-			return nil, refuse("Each relay must be an address like wss://relay.example.com.")
+		if err != nil || u.Scheme != "wss" && u.Scheme != "ws" || u.Hostname() == "" ||
+			u.User != nil || u.Fragment != "" {
+			return nil, contentError("Each relay must be an address like wss://relay.example.com.")
 		}
 		u.Host = strings.ToLower(u.Host)
 		if u.Path == "/" {
@@ -102,20 +120,21 @@ func parseRelays(typed string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 || len(out) > maxRelays {
-		return nil, refuse("Name 1 to 20 relays.")
+		return nil, contentError("Name 1 to 20 relays.")
 	}
 	return out, nil
 }
 
-// hint is a relay's address as the public may see it: a query can hold a member's token.
-func hint(relay string) string {
+// publicAddress returns the address of a relay for publication, or an empty string when it has a query, which may
+// hold a token.
+func publicAddress(relay string) string {
 	if u, err := url.Parse(relay); err != nil || u.RawQuery != "" {
 		return ""
 	}
 	return relay
 }
 
-// host names a relay in messages.
+// host returns the host of a relay's address, for messages.
 func host(relay string) string {
 	if u, err := url.Parse(relay); err == nil {
 		return u.Host

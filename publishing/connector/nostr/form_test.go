@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestParseRelays_TakesAtMost20(t *testing.T) {
+func TestParseRelays_AcceptsAtMost20(t *testing.T) {
 	t.Parallel()
 	list := func(n int) string {
 		var all []string

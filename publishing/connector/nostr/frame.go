@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// The largest arrays that are read, so that what a relay sends takes no more memory than it has bytes. NIP-01 has
+// The largest arrays that are parsed. They keep the memory for a message in proportion to its bytes. NIP-01 has
 // messages of at most four elements; our own notes have at most 77 tags of at most six values.
 const (
 	maxElements = 8
@@ -16,13 +16,13 @@ const (
 	maxValues   = 100 // of one tag
 )
 
-var errShape = errors.New("this is no message of the protocol")
+var errShape = errors.New("not a message of the protocol")
 
-// labels are those of the messages that are read. Of all others, such as NOTICE, only the label is.
+// labels are those of the messages that are parsed. Of all others, such as NOTICE, only the label is read.
 var labels = []string{"OK", "EVENT", "EOSE", "CLOSED", "AUTH"}
 
-// frame reads a message: its label and at least one element after it. It returns errShape, or an error of JSON, for
-// everything else, and may leave bytes of r unread.
+// frame parses a message into its label and at least one further element. For everything else it returns errShape or
+// an error of JSON. It may leave bytes of r unread.
 func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 	dec := json.NewDecoder(r)
 	first := true
@@ -50,8 +50,8 @@ func frame(r io.Reader) (label string, rest []json.RawMessage, err error) {
 	return label, rest, nil
 }
 
-// array reads an array, each element by one call of element. It returns errShape for another value and at the first
-// element after most.
+// array parses an array and calls element for each of its elements. It returns errShape for another value and at the
+// first element beyond most.
 func array(dec *json.Decoder, most int, element func() error) error {
 	if start, err := dec.Token(); err != nil || start != json.Delim('[') {
 		return errors.Join(errShape, err)
@@ -68,11 +68,11 @@ func array(dec *json.Decoder, most int, element func() error) error {
 	return err
 }
 
-// tags are those of an event.
+// tags are the tags of an event.
 type tags [][]string
 
-// UnmarshalJSON implements json.Unmarshaler. Empty elements take more memory than bytes, so it returns errShape for more
-// than maxTags tags or maxValues values of a tag.
+// UnmarshalJSON implements json.Unmarshaler. It returns errShape for more than maxTags tags and for more than
+// maxValues values of a tag, because empty elements take more memory than bytes.
 func (t *tags) UnmarshalJSON(raw []byte) error {
 	*t = nil
 	if string(raw) == "null" {
@@ -91,8 +91,9 @@ func (t *tags) UnmarshalJSON(raw []byte) error {
 		all = append(all, tag)
 		return err
 	})
-	if err == nil {
-		*t = all
+	if err != nil {
+		return err
 	}
-	return err
+	*t = all
+	return nil
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// bomb is a message of 2 MB whose elements are far larger in memory.
+// bomb returns a message of 2 MB whose elements take far more memory.
 func bomb(label string) string { return `["` + label + `"` + strings.Repeat(",1", 990_000) + `]` }
 
-// counted counts what is read of it.
+// counted counts the bytes that are read from it.
 type counted struct {
 	io.Reader
 	n int
@@ -23,9 +23,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func TestFrame_ReadsNoMoreThanItNeeds(t *testing.T) {
+func TestFrame_StopsEarlyAtInvalidMessage(t *testing.T) {
 	t.Parallel()
-	for _, label := range append([]string{"NOTICE", "of nobody"}, labels...) {
+	for _, label := range append([]string{"NOTICE", "unknown"}, labels...) {
 		t.Run(label, func(t *testing.T) {
 			t.Parallel()
 			r := &counted{Reader: strings.NewReader(bomb(label))}
@@ -37,7 +37,7 @@ func TestFrame_ReadsNoMoreThanItNeeds(t *testing.T) {
 	}
 }
 
-func TestFrame_TakesMessagesOfTheProtocolOnly(t *testing.T) {
+func TestFrame_AcceptsMessagesOfProtocolOnly(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]int{ // elements after the label, 0 = refused
 		`["OK","id",true,""]`:               3,
@@ -63,7 +63,7 @@ func TestFrame_TakesMessagesOfTheProtocolOnly(t *testing.T) {
 	} {
 		label, rest, err := frame(strings.NewReader(raw))
 		if len(rest) != want || (err == nil) != (want > 0) || (label == "") != (want == 0) {
-			t.Errorf("%s gives %q with %d elements and %v, want %d", raw, label, len(rest), err, want)
+			t.Errorf("%s: got %q with %d elements, %v; want %d", raw, label, len(rest), err, want)
 		}
 	}
 }
@@ -75,19 +75,19 @@ func TestTags_AreBounded(t *testing.T) {
 		raw  string
 		want error
 	}{
-		"as many tags as there may be":   {"[" + many(`["t","a"]`, maxTags) + "]", nil},
-		"one tag more":                   {"[" + many(`[]`, maxTags+1) + "]", errShape},
-		"as many values as there may be": {"[[" + many(`""`, maxValues) + "]]", nil},
-		"one value more":                 {"[[" + many(`""`, maxValues+1) + "]]", errShape},
-		"no array":                       {`"t"`, errShape},
+		"the largest number of tags":   {"[" + many(`["t","a"]`, maxTags) + "]", nil},
+		"one tag more":                 {"[" + many(`[]`, maxTags+1) + "]", errShape},
+		"the largest number of values": {"[[" + many(`""`, maxValues) + "]]", nil},
+		"one value more":               {"[[" + many(`""`, maxValues+1) + "]]", errShape},
+		"no array":                     {`"t"`, errShape},
 	} {
 		var e event
 		if err := json.Unmarshal([]byte(`{"tags":`+tc.raw+`}`), &e); !errors.Is(err, tc.want) {
-			t.Errorf("%s: %v, want %v", name, err, tc.want)
+			t.Errorf("%s: got %v, want %v", name, err, tc.want)
 		}
 	}
 	var e event
 	if err := json.Unmarshal([]byte(`{"tags":[["a","b"],[]]}`), &e); err != nil || len(e.Tags) != 2 || e.Tags[0][1] != "b" {
-		t.Errorf("got the tags %q and %v", e.Tags, err)
+		t.Errorf("got the tags %q, %v; want both", e.Tags, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"crier/tests/relay"
 )
 
-func TestHashtags(t *testing.T) {
+func TestHashtags_OfText(t *testing.T) {
 	t.Parallel()
 	many := make([]string, maxHashtags+1)
 	for i := range many {
@@ -24,12 +24,12 @@ func TestHashtags(t *testing.T) {
 		"end before punctuation":                {"#one, #two. (#three) “#four”! #five-", "one two three four five"},
 		"are each named once":                   {"#go #GO #Go", "go"},
 		"may hold digits, hyphens, emoji":       {"#2026go #on-call #snake_case #🐈", "2026go on-call snake_case 🐈"},
-		"stand on every line":                   {"first\n#second\n#third", "second third"},
+		"may be on any line":                    {"first\n#second\n#third", "second third"},
 		"may begin with a full-width sign":      {"＃東京", "東京"},
 		"are no numbers":                        {"we are #1 of #2026", ""},
 		"are no signs, headings or keycaps":     {"# a ## b #️⃣ #!", ""},
 		"are not inside of words and addresses": {"C#sharp a#b https://a.example/#top", ""},
-		"stop at the most":                      {strings.Join(many, " "), strings.ReplaceAll(strings.Join(many[:maxHashtags], " "), "#", "")},
+		"end at the largest number":             {strings.Join(many, " "), strings.ReplaceAll(strings.Join(many[:maxHashtags], " "), "#", "")},
 		"may have the longest word":             {"#" + strings.Repeat("é", maxHashtag), strings.Repeat("é", maxHashtag)},
 		"are no longer than that":               {"#" + strings.Repeat("é", maxHashtag+1), ""},
 	} {
@@ -46,15 +46,15 @@ func TestHashtags(t *testing.T) {
 	}
 }
 
-// Who asks a relay for a hashtag finds our note, and its text is as it was written.
-func TestCommit_HashtagIsTagged(t *testing.T) {
+// A query for the hashtag finds the note, and its text is unchanged.
+func TestCommit_TagsHashtags(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
 	commit(t, s, prepared(t, s, item("Look: #Cats and #Dogs", photo("a cat"))))
 	got := notes(r)
 	if len(got) != 1 || !strings.HasPrefix(got[0].Content, "Look: #Cats and #Dogs\n") {
-		t.Fatalf("the relay holds %+v", got)
+		t.Fatalf("the relay has %+v, want the note", got)
 	}
 	var tagged []string
 	for _, tag := range got[0].Tags {
@@ -63,11 +63,11 @@ func TestCommit_HashtagIsTagged(t *testing.T) {
 		}
 	}
 	if want := []string{"cats", "dogs"}; !slices.Equal(tagged, want) {
-		t.Errorf("tagged with %q, want %q", tagged, want)
+		t.Errorf("got the hashtags %q, want %q", tagged, want)
 	}
 }
 
-// Whatever a note holds, each tag is one that a NIP defines, so that nothing of our own stands in public.
+// Every tag of a note is defined by a NIP, so that nothing internal is published.
 func TestCommit_PublishesOnlyTagsOfNIPs(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
@@ -80,11 +80,11 @@ func TestCommit_PublishesOnlyTagsOfNIPs(t *testing.T) {
 	for _, e := range notes(r) {
 		for _, tag := range e.Tags {
 			if defined[tag[0]] == "" {
-				t.Errorf("the public reads the tag %q", tag)
+				t.Errorf("got the tag %q, want only tags of a NIP", tag)
 			}
 		}
 		if e.Tag("nonce") == "" {
-			t.Errorf("nothing keeps %q apart from an equal text of the same second", e.Content)
+			t.Errorf("the note %q has no nonce", e.Content)
 		}
 	}
 }

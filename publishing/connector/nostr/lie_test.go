@@ -9,8 +9,8 @@ import (
 	"crier/tests/relay"
 )
 
-// A relay may send anything under our id: only the event that we have signed proves that it is there, and a relay that
-// forges events proves nothing.
+// A relay may send anything with our id: only the event that we have signed proves that the relay has it, and a
+// forged one proves nothing.
 func TestReconcile_ForgedEventProvesNothing(t *testing.T) {
 	t.Parallel()
 	for _, lie := range []relay.Lie{relay.BadSignature, relay.OtherContent} {
@@ -28,7 +28,7 @@ func TestReconcile_ForgedEventProvesNothing(t *testing.T) {
 	}
 }
 
-func TestReconcile_HonestRelayBesideALiarIsBelieved(t *testing.T) {
+func TestReconcile_HonestRelayBesideLiarCounts(t *testing.T) {
 	t.Parallel()
 	liar, honest := relay.Start(t), relay.Start(t)
 	s := session(t, liar, honest)
@@ -36,8 +36,8 @@ func TestReconcile_HonestRelayBesideALiarIsBelieved(t *testing.T) {
 	commit(t, s, it)
 	liar.Lie(relay.OtherContent)
 	v := wantOutcome(t, s, it, connector.Published)
-	if at := about(v.Ref, ""); len(at.Relays) != 1 || at.Relays[0] != honest.URL() {
-		t.Errorf("the note is said to be on %q, want only %s", at.Relays, honest.URL())
+	if at := parseRef(v.Ref, ""); len(at.Relays) != 1 || at.Relays[0] != honest.URL() {
+		t.Errorf("got the relays %q, want only %s", at.Relays, honest.URL())
 	}
 }
 
@@ -81,15 +81,15 @@ func TestConnect_ForgedProfileIsNotShown(t *testing.T) {
 			bare["name"] = ""
 			done, err := New().Connect(t.Context(), envFor(t, r), bare)
 			if err != nil || done.Account.Name == "Ann of Nostr" {
-				t.Errorf("connected as %q, %v", done.Account.Name, err)
+				t.Errorf("got the name %q, %v; want that of the key", done.Account.Name, err)
 			}
 		})
 	}
 }
 
-// BIP-173 wants the bits that fill up the last character to be zero: otherwise several texts would be one key, and a
-// mistyped key might be taken.
-func TestParseKey_RefusesPaddingThatIsNotZero(t *testing.T) {
+// BIP-173 requires that the padding bits are zero: otherwise several texts would be the same key, and a mistyped key
+// might be accepted.
+func TestParseKey_RefusesNonzeroPadding(t *testing.T) {
 	t.Parallel()
 	prefix, groups, err := bech32.DecodeNoLimit(nsec)
 	if err != nil {
@@ -103,7 +103,7 @@ func TestParseKey_RefusesPaddingThatIsNotZero(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := parseKey(text); err == nil {
-			t.Errorf("%s is taken as a key", text)
+			t.Errorf("%s: got no error, want one", text)
 		}
 	}
 }

@@ -17,42 +17,63 @@ import (
 )
 
 const (
-	maxLength = 100_000 // code points; relays have limits of their own, often 64 KB
-	maxImages = 20
-	maxVideos = 4
-	maxName   = 100             // characters
-	tryOut    = 8 * time.Second // a person waits for Connect
+	maxLength      = 100_000 // code points; many relays have a lower limit, often 64 KB
+	maxImages      = 20
+	maxVideos      = 4
+	maxName        = 100             // characters
+	connectTimeout = 8 * time.Second // a user waits for Connect
 )
 
-// Connector publishes notes. It keeps nothing.
+// Connector is the Nostr connector. It holds no state; its grade is GradeIdempotent.
 type Connector struct{}
 
-// New makes the connector.
+// New returns the connector.
 func New() *Connector { return &Connector{} }
 
 var _ connector.Connector = (*Connector)(nil)
 
-// Describe is constant.
+// Describe returns the properties and limits of Nostr.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "nostr", Name: "Nostr", ToolTip: "Posts notes with your key to the relays that you name.",
 		Capabilities: []string{"text", "image", "video"},
 		Fields: []connector.Field{
-			{Key: "key", Label: "Private key", Validation: `^\s*([0-9a-fA-F]{64}|nsec1[02-9ac-hj-np-z]{58}|NSEC1[02-9AC-HJ-NP-Z]{58})\s*$`, Type: "password", Hint: "nsec1… or 64 hexadecimal digits"},
-			{Key: "relays", Label: "Relays", DefaultValue: defaultRelays, Validation: `^[\s,]*(wss?:\/\/[^\s,]+([\s,]+wss?:\/\/[^\s,]+)*[\s,]*)?$`, Type: "text", Hint: "Addresses of relays, separated by commas"},
-			{Key: "name", Label: "Name", Validation: `^.{0,100}$`, Type: "text", Hint: "How to show this channel; empty takes the name of the profile"},
-			{Key: "picture", Label: "Picture", Validation: `^(https?:\/\/\S+)?$`, Type: "text", Hint: "Address of a picture; empty takes that of the profile"},
+			{
+				Key: "key", Label: "Private key", Type: "password",
+				Hint:       "nsec1… or 64 hexadecimal digits",
+				Validation: `^\s*([0-9a-fA-F]{64}|nsec1[02-9ac-hj-np-z]{58}|NSEC1[02-9AC-HJ-NP-Z]{58})\s*$`,
+			},
+			{
+				Key: "relays", Label: "Relays", DefaultValue: defaultRelays, Type: "text",
+				Hint:       "Addresses of relays, separated by commas",
+				Validation: `^[\s,]*(wss?:\/\/[^\s,]+([\s,]+wss?:\/\/[^\s,]+)*[\s,]*)?$`,
+			},
+			{
+				Key: "name", Label: "Name", Type: "text",
+				Hint:       "How to show this channel; empty takes the name of the profile",
+				Validation: `^.{0,100}$`,
+			},
+			{
+				Key: "picture", Label: "Picture", Type: "text",
+				Hint:       "Address of a picture; empty takes that of the profile",
+				Validation: `^(https?:\/\/\S+)?$`,
+			},
 		},
 		Editor: "normal", MaxLength: maxLength, Unit: connector.Runes,
 		Media: connector.MediaRules{MaxImages: maxImages, MaxVideos: maxVideos, Mixed: true},
 		Grade: publishing.GradeIdempotent,
-		Rules: "Plain text of up to 100000 characters, without Markdown or HTML; many relays refuse notes of more than 64 KB. Up to 20 images and 4 videos are " +
-			"added as addresses at the end of the text. Threads are chains of replies. What was published can not be changed.",
+		Rules: "Plain text of up to 100000 characters, without Markdown or HTML; " +
+			"many relays refuse notes of more than 64 KB. Up to 20 images and 4 videos are " +
+			"added as addresses at the end of the text. Threads are chains of replies. " +
+			"What was published can not be changed.",
 	}
 }
 
-// Connect derives the account from the key and wants one relay to be there. A profile on the relays lends name and picture.
-func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[string]string) (connector.Connected, error) {
+// Connect returns the account of the key. It fails unless at least one relay can be reached. Name and picture come
+// from the form, else from the profile on the relays.
+func (c *Connector) Connect(
+	ctx context.Context, env connector.Env, fields map[string]string,
+) (connector.Connected, error) {
 	key, err := parseKey(fields["key"])
 	if err != nil {
 		return connector.Connected{}, err
@@ -61,10 +82,10 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 	if err != nil {
 		return connector.Connected{}, err
 	}
-	who := signer{key, publicKey(key), relays}
-	ctx, cancel := context.WithTimeout(ctx, tryOut)
+	who := signer{key: key, pub: publicKey(key), relays: relays}
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
-	shown, err := who.visit(ctx, env)
+	shown, err := who.fetchProfile(ctx, env)
 	if err != nil {
 		return connector.Connected{}, err
 	}
@@ -72,17 +93,17 @@ func (c *Connector) Connect(ctx context.Context, env connector.Env, fields map[s
 	if err != nil {
 		return connector.Connected{}, err
 	}
-	sealed, err := json.Marshal(credential{hex.EncodeToString(key.Serialize()), relays})
+	sealed, err := json.Marshal(credential{Key: hex.EncodeToString(key.Serialize()), Relays: relays})
 	return connector.Connected{Account: account, Credential: sealed}, err
 }
 
 func (w signer) account(fields map[string]string, shown profile) (connector.Account, error) {
 	name, picture := strings.TrimSpace(fields["name"]), strings.TrimSpace(fields["picture"])
 	if utf8.RuneCountInString(name) > maxName {
-		return connector.Account{}, refuse("The name is too long: at most 100 characters.")
+		return connector.Account{}, contentError("The name is too long: at most 100 characters.")
 	}
 	if picture != "" && !webAddress(picture) {
-		return connector.Account{}, refuse("The picture must be an address like https://example.com/me.png.")
+		return connector.Account{}, contentError("The picture must be an address like https://example.com/me.png.")
 	}
 	pub, err := hex.DecodeString(w.pub)
 	if err != nil {
@@ -109,7 +130,7 @@ func webAddress(s string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && len(s) <= 2000
 }
 
-// profile is the content of an event of kind 0, written by anyone's client.
+// profile is the content of an event of kind 0, which any client may have written.
 type profile struct {
 	Display string `json:"display_name"`
 	Short   string `json:"name"`
@@ -118,20 +139,21 @@ type profile struct {
 
 func (p profile) name(otherwise string) string {
 	for _, name := range []string{p.Display, p.Short} {
-		if name = strings.TrimSpace(name); name != "" && utf8.RuneCountInString(name) <= maxName {
+		name = strings.TrimSpace(name)
+		if name != "" && utf8.RuneCountInString(name) <= maxName {
 			return name
 		}
 	}
 	return otherwise
 }
 
-// visit opens every relay and reads the newest profile; it fails when no relay lets us in.
-func (w signer) visit(ctx context.Context, env connector.Env) (profile, error) {
+// fetchProfile connects to every relay and returns the newest valid profile. It fails when no relay can be reached.
+func (w signer) fetchProfile(ctx context.Context, env connector.Env) (profile, error) {
 	type found struct {
-		err    error // of opening
+		err    error // of the connection
 		events []event
 	}
-	all := ask(ctx, w.relays, func(ctx context.Context, url string) found {
+	all := askAll(ctx, w.relays, func(ctx context.Context, url string) found {
 		l, err := dial(ctx, env, w, url)
 		if err != nil {
 			return found{err: err}
@@ -153,16 +175,16 @@ func (w signer) visit(ctx context.Context, env connector.Env) (profile, error) {
 		}
 	}
 	if len(failures) == len(all) {
-		return profile{}, gather("None of the relays can be reached", failures)
+		return profile{}, combine("None of the relays can be reached", failures)
 	}
 	var shown profile
 	if newest.ID != "" && json.Unmarshal([]byte(newest.Content), &shown) != nil {
-		return profile{}, nil // somebody's client wrote it badly; we have the key's name
+		return profile{}, nil // an invalid profile counts as none
 	}
 	return shown, nil
 }
 
-// Validate applies the descriptor's rules and what only the whole note shows.
+// Validate applies the rules of the descriptor and those that concern the text together with its media.
 func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 	d := c.Describe()
 	var out []connector.Problem
@@ -170,9 +192,10 @@ func (c *Connector) Validate(draft connector.Draft) []connector.Problem {
 		problems := connector.Check(d, connector.Draft{Parts: []connector.DraftPart{part}}, 0)
 		text := connector.Length(part.Text, d.Unit)
 		if whole := connector.Length(content(part.Text, part.Media), d.Unit); text <= maxLength && whole > maxLength {
-			problems = append(problems, connector.Problem{Message: "The text is too long together with the addresses of its images and videos."})
+			const message = "The text is too long together with the addresses of its images and videos."
+			problems = append(problems, connector.Problem{Message: message})
 		}
-		if unclear := unclearText(part.Text, part.Media); unclear != "" {
+		if unclear := textProblem(part.Text, part.Media); unclear != "" {
 			problems = append(problems, connector.Problem{Message: unclear})
 		}
 		for _, p := range problems {

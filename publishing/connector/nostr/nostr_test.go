@@ -48,7 +48,7 @@ func session(t *testing.T, relays ...*relay.Relay) *connector.Session {
 
 func renew[T any](v *id.ID[T]) { *v = id.New[T]() }
 
-// moment is fixed, so that every item of a test is of the same second.
+// item returns an item of a fixed time, so that all items of a test have the same second.
 func item(text string, media ...connector.Media) connector.Item {
 	moment := time.Date(2026, 3, 4, 5, 6, 7, 8e6, time.UTC)
 	it := connector.Item{Text: text, Media: media, Due: moment, CreatedAt: moment}
@@ -78,7 +78,7 @@ func wantKind(t *testing.T, err error, kind connector.Kind) *connector.Error {
 	t.Helper()
 	var e *connector.Error
 	if !errors.As(err, &e) || e.Kind != kind || e.Public == "" {
-		t.Fatalf("got %v, want %s with words", err, kind)
+		t.Fatalf("got %v, want %s with a public text", err, kind)
 	}
 	return e
 }
@@ -87,7 +87,7 @@ func wantOutcome(t *testing.T, s *connector.Session, it connector.Item, want con
 	t.Helper()
 	v, err := New().Reconcile(t.Context(), s, it)
 	if err != nil || v.Outcome != want {
-		t.Fatalf("Reconcile answers %s %v, want %s", v.Outcome, err, want)
+		t.Fatalf("Reconcile: got %s, %v; want %s", v.Outcome, err, want)
 	}
 	return v
 }
@@ -96,7 +96,7 @@ func notes(r *relay.Relay) []relay.Event {
 	return slices.DeleteFunc(r.Events(), func(e relay.Event) bool { return e.Kind != kindNote })
 }
 
-// armed fits a relay to the suite.
+// armed adapts a relay to conformance.Faults.
 type armed struct{ r *relay.Relay }
 
 func (a armed) Arm(_ *testing.T, f conformance.Fault) bool {
@@ -116,6 +116,7 @@ func (a armed) Arm(_ *testing.T, f conformance.Fault) bool {
 	return known
 }
 
+// seen returns an event in the form of the conformance suite.
 func seen(e relay.Event) conformance.Seen {
 	s := conformance.Seen{ID: e.ID, Text: e.Content}
 	for _, tag := range e.Tags {
@@ -140,7 +141,7 @@ func seen(e relay.Event) conformance.Seen {
 	return s
 }
 
-func TestConforms(t *testing.T) {
+func TestConnector_Conforms(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	bad := func(key, value string) map[string]string {
@@ -155,7 +156,7 @@ func TestConforms(t *testing.T) {
 			"no key":                     bad("key", ""),
 			"a short key":                bad("key", "67dea2ed018072d6"),
 			"the key zero":               bad("key", strings.Repeat("0", 64)),
-			"a key beyond the curve":     bad("key", strings.Repeat("f", 64)),
+			"a key above the order":      bad("key", strings.Repeat("f", 64)),
 			"a mistyped nsec":            bad("key", nsec[:len(nsec)-1]+"4"),
 			"a public key":               bad("key", "npub180cvv07tjdrrgpa0j7j7tmnyl2yr6yr7l8j4s3evf6u64th6gkwsyjh6w6"),
 			"a relay that is a web page": bad("relays", "https://relay.example.com"),
@@ -164,7 +165,7 @@ func TestConforms(t *testing.T) {
 			"only commas for relays":     bad("relays", ","),
 			"too many relays":            bad("relays", manyRelays()),
 			"a name that is too long":    bad("name", strings.Repeat("n", 101)),
-			"a picture that is no page":  bad("picture", "javascript:alert(1)"),
+			"a picture that is no URL":   bad("picture", "javascript:alert(1)"),
 		},
 		Published: func(_ *testing.T, a connector.Account) []conformance.Seen {
 			var out []conformance.Seen
@@ -180,7 +181,7 @@ func TestConforms(t *testing.T) {
 		Grade:    publishing.GradeIdempotent,
 		Lasting:  true, // a key pair
 		Offline:  []conformance.Method{conformance.MethodPrepare},
-		// A relay has one answer to an event that it does not take, and no status.
+		// A refusal of a relay has a message and no status.
 		Spared: []conformance.Fault{conformance.RateLimit, conformance.Expired, conformance.Replaced},
 	})
 }
@@ -193,7 +194,7 @@ func manyRelays() string {
 	return b.String()
 }
 
-func TestConnectTellsWhoseKeyItIs(t *testing.T) {
+func TestConnect_ReturnsAccountOfKey(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	bare := form(r)
@@ -206,8 +207,12 @@ func TestConnectTellsWhoseKeyItIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := done.Account; a.ID != publicKey(key) || !strings.HasPrefix(a.Profile, "npub1") || !strings.HasPrefix(a.Name, "npub1") || !strings.Contains(a.Name, "…") {
-		t.Errorf("account %+v", a)
+	a := done.Account
+	if a.ID != publicKey(key) || !strings.HasPrefix(a.Profile, "npub1") {
+		t.Errorf("got the account %+v, want the public key and its npub", a)
+	}
+	if !strings.HasPrefix(a.Name, "npub1") || !strings.Contains(a.Name, "…") {
+		t.Errorf("got the name %q, want a short npub", a.Name)
 	}
 	for _, p := range []event{
 		{CreatedAt: 1, Content: `{"name":"Old"}`},
@@ -218,22 +223,23 @@ func TestConnectTellsWhoseKeyItIs(t *testing.T) {
 	}
 	done, err = New().Connect(t.Context(), envFor(t, r), bare)
 	if err != nil || done.Account.Name != "Ann of Nostr" || done.Account.Picture != "https://example.com/ann.png" {
-		t.Errorf("the profile was not read: %+v %v", done.Account, err)
+		t.Errorf("got %+v, %v; want name and picture of the newest profile", done.Account, err)
 	}
 	done, err = New().Connect(t.Context(), envFor(t, r), form(r))
 	if err != nil || done.Account.Name != "Ann" {
-		t.Errorf("the typed name gave way: %+v %v", done.Account, err)
+		t.Errorf("got %+v, %v; want the typed name", done.Account, err)
 	}
 }
 
-// publishRaw sends an event of the test's key.
+// publishRaw signs an event with the key of the tests and sends it.
 func publishRaw(t *testing.T, r *relay.Relay, e event) {
 	t.Helper()
 	key, err := parseKey(nsec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err = e.signed(key); err != nil {
+	e, err = e.signed(key)
+	if err != nil {
 		t.Fatal(err)
 	}
 	l, err := dial(t.Context(), envFor(t, r), signer{key: key, pub: e.PubKey}, r.URL())
@@ -242,35 +248,35 @@ func publishRaw(t *testing.T, r *relay.Relay, e event) {
 	}
 	defer l.close()
 	if a := l.publish(t.Context(), e); !a.accepted {
-		t.Fatalf("%+v", a)
+		t.Fatalf("got %+v, want the event accepted", a)
 	}
 }
 
-func TestConnectNeedsOneRelay(t *testing.T) {
+func TestConnect_NeedsOneRelay(t *testing.T) {
 	t.Parallel()
 	alive, dead := relay.Start(t), relay.Start(t)
 	dead.Stop()
 	if _, err := New().Connect(t.Context(), envFor(t, alive, dead), form(alive, dead)); err != nil {
-		t.Errorf("one relay is there: %v", err)
+		t.Errorf("one of two relays: got %v, want an account", err)
 	}
 	_, err := New().Connect(t.Context(), envFor(t, dead), form(dead))
 	if e := wantKind(t, err, connector.KindTransient); !strings.Contains(e.Public, dead.Addr()) {
-		t.Errorf("the relay is not named: %s", e.Public)
+		t.Errorf("got the public text %q, want the relay named", e.Public)
 	}
 }
 
-func TestRelaysAreRead(t *testing.T) {
+func TestParseRelays_NormalizesAddresses(t *testing.T) {
 	t.Parallel()
 	got, err := parseRelays(" wss://A.example/ ,wss://a.example\nws://b.example:7000/path/ , ")
 	if want := []string{"wss://a.example", "ws://b.example:7000/path/"}; err != nil || !slices.Equal(got, want) {
-		t.Errorf("got %q %v", got, err)
+		t.Errorf("got %q, %v; want %q", got, err, want)
 	}
 	if got, err := parseRelays("\n"); err != nil || len(got) != 5 {
-		t.Errorf("the default is %q %v", got, err)
+		t.Errorf("the default: got %q, %v; want 5 relays", got, err)
 	}
 }
 
-func TestThreeRelaysOneDead(t *testing.T) {
+func TestCommit_SucceedsWithOneRelayDown(t *testing.T) {
 	t.Parallel()
 	one, two, dead := relay.Start(t), relay.Start(t), relay.Start(t)
 	s := session(t, one, dead, two)
@@ -279,24 +285,26 @@ func TestThreeRelaysOneDead(t *testing.T) {
 	ref := commit(t, s, it)
 	for _, r := range []*relay.Relay{one, two} {
 		if got := notes(r); len(got) != 1 || got[0].ID != ref.ID {
-			t.Errorf("a living relay holds %+v", got)
+			t.Errorf("a running relay has %+v, want the note", got)
 		}
 	}
-	if at := about(ref, ""); !slices.Equal(at.Relays, []string{one.URL(), two.URL()}) || at.ID != ref.ID || at.PubKey != s.Account.ID {
-		t.Errorf("the Ref says %+v", at)
+	if at := parseRef(ref, ""); !slices.Equal(at.Relays, []string{one.URL(), two.URL()}) || at.ID != ref.ID || at.PubKey != s.Account.ID {
+		t.Errorf("got the reference %+v, want both running relays", at)
 	}
 	if !strings.HasPrefix(ref.URL, "https://njump.me/nevent1") {
-		t.Errorf("the Ref's URL is %s", ref.URL)
+		t.Errorf("got the URL %s, want a nevent", ref.URL)
 	}
 	if v := wantOutcome(t, s, it, connector.Published); v.Ref.ID != ref.ID || v.Ref.URL != ref.URL {
-		t.Errorf("Reconcile found %+v, Commit made %+v", v.Ref, ref)
+		t.Errorf("Reconcile: got %+v, want %+v", v.Ref, ref)
 	}
-	wantOutcome(t, s, prepared(t, s, item("never sent")), connector.CannotTell) // the dead relay might have it
+	wantOutcome(t, s, prepared(t, s, item("never sent")), connector.CannotTell) // the stopped relay might have it
 }
 
-func TestDroppedConnectionIsUnknown(t *testing.T) {
+func TestCommit_DroppedConnectionIsUnknown(t *testing.T) {
 	t.Parallel()
-	for name, stored := range map[string]bool{"before storing, then it is not published": false, "after storing, then it is published": true} {
+	for name, stored := range map[string]bool{
+		"before storing, then it is not published": false, "after storing, then it is published": true,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r, refusing := relay.Start(t), relay.Start(t)
@@ -309,13 +317,13 @@ func TestDroppedConnectionIsUnknown(t *testing.T) {
 			wantOutcome(t, s, it, map[bool]connector.Outcome{true: connector.Published, false: connector.NotPublished}[stored])
 			commit(t, s, it)
 			if n := len(notes(r)); n != 1 {
-				t.Errorf("the relay holds %d notes", n)
+				t.Errorf("the relay has %d notes, want 1", n)
 			}
 		})
 	}
 }
 
-func TestSilentRelayIsUnknown(t *testing.T) {
+func TestCommit_SilentRelayIsUnknown(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
@@ -332,7 +340,7 @@ func TestSilentRelayIsUnknown(t *testing.T) {
 	}()
 	for r.Received() == 0 {
 		if t.Context().Err() != nil {
-			t.Fatal("the event never arrived")
+			t.Fatal("the relay did not get the event")
 		}
 		time.Sleep(time.Millisecond)
 	}
@@ -341,7 +349,7 @@ func TestSilentRelayIsUnknown(t *testing.T) {
 	wantOutcome(t, s, it, connector.NotPublished)
 }
 
-func TestRefusals(t *testing.T) {
+func TestCommit_Refusals(t *testing.T) {
 	t.Parallel()
 	for words, kind := range map[string]connector.Kind{
 		"blocked: you are banned":       connector.KindContent,
@@ -360,10 +368,10 @@ func TestRefusals(t *testing.T) {
 			r.Arm(relay.Fault{Refuse: words})
 			_, err := New().Commit(t.Context(), s, prepared(t, s, item("hello")))
 			if e := wantKind(t, err, kind); !strings.Contains(e.Public, words) {
-				t.Errorf("people are told %q", e.Public)
+				t.Errorf("got the public text %q, want the relay's message", e.Public)
 			}
 			if len(notes(r)) != 0 {
-				t.Error("stored")
+				t.Error("the relay has a note, want none")
 			}
 		})
 	}
@@ -374,7 +382,7 @@ func TestRefusals(t *testing.T) {
 		r.Arm(relay.Fault{Store: true, Refuse: "duplicate: have it"})
 		commit(t, s, prepared(t, s, item("hello")))
 	})
-	t.Run("relays that may not be called are the operator's", func(t *testing.T) {
+	t.Run("relays that are not allowed are the operator's", func(t *testing.T) {
 		t.Parallel()
 		closed := unreached("wss://inner.example", outbound.ErrBlocked)
 		refused, dead := refusal("wss://a.example", "blocked: not you"), unreached("wss://b.example", errors.New("gone"))
@@ -382,13 +390,15 @@ func TestRefusals(t *testing.T) {
 			failures []failure
 			want     connector.Kind
 		}{
-			{[]failure{closed, closed}, connector.KindOperator}, {[]failure{closed, refused}, connector.KindOperator}, {[]failure{refused, closed}, connector.KindOperator},
+			{[]failure{closed, closed}, connector.KindOperator},
+			{[]failure{closed, refused}, connector.KindOperator},
+			{[]failure{refused, closed}, connector.KindOperator},
 			{[]failure{dead, refused, closed}, connector.KindTransient}, {[]failure{closed, dead}, connector.KindTransient},
 		} {
-			wantKind(t, gather("None", c.failures), c.want)
+			wantKind(t, combine("None", c.failures), c.want)
 		}
 	})
-	t.Run("one refusal beside a dead relay is tried again", func(t *testing.T) {
+	t.Run("one refusal beside a stopped relay is transient", func(t *testing.T) {
 		t.Parallel()
 		r, dead := relay.Start(t), relay.Start(t)
 		s := session(t, r, dead)
@@ -399,8 +409,9 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// Only the kind and the log tell a relay of the private network from one that is not there. The kinds have the same effect.
-func TestRelays_ThatAreNotAllowedLookLikeAbsentOnes(t *testing.T) {
+// Public is the same for a relay of the private network and one that does not exist; only the kind and the log
+// differ. Both kinds have the same effect.
+func TestUnreached_HidesThatRelayIsBlocked(t *testing.T) {
 	t.Parallel()
 	dead := relay.Start(t)
 	s := session(t, dead)
@@ -410,18 +421,18 @@ func TestRelays_ThatAreNotAllowedLookLikeAbsentOnes(t *testing.T) {
 	attempt := func(env connector.Env) (connect, publish *connector.Error) {
 		_, err := New().Connect(t.Context(), env, fields)
 		if !errors.As(err, &connect) {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v, want a *connector.Error", err)
 		}
 		_, err = New().Commit(t.Context(), &connector.Session{Env: env, Account: s.Account, Credential: s.Credential}, it)
 		if !errors.As(err, &publish) {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got %v, want a *connector.Error", err)
 		}
 		return connect, publish
 	}
 	absent, absentLater := attempt(s.Env)
 	closed, closedLater := attempt(envFor(t))
 	if absent.Public != closed.Public || absentLater.Public != closedLater.Public {
-		t.Errorf("people read\n%q\n%q\n%q\n%q, want pairs", absent.Public, closed.Public, absentLater.Public, closedLater.Public)
+		t.Errorf("got the public texts\n%q\n%q\n%q\n%q, want two equal pairs", absent.Public, closed.Public, absentLater.Public, closedLater.Public)
 	}
 	for _, e := range []*connector.Error{closed, closedLater} {
 		if e.Kind != connector.KindOperator || !errors.Is(e, outbound.ErrBlocked) {
@@ -430,7 +441,7 @@ func TestRelays_ThatAreNotAllowedLookLikeAbsentOnes(t *testing.T) {
 	}
 }
 
-func TestMembersOnlyRelayIsToldWhoWeAre(t *testing.T) {
+func TestCommit_AuthenticatesAtMembersOnlyRelay(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	r.MembersOnly(true)
@@ -440,6 +451,6 @@ func TestMembersOnlyRelayIsToldWhoWeAre(t *testing.T) {
 	commit(t, s, it)
 	wantOutcome(t, s, it, connector.Published)
 	if n := len(notes(r)); n != 1 {
-		t.Errorf("the relay holds %d notes", n)
+		t.Errorf("the relay has %d notes, want 1", n)
 	}
 }

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	maxHandle = 7 << 10 // bytes; the engine keeps at most 8 KB
-	maxHints  = 2       // relays named in an address
+	maxHandle = 7 << 10 // bytes; the engine stores at most 8 KB
+	maxHints  = 2       // relays in a nevent
 )
 
-// content is the text with the address of each medium on a line of its own.
+// content returns the text followed by the address of each medium on its own line.
 func content(text string, media []connector.Media) string {
 	lines := make([]string, 0, len(media))
 	for _, m := range media {
@@ -33,8 +33,9 @@ func content(text string, media []connector.Media) string {
 	return text + strings.Join(lines, "\n")
 }
 
-// unclearText finds what relays hash in different ways, so that some would call the id wrong: "" = nothing.
-func unclearText(text string, media []connector.Media) string {
+// textProblem returns a sentence about text that relays hash in different ways, so that some would refuse the id; an
+// empty string when there is none.
+func textProblem(text string, media []connector.Media) string {
 	all := []string{text}
 	for _, m := range media {
 		all = append(all, m.Alt, m.URL, m.ContentType)
@@ -50,15 +51,16 @@ func unclearText(text string, media []connector.Media) string {
 	return ""
 }
 
-// note makes the signed event of an item. The same item gives the same bytes.
+// note returns the signed event of an item. The same item always gives the same bytes.
 func (w signer) note(item connector.Item) (event, error) {
-	if unclear := unclearText(item.Text, item.Media); unclear != "" {
-		return event{}, refuse(unclear)
+	if unclear := textProblem(item.Text, item.Media); unclear != "" {
+		return event{}, contentError(unclear)
 	}
 	tags := thread(item, w.pub)
 	for _, m := range item.Media {
 		if m.URL == "" {
-			return event{}, &connector.Error{Kind: connector.KindOperator, Public: "The files of this instance have no public address."}
+			const public = "The files of this instance have no public address."
+			return event{}, &connector.Error{Kind: connector.KindOperator, Public: public}
 		}
 		tags = append(tags, imeta(m))
 	}
@@ -67,15 +69,15 @@ func (w signer) note(item connector.Item) (event, error) {
 	return e.signed(w.key)
 }
 
-// nonce keeps equal texts of one second apart: without it they would hash to one event and the second publication would
-// vanish. It is the tag of NIP-13, whose number exists to change the id. Clients do not show it, its target of 0 claims no
-// proof of work, and the number is a hash that tells nothing about our identifiers.
+// nonce returns a tag that distinguishes equal texts of the same second, which would otherwise be one event. It is
+// the nonce tag of NIP-13, whose number exists to change the id. Clients do not show it, and its target of 0 claims
+// no proof of work. The number is a hash that reveals nothing about our identifiers.
 func nonce(item connector.Item) []string {
 	sum := sha256.Sum256([]byte("crier publication " + item.Publication.String()))
 	return []string{"nonce", strconv.FormatUint(binary.BigEndian.Uint64(sum[:8]), 10), "0"}
 }
 
-// thread is NIP-10: an answer to the first part is marked "root" only.
+// thread returns the tags of NIP-10 for a reply: one to the first part is marked "root" only.
 func thread(item connector.Item, self string) [][]string {
 	if item.Parent == nil {
 		return [][]string{}
@@ -88,27 +90,29 @@ func thread(item connector.Item, self string) [][]string {
 	if item.Parent.ID != root.ID {
 		tags = append(tags, link(*item.Parent, "reply", self))
 	}
-	return append(tags, []string{"p", about(*item.Parent, self).PubKey})
+	return append(tags, []string{"p", parseRef(*item.Parent, self).PubKey})
 }
 
-// place is Ref.Data.
-type place struct {
-	ID     string   `json:"id"`
-	PubKey string   `json:"pubkey"`
-	Relays []string `json:"relays"` // that have it, as the public may see them
+// refData is the content of Ref.Data.
+type refData struct {
+	ID     string `json:"id"`
+	PubKey string `json:"pubkey"`
+	// Relays are the public addresses of the relays that have the event.
+	Relays []string `json:"relays"`
 }
 
-// about reads Ref.Data; without it the part is our own and may be anywhere.
-func about(ref connector.Ref, self string) place {
-	var p place
+// parseRef returns the data of a Ref. Without data the event is our own and its relays are not known.
+func parseRef(ref connector.Ref, self string) refData {
+	var p refData
 	if json.Unmarshal(ref.Data, &p) != nil || p.PubKey == "" {
-		return place{ID: ref.ID, PubKey: self}
+		return refData{ID: ref.ID, PubKey: self}
 	}
 	return p
 }
 
+// link returns the "e" tag of a reply.
 func link(ref connector.Ref, marker, self string) []string {
-	at := about(ref, self)
+	at := parseRef(ref, self)
 	relay := ""
 	if len(at.Relays) > 0 {
 		relay = at.Relays[0]
@@ -116,7 +120,7 @@ func link(ref connector.Ref, marker, self string) []string {
 	return []string{"e", ref.ID, relay, marker, at.PubKey}
 }
 
-// imeta is NIP-92.
+// imeta returns the tag of NIP-92 for a medium.
 func imeta(m connector.Media) []string {
 	tag := []string{"imeta", "url " + m.URL, "m " + m.ContentType}
 	if m.Alt != "" {
@@ -131,10 +135,10 @@ func imeta(m connector.Media) []string {
 	return tag
 }
 
-// ref names a published event; relays are those that have it.
+// ref returns the Ref of a published event; relays are those that have it.
 func ref(e event, relays []string) (connector.Ref, error) {
-	known := slices.DeleteFunc(slices.Clone(relays), func(r string) bool { return hint(r) == "" })
-	data, err := json.Marshal(place{e.ID, e.PubKey, known})
+	known := slices.DeleteFunc(slices.Clone(relays), func(r string) bool { return publicAddress(r) == "" })
+	data, err := json.Marshal(refData{ID: e.ID, PubKey: e.PubKey, Relays: known})
 	if err != nil {
 		return connector.Ref{}, err
 	}
@@ -142,7 +146,7 @@ func ref(e event, relays []string) (connector.Ref, error) {
 	return connector.Ref{ID: e.ID, URL: "https://njump.me/" + name, Data: data}, err
 }
 
-// nevent is NIP-19's name of an event: type, length, value.
+// nevent returns the name of an event as in NIP-19: triples of type, length and value.
 func nevent(e event, relays []string) (string, error) {
 	id, err := hex.DecodeString(e.ID)
 	if err != nil {
@@ -165,36 +169,46 @@ func nevent(e event, relays []string) (string, error) {
 	return bech32.EncodeFromBase256("nevent", b)
 }
 
-// handle is the prepared event: whole where it fits, else its id, by which the same event made again is recognised.
+// handle is the prepared event, or only its id if the event is too large: the same event is then made again and
+// compared by id.
 type handle struct {
 	ID    string `json:"id"`
 	Event *event `json:"event,omitempty"`
 }
 
+// prepare returns the handle of an item, of at most maxHandle bytes.
 func (w signer) prepare(item connector.Item) (json.RawMessage, error) {
 	e, err := w.note(item)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := json.Marshal(handle{e.ID, &e})
-	if err == nil && len(raw) > maxHandle {
-		raw, err = json.Marshal(handle{ID: e.ID})
+	raw, err := json.Marshal(handle{ID: e.ID, Event: &e})
+	if err != nil {
+		return nil, err
 	}
-	return raw, err
+	if len(raw) > maxHandle {
+		return json.Marshal(handle{ID: e.ID})
+	}
+	return raw, nil
 }
 
-// prepared gives the very event that Prepare decided on.
+// prepared returns the event that Prepare made. It returns KindContent when the item has changed and KindOperator
+// when it was not prepared.
 func (w signer) prepared(item connector.Item) (event, error) {
 	var h handle
 	if err := json.Unmarshal(item.Handle, &h); err != nil {
-		return event{}, &connector.Error{Kind: connector.KindOperator, Public: "This post was not prepared.", Err: err}
+		const public = "This post was not prepared."
+		return event{}, &connector.Error{Kind: connector.KindOperator, Public: public, Err: err}
 	}
 	if h.Event != nil {
 		return *h.Event, nil
 	}
 	e, err := w.note(item)
-	if err == nil && e.ID != h.ID {
-		return event{}, refuse("This post has changed since it was prepared; nothing was sent.")
+	if err != nil {
+		return event{}, err
 	}
-	return e, err
+	if e.ID != h.ID {
+		return event{}, contentError("This post has changed since it was prepared; nothing was sent.")
+	}
+	return e, nil
 }

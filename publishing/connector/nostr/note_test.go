@@ -22,10 +22,13 @@ func testSigner(t *testing.T) signer {
 }
 
 func photo(alt string) connector.Media {
-	return connector.Media{ContentType: "image/png", Size: 1234, Width: 640, Height: 480, Alt: alt, Name: "photo.png", URL: "https://crier.example/files/k/photo.png"}
+	return connector.Media{
+		ContentType: "image/png", Size: 1234, Width: 640, Height: 480, Alt: alt, Name: "photo.png",
+		URL: "https://crier.example/files/k/photo.png",
+	}
 }
 
-func TestMediaAreLinesAndTags(t *testing.T) {
+func TestNote_MediaAreLinesAndTags(t *testing.T) {
 	t.Parallel()
 	film := connector.Media{ContentType: "video/mp4", Video: true, URL: "https://crier.example/files/k/film.mp4"}
 	e, err := testSigner(t).note(item("Look", photo("A \"cat\" & a dog"), film))
@@ -33,24 +36,24 @@ func TestMediaAreLinesAndTags(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "Look\n\nhttps://crier.example/files/k/photo.png\nhttps://crier.example/files/k/film.mp4"; e.Content != want {
-		t.Errorf("content %q", e.Content)
+		t.Errorf("got the content %q, want %q", e.Content, want)
 	}
 	want := [][]string{
 		{"imeta", "url https://crier.example/files/k/photo.png", "m image/png", "alt A \"cat\" & a dog", "dim 640x480", "size 1234"},
 		{"imeta", "url https://crier.example/files/k/film.mp4", "m video/mp4"},
 	}
 	if !reflect.DeepEqual([][]string(e.Tags[:2]), want) || e.Tags[2][0] != "nonce" || len(e.Tags) != 3 {
-		t.Errorf("tags %q", e.Tags)
+		t.Errorf("got the tags %q, want %q and a nonce", e.Tags, want)
 	}
 	if got := content("", []connector.Media{film}); got != film.URL {
-		t.Errorf("without a text: %q", got)
+		t.Errorf("without a text: got %q, want the address", got)
 	}
 	film.URL = ""
 	_, err = testSigner(t).note(item("Look", film))
 	wantKind(t, err, connector.KindOperator)
 }
 
-func TestThreadOfThreeIsMarked(t *testing.T) {
+func TestNote_MarksThreadOfThree(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
@@ -70,12 +73,12 @@ func TestThreadOfThreeIsMarked(t *testing.T) {
 	}
 	for i, e := range notes(r) {
 		if e.ID != refs[i].ID || !reflect.DeepEqual([][]string(e.Tags[:len(e.Tags)-1]), want[i]) {
-			t.Errorf("part %d is %s with the tags %q", i, e.ID, e.Tags)
+			t.Errorf("part %d: got %s with the tags %q, want %s with %q", i, e.ID, e.Tags, refs[i].ID, want[i])
 		}
 	}
 }
 
-func TestSameSecond(t *testing.T) {
+func TestCommit_InSameSecond(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
@@ -85,40 +88,40 @@ func TestSameSecond(t *testing.T) {
 	first, second = prepared(t, s, first), prepared(t, s, second)
 	t.Run("two publications are two events", func(t *testing.T) {
 		if commit(t, s, first).ID == commit(t, s, second).ID || len(notes(r)) != 2 {
-			t.Errorf("the relay holds %+v", notes(r))
+			t.Errorf("the relay has %+v, want 2 notes", notes(r))
 		}
 	})
 	t.Run("one publication sent twice is one event", func(t *testing.T) {
 		once, again := commit(t, s, first), commit(t, s, first)
 		if once.ID != again.ID || len(notes(r)) != 2 {
-			t.Errorf("the relay holds %+v", notes(r))
+			t.Errorf("the relay has %+v, want 2 notes", notes(r))
 		}
 	})
-	t.Run("the internal identifier is not told", func(t *testing.T) {
+	t.Run("the internal identifier is not published", func(t *testing.T) {
 		raw, err := json.Marshal(notes(r))
 		if err != nil || bytes.Contains(raw, []byte(first.Publication.String())) {
-			t.Errorf("%s %v", raw, err)
+			t.Errorf("got %s, %v; want no internal identifier", raw, err)
 		}
 	})
 }
 
-func TestPrepareIsDeterministic(t *testing.T) {
+func TestPrepare_IsDeterministic(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{"small": "hello <>&", "large": strings.Repeat("é<", 40_000)} {
-		t.Run("a "+name+" note is made again byte for byte", func(t *testing.T) {
+		t.Run("a "+name+" note is the same each time", func(t *testing.T) {
 			t.Parallel()
 			who := testSigner(t)
 			it := item(text, photo("a"))
 			one, err1 := who.prepare(it)
 			two, err2 := who.prepare(it)
 			if err1 != nil || err2 != nil || !bytes.Equal(one, two) || len(one) > maxHandle {
-				t.Fatalf("handles of %d and %d bytes, %v %v", len(one), len(two), err1, err2)
+				t.Fatalf("got handles of %d and %d bytes, %v, %v; want the same, of at most %d", len(one), len(two), err1, err2, maxHandle)
 			}
 			it.Handle = one
 			a, err1 := who.prepared(it)
 			b, err2 := who.note(it)
 			if err1 != nil || err2 != nil || !reflect.DeepEqual(a, b) || !a.valid() {
-				t.Errorf("%v %v: the handle's event differs", err1, err2)
+				t.Errorf("got %+v, %v, want the valid event %+v, %v", a, err1, b, err2)
 			}
 		})
 	}
@@ -131,7 +134,7 @@ func TestPrepareIsDeterministic(t *testing.T) {
 		_, err := New().Commit(t.Context(), s, it)
 		wantKind(t, err, connector.KindContent)
 		if r.Received() != 0 {
-			t.Error("sent")
+			t.Error("the event was sent, want it refused before")
 		}
 	})
 	t.Run("a post that was never prepared is not sent", func(t *testing.T) {
@@ -140,65 +143,75 @@ func TestPrepareIsDeterministic(t *testing.T) {
 		_, err := New().Commit(t.Context(), session(t, r), item("x"))
 		wantKind(t, err, connector.KindOperator)
 		if r.Received() != 0 {
-			t.Error("sent")
+			t.Error("the event was sent, want it refused before")
 		}
 	})
 }
 
-func TestLongestNoteComesBackWhole(t *testing.T) {
+func TestCommit_LongestNoteIsFound(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
 	it := prepared(t, s, item(strings.Repeat("😀", maxLength)))
 	ref := commit(t, s, it)
 	if v := wantOutcome(t, s, it, connector.Published); v.Ref.ID != ref.ID {
-		t.Errorf("found %s", v.Ref.ID)
+		t.Errorf("got %s, want %s", v.Ref.ID, ref.ID)
 	}
 }
 
-func TestValidateSeesTheWholeNote(t *testing.T) {
+func TestValidate_ChecksWholeNote(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		part connector.DraftPart
 		want string
 	}{
-		"a blank text is told":                    {connector.DraftPart{Text: " \n\u200b"}, "empty"},
-		"addresses that do not fit are told":      {connector.DraftPart{Text: strings.Repeat("x", maxLength), Media: []connector.Media{photo("")}}, "together"},
-		"a control character is told":             {connector.DraftPart{Text: "a\x01b"}, "control"},
-		"a control character in an alt is told":   {connector.DraftPart{Text: "a", Media: []connector.Media{photo("\x00")}}, "control"},
-		"broken UTF-8 is told":                    {connector.DraftPart{Text: "a\xff"}, "UTF-8"},
-		"a text that is too long is told once":    {connector.DraftPart{Text: strings.Repeat("x", maxLength+1), Media: []connector.Media{photo("")}}, "too long"},
-		"line breaks, tabs and emoji are welcome": {connector.DraftPart{Text: "a\r\n\tb 👩‍🚀", Media: []connector.Media{photo("x")}}, ""},
+		"a blank text is refused": {connector.DraftPart{Text: " \n\u200b"}, "empty"},
+		"addresses that do not fit are refused": {
+			connector.DraftPart{Text: strings.Repeat("x", maxLength), Media: []connector.Media{photo("")}}, "together",
+		},
+		"a control character is refused":           {connector.DraftPart{Text: "a\x01b"}, "control"},
+		"a control character in an alt is refused": {connector.DraftPart{Text: "a", Media: []connector.Media{photo("\x00")}}, "control"},
+		"invalid UTF-8 is refused":                 {connector.DraftPart{Text: "a\xff"}, "UTF-8"},
+		"a text that is too long is reported once": {
+			connector.DraftPart{Text: strings.Repeat("x", maxLength+1), Media: []connector.Media{photo("")}}, "too long",
+		},
+		"line breaks, tabs and emoji are accepted": {connector.DraftPart{Text: "a\r\n\tb 👩‍🚀", Media: []connector.Media{photo("x")}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := New().Validate(connector.Draft{Parts: []connector.DraftPart{tc.part}})
 			if tc.want == "" {
 				if len(got) != 0 {
-					t.Errorf("problems %+v", got)
+					t.Errorf("got the problems %+v, want none", got)
 				}
 			} else if len(got) != 1 || !strings.Contains(got[0].Message, tc.want) {
-				t.Errorf("problems %+v, want one about %q", got, tc.want)
+				t.Errorf("got the problems %+v, want one with %q", got, tc.want)
 			}
 		})
 	}
 }
 
-func TestRelayTokensStayPrivate(t *testing.T) {
+func TestRef_OmitsRelaysWithTokens(t *testing.T) {
 	t.Parallel()
 	e, err := testSigner(t).note(item("x"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, err := ref(e, []string{"wss://paid.example/?token=s3cret", "wss://open.example"})
-	if err != nil || strings.Contains(string(got.Data)+host("wss://paid.example/?token=s3cret"), "s3cret") || !slices.Equal(about(got, "").Relays, []string{"wss://open.example"}) {
-		t.Errorf("%+v %v", got, err)
+	if err != nil || strings.Contains(string(got.Data)+host("wss://paid.example/?token=s3cret"), "s3cret") {
+		t.Errorf("got %+v, %v; want no token", got, err)
+	}
+	if relays := parseRef(got, "").Relays; !slices.Equal(relays, []string{"wss://open.example"}) {
+		t.Errorf("got the relays %q, want only the one without a token", relays)
 	}
 	name, data, err := decodeBech32(strings.TrimPrefix(got.URL, "https://njump.me/"))
-	if err != nil || name != "nevent" || bytes.Contains(data, []byte("s3cret")) || !bytes.Contains(data, []byte("\x01\x12wss://open.example")) || !bytes.HasSuffix(data, []byte{3, 4, 0, 0, 0, 1}) {
-		t.Errorf("%s %q %v", name, data, err)
+	if err != nil || name != "nevent" || bytes.Contains(data, []byte("s3cret")) {
+		t.Errorf("got the %s %q, %v; want a nevent without the token", name, data, err)
 	}
-	if words := brief("a\x07b \n c" + strings.Repeat("x", 500)); !strings.HasPrefix(words, "ab c") || len([]rune(words)) != 200 {
-		t.Errorf("%q", words)
+	if !bytes.Contains(data, []byte("\x01\x12wss://open.example")) || !bytes.HasSuffix(data, []byte{3, 4, 0, 0, 0, 1}) {
+		t.Errorf("got the nevent %q, want the open relay and kind 1", data)
+	}
+	if words := cleanReason("a\x07b \n c" + strings.Repeat("x", 500)); !strings.HasPrefix(words, "ab c") || len([]rune(words)) != 200 {
+		t.Errorf("got %q, want a cut line", words)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// Prepare fixes the event and its signature. It calls nobody.
+// Prepare makes and signs the event. It makes no network call.
 func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	if item.Handle != nil {
 		return connector.Step{Ready: true, Handle: item.Handle}, nil
@@ -29,7 +29,8 @@ func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connec
 	return connector.Step{Ready: true, Handle: raw}, nil
 }
 
-// Commit sends the event to every relay; one that has it is enough. Sending it again is harmless: the id is its hash.
+// Commit sends the event to every relay. It succeeds if one relay accepts it. A second Commit is harmless, because
+// the id is the hash of the event.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	who, err := open(s)
 	if err != nil {
@@ -39,7 +40,7 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	if err != nil {
 		return connector.Ref{}, asError(err)
 	}
-	answers := ask(ctx, who.relays, func(ctx context.Context, url string) answer {
+	answers := askAll(ctx, who.relays, func(ctx context.Context, url string) answer {
 		l, err := dial(ctx, s.Env, who, url)
 		if err != nil {
 			return answer{failure: unreached(url, err)}
@@ -47,7 +48,9 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 		defer l.close()
 		return l.publish(ctx, e)
 	}, func(a answer) bool { return a.accepted }, func(url string, err error) answer {
-		return answer{failure: failure{host(url), connector.KindUnknown, "could not be followed", err}}
+		return answer{failure: failure{
+			relay: host(url), kind: connector.KindUnknown, reason: "could not be followed", err: err,
+		}}
 	})
 	var have []string
 	var failures []failure
@@ -59,13 +62,15 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 		}
 	}
 	if len(have) == 0 {
-		return connector.Ref{}, gather("No relay has taken the note", failures)
+		return connector.Ref{}, combine("No relay has taken the note", failures)
 	}
 	return ref(e, have)
 }
 
-// Reconcile looks for the event. Only the word of every relay proves that it is nowhere.
-func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item connector.Item) (connector.Verdict, error) {
+// Reconcile queries every relay for the event. NotPublished requires that all relays answer that they do not have it.
+func (c *Connector) Reconcile(
+	ctx context.Context, s *connector.Session, item connector.Item,
+) (connector.Verdict, error) {
 	who, err := open(s)
 	if err != nil {
 		return connector.Verdict{}, err
@@ -74,24 +79,24 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	if err != nil {
 		return connector.Verdict{}, asError(err)
 	}
-	type word struct{ sure, has bool }
-	words := ask(ctx, who.relays, func(ctx context.Context, url string) word {
+	type found struct{ sure, has bool }
+	results := askAll(ctx, who.relays, func(ctx context.Context, url string) found {
 		l, err := dial(ctx, s.Env, who, url)
 		if err != nil {
-			return word{}
+			return found{}
 		}
 		defer l.close()
-		found, err := l.query(ctx, map[string]any{"ids": []string{e.ID}, "limit": 1})
-		for _, f := range found {
-			if f.ID == e.ID { // what a relay forges proves neither that the event is there nor that it is not
-				return word{sure: f.valid(), has: f.valid()}
+		events, err := l.query(ctx, map[string]any{"ids": []string{e.ID}, "limit": 1})
+		for _, f := range events {
+			if f.ID == e.ID { // a forged event proves neither that the relay has ours nor that it does not
+				return found{sure: f.valid(), has: f.valid()}
 			}
 		}
-		return word{sure: err == nil}
-	}, func(w word) bool { return w.has }, func(string, error) word { return word{} })
+		return found{sure: err == nil}
+	}, func(w found) bool { return w.has }, func(string, error) found { return found{} })
 	outcome := connector.NotPublished
 	var have []string
-	for i, w := range words {
+	for i, w := range results {
 		if w.has {
 			have = append(have, who.relays[i])
 		}
@@ -102,37 +107,39 @@ func (c *Connector) Reconcile(ctx context.Context, s *connector.Session, item co
 	if len(have) == 0 {
 		return connector.Verdict{Outcome: outcome}, nil
 	}
-	found, err := ref(e, have)
-	return connector.Verdict{Outcome: connector.Published, Ref: found}, err
+	published, err := ref(e, have)
+	return connector.Verdict{Outcome: connector.Published, Ref: published}, err
 }
 
-// failure is why one relay has not taken the event.
+// failure is why one relay has not accepted the event.
 type failure struct {
-	relay string // host
-	kind  connector.Kind
-	words string
-	err   error
+	relay  string // host
+	kind   connector.Kind
+	reason string
+	err    error
 }
 
+// unreached returns the failure of a connection. The text is the same for an address that is not allowed, so that
+// users cannot probe the names of the private network.
 func unreached(relay string, err error) failure {
-	// In the same words for an address that is not allowed, so that nobody learns which names of the private network exist.
-	return failure{host(relay), connector.FromSend(err, false).Kind, "cannot be reached", err}
+	kind := connector.FromSend(err, false).Kind
+	return failure{relay: host(relay), kind: kind, reason: "cannot be reached", err: err}
 }
 
-// unanswered is a relay that may have the event and whose verdict is missing.
+// unanswered returns the failure of a relay that may have the event and sent no verdict.
 func unanswered(relay string, err error) failure {
 	words := "gave no answer"
 	if errors.Is(err, outbound.ErrTooMuch) || errors.Is(err, websocket.ErrMessageTooBig) {
 		words = "sends too much"
 	}
-	return failure{host(relay), connector.KindUnknown, words, err}
+	return failure{relay: host(relay), kind: connector.KindUnknown, reason: words, err: err}
 }
 
-// refusal reads the machine-readable prefix of a refused event.
+// refusal classifies a refused event by the machine-readable prefix of the message.
 func refusal(relay, message string) failure {
-	f := failure{relay: host(relay), kind: connector.KindContent, words: "answers: " + brief(message)}
-	switch prefix(message) {
-	case "error": // the relay failed, perhaps half-way
+	f := failure{relay: host(relay), kind: connector.KindContent, reason: "answers: " + cleanReason(message)}
+	switch reasonPrefix(message) {
+	case "error": // the relay may have stored the event before it failed
 		f.kind = connector.KindUnknown
 	case "rate-limited":
 		f.kind = connector.KindTransient
@@ -140,13 +147,13 @@ func refusal(relay, message string) failure {
 	return f
 }
 
-func prefix(message string) string {
+func reasonPrefix(message string) string {
 	p, _, _ := strings.Cut(message, ":")
 	return strings.TrimSpace(p)
 }
 
-// brief makes a relay's words fit for people and logs.
-func brief(message string) string {
+// cleanReason returns a relay's message as one line of at most 200 characters, without invisible ones.
+func cleanReason(message string) string {
 	printable := func(r rune) rune {
 		if unicode.IsGraphic(r) || unicode.IsSpace(r) {
 			return r
@@ -160,14 +167,16 @@ func brief(message string) string {
 	return string(words)
 }
 
-// gather makes one error of all relays: unknown if any may have acted; else worth another try if any relay may change its mind or may not be called;
-// else final. A relay that may not be called has the effect of one that is not there: see unreached.
-func gather(what string, failures []failure) error {
-	order := []connector.Kind{connector.KindContent, connector.KindOperator, connector.KindTransient, connector.KindUnknown}
+// combine returns one error for all relays. It is KindUnknown if any relay may have the event; else KindTransient if
+// any relay may accept it later; else KindOperator if any relay may not be called; else KindContent.
+func combine(what string, failures []failure) error {
+	order := []connector.Kind{
+		connector.KindContent, connector.KindOperator, connector.KindTransient, connector.KindUnknown,
+	}
 	e := &connector.Error{}
 	var words []string
 	for _, f := range failures {
-		words = append(words, f.relay+" "+f.words)
+		words = append(words, f.relay+" "+f.reason)
 		if e.Kind == "" || slices.Index(order, f.kind) > slices.Index(order, e.Kind) {
 			e.Kind, e.Err = f.kind, f.err
 		}

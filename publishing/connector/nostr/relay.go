@@ -15,21 +15,22 @@ import (
 )
 
 const (
-	patience    = 20 * time.Second // with all relays together
-	grace       = 3 * time.Second  // for the other relays once one is enough
-	maxAnswer   = 64 << 10         // bytes of a message that is no event
+	askTimeout  = 20 * time.Second // for all relays together
+	grace       = 3 * time.Second  // for the other relays once one answer is enough
+	maxAnswer   = 64 << 10         // bytes of a message without an event
 	maxFrame    = 2 << 20          // bytes of a message with an event: the longest note, escaped
-	maxMessages = 1000             // of one connection
-	maxEvents   = 10               // of one answer; we ask for one
+	maxMessages = 1000             // on one connection
+	maxEvents   = 10               // in one answer; queries ask for one
 )
 
-var errRefused = errors.New("the relay refuses the question")
+var errRefused = errors.New("the relay refuses the query")
 
-// ask asks all relays at once and returns their answers in order. It ends early once one answer is enough and the
-// others had their grace. A panic in one becomes the answer that failed makes of it, and costs only that relay.
-func ask[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool,
+// askAll calls one for all relays at once and returns the results in order. Once a result is enough, the other calls
+// have grace to end before their context does. A panic in a call becomes the result of failed and affects only that
+// relay.
+func askAll[T any](ctx context.Context, relays []string, one func(context.Context, string) T, enough func(T) bool,
 	failed func(url string, err error) T) []T {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	type numbered struct {
 		i int
@@ -45,7 +46,7 @@ func ask[T any](ctx context.Context, relays []string, one func(context.Context, 
 		return one(ctx, url)
 	}
 	for i, url := range relays {
-		go func() { answers <- numbered{i, safely(url)} }()
+		go func() { answers <- numbered{i: i, v: safely(url)} }()
 	}
 	out := make([]T, len(relays))
 	hurried := false
@@ -60,20 +61,20 @@ func ask[T any](ctx context.Context, relays []string, one func(context.Context, 
 	return out
 }
 
-// line is an open connection to one relay.
+// line is an open connection to one relay. It is used by one goroutine.
 type line struct {
-	conn      *websocket.Conn
-	cut       context.CancelFunc // resets the connection, unless it is closed already
-	pending   bool               // an event was sent whose verdict has not come
-	url       string
-	who       signer
-	env       connector.Env
-	messages  int    // received
-	challenge string // the last one, NIP-42
-	known     bool   // we have answered a challenge
+	conn          *websocket.Conn
+	reset         context.CancelFunc // resets the connection if it is open
+	pending       bool               // an event was sent and its verdict is missing
+	url           string
+	who           signer
+	env           connector.Env
+	messages      int    // received so far
+	challenge     string // the last one of NIP-42
+	authenticated bool   // a challenge was answered
 }
 
-// dial opens a line. It is reset when ctx ends, so that nothing of it goes out after that.
+// dial connects to a relay. The connection is reset when ctx ends, so that nothing is sent after that.
 func dial(ctx context.Context, env connector.Env, who signer, url string) (*line, error) {
 	ctx, cut := context.WithCancel(ctx)
 	conn, err := env.HTTP.Websocket(ctx, url)
@@ -82,17 +83,17 @@ func dial(ctx context.Context, env connector.Env, who signer, url string) (*line
 		return nil, err
 	}
 	conn.SetReadLimit(maxAnswer)
-	return &line{conn: conn, cut: cut, url: url, who: who, env: env}, nil
+	return &line{conn: conn, reset: cut, url: url, who: who, env: env}, nil
 }
 
-// close hangs up. While a verdict is missing it resets the connection, so that the kernel sends nothing of the event
-// later. There is nothing left to say in either case, so a failure means nothing.
+// close closes the connection. While a verdict is missing it resets it, so that the kernel sends no more of the
+// event. Errors are ignored, because the exchange is over.
 func (l *line) close() {
 	if l.pending {
-		l.cut()
+		l.reset()
 	}
 	_ = l.conn.CloseNow()
-	l.cut()
+	l.reset()
 }
 
 func (l *line) send(ctx context.Context, message ...any) error {
@@ -103,11 +104,12 @@ func (l *line) send(ctx context.Context, message ...any) error {
 	return l.conn.Write(ctx, websocket.MessageText, raw)
 }
 
-// next returns the next message whose label means something to us; it keeps challenges and passes over the rest. The error
-// is one of the connection, or outbound.ErrTooMuch after maxMessages.
+// next returns the next message with a known label. It stores challenges and skips other messages. The error is one
+// of the connection, or outbound.ErrTooMuch after maxMessages.
 func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, err error) {
 	for {
-		if l.messages++; l.messages > maxMessages {
+		l.messages++
+		if l.messages > maxMessages {
 			return "", nil, outbound.ErrTooMuch
 		}
 		_, r, err := l.conn.Reader(ctx)
@@ -115,7 +117,7 @@ func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, 
 			return "", nil, err
 		}
 		label, rest, shape := frame(r)
-		if _, err := io.Copy(io.Discard, r); err != nil { // the next message is behind all of this one
+		if _, err := io.Copy(io.Discard, r); err != nil { // the next message begins after this one
 			return "", nil, err
 		}
 		switch {
@@ -128,7 +130,7 @@ func (l *line) next(ctx context.Context) (label string, rest []json.RawMessage, 
 	}
 }
 
-// text reads a JSON string; "" for anything else.
+// text returns a JSON string; an empty one for any other value.
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) != nil {
@@ -137,28 +139,29 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// answer is what one relay did with the event.
+// answer is the result of sending the event to one relay.
 type answer struct {
 	accepted bool
 	failure  failure
 }
 
-// publish sends the event and waits for the verdict; a relay that wants to know us is told once.
+// publish sends the event and waits for the verdict. If the relay requires authentication, it authenticates and sends
+// the event once more.
 func (l *line) publish(ctx context.Context, e event) answer {
 	ok, message, err := l.submit(ctx, "EVENT", e)
-	if err == nil && !ok && prefix(message) == "auth-required" && l.introduce(ctx) {
+	if err == nil && !ok && reasonPrefix(message) == "auth-required" && l.authenticate(ctx) {
 		ok, message, err = l.submit(ctx, "EVENT", e)
 	}
 	switch {
 	case err != nil:
 		return answer{failure: unanswered(l.url, err)}
-	case ok || prefix(message) == "duplicate":
+	case ok || reasonPrefix(message) == "duplicate":
 		return answer{accepted: true}
 	}
 	return answer{failure: refusal(l.url, message)}
 }
 
-// submit sends an event and waits for its OK. After an error the relay may have it.
+// submit sends an event and waits for its OK. After an error the relay may have the event.
 func (l *line) submit(ctx context.Context, label string, e event) (ok bool, message string, err error) {
 	l.pending = true
 	if err := l.send(ctx, label, e); err != nil {
@@ -180,12 +183,13 @@ func (l *line) submit(ctx context.Context, label string, e event) (ok bool, mess
 	}
 }
 
-// introduce answers the relay's challenge, once.
-func (l *line) introduce(ctx context.Context) bool {
-	if l.challenge == "" || l.known {
+// authenticate answers the challenge of the relay (NIP-42). It returns true if the relay accepts the answer; it is
+// tried once for each connection.
+func (l *line) authenticate(ctx context.Context) bool {
+	if l.challenge == "" || l.authenticated {
 		return false
 	}
-	l.known = true
+	l.authenticated = true
 	e := event{
 		CreatedAt: l.env.Clock.Now().Unix(), Kind: kindAuth,
 		Tags: [][]string{{"relay", l.url}, {"challenge", l.challenge}},
@@ -198,7 +202,7 @@ func (l *line) introduce(ctx context.Context) bool {
 	return err == nil && ok
 }
 
-// query reads what the relay has stored; without an error that is all it has.
+// query returns the stored events that match the filter. Without an error these are all that the relay has.
 func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error) {
 	const name = "q"
 	l.conn.SetReadLimit(maxFrame)
@@ -220,21 +224,22 @@ func (l *line) query(ctx context.Context, filter map[string]any) ([]event, error
 			if len(rest) < 2 || json.Unmarshal(rest[1], &e) != nil {
 				continue
 			}
-			if found = append(found, e); len(found) >= maxEvents {
+			found = append(found, e)
+			if len(found) >= maxEvents {
 				return found, fmt.Errorf("%w: %d events for one", outbound.ErrTooMuch, maxEvents)
 			}
 		case "EOSE":
 			return found, nil
 		case "CLOSED":
-			if len(rest) > 1 && prefix(text(rest[1])) == "auth-required" && l.introduce(ctx) {
-				return l.query(ctx, filter) // once: introduce says no the second time
+			if len(rest) > 1 && reasonPrefix(text(rest[1])) == "auth-required" && l.authenticate(ctx) {
+				return l.query(ctx, filter) // once: authenticate fails the second time
 			}
 			return found, errRefused
 		}
 	}
 }
 
-// asError keeps our own errors and calls every other one a fault of ours: it came before anything was sent.
+// asError returns a *connector.Error unchanged and wraps any other error as KindOperator: nothing was sent before it.
 func asError(err error) error {
 	var e *connector.Error
 	if errors.As(err, &e) {

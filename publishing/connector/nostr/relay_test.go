@@ -22,7 +22,7 @@ import (
 	"crier/tests/relay"
 )
 
-// slow answers its own name after its time, or "late" when it was cut off.
+// slow returns a call that returns the relay's name after its time, or "late" when the context ended first.
 func slow(times map[string]time.Duration) func(context.Context, string) string {
 	return func(ctx context.Context, url string) string {
 		select {
@@ -34,24 +34,24 @@ func slow(times map[string]time.Duration) func(context.Context, string) string {
 	}
 }
 
-func TestAskWaitsNoLongerThanNeeded(t *testing.T) {
+func TestAsk_WaitsNoLongerThanNeeded(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		a, b   time.Duration
 		enough string
 		want   []string
 	}{
-		"both in time":                                {time.Second, 2 * time.Second, "a", []string{"a", "b"}},
-		"the other in its grace":                      {time.Second, time.Second + grace - 1, "a", []string{"a", "b"}},
-		"the other beyond its grace":                  {time.Second, time.Second + grace + 1, "a", []string{"a", "late"}},
-		"an answer that is not enough gives no hurry": {time.Second, 2 * grace, "b", []string{"a", "b"}},
-		"nobody waits for ever":                       {patience + 1, time.Hour, "a", []string{"late", "late"}},
+		"both in time":                              {time.Second, 2 * time.Second, "a", []string{"a", "b"}},
+		"the other in its grace":                    {time.Second, time.Second + grace - 1, "a", []string{"a", "b"}},
+		"the other beyond its grace":                {time.Second, time.Second + grace + 1, "a", []string{"a", "late"}},
+		"an insufficient answer ends nothing early": {time.Second, 2 * grace, "b", []string{"a", "b"}},
+		"all calls end":                             {askTimeout + 1, time.Hour, "a", []string{"late", "late"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				one := slow(map[string]time.Duration{"a": tc.a, "b": tc.b})
-				got := ask(t.Context(), []string{"a", "b"}, one, func(s string) bool { return s == tc.enough }, nil)
+				got := askAll(t.Context(), []string{"a", "b"}, one, func(s string) bool { return s == tc.enough }, nil)
 				if !slices.Equal(got, tc.want) {
 					t.Errorf("got %q, want %q", got, tc.want)
 				}
@@ -60,22 +60,22 @@ func TestAskWaitsNoLongerThanNeeded(t *testing.T) {
 	}
 }
 
-func TestAsk_PanicCostsOneRelay(t *testing.T) {
+func TestAsk_PanicAffectsOneRelay(t *testing.T) {
 	t.Parallel()
 	one := func(_ context.Context, url string) string {
 		if url == "b" {
-			panic("a frame that nobody expected")
+			panic("an unexpected frame")
 		}
 		return url
 	}
 	failed := func(url string, err error) string { return url + " failed: " + strings.SplitN(err.Error(), "\n", 2)[0] }
-	got := ask(t.Context(), []string{"a", "b", "c"}, one, func(string) bool { return false }, failed)
-	if want := []string{"a", "b failed: panic: a frame that nobody expected", "c"}; !slices.Equal(got, want) {
+	got := askAll(t.Context(), []string{"a", "b", "c"}, one, func(string) bool { return false }, failed)
+	if want := []string{"a", "b failed: panic: an unexpected frame", "c"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// A handshake that fails has sent no event, whatever the answer says.
+// No event is sent before the handshake succeeds, with any status.
 func TestCommit_RefusedHandshakeIsTransient(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{
@@ -102,7 +102,8 @@ func TestCommit_RefusedHandshakeIsTransient(t *testing.T) {
 	}
 }
 
-// silent is a relay that takes an event and does not answer; ended gets how its connection ended.
+// silent starts a relay that reads an event and answers only if answer is true. ended receives how its connection
+// ended.
 func silent(t *testing.T, ended chan<- error, answer bool) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -129,7 +130,7 @@ func silent(t *testing.T, ended chan<- error, answer bool) string {
 	return "ws://" + server.Listener.Addr().String()
 }
 
-func TestLine_IsResetWhileVerdictIsMissing(t *testing.T) {
+func TestClose_ResetsWhileVerdictIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]bool{
 		"without a verdict it is reset":  false,
@@ -164,24 +165,24 @@ func TestLine_IsResetWhileVerdictIsMissing(t *testing.T) {
 			}
 			l.close()
 			if err := <-ended; errors.Is(err, syscall.ECONNRESET) == answer {
-				t.Errorf("the relay's connection ended with %v", err)
+				t.Errorf("the relay's connection ended with %v, want a reset: %t", err, !answer)
 			}
 		})
 	}
 }
 
-func TestNote_IsSameForSamePublication(t *testing.T) {
+func TestPrepare_SamePublicationSameNote(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
 	it := item("hello")
 	first, second := prepared(t, s, it), prepared(t, s, it)
 	if string(first.Handle) != string(second.Handle) {
-		t.Errorf("prepared twice: %s and %s", first.Handle, second.Handle)
+		t.Errorf("prepared twice: got %s, then %s; want the same", first.Handle, second.Handle)
 	}
 }
 
-func TestDeafRelayProvesNothing(t *testing.T) {
+func TestReconcile_SilentRelayProvesNothing(t *testing.T) {
 	t.Parallel()
 	r := relay.Start(t)
 	s := session(t, r)
