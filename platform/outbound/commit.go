@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// SendError is the failure of a Commit. Written is false only when provably no byte of the request left this machine;
-// true means that the platform may have acted, and nobody may send the request again.
+// SendError is the failure of a Commit. Written is false only when certainly no byte of the request left this
+// machine. When it is true the platform may have acted, and the request must not be sent again.
 type SendError struct {
 	Err     error
 	Written bool
@@ -27,76 +27,79 @@ func (e *SendError) Error() string {
 	return "request was not sent: " + e.Err.Error()
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *SendError) Unwrap() error { return e.Err }
 
 type keptKey struct{}
 
-// OnKeptConnections lets a Commit under ctx use a connection that an earlier one has left open, and leave its own open.
-// It is for platforms that de-duplicate by a key. The server may close a kept connection at the very moment at which a
-// request is written to it; that is an unknown outcome, which a fresh connection would not have had.
+// WithKeptConnections returns a context with which Commit may use a connection that an earlier Commit has left open,
+// and leave its own open. It is for platforms that de-duplicate by a key: the server may close a kept connection at
+// the moment at which a request is written to it, which is an unknown outcome that a new connection would have
+// avoided.
 //
-// The connection is reset, not kept, after an exchange that did not end with a whole answer, and net/http drops one on
-// which something comes that was not asked for. One case remains: a server that sends a second answer directly behind
-// the first one. If another Commit takes the connection before net/http has looked, it gets that answer as its own.
-func OnKeptConnections(ctx context.Context) context.Context {
+// The connection is reset, not kept, after an exchange that did not end with a complete answer, and net/http drops an
+// idle connection on which unexpected bytes arrive. One case remains: a server that sends a second answer directly
+// behind the first one. If another Commit takes the connection before net/http has read those bytes, it gets that
+// answer as its own.
+func WithKeptConnections(ctx context.Context) context.Context {
 	return context.WithValue(ctx, keptKey{}, true)
 }
 
-// Commit sends an irreversible request once or not at all: HTTP/1.1, no redirect, no repetition, on a connection of its
-// own unless the context is one of OnKeptConnections. HTTP/2 would put other requests on the same connection, and none
-// of them could be cut off alone.
+// Commit sends an irreversible request at most once: over HTTP/1.1, without redirects or retries, and on a new
+// connection unless the context is one of WithKeptConnections. It does not use HTTP/2, where several requests share a
+// connection and none of them can be aborted alone.
 //
-// Nothing is sent after the limit of WithLimit. Every error, also one of reading the body of the answer, is a
-// *SendError. The context bounds the whole exchange, body included. The caller closes the body of the answer; a 3xx is
-// an answer like any other, a 101 is an error.
+// Nothing is sent after the limit of WithLimit. Every error is a *SendError, also an error of reading the body of the
+// answer. The context bounds the whole exchange, body included. The caller closes the body. A 3xx is an answer like
+// any other; a 101 is an error.
 func (c *Client) Commit(req *http.Request) (*http.Response, error) {
 	g := &gate{ctx: req.Context()}
 	resp, err := c.roundTrip(req, g)
 	if err != nil {
-		return nil, &SendError{Err: because(req.Context(), err), Written: g.end(false)}
+		return nil, &SendError{Err: withCause(req.Context(), err), Written: g.end(false)}
 	}
 	if resp.Body == http.NoBody {
 		g.end(true)
 	}
-	resp.Body = &answer{resp.Body, g}
+	resp.Body = &answerBody{ReadCloser: resp.Body, gate: g}
 	return resp, nil
 }
 
 func (c *Client) roundTrip(req *http.Request, g *gate) (*http.Response, error) {
 	if req.URL == nil || req.URL.User != nil || req.Header == nil {
 		if req.Body != nil {
-			_ = req.Body.Close() // unread: nothing was sent
+			_ = req.Body.Close() // no byte of it was sent
 		}
 		return nil, errors.New("a commit needs a URL without credentials, and a header")
 	}
 	attach := func(got httptrace.GotConnInfo) { got.Conn.(*line).gate.Store(g) }
 	once := req.Clone(httptrace.WithClientTrace(g.ctx, &httptrace.ClientTrace{GotConn: attach}))
 	once.Header.Set("Accept-Encoding", cmp.Or(req.Header.Get("Accept-Encoding"), "identity"))
-	if req.Body != nil { // net/http waits for the reader of a body
+	if req.Body != nil { // net/http would wait for a body that blocks
 		defer context.AfterFunc(g.ctx, func() { _ = req.Body.Close() })()
 	}
-	way := c.fresh
+	transport := c.fresh
 	if g.ctx.Value(keptKey{}) != nil {
-		way = c.kept
+		transport = c.kept
 	}
-	// Not http.Client, which gives up an answer whose Location it cannot read.
-	return refuseUpgrade{way}.RoundTrip(once)
+	// http.Client would discard an answer whose Location it cannot parse.
+	return refuseUpgrade{transport}.RoundTrip(once)
 }
 
 const (
-	// idleCommits is shorter than the five seconds after which some servers close an idle connection.
-	idleCommits = 3 * time.Second
-	// maxIdle is for one host and for all: what a burst has opened to one platform may stay open.
-	maxIdle = 1024
+	// maxCommitIdle is how long a kept connection stays open. Some servers close idle connections after five seconds.
+	maxCommitIdle = 3 * time.Second
+	// maxIdleConns is the number of idle connections to one host and in all: those of a burst to one platform may stay
+	// open.
+	maxIdleConns = 1024
 )
 
-// commits returns a transport for Commit. Its connections are lines, so that TLS is made here and not by net/http: no
-// alert of TLS delays a reset.
-func (c *Client) commits(keep bool) *http.Transport {
+// commitTransport returns a transport for Commit. Its connections are lines. TLS is set up here and not by net/http,
+// so that no TLS alert delays a reset.
+func (c *Client) commitTransport(keep bool) *http.Transport {
 	return &http.Transport{
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			conn, err := c.single.dial(ctx, network, addr)
+			conn, err := c.commitGuard.dial(ctx, network, addr)
 			if err != nil {
 				return nil, err
 			}
@@ -104,10 +107,10 @@ func (c *Client) commits(keep bool) *http.Transport {
 		},
 		DialTLSContext:         c.dialTLS,
 		DisableKeepAlives:      !keep,
-		DisableCompression:     true, // the end of the body must be the end of the answer on the connection; see gate
-		IdleConnTimeout:        idleCommits,
-		MaxIdleConns:           maxIdle,
-		MaxIdleConnsPerHost:    maxIdle,
+		DisableCompression:     true, // the body must end where the answer ends; see gate.end
+		IdleConnTimeout:        maxCommitIdle,
+		MaxIdleConns:           maxIdleConns,
+		MaxIdleConnsPerHost:    maxIdleConns,
 		MaxResponseHeaderBytes: maxHeader,
 	}
 }
@@ -117,7 +120,7 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	if err != nil {
 		return nil, err
 	}
-	raw, err := c.single.dial(ctx, network, addr)
+	raw, err := c.commitGuard.dial(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}
@@ -132,33 +135,34 @@ func (c *Client) dialTLS(ctx context.Context, network, addr string) (net.Conn, e
 	return &line{Conn: conn, raw: raw}, nil
 }
 
-// because names the end of the context as the cause of what it broke.
-func because(ctx context.Context, err error) error {
+// withCause adds the end of the context, if it has ended, to an error that it caused.
+func withCause(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.Is(err, context.Cause(ctx)) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 }
 
-// answer marks what breaks while the answer is read: the request was written long ago.
-type answer struct {
+// answerBody is the body of an answer. Its read errors are SendErrors with Written set, because the request was sent
+// before.
+type answerBody struct {
 	io.ReadCloser
 	gate *gate
 }
 
-func (a *answer) Read(p []byte) (int, error) {
+func (a *answerBody) Read(p []byte) (int, error) {
 	n, err := a.ReadCloser.Read(p)
 	if errors.Is(err, io.EOF) {
 		a.gate.end(true)
 		return n, err
 	}
 	if err != nil {
-		err = &SendError{Err: because(a.gate.ctx, err), Written: true}
+		err = &SendError{Err: withCause(a.gate.ctx, err), Written: true}
 	}
 	return n, err
 }
 
-func (a *answer) Close() error {
+func (a *answerBody) Close() error {
 	err := a.ReadCloser.Close()
 	a.gate.end(false)
 	return err

@@ -22,7 +22,7 @@ import (
 // ways are the two kinds of connections that a Commit can have.
 var ways = map[string]func(context.Context) context.Context{
 	"on a fresh connection": func(ctx context.Context) context.Context { return ctx },
-	"on a kept connection":  OnKeptConnections,
+	"on a kept connection":  WithKeptConnections,
 }
 
 // trusting returns a client that trusts the certificate of a test server.
@@ -78,10 +78,10 @@ func wantSendError(t *testing.T, err error, written bool) {
 	t.Helper()
 	var send *SendError
 	if !errors.As(err, &send) {
-		t.Fatalf("want a SendError, got %v", err)
+		t.Fatalf("got %v, want a SendError", err)
 	}
 	if send.Written != written {
-		t.Fatalf("Written = %v: %v", send.Written, err)
+		t.Fatalf("got Written = %v, want %v: %v", send.Written, written, err)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestCommit_UnknownHostWroteNothing(t *testing.T) {
 	wantSendError(t, err, false)
 }
 
-// What net/http refuses to send is refused before a connection is opened, and no error repeats a secret.
+// Requests that net/http cannot send are refused before a connection is opened, and no error repeats a secret.
 func TestCommit_RefusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	addr, conns := rawServer(t, func(c net.Conn) { _, _ = readRequest(c) })
@@ -173,13 +173,13 @@ func TestCommit_RefusesInvalidRequests(t *testing.T) {
 		_, err := c.Commit(req)
 		wantSendError(t, err, false)
 		if strings.Contains(err.Error(), "Bearer") || conns.Load() != 0 {
-			t.Errorf("%s: %d connections, %v", name, conns.Load(), err)
+			t.Errorf("%s: got %d connections, %v; want none and no secret in the error", name, conns.Load(), err)
 		}
 	}
 }
 
-// Interim answers are passed over. A server may also refuse a large request before it has read it, and then wait or
-// hang up: that is an answer, not an unknown outcome.
+// Interim answers are skipped. A server may also refuse a large request before it has read it, and then wait or close
+// the connection: that is an answer, not an unknown outcome.
 func TestCommit_ReturnsTheAnswer(t *testing.T) {
 	t.Parallel()
 	const small, large = 100, 4 << 20
@@ -190,11 +190,11 @@ func TestCommit_ReturnsTheAnswer(t *testing.T) {
 		wait   bool
 		status int
 	}{
-		"after interim answers":              {small, true, strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 30) + "HTTP/1.1 201 Created", false, 201},
-		"that is a redirect":                 {small, true, "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://%zz/", false, 307},
-		"before the request was read":        {large, false, "HTTP/1.1 413 Too Large", true, 413},
-		"of a server that hung up":           {small, false, "HTTP/1.1 401 Unauthorized", false, 401},
-		"of a server that hung up meanwhile": {large, false, "HTTP/1.1 401 Unauthorized", false, 401},
+		"after interim answers":             {small, true, strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 30) + "HTTP/1.1 201 Created", false, 201},
+		"that is a redirect":                {small, true, "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://%zz/", false, 307},
+		"before the request was read":       {large, false, "HTTP/1.1 413 Too Large", true, 413},
+		"of a server that closed":           {small, false, "HTTP/1.1 401 Unauthorized", false, 401},
+		"of a server that closed meanwhile": {large, false, "HTTP/1.1 401 Unauthorized", false, 401},
 	} {
 		for way, with := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestCommit_ReturnsTheAnswer(t *testing.T) {
 					}
 					body, err := ReadAll(resp, 10)
 					if err != nil || string(body) != "no" || resp.StatusCode != tc.status || conns.Load() != n+1 {
-						t.Fatalf("%d %q %v, connection %d of %d", resp.StatusCode, body, err, conns.Load(), n+1)
+						t.Fatalf("got %d %q, %v on connection %d; want %d and the body on connection %d", resp.StatusCode, body, err, conns.Load(), tc.status, n+1)
 					}
 				}
 			})
@@ -260,7 +260,7 @@ func TestCommit_EndsWithItsContext(t *testing.T) {
 			}
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%s %s: want the deadline as cause: %v", name, way, err)
+				t.Errorf("%s %s: got %v, want the deadline as cause", name, way, err)
 			}
 			wantSendError(t, err, true)
 		}
@@ -279,8 +279,8 @@ func (b broken) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A body that cannot be read to its end is never a whole request.
-func TestCommit_BrokenBodyIsNoRequest(t *testing.T) {
+// A body that cannot be read to its end is never sent as a complete request.
+func TestCommit_BrokenBodyFails(t *testing.T) {
 	t.Parallel()
 	addr, brought := counting(t)
 	c := newClient(t, Deps{}, addr)
@@ -290,11 +290,11 @@ func TestCommit_BrokenBodyIsNoRequest(t *testing.T) {
 			req.Body, req.ContentLength = io.NopCloser(broken{io.LimitReader(endless{}, min(read, max(length-1, 0)))}), length
 			_, err := c.Commit(req)
 			var send *SendError
-			if !errors.As(err, &send) || !strings.Contains(err.Error(), errFile.Error()) { // net/http says it in a type that hides it
-				t.Fatalf("%s of %d: %v", name, length, err)
+			if !errors.As(err, &send) || !strings.Contains(err.Error(), errFile.Error()) { // net/http does not wrap the cause
+				t.Fatalf("%s of %d: got %v, want a SendError with %q", name, length, err, errFile)
 			}
 			if n := <-brought; n > 0 && !send.Written {
-				t.Errorf("%s of %d: %d bytes came of what was told as not written", name, length, n)
+				t.Errorf("%s of %d: %d bytes arrived of a request reported as not written", name, length, n)
 			}
 		}
 	}
@@ -321,8 +321,9 @@ func TestCommit_ResumesTLSSessions(t *testing.T) {
 	}
 }
 
-// Contexts end, limits pass and servers hang up at any moment: what is reported as not written never arrived.
-func TestCommit_NeverDeniesWhatArrived(t *testing.T) {
+// Contexts end, limits pass and servers close connections at any moment: no byte of a request that is reported as not
+// written arrives.
+func TestCommit_NotWrittenMeansNothingArrived(t *testing.T) {
 	t.Parallel()
 	maker := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(maker.Close)
@@ -331,7 +332,7 @@ func TestCommit_NeverDeniesWhatArrived(t *testing.T) {
 		moment := func() time.Duration { return time.Duration(rand.IntN(span*1000)) * time.Microsecond }
 		came := make(chan string, commits)
 		addr, conns := rawServer(t, func(raw net.Conn) {
-			_ = raw.SetDeadline(time.Now().Add(moment())) // then it hangs up
+			_ = raw.SetDeadline(time.Now().Add(moment())) // then the connection is closed
 			c := raw
 			if scheme == "https" {
 				c = tls.Server(raw, maker.TLS)
@@ -345,7 +346,7 @@ func TestCommit_NeverDeniesWhatArrived(t *testing.T) {
 			path := fmt.Sprintf("/%03d", n)
 			ctx, cancel := context.WithTimeout(WithLimit(t.Context(), moment()), moment())
 			if n%2 == 0 {
-				ctx = OnKeptConnections(ctx)
+				ctx = WithKeptConnections(ctx)
 			}
 			req := post(t, ctx, scheme+"://"+addr+path)
 			text := strings.Repeat("x", rand.IntN(60<<10))
@@ -362,7 +363,7 @@ func TestCommit_NeverDeniesWhatArrived(t *testing.T) {
 		}
 		for range conns.Load() {
 			if err := denied[<-came]; err != nil {
-				t.Errorf("%s: some of it arrived: %v", scheme, err)
+				t.Errorf("%s: a part of a request reported as not written arrived: %v", scheme, err)
 			}
 		}
 		t.Logf("%s: %d of %d not written, %d connections", scheme, len(denied), commits, conns.Load())

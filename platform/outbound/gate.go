@@ -12,38 +12,42 @@ import (
 	"crier/platform/clock"
 )
 
-// ErrTooLate is the cause of a Commit that was given up because its limit had passed before its first byte.
+// ErrTooLate is returned for writes after the limit of WithLimit, and is the cause of a Commit that sent nothing
+// because of it.
 var ErrTooLate = errors.New("the time for this request was over before it was sent")
 
 var errRepeated = errors.New("the request went over another connection already")
 
 type limitKey struct{}
 
-// WithLimit lets a Commit under ctx write only within limit from now, by a clock that also runs while the process or
-// the machine is stopped: a process that goes on after that sends nothing, nor the rest of what it had begun to send.
+// WithLimit returns a context with which Commit and DialWebsocket write only within limit from now. The clock also
+// runs while the process or the machine is stopped: a process that continues later sends nothing, nor the rest of a
+// request that it had begun to send.
 func WithLimit(ctx context.Context, limit time.Duration) context.Context {
 	return context.WithValue(ctx, limitKey{}, clock.Boot()+limit)
 }
 
-// Left is how much of the limit of ctx is left; ok is false when it has none.
+// Left returns how much of the limit of ctx is left; ok is false when ctx has none.
 func Left(ctx context.Context) (left time.Duration, ok bool) {
 	until, ok := ctx.Value(limitKey{}).(time.Duration)
 	return until - clock.Boot(), ok
 }
 
-// gate belongs to one Commit. It knows whether any byte of the request may have left, lets none leave after that was
-// denied, and lets one connection only carry it: net/http sends a request again on another connection when a kept one
-// ended without an answer, and what a server says to the second is no word on the first.
+// gate controls the writes of one Commit. It records whether any byte of the request may have left, permits none
+// after it has reported that none did, and permits the request on one connection only. net/http sends a request again
+// on another connection when a kept one ended without an answer; the answer to the second does not show what became
+// of the first.
 type gate struct {
 	ctx context.Context
 
 	mu     sync.Mutex
 	line   *line // carries the request; nil while nothing of it was written
 	ended  bool
-	closed bool // net/http has closed the line before the exchange ended
+	closed bool // net/http closed the line before the exchange ended
 }
 
-// pass is asked before every write.
+// pass is called before every write to a line. It returns ErrTooLate when the request must no longer be sent, and
+// errRepeated on a second line.
 func (g *gate) pass(l *line) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -63,10 +67,11 @@ func (g *gate) pass(l *line) error {
 	return nil
 }
 
-// end ends the exchange and reports whether any byte of the request may have left. The first call decides what becomes
-// of the connection. After a whole answer it is kept, or closed in order if net/http does not keep it: a reset could
-// destroy what the server has not read yet. Otherwise it is reset: an orderly close would leave the rest of the request
-// to the kernel, which goes on sending it for minutes, and the platform would act long after the Commit had failed.
+// end ends the exchange and returns true if any byte of the request may have left. Only the first call has an effect
+// on the connection. After a complete answer the connection is kept, or closed in order if net/http does not keep it:
+// a reset could destroy what the server has not read yet. Otherwise it is reset: after an orderly close the kernel
+// would go on sending the rest of the request for minutes, and the platform could act long after the Commit had
+// failed.
 func (g *gate) end(whole bool) (written bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -76,21 +81,21 @@ func (g *gate) end(whole bool) (written bool) {
 	case !whole:
 		reset(g.line.raw)
 	case g.closed:
-		_ = g.line.Conn.Close() // the answer is there
+		_ = g.line.Conn.Close() // the answer is complete
 	}
 	g.ended = true
 	return written
 }
 
-// line is a connection of Commits, one after the other.
+// line is a connection that carries Commits, one after the other.
 type line struct {
-	net.Conn // for https through TLS
-	raw      net.Conn
-	gate     atomic.Pointer[gate] // of the exchange that has the line, or had it last
+	net.Conn                      // with TLS for https
+	raw      net.Conn             // without TLS
+	gate     atomic.Pointer[gate] // of the current or the last exchange
 }
 
-// Write asks the gate. A server that hangs up may have answered before, and what came is still there to be read, so
-// that is left to Read to find out.
+// Write fails when the gate does not pass it. It reports success when the server has closed the connection: the
+// server may have answered before, and Read finds that out.
 func (l *line) Write(b []byte) (int, error) {
 	if err := l.gate.Load().pass(l); err != nil {
 		return 0, err
@@ -102,8 +107,8 @@ func (l *line) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close is called by net/http, before the reader of an answer can know that it was whole. While an exchange lasts it
-// only ends all reading and writing; the end of the exchange then closes the connection.
+// Close is called by net/http, possibly before the body was read to its end. During an exchange it only ends reading
+// and writing; gate.end then closes the connection.
 func (l *line) Close() error {
 	g := l.gate.Load()
 	if g == nil {
@@ -118,8 +123,8 @@ func (l *line) Close() error {
 	return l.raw.SetDeadline(time.Unix(1, 0))
 }
 
-// reset closes a connection so that the kernel drops what it has not sent yet. SetLinger fails only on a connection
-// that is closed already.
+// reset closes a connection so that the kernel drops what it has not sent yet. The error of SetLinger is ignored: it
+// fails only on a closed connection.
 func reset(conn net.Conn) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)

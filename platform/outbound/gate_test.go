@@ -13,12 +13,12 @@ import (
 	"crier/platform/clock"
 )
 
-// counting is a server that tells how many bytes a connection brought until it ended.
+// counting starts a server that reports how many bytes each connection brought.
 func counting(t *testing.T) (addr string, brought <-chan int64) {
 	t.Helper()
 	out := make(chan int64, 1)
 	addr, _ = rawServer(t, func(c net.Conn) {
-		n, _ := io.Copy(io.Discard, c) // a reset ends it as well
+		n, _ := io.Copy(io.Discard, c) // ends with a reset, too
 		out <- n
 	})
 	return addr, out
@@ -31,14 +31,14 @@ func TestCommit_SendsNothingAfterItsLimit(t *testing.T) {
 	_, err := c.Commit(post(t, WithLimit(t.Context(), -time.Nanosecond), "http://"+addr))
 	wantSendError(t, err, false)
 	if !errors.Is(err, ErrTooLate) {
-		t.Errorf("the cause is %v", err)
+		t.Errorf("got the cause %v, want ErrTooLate", err)
 	}
 	if n := <-brought; n != 0 {
-		t.Errorf("the server got %d bytes", n)
+		t.Errorf("the server got %d bytes, want none", n)
 	}
 }
 
-func TestCommit_LimitPassesInTheHandshake(t *testing.T) {
+func TestCommit_SendsNothingWhenLimitPassesInHandshake(t *testing.T) {
 	t.Parallel()
 	asked := false
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = true }))
@@ -56,23 +56,23 @@ func TestCommit_LimitPassesInTheHandshake(t *testing.T) {
 	wantSendError(t, err, false)
 	server.Close() // waits for its handlers
 	if asked || !errors.Is(err, ErrTooLate) {
-		t.Errorf("asked: %v, %v", asked, err)
+		t.Errorf("the server got the request: %v, %v; want nothing sent and ErrTooLate", asked, err)
 	}
 }
 
-func TestGate(t *testing.T) {
+func TestGate_PassesOneConnectionUntilEnd(t *testing.T) {
 	t.Parallel()
 	first, second := &line{}, &line{}
 	early, late := &gate{ctx: t.Context()}, &gate{ctx: t.Context()}
 	if err := early.pass(first); err != nil || early.pass(second) == nil || !early.end(true) || early.pass(first) != nil {
-		t.Errorf("what passed is told as not written, goes over two connections, or its rest is refused: %v", err)
+		t.Errorf("got %v; want a request that passes on one connection only, counts as written, and may be completed", err)
 	}
 	if late.end(false) || !errors.Is(late.pass(first), ErrTooLate) || late.end(false) {
-		t.Error("what was told as not written can still be written")
+		t.Error("a request reported as not written can still be written")
 	}
 }
 
-func TestGate_LimitThatPassesInARequestKeepsItsRestBack(t *testing.T) {
+func TestGate_HoldsRestBackWhenLimitPasses(t *testing.T) {
 	t.Parallel()
 	l, g := &line{}, &gate{ctx: WithLimit(t.Context(), time.Hour)}
 	if err := g.pass(l); err != nil {
@@ -80,20 +80,20 @@ func TestGate_LimitThatPassesInARequestKeepsItsRestBack(t *testing.T) {
 	}
 	g.ctx = WithLimit(t.Context(), -time.Nanosecond)
 	if err := g.pass(l); !errors.Is(err, ErrTooLate) || !g.end(true) {
-		t.Errorf("the rest of the request may be sent after its limit: %v", err)
+		t.Errorf("the rest of the request after the limit: got %v, want ErrTooLate", err)
 	}
 }
 
-func TestWithLimit(t *testing.T) {
+func TestWithLimit_CountsDown(t *testing.T) {
 	t.Parallel()
 	before := clock.Boot()
 	ctx := WithLimit(t.Context(), time.Hour)
 	left, ok := Left(ctx)
 	if passed := clock.Boot() - before; !ok || left > time.Hour || left < time.Hour-passed {
-		t.Errorf("%s are left after at most %s, %v", left, passed, ok)
+		t.Errorf("%s of an hour are left after at most %s, %v", left, passed, ok)
 	}
 	if _, ok := Left(t.Context()); ok {
-		t.Error("there is a limit that nobody set")
+		t.Error("a context without a limit has one")
 	}
 	for before := clock.Boot(); clock.Boot() <= before; {
 		time.Sleep(time.Millisecond)

@@ -15,17 +15,17 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// guard dials, and checks the very address that the socket is about to connect to.
+// guard dials, and checks the address to which the socket is about to connect, after name resolution.
 type guard struct {
-	allow  map[string]bool // host:port as asked for, lower case
+	allow  map[string]bool // host:port before name resolution, in lower case
 	safe   net.Dialer
 	opened net.Dialer
 	log    *slog.Logger
 }
 
-// newGuard makes a guard; keepAlive is the dialer's, negative for connections that do not last.
+// newGuard returns a guard. keepAlive is that of net.Dialer: negative for connections of a single exchange.
 func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard {
-	guardian := ssrf.New() // tcp, public addresses, ports 80 and 443
+	guardian := ssrf.New() // permits TCP to public addresses on ports 80 and 443
 	opened := net.Dialer{Timeout: dialTimeout, Resolver: deps.Resolver, KeepAlive: keepAlive}
 	safe := opened
 	safe.Control = func(network, address string, conn syscall.RawConn) error {
@@ -37,7 +37,8 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 	return &guard{allow: allow, safe: safe, opened: opened, log: deps.Log}
 }
 
-// dial opens an allowed host:port whatever it resolves to; the operator named it. All else must be public.
+// dial connects to an allowed host:port at any address, because the operator named it, and to others only at public
+// addresses. It returns ErrBlocked for the rest.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	key, host := strings.ToLower(addr), ""
 	if h, _, err := net.SplitHostPort(key); err == nil {
@@ -46,7 +47,7 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 	if g.allow[key] {
 		return g.opened.DialContext(ctx, network, addr)
 	}
-	if odd(host) {
+	if isNumericHost(host) {
 		g.log.WarnContext(ctx, "outgoing request refused", "addr", addr)
 		return nil, fmt.Errorf("%w: %q is not a plain address", ErrBlocked, host)
 	}
@@ -57,8 +58,9 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 	return conn, err
 }
 
-// odd tells hosts that end in a number without being an address: some resolvers read 2130706433 or 0177.1 as 127.0.0.1.
-func odd(host string) bool {
+// isNumericHost returns true for hosts that end in a number and are no IP address: some resolvers read 2130706433 or
+// 0177.1 as 127.0.0.1.
+func isNumericHost(host string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return false
 	}
@@ -70,7 +72,7 @@ func odd(host string) bool {
 	return strings.Trim(last, "0123456789") == ""
 }
 
-// parseAllow gathers the faults of all entries.
+// parseAllow returns the entries as a set in lower case, or the errors of all invalid ones.
 func parseAllow(entries []string) (map[string]bool, error) {
 	allow := make(map[string]bool, len(entries))
 	var faults []error

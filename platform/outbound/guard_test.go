@@ -39,7 +39,7 @@ func get(t *testing.T, c *Client, url string) (*http.Response, error) {
 	return resp, err
 }
 
-func TestGuardRefuses(t *testing.T) {
+func TestGuard_RefusesPrivateHostsAndPorts(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Deps{Resolver: fakeDNS(t, func(string, int) [4]byte { return [4]byte{127, 0, 0, 1} })})
 	for _, host := range []string{
@@ -53,7 +53,7 @@ func TestGuardRefuses(t *testing.T) {
 		t.Run(host+" is blocked", func(t *testing.T) {
 			t.Parallel()
 			if _, err := get(t, c, "http://"+host+"/"); !errors.Is(err, ErrBlocked) {
-				t.Fatalf("want ErrBlocked, got %v", err)
+				t.Fatalf("got %v, want ErrBlocked", err)
 			}
 		})
 	}
@@ -61,13 +61,13 @@ func TestGuardRefuses(t *testing.T) {
 		t.Run("port "+port+" is blocked on a public address", func(t *testing.T) {
 			t.Parallel()
 			if _, err := get(t, c, "http://1.1.1.1:"+port+"/"); !errors.Is(err, ErrBlocked) {
-				t.Fatalf("want ErrBlocked, got %v", err)
+				t.Fatalf("got %v, want ErrBlocked", err)
 			}
 		})
 	}
 }
 
-func TestAllowOpensOneHostAndPort(t *testing.T) {
+func TestGuard_AllowOpensOneHostAndPort(t *testing.T) {
 	t.Parallel()
 	opened, closed := hello(t), hello(t)
 	port := opened[strings.LastIndex(opened, ":")+1:]
@@ -75,17 +75,17 @@ func TestAllowOpensOneHostAndPort(t *testing.T) {
 
 	for _, host := range []string{opened, "named.example:" + port, "NAMED.example:" + port} {
 		if _, err := get(t, c, "http://"+host+"/"); err != nil {
-			t.Errorf("%s should be open: %v", host, err)
+			t.Errorf("%s: got %v, want an answer", host, err)
 		}
 	}
 	for _, host := range []string{closed, "other.example:" + port, "localhost:" + port, "[::ffff:127.0.0.1]:" + port, "named.example:80"} {
 		if _, err := get(t, c, "http://"+host+"/"); !errors.Is(err, ErrBlocked) {
-			t.Errorf("%s should be blocked: %v", host, err)
+			t.Errorf("%s: got %v, want ErrBlocked", host, err)
 		}
 	}
 }
 
-func TestAnAddressOfOneClientIsClosedToOthers(t *testing.T) {
+func TestTo_OpensAddressForOneClient(t *testing.T) {
 	t.Parallel()
 	address := hello(t)
 	owner, err := To("http://"+address+"/some/path", Deps{})
@@ -94,25 +94,27 @@ func TestAnAddressOfOneClientIsClosedToOthers(t *testing.T) {
 	}
 	t.Cleanup(owner.Close)
 	other := newClient(t, Deps{})
-	for range 2 { // the second time, the owner has a connection at hand
+	for range 2 { // the second time, the owner has an idle connection
 		if _, err := get(t, owner, "http://"+address+"/"); err != nil {
-			t.Fatalf("the owner: %v", err)
+			t.Fatalf("the owner: got %v, want an answer", err)
 		}
 		if _, err := get(t, other, "http://"+address+"/"); !errors.Is(err, ErrBlocked) {
-			t.Fatalf("another client: %v", err)
+			t.Fatalf("another client: got %v, want ErrBlocked", err)
 		}
 	}
 	if _, err := get(t, owner, "http://"+hello(t)+"/"); !errors.Is(err, ErrBlocked) {
-		t.Fatalf("another address: %v", err)
+		t.Fatalf("another address: got %v, want ErrBlocked", err)
 	}
 }
 
-func TestToKnowsThePortOfAScheme(t *testing.T) {
+func TestTo_AddsPortOfScheme(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{"http://a.example": "a.example:80", "https://A.example/x": "a.example:443", "http://[::1]:4009": "[::1]:4009"} {
-		allow, err := single(address)
+	for address, want := range map[string]string{
+		"http://a.example": "a.example:80", "https://A.example/x": "a.example:443", "http://[::1]:4009": "[::1]:4009",
+	} {
+		allow, err := hostPort(address)
 		if err != nil || allow != want {
-			t.Errorf("%s: %s, %v", address, allow, err)
+			t.Errorf("%s: got %s, %v; want %s", address, allow, err, want)
 		}
 	}
 	for _, address := range []string{"", "a.example:80", "ftp://a.example", "http://", "://"} {
@@ -122,19 +124,19 @@ func TestToKnowsThePortOfAScheme(t *testing.T) {
 	}
 }
 
-func TestAllowListFaultsAreAllTold(t *testing.T) {
+func TestNew_ReportsEveryInvalidAllowEntry(t *testing.T) {
 	t.Parallel()
 	bad := []string{"localhost", "*:80", ":80", "h:0", "h:70000", "h:http", "http://h:80"}
 	_, err := New(Config{Allow: append([]string{"fine:80", "[::1]:3000"}, bad...)}, Deps{})
 	if err == nil {
-		t.Fatal("accepted")
+		t.Fatal("got no error, want one for each invalid entry")
 	}
 	if got := strings.Count(err.Error(), "OUTBOUND_ALLOW: "); got != len(bad) {
-		t.Fatalf("%d faults told, want %d: %v", got, len(bad), err)
+		t.Fatalf("got %d errors, want %d: %v", got, len(bad), err)
 	}
 }
 
-func TestRebindingIsBlockedAtConnect(t *testing.T) {
+func TestGuard_BlocksRebindingAtConnect(t *testing.T) {
 	t.Parallel()
 	r := fakeDNS(t, func(_ string, n int) [4]byte {
 		if n == 1 {
@@ -144,30 +146,30 @@ func TestRebindingIsBlockedAtConnect(t *testing.T) {
 	})
 	first, err := r.LookupIP(t.Context(), "ip4", "rebind.example")
 	if err != nil || first[0].IsLoopback() {
-		t.Fatalf("the check should see a public address: %v %v", first, err)
+		t.Fatalf("the first look-up: got %v, %v; want a public address", first, err)
 	}
 	if _, err := get(t, newClient(t, Deps{Resolver: r}), "http://rebind.example/"); !errors.Is(err, ErrBlocked) {
-		t.Fatalf("want ErrBlocked, got %v", err)
+		t.Fatalf("got %v, want ErrBlocked", err)
 	}
 }
 
-func TestRedirectToLoopbackIsBlocked(t *testing.T) {
+func TestGuard_BlocksRedirectToLoopback(t *testing.T) {
 	t.Parallel()
 	inner := hello(t)
 	srv := httptest.NewServer(http.RedirectHandler("http://"+inner+"/", http.StatusFound))
 	t.Cleanup(srv.Close)
 	c := newClient(t, Deps{}, srv.Listener.Addr().String())
 	if _, err := get(t, c, srv.URL); !errors.Is(err, ErrBlocked) {
-		t.Fatalf("want ErrBlocked, got %v", err)
+		t.Fatalf("got %v, want ErrBlocked", err)
 	}
 }
 
-func TestWebsocketIsGuarded(t *testing.T) {
+func TestDialWebsocket_IsGuarded(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Deps{})
 	for _, url := range []string{"ws://127.0.0.1/", "wss://[::1]/", "ws://10.1.2.3:443/"} {
 		if _, err := c.DialWebsocket(t.Context(), url); !errors.Is(err, ErrBlocked) {
-			t.Errorf("%s: want ErrBlocked, got %v", url, err)
+			t.Errorf("%s: got %v, want ErrBlocked", url, err)
 		}
 	}
 }
@@ -179,7 +181,7 @@ func hello(t *testing.T) string {
 	return srv.Listener.Addr().String()
 }
 
-// fakeDNS resolves every name by answer, which gets the count of address questions so far.
+// fakeDNS returns a resolver whose addresses come from answer; n is the number of address queries so far.
 func fakeDNS(t *testing.T, answer func(name string, n int) [4]byte) *net.Resolver {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")

@@ -32,7 +32,7 @@ func TestCommit_KeepsConnectionsOnlyWhereAllowed(t *testing.T) {
 				t.Fatal(err)
 			}
 			connections[string(from)] = true
-			cancel() // must not end a connection that is kept
+			cancel() // must not close the kept connection
 		}
 		if len(connections) != want {
 			t.Errorf("10 commits, each %s: %d connections, want %d", way, len(connections), want)
@@ -40,16 +40,15 @@ func TestCommit_KeepsConnectionsOnlyWhereAllowed(t *testing.T) {
 	}
 }
 
-// The server takes the second request on a connection that it had left open, and closes without an answer. net/http
-// believes that it may send some requests again. What the server says to such a repetition is no word on the request
-// that it may have acted on.
+// The server reads the second request on a kept connection and closes it without an answer. net/http may then send
+// the request again; the answer to that copy does not show whether the server acted on the first.
 func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*http.Request){
-		"a body and a key":      func(*http.Request) {},
-		"no body but a key":     func(r *http.Request) { r.Body, r.GetBody, r.ContentLength = nil, nil, 0 },
-		"a body of PUT":         func(r *http.Request) { r.Method = http.MethodPut },
-		"a method that is safe": func(r *http.Request) { r.Method, r.Body, r.GetBody, r.ContentLength = "GET", nil, nil, 0 },
+		"a body and a key":  func(*http.Request) {},
+		"no body but a key": func(r *http.Request) { r.Body, r.GetBody, r.ContentLength = nil, nil, 0 },
+		"a body of PUT":     func(r *http.Request) { r.Method = http.MethodPut },
+		"a safe method":     func(r *http.Request) { r.Method, r.Body, r.GetBody, r.ContentLength = "GET", nil, nil, 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,7 +71,7 @@ func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
 					}
 				}
 			})
-			c, ctx := newClient(t, Deps{}, addr), OnKeptConnections(t.Context())
+			c, ctx := newClient(t, Deps{}, addr), WithKeptConnections(t.Context())
 			resp, err := c.Commit(post(t, ctx, "http://"+addr))
 			if err == nil {
 				err = resp.Body.Close()
@@ -84,7 +83,7 @@ func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
 			change(req)
 			resp, err = c.Commit(req)
 			if err == nil {
-				t.Fatalf("the lost request is answered with %s", resp.Status)
+				t.Fatalf("the lost request is answered with %s, want a SendError", resp.Status)
 			}
 			wantSendError(t, err, true)
 			if n := requests.Load(); n != 2 {
@@ -94,7 +93,7 @@ func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
 	}
 }
 
-// An answer that comes while a connection is idle belongs to no request.
+// An answer that arrives on an idle connection belongs to no request.
 func TestCommit_DropsUnsolicitedAnswers(t *testing.T) {
 	t.Parallel()
 	surplus, gone := make(chan struct{}), make(chan struct{})
@@ -113,7 +112,7 @@ func TestCommit_DropsUnsolicitedAnswers(t *testing.T) {
 	})
 	c := newClient(t, Deps{}, addr)
 	for _, want := range []string{"first", "own"} {
-		resp, err := c.Commit(post(t, OnKeptConnections(t.Context()), "http://"+addr))
+		resp, err := c.Commit(post(t, WithKeptConnections(t.Context()), "http://"+addr))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +124,7 @@ func TestCommit_DropsUnsolicitedAnswers(t *testing.T) {
 			select {
 			case <-gone:
 			case <-time.After(20 * time.Second):
-				t.Fatal("the connection is kept")
+				t.Fatal("the connection stays open, want it dropped")
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-func TestRedirectRules(t *testing.T) {
+func TestCheckRedirect_Rules(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		method   string
@@ -53,17 +53,17 @@ func TestRedirectRules(t *testing.T) {
 			}
 			for _, h := range []string{"Authorization", "X-Api-Key", "Cookie"} {
 				if kept := next.Header.Get(h) != ""; kept != tc.keepAuth {
-					t.Errorf("%s kept: %v", h, kept)
+					t.Errorf("%s kept: got %v, want %v", h, kept, tc.keepAuth)
 				}
 			}
 			if next.Header.Get("Referer") != "" || next.Header.Get("Accept") == "" {
-				t.Errorf("wrong headers: %v", next.Header)
+				t.Errorf("got the headers %v, want Accept and no Referer", next.Header)
 			}
 		})
 	}
 }
 
-func TestPostAnswersItsRedirect(t *testing.T) {
+func TestHTTP_PostReturnsRedirect(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		hits := 0
@@ -83,7 +83,7 @@ func TestPostAnswersItsRedirect(t *testing.T) {
 	}
 }
 
-func TestReadAllLimits(t *testing.T) {
+func TestReadAll_RefusesBodyAboveLimit(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		size, limit int64
@@ -94,10 +94,10 @@ func TestReadAllLimits(t *testing.T) {
 			body := io.NopCloser(io.LimitReader(zeros{}, tc.size))
 			got, err := ReadAll(&http.Response{Body: body}, tc.limit)
 			if !errors.Is(err, tc.want) {
-				t.Fatal(err)
+				t.Fatalf("got %v, want %v", err, tc.want)
 			}
 			if err == nil && int64(len(got)) != tc.size {
-				t.Fatalf("%d bytes", len(got))
+				t.Fatalf("got %d bytes, want %d", len(got), tc.size)
 			}
 		})
 	}
@@ -107,7 +107,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-func TestErrors_NameNoQuery(t *testing.T) {
+func TestErrors_OmitQuery(t *testing.T) {
 	t.Parallel()
 	c := newClient(t, Deps{})
 	for name, try := range map[string]func(address string) error{
@@ -134,7 +134,7 @@ func TestErrors_NameNoQuery(t *testing.T) {
 	}
 }
 
-func TestWebsocketTalks(t *testing.T) {
+func TestDialWebsocket_ExchangesMessages(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
@@ -162,11 +162,11 @@ func TestWebsocketTalks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, msg, err := conn.Read(t.Context()); err != nil || string(msg) != "hi!" {
-		t.Fatalf("%q %v", msg, err)
+		t.Fatalf("got %q, %v; want hi!", msg, err)
 	}
 }
 
-func TestWebsocketFollowsNoRedirect(t *testing.T) {
+func TestDialWebsocket_FollowsNoRedirect(t *testing.T) {
 	t.Parallel()
 	var hits atomic.Int32
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -177,6 +177,6 @@ func TestWebsocketFollowsNoRedirect(t *testing.T) {
 	t.Cleanup(srv.Close)
 	c := newClient(t, Deps{}, srv.Listener.Addr().String())
 	if _, err := c.DialWebsocket(t.Context(), srv.URL); err == nil || hits.Load() != 1 {
-		t.Fatalf("err %v after %d hits", err, hits.Load())
+		t.Fatalf("got %v after %d requests, want an error after 1", err, hits.Load())
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// A proxy would connect to addresses that the guard never sees. net/http reads the variables once, so the requests are
-// made by a process of their own: this test again.
-func TestClient_IgnoresProxiesOfTheEnvironment(t *testing.T) {
+// A proxy would connect to addresses that the guard does not check. net/http reads the variables once, so the
+// requests are made by a child process that runs this test again.
+func TestClient_IgnoresProxyVariables(t *testing.T) {
 	t.Parallel()
 	if proxy := os.Getenv("PROXY_OF_TEST"); proxy != "" {
 		requestPastProxy(t, proxy)
@@ -27,23 +27,23 @@ func TestClient_IgnoresProxiesOfTheEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	child := exec.CommandContext(t.Context(), self, "-test.run=^TestClient_IgnoresProxiesOfTheEnvironment$", "-test.v", "-test.timeout=1m")
+	child := exec.CommandContext(t.Context(), self, "-test.run=^TestClient_IgnoresProxyVariables$", "-test.v", "-test.timeout=1m")
 	child.Env = append(os.Environ(), "PROXY_OF_TEST="+proxy.Listener.Addr().String())
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
 		child.Env = append(child.Env, name+"="+proxy.URL, strings.ToLower(name)+"="+proxy.URL)
 	}
 	child.Env = append(child.Env, "NO_PROXY=", "no_proxy=")
 	out, err := child.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "--- PASS: TestClient_IgnoresProxiesOfTheEnvironment") {
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestClient_IgnoresProxyVariables") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if n := proxied.Load(); n != 0 {
-		t.Errorf("the proxy got %d requests", n)
+		t.Errorf("the proxy got %d requests, want none", n)
 	}
 }
 
-// requestPastProxy makes requests of every kind to a server that is not on loopback by its name: no proxy is ever used
-// for one that is.
+// requestPastProxy makes requests of every kind to a server whose name is not one of loopback, for which net/http
+// never uses a proxy.
 func requestPastProxy(t *testing.T, proxy string) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -59,13 +59,13 @@ func requestPastProxy(t *testing.T, proxy string) {
 	_, port, _ := strings.Cut(server.Listener.Addr().String(), ":")
 	host := "platform.example:" + port
 	c := newClient(t, Deps{Resolver: fakeDNS(t, func(string, int) [4]byte { return [4]byte{127, 0, 0, 1} })}, host, proxy)
-	for _, scheme := range []string{"http", "https"} { // the server speaks no TLS: only who is called matters
+	for _, scheme := range []string{"http", "https"} { // the server has no TLS: only who is called matters
 		if resp, err := get(t, c, scheme+"://"+host); scheme == "http" && (err != nil || resp.StatusCode != http.StatusTeapot) {
-			t.Errorf("a read is answered with %v, %v", resp, err)
+			t.Errorf("a read: got %v, %v; want 418", resp, err)
 		}
 		resp, err := c.Commit(post(t, t.Context(), scheme+"://"+host))
 		if scheme == "http" && (err != nil || resp.StatusCode != http.StatusTeapot) {
-			t.Errorf("a commit is answered with %v, %v", resp, err)
+			t.Errorf("a commit: got %v, %v; want 418", resp, err)
 		}
 		if err == nil {
 			_ = resp.Body.Close()
@@ -74,7 +74,7 @@ func requestPastProxy(t *testing.T, proxy string) {
 	for _, scheme := range []string{"ws", "wss"} {
 		conn, err := c.DialWebsocket(t.Context(), scheme+"://"+host)
 		if scheme == "ws" && err != nil {
-			t.Errorf("a websocket: %v", err)
+			t.Errorf("a websocket: got %v, want a connection", err)
 		}
 		if err == nil {
 			_ = conn.CloseNow()

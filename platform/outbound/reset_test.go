@@ -19,7 +19,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// narrow listens with a receive buffer so small that most of a request waits in the kernel of the sender.
+// narrow listens with a receive buffer so small that most of a request stays in the kernel of the sender.
 func narrow(t *testing.T) net.Listener {
 	t.Helper()
 	lc := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -37,7 +37,7 @@ func narrow(t *testing.T) net.Listener {
 	return ln
 }
 
-// received is what a server got of one connection, and how the connection ended.
+// received is what a server read on one connection, and how the connection ended.
 type received struct {
 	raw []byte
 	err error
@@ -135,7 +135,7 @@ func TestCommit_ResetsConnectionWhenAnswerIsNotRead(t *testing.T) {
 					_, err = ReadAll(resp, 4)
 				}
 				if (err != nil) != tc.reset {
-					t.Errorf("the commit ended with %v", err)
+					t.Errorf("the commit ended with %v, want an error: %v", err, tc.reset)
 				}
 				c.Close()
 				if err := <-ended; errors.Is(err, syscall.ECONNRESET) != tc.reset {
@@ -160,7 +160,7 @@ func TestDialWebsocket_ResetsConnectionWhenContextEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	_ = conn.CloseNow() // waits for the connection to be closed, whoever closes it
+	_ = conn.CloseNow() // waits until the connection is closed
 	close(resume)
 	if end := <-got; end.err == nil || len(end.raw) >= longBody {
 		t.Errorf("after its context the server received %d bytes and %v, want a part and a reset", len(end.raw), end.err)
@@ -181,7 +181,7 @@ func TestDialWebsocket_ClosesInOrderBeforeContextEnds(t *testing.T) {
 	_ = conn.CloseNow()
 	close(resume)
 	if end := <-got; end.err != nil || len(end.raw) < longBody {
-		t.Errorf("the server received %d bytes and %v, want all and an end in order", len(end.raw), end.err)
+		t.Errorf("the server received %d bytes and %v, want all bytes and an orderly close", len(end.raw), end.err)
 	}
 }
 
@@ -197,7 +197,7 @@ func upgraded(c net.Conn) error {
 	return err
 }
 
-// accepted is the answer to the key of a handshake, RFC 6455.
+// accepted returns the answer to the key of a handshake, RFC 6455.
 func accepted(key string) string {
 	sum := sha1.Sum([]byte(key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"))
 	return base64.StdEncoding.EncodeToString(sum[:])

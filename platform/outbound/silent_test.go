@@ -17,19 +17,19 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Many calls share one HTTP/2 connection. When it goes silent, without an end, the next ones must not wait on it too.
+// Many calls share one HTTP/2 connection. When no packets arrive on it any more, later calls must not wait on it too.
 func TestHTTP_LeavesSilentConnection(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, r.Proto) }))
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	var silent, made atomic.Int32 // connections up to this number carry nothing any more
+	var silent, made atomic.Int32 // connections up to the number silent drop everything
 	addr := silenceable(t, server.Listener.Addr().String(), &made, &silent)
 	c := newClient(t, Deps{}, addr)
 	t.Cleanup(c.Close)
 	if c.read.HTTP2.SendPingTimeout != pingAfter || c.read.HTTP2.PingTimeout != pingLimit {
-		t.Fatalf("an HTTP/2 connection is probed as %+v", c.read.HTTP2)
+		t.Fatalf("got the probes %+v, want %s and %s", c.read.HTTP2, pingAfter, pingLimit)
 	}
 	c.read.HTTP2 = &http.HTTP2Config{SendPingTimeout: 200 * time.Millisecond, PingTimeout: 200 * time.Millisecond}
 	pool := x509.NewCertPool()
@@ -47,7 +47,7 @@ func TestHTTP_LeavesSilentConnection(t *testing.T) {
 			return err
 		}
 		if raw, err := ReadAll(resp, 100); err != nil || string(raw) != "HTTP/2.0" {
-			t.Errorf("%q, %v", raw, err)
+			t.Errorf("got %q, %v; want HTTP/2.0", raw, err)
 		}
 		return nil
 	}
@@ -57,12 +57,12 @@ func TestHTTP_LeavesSilentConnection(t *testing.T) {
 	silent.Store(made.Load())
 	for end := time.Now().Add(20 * time.Second); get(100*time.Millisecond) != nil; {
 		if time.Now().After(end) {
-			t.Fatal("every call waits on a connection that is silent")
+			t.Fatal("every call waits on the silent connection")
 		}
 	}
 }
 
-// silenceable is the address of a server behind a network that loses what connections up to the number silent carry.
+// silenceable returns the address of a proxy to server that drops what connections up to the number silent carry.
 func silenceable(t *testing.T, server string, made, silent *atomic.Int32) string {
 	addr, _ := rawServer(t, func(near net.Conn) {
 		n := made.Add(1)
@@ -81,7 +81,7 @@ func silenceable(t *testing.T, server string, made, silent *atomic.Int32) string
 					return
 				}
 				if n > silent.Load() {
-					_, _ = to.Write(buf[:k]) // its reader sees what broke
+					_, _ = to.Write(buf[:k]) // the other direction reports the error
 				}
 			}
 		}
@@ -91,8 +91,8 @@ func silenceable(t *testing.T, server string, made, silent *atomic.Int32) string
 	return addr
 }
 
-// Connections that are kept for a host may go silent together, as behind a network that forgets them. One call may
-// wait for its deadline on one of them; the next ones find none.
+// Idle connections to a host may fail together without an end, for instance behind a NAT that forgets them. One call
+// may wait for its deadline on one of them; later calls must find none.
 func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -114,18 +114,18 @@ func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 				if arrived.Add(1) == kept {
 					close(all)
 				}
-				<-all // so that each call has a connection of its own
+				<-all // each call needs its own connection
 			}))
 			t.Cleanup(server.Close)
 			var silent, made atomic.Int32
 			addr := silenceable(t, server.Listener.Addr().String(), &made, &silent)
 			c := newClient(t, Deps{}, addr)
 			if limit := tc.transport(c).IdleConnTimeout; limit <= 0 || limit > 10*time.Second {
-				t.Fatalf("a connection is kept for %s", limit)
+				t.Fatalf("an idle connection is kept for %s, want at most 10s", limit)
 			}
 			tc.transport(c).IdleConnTimeout = 200 * time.Millisecond
 			call := func(limit time.Duration) error {
-				ctx, cancel := context.WithTimeout(OnKeptConnections(t.Context()), limit)
+				ctx, cancel := context.WithTimeout(WithKeptConnections(t.Context()), limit)
 				defer cancel()
 				resp, err := tc.call(c, post(t, ctx, "http://"+addr))
 				if err != nil {
@@ -145,8 +145,8 @@ func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 			silent.Store(made.Load())
 			failed := 0
 			for call(500*time.Millisecond) != nil {
-				if failed++; failed == kept { // on a slow machine a call may be late though its connection works
-					t.Fatal("every call waits on another connection that is silent")
+				if failed++; failed == kept { // on a slow machine a call on a working connection may be late
+					t.Fatal("every call waits on another silent connection")
 				}
 			}
 		})
@@ -159,7 +159,7 @@ func TestDialWebsocket_SendsNothingAfterItsLimit(t *testing.T) {
 	c := newClient(t, Deps{}, addr)
 	_, err := c.DialWebsocket(WithLimit(t.Context(), -time.Nanosecond), "ws://"+addr)
 	if n := <-brought; !errors.Is(err, ErrTooLate) || n != 0 {
-		t.Errorf("a handshake after the limit brings %d bytes, %v", n, err)
+		t.Errorf("a handshake after the limit sends %d bytes, %v; want none and ErrTooLate", n, err)
 	}
 
 	more := make(chan int64, 1)
@@ -167,7 +167,7 @@ func TestDialWebsocket_SendsNothingAfterItsLimit(t *testing.T) {
 		if err := upgraded(c); err != nil {
 			t.Error(err)
 		}
-		n, _ := io.Copy(io.Discard, c) // a reset ends it as well
+		n, _ := io.Copy(io.Discard, c) // ends with a reset, too
 		more <- n
 	})
 	c = newClient(t, Deps{}, addr)
@@ -184,25 +184,25 @@ func TestDialWebsocket_SendsNothingAfterItsLimit(t *testing.T) {
 	cancel()
 	_ = conn.CloseNow()
 	if n := <-more; !errors.Is(err, ErrTooLate) || n != 0 {
-		t.Errorf("a message after the limit brings %d bytes, %v", n, err)
+		t.Errorf("a message after the limit sends %d bytes, %v; want none and ErrTooLate", n, err)
 	}
 }
 
-// net/http hands a connection over with a 101, and no context ends a read of it.
-func TestHTTP_RefusesUpgradeThatNobodyAskedFor(t *testing.T) {
+// net/http hands the connection to the caller after a 101, and no context ends a read of it.
+func TestHTTP_RefusesUnrequestedUpgrade(t *testing.T) {
 	t.Parallel()
 	closed := make(chan struct{})
 	addr, _ := rawServer(t, func(c net.Conn) {
 		if err := upgraded(c); err != nil {
 			t.Error(err)
 		}
-		_, _ = io.Copy(io.Discard, c) // until the client is gone
+		_, _ = io.Copy(io.Discard, c) // until the client closes
 		close(closed)
 	})
 	c := newClient(t, Deps{}, addr)
 	t.Cleanup(c.Close)
 	if _, err := c.HTTP().Do(post(t, t.Context(), "http://"+addr)); !errors.Is(err, errUpgrade) {
-		t.Fatalf("the answer 101 to a call: %v", err)
+		t.Fatalf("the answer 101: got %v, want errUpgrade", err)
 	}
 	select {
 	case <-closed:

@@ -12,7 +12,7 @@ import (
 )
 
 // flooded dials a server that calls send on its websocket until that fails, and reads until reading fails. It returns
-// how many bytes of messages came and the error.
+// the number of bytes read and the error.
 func flooded(t *testing.T, send func(context.Context, *websocket.Conn) error) (int, error) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -42,7 +42,7 @@ func flooded(t *testing.T, send func(context.Context, *websocket.Conn) error) (i
 	}
 }
 
-func TestDialWebsocket_BytesEndAtTheirLimit(t *testing.T) {
+func TestDialWebsocket_LimitsBytes(t *testing.T) {
 	t.Parallel()
 	message := make([]byte, 30_000)
 	n, err := flooded(t, func(ctx context.Context, conn *websocket.Conn) error {
@@ -53,7 +53,7 @@ func TestDialWebsocket_BytesEndAtTheirLimit(t *testing.T) {
 	}
 }
 
-func TestDialWebsocket_PingsEndAtTheirLimit(t *testing.T) {
+func TestDialWebsocket_LimitsPings(t *testing.T) {
 	t.Parallel()
 	_, err := flooded(t, func(ctx context.Context, conn *websocket.Conn) error {
 		return conn.Ping(ctx)
@@ -63,7 +63,7 @@ func TestDialWebsocket_PingsEndAtTheirLimit(t *testing.T) {
 	}
 }
 
-func TestDialWebsocket_OneOwnerHasSoManyAtOnce(t *testing.T) {
+func TestDialWebsocket_LimitsWebsocketsOfOwner(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.URL.Path == "/closed" {
@@ -80,9 +80,9 @@ func TestDialWebsocket_OneOwnerHasSoManyAtOnce(t *testing.T) {
 	dial := func(ctx context.Context, path string) (*websocket.Conn, error) {
 		return c.DialWebsocket(ctx, "ws://"+addr+path)
 	}
-	ann := For(t.Context(), "ann")
+	ann := WithOwner(t.Context(), "ann")
 	var open []*websocket.Conn
-	for range websocketsAtOnce {
+	for range maxWebsockets {
 		conn, err := dial(ann, "/")
 		if err != nil {
 			t.Fatal(err)
@@ -92,23 +92,23 @@ func TestDialWebsocket_OneOwnerHasSoManyAtOnce(t *testing.T) {
 	short, cancel := context.WithTimeout(ann, 50*time.Millisecond)
 	defer cancel()
 	if _, err := dial(short, "/"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("one more of the owner ends with %v, want that it waits", err)
+		t.Errorf("one more of the owner: got %v, want a wait until the deadline", err)
 	}
-	bob, err := dial(For(t.Context(), "bob"), "/")
+	bob, err := dial(WithOwner(t.Context(), "bob"), "/")
 	if err != nil {
-		t.Fatalf("another owner's: %v", err)
+		t.Fatalf("another owner: got %v, want a websocket", err)
 	}
 	for _, conn := range append(open, bob) {
-		_ = conn.CloseNow() // the place is given back in any case
+		_ = conn.CloseNow() // frees the place even if it fails
 	}
-	for range websocketsAtOnce + 1 {
+	for range maxWebsockets + 1 {
 		if _, err := dial(ann, "/closed"); err == nil || errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("a refused handshake ends with %v", err)
+			t.Fatalf("a refused handshake: got %v, want an error at once", err)
 		}
 	}
-	leave, err := c.websockets.Take(t.Context(), "ann", websocketsAtOnce)
+	leave, err := c.websockets.Take(t.Context(), "ann", maxWebsockets)
 	if err != nil {
-		t.Fatalf("places that nobody has: %v", err)
+		t.Fatalf("all places of the owner: got %v, want them free", err)
 	}
 	leave()
 }

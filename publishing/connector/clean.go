@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of what a platform says, in bytes.
+// The limits of what a platform returns, in bytes where nothing else is named.
 const (
 	maxID          = 1024
 	maxURL         = 2048
@@ -20,16 +20,16 @@ const (
 	maxCode        = 128
 	maxPublic      = 1024
 	maxRaw         = 4096
-	maxCause       = 8 << 10  // of an error in the log, which may have the stack of a panic
-	maxDocument    = 8 << 10  // of a JSON document: Ref.Data, Account.Data, Step.Handle
-	maxCredential  = 16 << 10 // of the access; the schema has room for it sealed
-	maxDepth       = 64       // levels of nesting in such a document
-	maxNumber      = 64       // digits, sign and exponent of a number in it
+	maxCause       = 8 << 10  // an error in the log, which may include the stack of a panic
+	maxDocument    = 8 << 10  // a JSON document: Ref.Data, Account.Data, Step.Handle
+	maxCredential  = 16 << 10 // a credential; the schema has room for it when it is sealed
+	maxDepth       = 64       // levels of nesting in a JSON document
+	maxNumber      = 64       // digits, sign and exponent of a number in a JSON document
 )
 
-// Clean returns words of another party as one line that any store can hold: valid UTF-8 without U+0000, other
-// control characters and what is Hidden, of at most limit bytes. White space of any kind and length becomes one space, none at the ends;
-// what is not valid is left out; a cut never splits a character.
+// Clean returns text of another party as one line that any store can hold. The result is valid UTF-8 of at most limit
+// bytes, without U+0000, other control characters and Hidden ones. Each run of white space becomes one space, and
+// there is none at the ends. Invalid bytes are dropped, and no character is split.
 func Clean(words string, limit int) string {
 	var b strings.Builder
 	space := false
@@ -57,14 +57,14 @@ func Clean(words string, limit int) string {
 	return b.String()
 }
 
-// Hidden returns whether a character is not seen and changes how others are: it turns the direction of writing, or has no
-// width. Those that join letters and emoji are not meant.
+// Hidden returns whether a character is invisible and changes how others appear: it sets the direction of writing or
+// has no width. Joiners of letters and emoji are not Hidden.
 func Hidden(r rune) bool {
 	return unicode.Is(unicode.Bidi_Control, r) || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }
 
-// cleanURL returns an http or https address, or "" when it is none or cannot be kept as it is: a cut address leads
-// elsewhere, and one of another scheme may run code in the page that shows it.
+// cleanURL returns an http or https address unchanged, or an empty string for any other and for one that Clean would
+// change: a cut address leads elsewhere, and another scheme may run code in the page that shows it.
 func cleanURL(address string) string {
 	if Clean(address, maxURL) != address {
 		return ""
@@ -77,23 +77,23 @@ func cleanURL(address string) string {
 }
 
 // CleanRef returns a reference that any store can hold: an ID of at most 1,024 bytes, an http or https URL of at most
-// 2,048 or none, and Data that is a JSON document of at most 8 KB or absent. It never fails: whatever the reference
-// says, the post is out. Where the platform gave no usable ID, the ID is empty.
+// 2,048 bytes or none, and Data that is a JSON document of at most 8 KB or absent. It never fails, because the post
+// is published in any case; without a usable ID the result has an empty one.
 func CleanRef(ref Ref) Ref {
 	ref.ID = Clean(ref.ID, maxID)
 	ref.URL = cleanURL(ref.URL)
 	data, err := cleanJSON(ref.Data)
 	if err != nil {
-		data = nil // a reply says then that it cannot refer to this part
+		data = nil // a reply then fails for lack of a reference
 	}
 	ref.Data = data
 	return ref
 }
 
-// cleanError returns a copy of what err says, with words that any store and log can hold: a Code of at most 128 bytes,
-// Public of at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. A kind that is none, or that no call but
-// a commit may have, becomes unknown in a commit and transient elsewhere. Err, and an error of another type, says at most
-// 8 KB, and wraps what it was.
+// cleanError returns a copy of err with text that any store and log can hold: a Code of at most 128 bytes, Public of
+// at most 1,024, Raw of at most 4,096, and a wait from 0 to 30 days. An invalid kind, and KindUnknown outside a
+// commit, becomes KindUnknown in a commit and else KindTransient. The text of Err, and of an error that is no *Error,
+// is at most 8 KB; the original is wrapped.
 func cleanError(err error, committing bool) error {
 	var e *Error
 	if !errors.As(err, &e) {
@@ -104,7 +104,7 @@ func cleanError(err error, committing bool) error {
 	}
 	out := *e
 	if err != error(e) {
-		out.Err = err // the wrapping has words of its own
+		out.Err = err // keeps the text of the wrapping errors
 	}
 	switch {
 	case out.Kind.valid() && (committing || out.Kind != KindUnknown):
@@ -121,29 +121,29 @@ func cleanError(err error, committing bool) error {
 	return &out
 }
 
-// cause is an error whose words may hold another party's, in words that a log can hold.
-type cause struct {
+// cleanErr is an error with clean text around one whose text may come from another party.
+type cleanErr struct {
 	words string
 	err   error
 }
 
-// cleanCause returns nil for nil.
+// cleanCause returns err as a cleanErr, or nil for nil.
 func cleanCause(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &cause{Clean(err.Error(), maxCause), err}
+	return &cleanErr{words: Clean(err.Error(), maxCause), err: err}
 }
 
-// Error returns the clean words.
-func (c *cause) Error() string { return c.words }
+// Error returns the clean text.
+func (c *cleanErr) Error() string { return c.words }
 
-// Unwrap returns the error as it was, for errors.Is and errors.As.
-func (c *cause) Unwrap() error { return c.err }
+// Unwrap returns the original error, for errors.Is and errors.As.
+func (c *cleanErr) Unwrap() error { return c.err }
 
-// cleanAccount returns an account with words that any store can hold: Name and Profile of at most 512 bytes, a Picture
+// cleanAccount returns an account with text that any store can hold: Name and Profile of at most 512 bytes, a Picture
 // of at most 2,048 or none, a Destination of at most 255, and Data that is a JSON document of at most 8 KB or absent.
-// An ID is kept as it is or refused, since a changed one could be another account's.
+// An ID is kept or refused as KindContent, because a changed ID could be that of another account.
 func cleanAccount(a Account) (Account, error) {
 	if a.ID == "" || Clean(a.ID, maxID) != a.ID {
 		const public = "The platform gives this account an ID that cannot be stored."
@@ -165,9 +165,9 @@ var (
 	errTooLarge = errors.New("a JSON document of more than 8 KB")
 )
 
-// cleanJSON returns a document that a jsonb column holds, nil for an empty one. U+0000 is left out of strings and
-// names, what is no character becomes U+FFFD, and numbers that jsonb has no room for become null. Other control
-// characters stay: JSON escapes them, and a Handle may hold a text whose hash counts. A document that is not JSON,
+// cleanJSON returns a document that a jsonb column can hold; nil for an empty one. U+0000 is removed from strings and
+// names, invalid characters become U+FFFD, and numbers outside the range of jsonb become null. Other control
+// characters stay: JSON escapes them, and a Handle may hold a text that is hashed later. A document that is not JSON,
 // larger than 8 KB or nested in more than 64 levels is an error.
 func cleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	if len(raw) == 0 {
@@ -202,10 +202,10 @@ func cleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// cleaner walks through a document.
+// cleaner cleans the values of a document.
 type cleaner struct {
 	changed bool
-	deep    bool
+	deep    bool // the document has more than maxDepth levels
 }
 
 func (c *cleaner) value(v any, depth int) any {
@@ -232,14 +232,15 @@ func (c *cleaner) value(v any, depth int) any {
 	return v
 }
 
-// text leaves U+0000 out. The decoder has replaced by U+FFFD whatever is not valid.
+// text removes U+0000. The decoder has already replaced invalid bytes by U+FFFD.
 func (c *cleaner) text(s string) string {
 	out := strings.ReplaceAll(s, "\x00", "")
 	c.changed = c.changed || out != s
 	return out
 }
 
-// number returns nil for what a numeric column may refuse: jsonb keeps every digit, and 1e999999 has too many for it.
+// number returns nil for a number that a numeric column may refuse: jsonb keeps every digit, and 1e999999 has too
+// many.
 func (c *cleaner) number(n json.Number) any {
 	f, err := strconv.ParseFloat(n.String(), 64)
 	mantissa, _, _ := strings.Cut(strings.ToLower(n.String()), "e")

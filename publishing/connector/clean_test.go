@@ -13,7 +13,7 @@ import (
 	"crier/platform/outbound"
 )
 
-func TestClean_KeepsOnlyWhatEveryStoreHolds(t *testing.T) {
+func TestClean_ReturnsStorableText(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		in    string
@@ -22,15 +22,15 @@ func TestClean_KeepsOnlyWhatEveryStoreHolds(t *testing.T) {
 	}{
 		"plain words stay":                {"Grüße, 世界 👩‍👧", 100, "Grüße, 世界 👩‍👧"},
 		"U+0000 is left out":              {"a\x00b\x00", 100, "ab"},
-		"control characters are too":      {"a\x1b[31mb\x7f\u0080\u009fc", 100, "a[31mbc"},
+		"control characters as well":      {"a\x1b[31mb\x7f\u0080\u009fc", 100, "a[31mbc"},
 		"white space becomes one space":   {" \t a\r\n\u0085\u2028b \n", 100, "a b"},
 		"directions are left out":         {"a\u202Eb\u2066c\u200Fd", 100, "abcd"},
-		"and what has no width":           {"a\u200Bb\uFEFFc\u2060", 100, "abc"},
+		"no-width characters as well":     {"a\u200Bb\uFEFFc\u2060", 100, "abc"},
 		"invalid UTF-8 is left out":       {"a\xff\xc3b\xed\xa0\x80", 100, "ab"},
 		"the replacement character stays": {"a\uFFFDb", 100, "a\uFFFDb"},
 		"a cut does not split":            {"aéé", 4, "aé"},
-		"nor leave a space":               {"a b", 2, "a"},
-		"no room, no words":               {"a", 0, ""},
+		"a cut leaves no space":           {"a b", 2, "a"},
+		"a limit of 0 leaves nothing":     {"a", 0, ""},
 	} {
 		if got := Clean(tc.in, tc.limit); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
@@ -44,15 +44,15 @@ func FuzzClean(f *testing.F) {
 	f.Fuzz(func(t *testing.T, words string, limit int) {
 		got := Clean(words, limit)
 		if len(got) > max(limit, 0) || !utf8.ValidString(got) || strings.ContainsFunc(got, unicode.IsControl) {
-			t.Fatalf("%q with a limit of %d gives %q", words, limit, got)
+			t.Fatalf("%q with a limit of %d: got %q, want clean text within the limit", words, limit, got)
 		}
 		if again := Clean(got, limit); again != got {
-			t.Fatalf("%q is not clean, it becomes %q", got, again)
+			t.Fatalf("cleaning twice: got %q, want %q", again, got)
 		}
 	})
 }
 
-func TestCleanJSON_KeepsOnlyWhatJsonbHolds(t *testing.T) {
+func TestCleanJSON_ReturnsWhatJsonbHolds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ in, want string }{
 		"a clean document stays":        {`{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`, `{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`},
@@ -76,7 +76,7 @@ func TestCleanJSON_KeepsOnlyWhatJsonbHolds(t *testing.T) {
 		"too deep":  strings.Repeat("[", maxDepth+2) + strings.Repeat("]", maxDepth+2),
 	} {
 		if got, err := cleanJSON(json.RawMessage(in)); err == nil {
-			t.Errorf("%s: got %s", name, got)
+			t.Errorf("%s: got %s, want an error", name, got)
 		}
 	}
 }
@@ -91,11 +91,11 @@ func FuzzCleanJSON(f *testing.F) {
 			return
 		}
 		if !json.Valid(got) || !utf8.Valid(got) {
-			t.Fatalf("%q gives %q", raw, got)
+			t.Fatalf("%q: got %q, want valid JSON in UTF-8", raw, got)
 		}
 		var doc any
 		if err := json.Unmarshal(got, &doc); err != nil {
-			t.Fatalf("%q gives %q: %v", raw, got, err)
+			t.Fatalf("%q: got %q: %v", raw, got, err)
 		}
 		if strings.ContainsRune(fmt.Sprint(doc), 0) {
 			t.Fatalf("%q holds U+0000", got)
@@ -103,27 +103,27 @@ func FuzzCleanJSON(f *testing.F) {
 	})
 }
 
-func TestCleanRef_NeverLosesThatPostIsOut(t *testing.T) {
+func TestCleanRef_NeverFails(t *testing.T) {
 	t.Parallel()
 	got := CleanRef(Ref{ID: "at://\x00a\n", URL: "https://a.test/\x00", Data: json.RawMessage(`{"uri":"a\u0000"}`)})
 	if got.ID != "at://a" || got.URL != "" || string(got.Data) != `{"uri":"a"}` {
-		t.Errorf("got %+v with the data %s", got, got.Data)
+		t.Errorf("got %+v with the data %s, want the id and the data without U+0000 and no URL", got, got.Data)
 	}
 	long := strings.Repeat("x", 10_000)
 	got = CleanRef(Ref{ID: long, URL: "https://a.test/" + long, Data: json.RawMessage(`{"` + long)})
 	if len(got.ID) != maxID || got.URL != "" || got.Data != nil {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want a cut id only", got)
 	}
 	for address, kept := range map[string]bool{
 		"https://a.test/x": true, "http://a.test": true, "javascript:alert(1)": false, "/x": false, "data:text/html,x": false,
 	} {
 		if got := CleanRef(Ref{ID: "1", URL: address}).URL; (got == address) != kept {
-			t.Errorf("the URL %q became %q", address, got)
+			t.Errorf("the URL %q: got %q, want it kept: %t", address, got, kept)
 		}
 	}
 }
 
-func TestCleanError_BoundsTheWordsOfCauses(t *testing.T) {
+func TestCleanError_BoundsTextOfCauses(t *testing.T) {
 	t.Parallel()
 	sent := &outbound.SendError{Written: true, Err: errors.New(strings.Repeat("\x01", 250<<10) + "\nmalformed " + strings.Repeat("x", 250<<10))}
 	for name, err := range map[string]error{
@@ -134,7 +134,7 @@ func TestCleanError_BoundsTheWordsOfCauses(t *testing.T) {
 	} {
 		got := cleanError(err, true)
 		if words := got.Error(); len(words) > maxCause+500 || strings.ContainsFunc(words, unicode.IsControl) || !strings.Contains(words, "malformed") {
-			t.Errorf("%s: %d bytes that begin with %.100q", name, len(words), words)
+			t.Errorf("%s: got %d bytes that begin with %.100q, want at most %d with the cause", name, len(words), words, maxCause+500)
 		}
 		var found *outbound.SendError
 		if !errors.As(got, &found) || found != sent || !errors.Is(got, sent) || KindOf(got, true) != KindUnknown {
@@ -142,23 +142,23 @@ func TestCleanError_BoundsTheWordsOfCauses(t *testing.T) {
 		}
 	}
 	if got := cleanError(&Error{Kind: KindContent}, true); errors.Unwrap(got) != nil {
-		t.Errorf("no cause became %v", errors.Unwrap(got))
+		t.Errorf("no cause: got %v, want nil", errors.Unwrap(got))
 	}
 }
 
-func TestCleanError_BoundsWordsAndKinds(t *testing.T) {
+func TestCleanError_BoundsTextAndKinds(t *testing.T) {
 	t.Parallel()
 	long := "\x00" + strings.Repeat("x", 10_000)
 	shared := &Error{Kind: KindContent, After: -1, Code: long, Public: long, Raw: long}
 	var got *Error
 	if !errors.As(cleanError(fmt.Errorf("wrapped: %w", shared), true), &got) {
-		t.Fatal("not one of ours any more")
+		t.Fatal("got another type, want *Error")
 	}
 	if len(got.Code) != maxCode || len(got.Public) != maxPublic || len(got.Raw) != maxRaw {
-		t.Errorf("%d, %d and %d bytes", len(got.Code), len(got.Public), len(got.Raw))
+		t.Errorf("got %d, %d and %d bytes, want %d, %d and %d", len(got.Code), len(got.Public), len(got.Raw), maxCode, maxPublic, maxRaw)
 	}
 	if got.After != 0 || got.Kind != KindContent {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want KindContent without a wait", got)
 	}
 	if shared.Public != long {
 		t.Error("an error that a connector may share was changed")
@@ -173,12 +173,12 @@ func TestCleanError_BoundsWordsAndKinds(t *testing.T) {
 	} {
 		err := cleanError(&Error{Kind: tc.kind, After: 1e6 * time.Hour}, tc.committing)
 		if !errors.As(err, &got) || got.Kind != tc.want || got.After != maxAfter {
-			t.Errorf("%q, in a commit %v: got %v", tc.kind, tc.committing, err)
+			t.Errorf("%q, in a commit %v: got %v, want %s", tc.kind, tc.committing, err, tc.want)
 		}
 	}
 	var none *Error
 	if err := cleanError(none, true); err == nil || KindOf(err, true) != KindUnknown {
-		t.Errorf("an error that is a nil pointer becomes %v", err)
+		t.Errorf("a nil pointer: got %v, want KindUnknown", err)
 	}
 }
 

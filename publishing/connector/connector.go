@@ -1,4 +1,5 @@
-// Package connector is what a platform must offer so that Crier can publish to it: one interface, its verdicts and errors, and the registry.
+// Package connector defines what a platform must offer so that Crier can publish to it: the Connector interface, its
+// verdicts and errors, and the registry of connectors.
 package connector
 
 import (
@@ -15,76 +16,94 @@ import (
 	"crier/publishing/media/picture"
 )
 
-// Connector is stateless: everything it needs arrives in the Session and the Item.
+// Connector publishes to one platform. It is stateless: all input is in the Session and the Item. It is safe for
+// concurrent use.
 //
-// The engine calls, for each part of a post: Prepare until it answers Ready (storing the Handle after every call), then writes down that the
-// irreversible call is about to be made, then Commit exactly once. After a crash or an unknown outcome it calls Reconcile, never Commit.
+// For each part of a post the engine calls Prepare until it returns Ready, storing the Handle after every call; then
+// it records that the irreversible call comes next; then it calls Commit once. After a crash or an unknown outcome it
+// calls Reconcile, and Commit again only if the verdict and the grade of the account prove that this publishes
+// nothing twice. Failures are *Error; any other error counts as KindTransient, and in Commit as KindUnknown.
 type Connector interface {
-	// Describe is constant data.
+	// Describe returns the properties of the platform, which are constant.
 	Describe() Descriptor
-	// Connect checks the credentials that a person typed and tells whose account they open. It may call the platform.
+	// Connect checks the credentials from a form and returns the account that they open. It may call the platform.
 	Connect(ctx context.Context, env Env, fields map[string]string) (Connected, error)
-	// Validate applies the platform's rules without any network. It finds every problem, in the order of the parts.
+	// Validate applies the rules of the platform without network calls. It returns every problem, in the order of the
+	// parts.
 	Validate(Draft) []Problem
-	// Prepare does reversible work (uploads, containers): at most one call that changes the platform each time, continuing from item.Handle.
+	// Prepare does reversible work, such as uploads and containers. It continues from item.Handle, and each call
+	// changes the platform at most once.
 	Prepare(ctx context.Context, s *Session, item Item) (Step, error)
-	// Commit makes the one irreversible call of this item. An error of KindUnknown means that the platform may have acted.
+	// Commit makes the one irreversible call of this item. An error of KindUnknown means that the platform may have
+	// acted.
 	Commit(ctx context.Context, s *Session, item Item) (Ref, error)
-	// Reconcile asks the platform what became of a Commit. It changes nothing.
+	// Reconcile asks the platform for the outcome of an earlier Commit. It changes nothing.
 	Reconcile(ctx context.Context, s *Session, item Item) (Verdict, error)
 }
 
-// Refresher is a connector whose access expires. The engine holds the channel's credential lock while it calls.
+// Refresher is a connector whose access expires.
 type Refresher interface {
-	// Refresh returns the new credential; the engine stores it before anything else uses it.
+	// Refresh returns the new credential. The engine stores it, by compare-and-swap, before another call uses it.
 	Refresh(ctx context.Context, s *Session) (Refreshed, error)
 }
 
 // Refreshed is the result of Refresh.
 type Refreshed struct {
-	Credential  json.RawMessage // sealed by the engine
-	Destination string          // as in Account, which it replaces: the account may have moved; "" = where it was
+	// Credential is the new access; the engine seals it.
+	Credential json.RawMessage
+	// Destination replaces that of the Account, because an account may move; "" leaves it unchanged.
+	Destination string
 }
 
-// Deriver is a connector that cannot take every image as it is. The engine makes the pictures that it asks for, once
-// for each image and Spec, and Prepare and Commit get them in place of the images: with bytes, type and size of the
-// picture, and without a URL. Reconcile gets the images themselves.
+// Deriver is a connector that does not take every image as it is. The engine makes one picture for each image and
+// Spec that it returns, and passes that to Prepare and Commit in place of the image: with its own bytes, type and
+// size, and without a URL. Reconcile gets the original images.
 type Deriver interface {
 	// Derived returns the picture that the platform gets in place of m; needed is false when it takes m as it is. It
-	// looks at type and sizes only and opens nothing. What it asks for must be possible: Validate refuses every image
-	// that cannot be made to fit.
+	// uses only the type and the sizes of m. Validate must refuse every image for which the Spec cannot be met.
 	Derived(m Media) (spec picture.Spec, needed bool)
 }
 
-// Descriptor is what a platform is and allows.
+// Descriptor holds the properties and limits of a platform.
 type Descriptor struct {
-	ID           string   // lower-case platform identifier, as on the wire
-	Name         string   // display name
-	ToolTip      string   // a sentence for the connect dialog, may be empty
-	Capabilities []string // of "text", "image", "video"
-	Fields       []Field  // the form of a credential platform
-	Editor       string   // none, normal, markdown or html
-	MaxLength    int      // of one part's text, in Unit
-	Unit         Unit
-	Media        MediaRules
-	Grade        publishing.Grade // usual grade; an account may be worse
-	// KeyOnly: the platform de-duplicates by a key that is made of Item.Publication and Item.Due alone, so CreatedAt is
-	// not part of the identity of a send.
+	// ID is the lower-case identifier of the platform, as in the API.
+	ID string
+	// Name is shown to users.
+	Name string
+	// ToolTip is a sentence for the connect dialog. It may be empty.
+	ToolTip string
+	// Capabilities are of "text", "image" and "video".
+	Capabilities []string
+	// Fields are the connect form of a platform with credentials.
+	Fields []Field
+	// Editor is none, normal, markdown or html.
+	Editor string
+	// MaxLength is the largest text of one part, in Unit.
+	MaxLength int
+	Unit      Unit
+	Media     MediaRules
+	// Grade is the usual grade; that of a single account may be lower.
+	Grade publishing.Grade
+	// KeyOnly is true when the platform de-duplicates by a key made of Item.Publication and Item.Due only, so that
+	// Item.CreatedAt is not part of the identity of a send.
 	KeyOnly bool
-	Rules   string // the rules in words, for agents
+	// Rules are the rules of the platform as text, for agents.
+	Rules string
 }
 
-// Field is one input of a credential platform's form.
+// Field is one input of the connect form.
 type Field struct {
 	Key          string
 	Label        string
 	DefaultValue string
-	Validation   string // regular expression, Go and JavaScript alike
-	Type         string // text or password
-	Hint         string
+	// Validation is a regular expression that is valid in Go and in JavaScript.
+	Validation string
+	// Type is text or password.
+	Type string
+	Hint string
 }
 
-// Unit is how a platform counts length.
+// Unit is how a platform measures the length of a text.
 type Unit string
 
 // The units.
@@ -95,12 +114,14 @@ const (
 	Bytes     Unit = "bytes"
 )
 
-// MediaRules is what a part may carry.
+// MediaRules are the limits on the media of a part.
 type MediaRules struct {
-	MaxImages     int
-	MaxVideos     int
-	Mixed         bool  // images and videos together
-	MaxImageBytes int64 // 0 = only our own upload limit
+	MaxImages int
+	MaxVideos int
+	// Mixed is true when a part may have images and videos together.
+	Mixed bool
+	// MaxImageBytes and MaxVideoBytes limit one file; 0 leaves our own upload limit.
+	MaxImageBytes int64
 	MaxVideoBytes int64
 }
 
@@ -110,45 +131,53 @@ type Env struct {
 	Clock clock.Clock
 }
 
-// HTTP is the guarded way out (platform/outbound).
+// HTTP makes guarded requests (platform/outbound).
 type HTTP interface {
 	// Do makes a call that may be repeated or reversed.
 	Do(*http.Request) (*http.Response, error)
-	// Commit makes an irreversible call once; its error tells whether anything was written. The request has the context
-	// of Connector.Commit, which decides whether the call may have a kept connection.
+	// Commit makes an irreversible call at most once. The Written field of its *outbound.SendError is true if the
+	// request may have left this machine. The request must have the context of Connector.Commit, which decides
+	// whether a kept connection may be used.
 	Commit(*http.Request) (*http.Response, error)
 	// Websocket opens a websocket on a connection of its own. When ctx ends, the connection is reset and nothing more
-	// of it is sent.
+	// is sent.
 	Websocket(ctx context.Context, url string) (*websocket.Conn, error)
 }
 
-// Account is whose account a channel is.
+// Account is the account on a platform that a channel publishes to.
 type Account struct {
-	ID      string          // the platform's own id, stable over reconnects
-	Name    string          // display name
-	Profile string          // handle
-	Picture string          // URL, may be empty
-	Data    json.RawMessage // what the connector wants to remember of it, nothing secret
-	Grade   publishing.Grade
-	// Destination is where posts of this account go: the host in lower case, with the port if it is not the usual one;
-	// several are sorted and joined by commas. At most 255 bytes. The engine bounds the calls at once for each.
+	// ID is the id that the platform gives the account. It stays the same when the channel is connected again.
+	ID string
+	// Name is shown to users.
+	Name string
+	// Profile is the handle of the account.
+	Profile string
+	// Picture is a URL. It may be empty.
+	Picture string
+	// Data is for the connector: a JSON document of at most 8 KB without secrets.
+	Data  json.RawMessage
+	Grade publishing.Grade
+	// Destination is the host to which posts of this account go: in lower case, with the port if it is not the
+	// default; several hosts are sorted and joined by commas. At most 255 bytes. The engine limits the concurrent
+	// calls to each Destination.
 	Destination string
 }
 
 // Connected is the result of Connect.
 type Connected struct {
-	Account    Account
-	Credential json.RawMessage // sealed by the engine
+	Account Account
+	// Credential is the access, of at most 16 KB; the engine seals it.
+	Credential json.RawMessage
 }
 
-// Session is one channel, opened for work.
+// Session is one channel with its opened credential.
 type Session struct {
 	Env
 	Account    Account
 	Credential json.RawMessage
 }
 
-// Draft is what Validate looks at.
+// Draft is the input of Validate.
 type Draft struct {
 	Account  Account
 	Settings json.RawMessage
@@ -157,62 +186,76 @@ type Draft struct {
 
 // DraftPart is one part of a draft.
 type DraftPart struct {
-	Text  string // as it would be sent: converted to the connector's format
+	// Text is already converted to the format of the platform.
+	Text  string
 	Media []Media
 }
 
-// Problem is one broken rule.
+// Problem is one violated rule.
 type Problem struct {
-	Part    int    // index of the part
-	Message string // a sentence for people
+	// Part is the index of the part.
+	Part int
+	// Message is a sentence for users.
+	Message string
 }
 
-// Item is one publication: one part, sent once.
+// Item is one publication: one part that is published once.
 type Item struct {
-	// Publication and Due are the identity of the send. They never change when it is tried again.
+	// Publication and Due identify the send. They never change between retries.
 	Publication publishing.PublicationID
-	// Due is when this publication is due: frozen, UTC, millisecond precision, distinct within a thread.
+	// Due is the due time of this publication: frozen, in UTC with milliseconds, and different for each part of a
+	// thread.
 	Due time.Time
-	// CreatedAt is the time that the post shows: frozen with the publication, UTC, millisecond precision. It may differ
-	// from one try to the next where Descriptor.KeyOnly says so, and equals Due elsewhere.
-	CreatedAt  time.Time
-	Text       string
-	Media      []Media
-	Settings   json.RawMessage
-	Root       *Ref            // of a reply: the first part
-	Parent     *Ref            // of a reply: the part before
-	Handle     json.RawMessage // what the last Prepare returned, nil at first; at most 8 KB
-	Committing time.Time       // for Reconcile: when the first Commit was about to be called, whatever became of it
+	// CreatedAt is the time that the post shows, in UTC with milliseconds. It may differ between retries if
+	// Descriptor.KeyOnly is true, and else it equals Due.
+	CreatedAt time.Time
+	Text      string
+	Media     []Media
+	Settings  json.RawMessage
+	// Root is the first part of the thread and Parent the previous one; nil when the item is no reply.
+	Root   *Ref
+	Parent *Ref
+	// Handle is what the last Prepare returned, at most 8 KB; nil at first.
+	Handle json.RawMessage
+	// Committing is set for Reconcile: the time just before the first Commit.
+	Committing time.Time
 }
 
-// Media is one medium of a part. Bytes come from our own store.
+// Media is one image or video of a part.
 type Media struct {
 	ContentType string
 	Size        int64
-	Width       int // pixels, 0 when not known
-	Height      int
-	Alt         string
-	Name        string
-	Video       bool
-	URL         string // public URL of the file
-	Open        func() (io.ReadCloser, error)
+	// Width and Height are in pixels; 0 when not known.
+	Width  int
+	Height int
+	Alt    string
+	Name   string
+	Video  bool
+	// URL is the public URL of the file.
+	URL string
+	// Open returns the bytes from our own store.
+	Open func() (io.ReadCloser, error)
 }
 
 // Ref names a published part on the platform.
 type Ref struct {
-	ID   string          `json:"id"`
-	URL  string          `json:"url"`
-	Data json.RawMessage `json:"data,omitempty"` // what a reply to it needs
+	ID  string `json:"id"`
+	URL string `json:"url"`
+	// Data is what a reply to the part needs: a JSON document of at most 8 KB.
+	Data json.RawMessage `json:"data,omitempty"`
 }
 
 // Step is the result of Prepare.
 type Step struct {
-	Ready  bool          // Commit may be called
-	Wait   time.Duration // not ready: call again after this; 0 = at once
+	// Ready is true when Commit may be called.
+	Ready bool
+	// Wait is the time until the next call of Prepare when not Ready.
+	Wait time.Duration
+	// Handle is passed to the next call in the Item.
 	Handle json.RawMessage
 }
 
-// Outcome of a Reconcile.
+// Outcome is the result of Reconcile.
 type Outcome string
 
 // The outcomes.
@@ -222,7 +265,7 @@ const (
 	CannotTell   Outcome = "cannot_tell"
 )
 
-// Verdict is what Reconcile found; Ref is set when Published.
+// Verdict is what Reconcile found. Ref is set when the Outcome is Published.
 type Verdict struct {
 	Outcome Outcome
 	Ref     Ref

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Destination returns the hosts of these addresses, as Account.Destination has them: lower case, with the port where it
-// is not the usual one of the scheme, each once, sorted, joined by commas and cut to 255 bytes.
+// Destination returns the hosts of the addresses in the form of Account.Destination: in lower case, with the port if
+// it is not the default of the scheme, without duplicates, sorted, joined by commas and cut at 255 bytes. Invalid
+// addresses are skipped.
 func Destination(addresses ...string) string {
 	var hosts []string
 	for _, address := range addresses {

@@ -11,17 +11,24 @@ import (
 	"crier/platform/outbound"
 )
 
-// Kind says what a failure means for the post and its channel.
+// Kind is the consequence of a failure for the post and its channel.
 type Kind string
 
 // The kinds of failure.
 const (
-	KindReauth     Kind = "reauth"     // the access has expired or was revoked; one refresh, then the person must reconnect
-	KindDisconnect Kind = "disconnect" // the account is gone or suspended
-	KindContent    Kind = "content"    // the platform refuses this post for good
-	KindTransient  Kind = "transient"  // surely nothing happened; try again after After
-	KindUnknown    Kind = "unknown"    // the platform may have acted
-	KindOperator   Kind = "operator"   // our own set-up is in the way: only who runs this instance can mend it
+	// KindReauth means that the access has expired or was revoked. The engine refreshes it once; after that a user must
+	// connect the channel again.
+	KindReauth Kind = "reauth"
+	// KindDisconnect means that the account is deleted or suspended.
+	KindDisconnect Kind = "disconnect"
+	// KindContent means that the platform refuses this post permanently.
+	KindContent Kind = "content"
+	// KindTransient means that certainly nothing was published. The engine retries after Error.After.
+	KindTransient Kind = "transient"
+	// KindUnknown means that the platform may have published the post.
+	KindUnknown Kind = "unknown"
+	// KindOperator means that the configuration of this instance prevents the call; only its operator can change that.
+	KindOperator Kind = "operator"
 )
 
 func (k Kind) valid() bool {
@@ -32,36 +39,46 @@ func (k Kind) valid() bool {
 	return false
 }
 
-// Author says who wrote the answer that an Error is made of.
+// Author is the origin of the answer from which an Error is made.
 type Author string
 
 // The authors of an answer.
 const (
-	ByPlatform Author = "platform" // the body is in the platform's own error format
-	ByOther    Author = "other"    // it is not: a proxy, a load balancer or another program answered in its place
+	// ByPlatform means that the body is in the platform's own error format.
+	ByPlatform Author = "platform"
+	// ByOther means that it is not: a proxy, a load balancer or another program answered instead.
+	ByOther Author = "other"
 )
 
-// Error is a failure of a platform call. Public is safe for people; Raw is for the log, short and without secrets.
+// Error is the failure of a platform call.
 type Error struct {
-	Kind   Kind
-	After  time.Duration // KindTransient: what the platform asked for, 0 = our own back-off
+	Kind Kind
+	// After is how long the platform asked to wait, for KindTransient; 0 leaves it to the engine's back-off.
+	After time.Duration
+	// Status is the HTTP status; 0 without an answer.
 	Status int
-	Author Author // of the answer, "" when none came
-	Code   string
+	// Author is the origin of the answer; "" without an answer.
+	Author Author
+	// Code is the platform's name of the error.
+	Code string
+	// Public is a sentence for users.
 	Public string
-	Raw    string
-	Err    error
+	// Raw is for the log: short and without secrets.
+	Raw string
+	// Err is the cause, for the log.
+	Err error
 }
 
-// Error is for logs.
+// Error returns all fields, for logs.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d %s: %s %s: %v", e.Kind, e.Status, e.Code, e.Public, e.Raw, e.Err)
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// KindOf reads the kind of err. An error that is none of ours is transient before a commit and unknown in one; the caller says which.
+// KindOf returns the kind of err. An error that is no *Error is KindUnknown if committing, which means that it comes
+// from a Commit, and else KindTransient.
 func KindOf(err error, committing bool) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -73,15 +90,18 @@ func KindOf(err error, committing bool) Kind {
 	return KindTransient
 }
 
-// FromSend classifies an error of an HTTP call that brought no answer. In a commit, only what provably wrote nothing is transient.
-// An address that the guard refuses is the operator's: a connected channel reached it once, so what changed is where its name leads or what
-// OUTBOUND_ALLOW opens; the post is not to blame. In a form it is one more refusal of what was typed. People read the same words as of a host
-// that is not there, so that nobody learns which names of the private network exist; the kind and Err are for the log.
+// FromSend classifies an error of an HTTP call that got no answer. In a commit it is KindUnknown unless certainly no
+// byte was written.
+//
+// An address that the guard refuses is KindOperator: the channel was connected through it once, so either its DNS
+// entry or OUTBOUND_ALLOW has changed, and the post is not the cause. Public is the same as for a host that does not
+// exist, so that users cannot probe the names of the private network.
 func FromSend(err error, committing bool) *Error {
 	var sent *outbound.SendError
 	switch {
 	case committing && (!errors.As(err, &sent) && !errors.Is(err, outbound.ErrBlocked) || sent != nil && sent.Written):
-		return &Error{Kind: KindUnknown, Public: "The platform did not answer, so it may or may not have published this.", Err: err}
+		const public = "The platform did not answer, so it may or may not have published this."
+		return &Error{Kind: KindUnknown, Public: public, Err: err}
 	case errors.Is(err, outbound.ErrBlocked):
 		return &Error{Kind: KindOperator, Public: "The platform could not be reached.", Err: err}
 	case errors.Is(err, context.Canceled):
@@ -90,25 +110,26 @@ func FromSend(err error, committing bool) *Error {
 	return &Error{Kind: KindTransient, Public: "The platform could not be reached.", Err: err}
 }
 
-// FromStatus classifies an answer that is not a success by its status and its author alone; a connector that knows the
-// platform's codes looks at those afterwards.
+// FromStatus classifies an answer that is not a success by its status and author only. A connector that knows the
+// error codes of its platform refines the result.
 //
 // What an answer to a commit proves:
 //
-//   - 429, and every other 4xx in the platform's own error format, is a decision of the platform: it has not published.
-//   - A 3xx, or a 4xx in another format, is not the platform's word. It proves that nothing happened only where the
-//     status means, by its definition, that the request was not acted on: it belongs elsewhere (301, 307, 308), there
-//     is nothing here that could act (404, 405, 410), or the request was turned down unprocessed (407, 411, 415, 417,
-//     421, 425, 426). That is a server which is not in place, such as a proxy whose server restarts: transient. A
-//     request that is too large for whoever answers (413, 414, 431) was not acted on either, and never will be: final.
-//   - The others prove nothing. 302 and 303 are also sent after the work is done, a filter may put 403 over the answer
-//     of a server that has acted, 408 and 5xx may come from the middle of the work: unknown.
+//   - 429, and every other 4xx in the platform's own error format, is a decision of the platform: it has not
+//     published.
+//   - A 3xx, or a 4xx in another format, does not come from the platform. It proves that nothing happened only if the
+//     status by its definition means that the request was not acted on: the resource is elsewhere (301, 307, 308), it
+//     does not exist here (404, 405, 410), or the request was refused unprocessed (407, 411, 415, 417, 421, 425,
+//     426). The platform's server is then not reachable, for instance because it restarts behind a proxy: transient.
+//     A request that is too large (413, 414, 431) was not acted on either, and never will be: final.
+//   - Other statuses prove nothing. 302 and 303 are also sent after the work is done, a filter may replace the answer
+//     of a server that has acted by 403, and 408 and 5xx may be sent in the middle of the work: unknown.
 //
-// Outside a commit nothing irreversible can have happened, so that whatever is unknown there is transient.
+// Outside a commit nothing irreversible can have happened, so that unknown becomes transient.
 func FromStatus(resp *http.Response, author Author, committing bool) *Error {
 	e := &Error{Status: resp.StatusCode, Author: author}
 	if resp.StatusCode < 400 {
-		e.Author = ByOther // no platform speaks of errors under such a status
+		e.Author = ByOther // no platform reports errors with such a status
 	}
 	switch {
 	case resp.StatusCode == http.StatusTooManyRequests:
@@ -126,13 +147,13 @@ func FromStatus(resp *http.Response, author Author, committing bool) *Error {
 	case e.Author == ByPlatform:
 		e.Kind, e.Public = KindContent, "The platform refused this post."
 	default:
-		e.Kind, e.Public = foreign(resp.StatusCode, committing)
+		e.Kind, e.Public = fromOther(resp.StatusCode, committing)
 	}
 	return e
 }
 
-// foreign classifies a status below 500 that is not the platform's word; FromStatus has the rule.
-func foreign(status int, committing bool) (Kind, string) {
+// fromOther classifies a status below 500 that does not come from the platform; see FromStatus.
+func fromOther(status int, committing bool) (Kind, string) {
 	switch status {
 	case http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong, http.StatusRequestHeaderFieldsTooLarge:
 		return KindContent, "This post is too large for the platform's server."
@@ -148,8 +169,8 @@ func foreign(status int, committing bool) (Kind, string) {
 	return KindTransient, "Another server answers at the platform's address at the moment."
 }
 
-// WrongAddress reports whether err is an answer that no such platform gives: where a person has typed the address, it
-// is probably wrong.
+// WrongAddress returns true when err is an answer that no server of the platform gives: an address that a user has
+// typed is then probably wrong.
 func WrongAddress(err error) bool {
 	var e *Error
 	if !errors.As(err, &e) || e.Author != ByOther || e.Status >= 500 {
@@ -158,10 +179,10 @@ func WrongAddress(err error) bool {
 	return e.Status != http.StatusTooManyRequests && e.Status != http.StatusRequestTimeout && e.Kind != KindReauth
 }
 
-// maxAfter bounds the wait that an answer may ask for; the engine gives up long before.
+// maxAfter bounds the wait that an answer may ask for. The engine gives up long before.
 const maxAfter = 30 * 24 * time.Hour
 
-// RetryAfter reads the header in its seconds form, up to 30 days; 0 when absent.
+// RetryAfter returns the Retry-After header in its seconds form, at most 30 days; 0 when it is absent or invalid.
 func RetryAfter(h http.Header) time.Duration {
 	n, err := strconv.ParseInt(h.Get("Retry-After"), 10, 64)
 	if err != nil || n < 0 {

@@ -10,8 +10,8 @@ import (
 	"crier/platform/outbound"
 )
 
-// TestFromStatus_ProvesOnlyWhatStatusMeans is the rule of FromStatus as a table. before is outside a commit.
-func TestFromStatus_ProvesOnlyWhatStatusMeans(t *testing.T) {
+// The table holds the rule of FromStatus; before is the kind outside a commit.
+func TestFromStatus_ByStatusAndAuthor(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		status         int
@@ -70,8 +70,8 @@ func TestFromStatus_ProvesOnlyWhatStatusMeans(t *testing.T) {
 	}
 }
 
-// The words must not say which names of the private network exist.
-func TestFromSend_SaysTheSameOfAnAddressThatIsNotAllowed(t *testing.T) {
+// Public must not reveal which names of the private network exist.
+func TestFromSend_HidesThatAddressIsBlocked(t *testing.T) {
 	t.Parallel()
 	blocked, gone := fmt.Errorf("dial: %w", outbound.ErrBlocked), errors.New("no such host")
 	for _, committing := range []bool{false, true} {
@@ -80,7 +80,7 @@ func TestFromSend_SaysTheSameOfAnAddressThatIsNotAllowed(t *testing.T) {
 		}
 		closed, away := FromSend(blocked, committing), FromSend(gone, committing)
 		if closed.Public != away.Public {
-			t.Errorf("in a commit %v: people read %q and %q, want the same", committing, closed.Public, away.Public)
+			t.Errorf("in a commit %v: got the public texts %q and %q, want the same", committing, closed.Public, away.Public)
 		}
 		if closed.Kind != KindOperator || away.Kind != KindTransient || !errors.Is(closed, outbound.ErrBlocked) {
 			t.Errorf("in a commit %v: got %v and %v, want kinds that differ, and the cause", committing, closed, away)
@@ -88,7 +88,7 @@ func TestFromSend_SaysTheSameOfAnAddressThatIsNotAllowed(t *testing.T) {
 	}
 }
 
-func TestWrongAddress_IsAnswerOfNoSuchPlatform(t *testing.T) {
+func TestWrongAddress_ByAnswerOfOtherServer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		status int
@@ -104,7 +104,7 @@ func TestWrongAddress_IsAnswerOfNoSuchPlatform(t *testing.T) {
 		}
 	}
 	if WrongAddress(FromSend(http.ErrServerClosed, false)) || WrongAddress(nil) {
-		t.Error("without an answer nothing is known of the address")
+		t.Error("without an answer: got true, want false")
 	}
 }
 
@@ -123,7 +123,7 @@ func TestFromSend_BlockedOnceWrittenIsUnknown(t *testing.T) {
 		"lost before anything was sent":          {&outbound.SendError{Err: http.ErrServerClosed}, true, KindTransient},
 	} {
 		if got := FromSend(c.err, c.committing).Kind; got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }

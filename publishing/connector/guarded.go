@@ -10,8 +10,8 @@ import (
 	"crier/publishing/media/picture"
 )
 
-// guard returns a connector behind which nothing of a platform or of a mistake in its code reaches the engine: a panic
-// becomes an error, and every word is cleaned and bounded. The Registry guards each connector, so that none can forget.
+// guard returns a connector that protects the engine from c and its platform: a panic becomes an error, and all text
+// is cleaned and bounded. The Registry guards each connector.
 func guard(c Connector) Connector {
 	g := guarded{c: c, descriptor: c.Describe()}
 	if r, ok := c.(Refresher); ok {
@@ -20,26 +20,26 @@ func guard(c Connector) Connector {
 	return g
 }
 
-// guarded is a connector whose results are clean. It implements Connector and Deriver.
+// guarded is a connector with clean results. It implements Connector and Deriver.
 type guarded struct {
 	c          Connector
 	descriptor Descriptor
 }
 
-// guardedRefresher is one whose access expires. It implements Connector and Refresher.
+// guardedRefresher is a guarded connector whose access expires. It implements Connector, Deriver and Refresher.
 type guardedRefresher struct {
 	guarded
 	r Refresher
 }
 
-// Describe returns what the connector said when it was registered, which is constant.
+// Describe returns the descriptor from the registration.
 func (g guarded) Describe() Descriptor { return g.descriptor }
 
-// Connect returns a clean account and a credential of at most 16 KB; a larger one and a panic are KindContent.
+// Connect returns a clean account and a credential of at most 16 KB. A larger one and a panic are KindContent.
 func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string) (out Connected, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = Connected{}, broken(v, KindContent, "The connector failed on this form.")
+			out, err = Connected{}, panicError(v, KindContent, "The connector failed on this form.")
 		}
 	}()
 	out, err = g.c.Connect(ctx, env, fields)
@@ -56,7 +56,7 @@ func (g guarded) Connect(ctx context.Context, env Env, fields map[string]string)
 	return out, nil
 }
 
-// Validate returns problems in clean words; a panic is one problem.
+// Validate returns problems with clean text; a panic is one problem.
 func (g guarded) Validate(d Draft) (out []Problem) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -70,8 +70,8 @@ func (g guarded) Validate(d Draft) (out []Problem) {
 	return out
 }
 
-// Derived returns which picture the platform needs instead of an image, for connectors that say so; a panic means
-// none, and Prepare then refuses the image.
+// Derived returns the picture that the platform needs in place of an image; none if the connector is no Deriver.
+// After a panic it returns none, and Prepare then refuses the image.
 func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
 	d, ok := g.c.(Deriver)
 	if !ok {
@@ -85,11 +85,11 @@ func (g guarded) Derived(m Media) (spec picture.Spec, needed bool) {
 	return d.Derived(m)
 }
 
-// Prepare returns a handle that can be stored; a panic, or a handle that cannot, is KindContent.
+// Prepare returns a handle that can be stored. A panic, and a handle that cannot be stored, is KindContent.
 func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			step, err = Step{}, broken(v, KindContent, failedPost)
+			step, err = Step{}, panicError(v, KindContent, failedPost)
 		}
 	}()
 	step, err = g.c.Prepare(ctx, s, item)
@@ -104,17 +104,17 @@ func (g guarded) Prepare(ctx context.Context, s *Session, item Item) (step Step,
 	return step, nil
 }
 
-// Commit returns a reference that can be stored; a panic is KindUnknown, because the call may have been made. An account
-// that de-duplicates by a key is called on kept connections: what is lost on one of them is asked for, and sent again
-// under its key. All others get a connection for each call.
+// Commit returns a reference that can be stored. A panic is KindUnknown, because the call may have been made.
+// Accounts that de-duplicate by a key are called on kept connections: an unknown outcome of those is reconciled and
+// sent again under its key. All others get a new connection for each call.
 func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			ref, err = Ref{}, broken(v, KindUnknown, failedCommit)
+			ref, err = Ref{}, panicError(v, KindUnknown, failedCommit)
 		}
 	}()
 	if s.Account.Grade.Deduplicates() {
-		ctx = outbound.OnKeptConnections(ctx)
+		ctx = outbound.WithKeptConnections(ctx)
 	}
 	ref, err = g.c.Commit(ctx, s, item)
 	if err != nil {
@@ -123,12 +123,12 @@ func (g guarded) Commit(ctx context.Context, s *Session, item Item) (ref Ref, er
 	return CleanRef(ref), nil
 }
 
-// Reconcile returns a reference that can be stored; a panic is CannotTell with an error, and so is an outcome that is
-// none.
+// Reconcile returns a reference that can be stored. A panic is CannotTell with an error; an unknown outcome value is
+// CannotTell.
 func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdict, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			v, err = Verdict{Outcome: CannotTell}, broken(p, KindTransient, failedLook)
+			v, err = Verdict{Outcome: CannotTell}, panicError(p, KindTransient, failedReconcile)
 		}
 	}()
 	v, err = g.c.Reconcile(ctx, s, item)
@@ -145,13 +145,12 @@ func (g guarded) Reconcile(ctx context.Context, s *Session, item Item) (v Verdic
 	}
 }
 
-// Refresh passes a credential of at most 16 KB on, which is sealed before it is stored, with a clean destination. A
-// larger one is KindTransient, as other answers that are no access: the channel keeps the one that it has. A panic is
-// KindContent.
+// Refresh returns a credential of at most 16 KB and a clean destination. A larger credential is KindTransient, like
+// other unusable answers: the channel keeps the one that it has. A panic is KindContent.
 func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshed, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = Refreshed{}, broken(v, KindContent, failedPost)
+			out, err = Refreshed{}, panicError(v, KindContent, failedPost)
 		}
 	}()
 	out, err = g.r.Refresh(ctx, s)
@@ -165,7 +164,8 @@ func (g guardedRefresher) Refresh(ctx context.Context, s *Session) (out Refreshe
 	return out, nil
 }
 
-// tooLarge is the error of a credential that is larger than any platform needs: it is loaded for every post.
+// tooLarge returns the error for a credential above the limit. The limit exists because a credential is loaded for
+// every post.
 func tooLarge(kind Kind, credential []byte) *Error {
 	return &Error{
 		Kind: kind, Public: "The platform answered with an access that is too large to be stored.",
@@ -173,19 +173,20 @@ func tooLarge(kind Kind, credential []byte) *Error {
 	}
 }
 
-// What people are told of a panic.
+// The public text of a panic.
 const (
-	failedPost   = "The connector failed on this post."
-	failedCommit = "The connector failed while publishing, so this may or may not have been published."
-	failedLook   = "The connector failed while it looked for this post."
+	failedPost      = "The connector failed on this post."
+	failedCommit    = "The connector failed while publishing, so this may or may not have been published."
+	failedReconcile = "The connector failed while it looked for this post."
 )
 
-// broken is the error of a connector that panicked with v.
-func broken(v any, kind Kind, public string) *Error {
+// panicError returns the error of a connector that panicked with v.
+func panicError(v any, kind Kind, public string) *Error {
 	return &Error{Kind: kind, Code: "panic", Public: public, Raw: "panic: " + panicText(v), Err: Recovered(v)}
 }
 
-// panicText returns the words of a panic. A value of another type is named by its type, since it may hold a secret.
+// panicText returns the text of a panic. A value that is no error and no string is named by its type, because it may
+// hold a secret.
 func panicText(v any) string {
 	switch v := v.(type) {
 	case error, string:
@@ -195,11 +196,11 @@ func panicText(v any) string {
 	}
 }
 
-// maxStack bounds the stack of a panic in the log, in bytes.
+// maxStack is the longest stack of a panic in the log, in bytes.
 const maxStack = 8 << 10
 
-// Recovered makes an error of what recover returned, with its words and the stack of its caller, both bounded. A
-// connector that starts a goroutine recovers in it, because nobody else can: a panic there ends the process.
+// Recovered returns an error from the value of recover, with its text and the stack of the caller, both bounded. A
+// connector that starts a goroutine must recover in it: a panic there would end the process.
 func Recovered(v any) error {
 	stack := debug.Stack()
 	return fmt.Errorf("panic: %s\n%s", panicText(v), stack[:min(len(stack), maxStack)])

@@ -15,7 +15,7 @@ import (
 	"crier/publishing"
 )
 
-// scripted is a connector that answers, fails or panics as a test says.
+// scripted is a connector that returns its fields, or panics.
 type scripted struct {
 	connected Connected
 	problems  []Problem
@@ -23,7 +23,7 @@ type scripted struct {
 	ref       Ref
 	verdict   Verdict
 	renewed   Refreshed
-	send      func(context.Context) error // what Commit does; nil for nothing
+	send      func(context.Context) error // called by Commit if not nil
 	err       error
 	panics    any
 }
@@ -65,7 +65,7 @@ func (c scripted) Refresh(context.Context, *Session) (Refreshed, error) {
 	return c.renewed, c.fail()
 }
 
-// registered returns a connector as the engine gets it.
+// registered returns c from a registry, as the engine gets it.
 func registered(t *testing.T, c Connector) Connector {
 	t.Helper()
 	r, err := NewRegistry(c)
@@ -74,7 +74,7 @@ func registered(t *testing.T, c Connector) Connector {
 	}
 	out, ok := r.Get("scripted")
 	if !ok || len(r.All()) != 1 {
-		t.Fatal("not registered")
+		t.Fatal("the registry lacks the connector")
 	}
 	return out
 }
@@ -106,17 +106,17 @@ func TestRegistry_TurnsPanicsIntoErrors(t *testing.T) {
 					continue
 				}
 				if !strings.HasPrefix(e.Raw, "panic: ") || len(e.Raw) > maxRaw || strings.Contains(e.Raw, "\x00") {
-					t.Errorf("%s: the words for the log are %q", call, e.Raw)
+					t.Errorf("%s: got Raw %q, want a bounded text of the panic", call, e.Raw)
 				}
 				if log := e.Error(); !strings.Contains(log, "guarded_test.go") || strings.Contains(log, "secret-token") {
-					t.Errorf("%s: the log gets no stack, or a secret: %s", call, log)
+					t.Errorf("%s: got %s, want the stack and no secret", call, log)
 				}
 			}
 			if verdict.Outcome != CannotTell {
-				t.Errorf("Reconcile answers %q, want %q", verdict.Outcome, CannotTell)
+				t.Errorf("Reconcile: got %q, want %q", verdict.Outcome, CannotTell)
 			}
 			if problems := c.Validate(Draft{}); len(problems) != 1 || problems[0].Message == "" {
-				t.Errorf("Validate finds %+v, want one problem", problems)
+				t.Errorf("Validate: got %+v, want one problem", problems)
 			}
 		})
 	}
@@ -141,26 +141,26 @@ func TestRegistry_CleansResults(t *testing.T) {
 		t.Errorf("Connect: got %+v %v, want %+v", connected.Account, err, want)
 	}
 	if problems := c.Validate(Draft{}); len(problems) != 1 || problems[0] != (Problem{Part: 1, Message: "too long"}) {
-		t.Errorf("Validate: %+v", problems)
+		t.Errorf("Validate: got %+v, want one clean problem", problems)
 	}
 	fresh, err := c.(Refresher).Refresh(t.Context(), nil)
 	if err != nil || fresh.Destination != "b" || string(fresh.Credential) != `{}` {
-		t.Errorf("Refresh: %+v %v", fresh, err)
+		t.Errorf("Refresh: got %+v, %v; want a clean destination", fresh, err)
 	}
 	step, err := c.Prepare(t.Context(), nil, Item{})
 	if err != nil || step.Wait != 0 || string(step.Handle) != `{"id":""}` {
-		t.Errorf("Prepare: %s %v %v", step.Handle, step.Wait, err)
+		t.Errorf("Prepare: got %s, wait %v, %v; want a clean handle and no wait", step.Handle, step.Wait, err)
 	}
 	ref, err := c.Commit(t.Context(), &Session{}, Item{})
 	if err != nil || ref.ID != "1" || ref.URL != "" || string(ref.Data) != `{"cid":""}` {
-		t.Errorf("Commit: %+v %v", ref, err)
+		t.Errorf("Commit: got %+v, %v; want a clean reference", ref, err)
 	}
 	if v, err := c.Reconcile(t.Context(), nil, Item{}); err != nil || v.Outcome != Published || v.Ref.ID != "1" {
-		t.Errorf("Reconcile: %+v %v", v, err)
+		t.Errorf("Reconcile: got %+v, %v; want a clean reference", v, err)
 	}
 }
 
-func TestRegistry_RefusesWhatCannotBeStored(t *testing.T) {
+func TestRegistry_RefusesUnstorableResults(t *testing.T) {
 	t.Parallel()
 	for name, a := range map[string]Account{
 		"no ID":                {},
@@ -170,19 +170,19 @@ func TestRegistry_RefusesWhatCannotBeStored(t *testing.T) {
 	} {
 		c := registered(t, scripted{connected: Connected{Account: a}})
 		if _, err := c.Connect(t.Context(), Env{}, nil); KindOf(err, false) != KindContent || err == nil {
-			t.Errorf("%s: got %v", name, err)
+			t.Errorf("%s: got %v, want KindContent", name, err)
 		}
 	}
 	c := registered(t, scripted{step: Step{Handle: json.RawMessage(`{`)}, verdict: Verdict{Outcome: "mad"}})
 	if _, err := c.Prepare(t.Context(), nil, Item{}); KindOf(err, false) != KindContent || err == nil {
-		t.Errorf("a handle that is no JSON: got %v", err)
+		t.Errorf("a handle that is no JSON: got %v, want KindContent", err)
 	}
 	if v, err := c.Reconcile(t.Context(), nil, Item{}); err != nil || v.Outcome != CannotTell {
-		t.Errorf("an outcome that is none: got %+v %v", v, err)
+		t.Errorf("an invalid outcome: got %+v, %v; want CannotTell", v, err)
 	}
 	words := registered(t, scripted{err: &Error{Kind: KindContent, Public: "no\x00"}})
 	if _, err := words.Commit(t.Context(), &Session{}, Item{}); err == nil || strings.Contains(err.Error(), "\x00") {
-		t.Errorf("an error with U+0000: got %v", err)
+		t.Errorf("an error with U+0000: got %v, want clean text", err)
 	}
 }
 
@@ -190,10 +190,10 @@ func TestRegistry_BoundsCredentials(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		size             int
-		connect, refresh Kind // "" = it is taken
+		connect, refresh Kind // "" = accepted
 	}{
-		"as large as it may be": {maxCredential, "", ""},
-		"larger by a byte":      {maxCredential + 1, KindContent, KindTransient},
+		"of the largest size": {maxCredential, "", ""},
+		"larger by one byte":  {maxCredential + 1, KindContent, KindTransient},
 	} {
 		credential := json.RawMessage(`"` + strings.Repeat("x", c.size-2) + `"`)
 		r := registered(t, scripted{
@@ -209,7 +209,7 @@ func TestRegistry_BoundsCredentials(t *testing.T) {
 		}{"Connect": {connected.Credential, connectErr, c.connect}, "Refresh": {renewed.Credential, refreshErr, c.refresh}} {
 			if got.want == "" {
 				if got.err != nil || len(got.credential) != c.size {
-					t.Errorf("%s, %s: %d bytes, %v", name, call, len(got.credential), got.err)
+					t.Errorf("%s, %s: got %d bytes, %v; want %d", name, call, len(got.credential), got.err, c.size)
 				}
 				continue
 			}
@@ -218,7 +218,7 @@ func TestRegistry_BoundsCredentials(t *testing.T) {
 				t.Errorf("%s, %s: got %v, want %s without the credential", name, call, got.err, got.want)
 			}
 			if len(got.credential) != 0 {
-				t.Errorf("%s, %s: it returns the credential", name, call)
+				t.Errorf("%s, %s: got the credential, want none", name, call)
 			}
 		}
 	}
@@ -237,14 +237,15 @@ func TestRegistry_AddsNoRefresh(t *testing.T) {
 	}
 }
 
-func TestRegistry_KeepsConnectionsToAccountsThatDeduplicate(t *testing.T) {
+func TestRegistry_KeepsConnectionsForGradesThatDeduplicate(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, r.RemoteAddr)
 	}))
 	t.Cleanup(server.Close)
 	for grade, want := range map[publishing.Grade]int{
-		publishing.GradeIdempotent: 1, publishing.GradeTrackable: 1, publishing.GradeMarked: 3, publishing.GradeSearchable: 3, publishing.GradeOpaque: 3,
+		publishing.GradeIdempotent: 1, publishing.GradeTrackable: 1,
+		publishing.GradeMarked: 3, publishing.GradeSearchable: 3, publishing.GradeOpaque: 3,
 	} {
 		client, err := outbound.New(outbound.Config{Allow: []string{server.Listener.Addr().String()}}, outbound.Deps{})
 		if err != nil {

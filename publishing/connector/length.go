@@ -10,7 +10,7 @@ import (
 	"crier/publishing"
 )
 
-// Length counts text the way a platform does.
+// Length returns the length of text in the unit; code points for an unknown unit.
 func Length(text string, unit Unit) int {
 	switch unit {
 	case Graphemes:
@@ -28,8 +28,8 @@ func Length(text string, unit Unit) int {
 	}
 }
 
-// Check applies the rules that a descriptor states as data: something to see, media rules, length. maxLength overrides the descriptor's when not 0.
-// The order within a part is the order that people are told: empty, media, too long.
+// Check applies the rules that a descriptor states as data and returns every problem. Those of one part are in the
+// order: empty, media, length. maxLength replaces that of the descriptor unless it is 0.
 func Check(d Descriptor, draft Draft, maxLength int) []Problem {
 	if maxLength == 0 {
 		maxLength = d.MaxLength

@@ -5,11 +5,11 @@ import (
 	"sort"
 )
 
-// Registry holds the connectors of this instance by platform identifier. What it returns is guarded: a panic in a
-// connector is an error, and what a platform says is cleaned and bounded.
+// Registry holds the connectors of this instance by platform identifier. The connectors that it returns are guarded:
+// a panic becomes an error, and all text from a platform is cleaned and bounded.
 type Registry struct{ byID map[string]Connector }
 
-// NewRegistry makes a registry; two connectors of one identifier are an error.
+// NewRegistry returns a registry. It fails when two connectors have the same identifier.
 func NewRegistry(all ...Connector) (*Registry, error) {
 	r := &Registry{byID: map[string]Connector{}}
 	for _, c := range all {
@@ -22,13 +22,13 @@ func NewRegistry(all ...Connector) (*Registry, error) {
 	return r, nil
 }
 
-// Get finds a connector.
+// Get returns the connector with the identifier, or false when there is none.
 func (r *Registry) Get(id string) (Connector, bool) {
 	c, ok := r.byID[id]
 	return c, ok
 }
 
-// All lists the connectors by identifier.
+// All returns the connectors in the order of their identifiers.
 func (r *Registry) All() []Connector {
 	out := make([]Connector, 0, len(r.byID))
 	for _, c := range r.byID {

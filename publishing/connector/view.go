@@ -7,16 +7,18 @@ import (
 	"crier/publishing"
 )
 
-// AccountOf returns a connector's view of a channel.
+// AccountOf returns the Account of a channel. It has no Destination.
 func AccountOf(c publishing.Channel) Account {
-	return Account{ID: c.AccountID, Name: c.Name, Profile: c.Profile, Picture: c.Picture, Data: c.Account, Grade: c.Grade}
+	return Account{
+		ID: c.AccountID, Name: c.Name, Profile: c.Profile, Picture: c.Picture, Data: c.Account, Grade: c.Grade,
+	}
 }
 
-// MediaOf returns a connector's view of a stored file, of which open opens the bytes. base is the public address of
-// this service.
+// MediaOf returns the Media of a stored file; open opens its bytes. base is the public address of this service.
 func MediaOf(m publishing.Medium, alt, base string, open func() (io.ReadCloser, error)) Media {
 	return Media{
-		ContentType: m.ContentType, Size: m.Size, Width: m.Width, Height: m.Height, Alt: alt, Name: m.Name + "." + m.Ext,
-		Video: m.Video(), URL: strings.TrimRight(base, "/") + m.Path(), Open: open,
+		ContentType: m.ContentType, Size: m.Size, Width: m.Width, Height: m.Height,
+		Alt: alt, Name: m.Name + "." + m.Ext, Video: m.Video(),
+		URL: strings.TrimRight(base, "/") + m.Path(), Open: open,
 	}
 }

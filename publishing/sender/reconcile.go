@@ -202,7 +202,7 @@ func partly(w publishing.Work, part publishing.Publication, why string) string {
 
 // ask calls the connector's Reconcile, renewing the access once. The error is why there is no verdict.
 func (r *run) ask(ctx context.Context, i int) (connector.Verdict, error) {
-	ctx = outbound.For(ctx, r.w.Org.String())
+	ctx = outbound.WithOwner(ctx, r.w.Org.String())
 	for {
 		call, cancel := context.WithTimeout(ctx, r.cfg.RequestDeadline)
 		verdict, err := r.c.Reconcile(call, r.session, r.item(call, i))

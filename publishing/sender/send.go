@@ -75,7 +75,7 @@ func (s *Sender) Send(ctx context.Context, w publishing.Work, yield func(ctx con
 	}
 	r = opened
 	r.yield = yield
-	ctx = outbound.For(ctx, w.Org.String())
+	ctx = outbound.WithOwner(ctx, w.Org.String())
 	for i := range r.w.Parts {
 		x := &r.w.Parts[i]
 		if x.Phase == publishing.PhaseDone {

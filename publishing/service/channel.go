@@ -134,7 +134,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestDeadline)
 	defer cancel()
-	connected, err := c.Connect(outbound.For(ctx, st.Org.String()), connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, fields)
+	connected, err := c.Connect(outbound.WithOwner(ctx, st.Org.String()), connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, fields)
 	if err != nil {
 		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
 		return publishing.ChannelConnected{}, connectFault(op, err)

@@ -110,7 +110,7 @@ func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
 	item.Committing = r.s.Clock.Now()
 	ctx := r.t.Context()
 	if r.grade().Deduplicates() { // as the registry does
-		ctx = outbound.OnKeptConnections(ctx)
+		ctx = outbound.WithKeptConnections(ctx)
 	}
 	ref, err := r.c.Commit(ctx, r.s, *item)
 	if n := r.line.counted().since(before); n.commits > 1 || n.writes > 0 {
