@@ -51,10 +51,10 @@ func TestIsolate_DoesAllButBadItems(t *testing.T) {
 			t.Fatalf("got %v with %d items left, want errAway exactly when items are left", err, len(left))
 		}
 		if all := slices.Sorted(slices.Values(slices.Concat(done, alone, left))); !slices.Equal(all, items) {
-			t.Fatalf("done, alone and left are %v, not every item once", all)
+			t.Fatalf("done, alone and left are %v, want every item once", all)
 		}
 		if slices.ContainsFunc(done, func(i int) bool { return bad[i] }) {
-			t.Fatalf("a bad item counts as done: %v", done)
+			t.Fatalf("done are %v, want no bad item", done)
 		}
 	})
 }
@@ -132,7 +132,7 @@ func TestSweep_EndsAtOutageAndWithContext(t *testing.T) {
 	s = n.sweep(2)
 	s.Do = func(context.Context, []int) (int, error) { cancel(); return 0, errBad }
 	if _, err := s.Run(ctx); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "could not be changed") {
-		t.Errorf("an item is blamed for the end of the context: %v", err)
+		t.Errorf("got %v, want context.Canceled and no item blamed", err)
 	}
 }
 
@@ -195,12 +195,12 @@ func TestSweep_ContinuesWherePreviousRunEnded(t *testing.T) {
 				ctx, over = context.WithCancel(context.Background())
 				left = rapid.IntRange(1, 3).Draw(t, "batches")
 				if changed, err := s.Run(deadline{ctx}); changed != 0 || err != nil {
-					t.Fatalf("a run that its deadline ended returned %d, %v", changed, err)
+					t.Fatalf("a run that its deadline ended: got %d, %v; want 0 and no error", changed, err)
 				}
 				over()
 			}
 			if len(tried) == before {
-				t.Fatalf("two runs tried nothing after %v", tried)
+				t.Fatalf("two runs tried nothing after %v, want the next rows", tried)
 			}
 		}
 		for i, row := range tried {

@@ -296,7 +296,7 @@ func TestBatcher_RefusedItemsShrinkNoCall(t *testing.T) {
 		}
 		c.expect(t, "beside refused ones", want, nil)
 		if full := len(c.sizes) - len(slices.DeleteFunc(slices.Clone(c.sizes), func(n int) bool { return n == 8 })); full != 3 {
-			t.Errorf("%d of 3 calls had all items: %v", full, c.sizes)
+			t.Errorf("calls had %v items: %d had all 8, want 3", c.sizes, full)
 		}
 		b.Close()
 	})
@@ -337,7 +337,7 @@ func TestBatcher_ManyLockedItemsLeaveRoomForOthers(t *testing.T) {
 			},
 			Refused: func(error) bool { return false }, Locked: func(error) bool { return false },
 			ItemFailed: func(int, error) time.Duration { return 2 * time.Second },
-			GiveUp:     func(i int, err error) { t.Errorf("%d is lost: %v", i, err) },
+			GiveUp:     func(i int, err error) { t.Errorf("%d is given up: %v, want it retried", i, err) },
 		})
 		for i := range 50 {
 			b.Add(i)

@@ -68,7 +68,7 @@ func TestGate_PassesOneConnectionUntilEnd(t *testing.T) {
 		t.Errorf("got %v; want a request that passes on one connection only, counts as written, and may be completed", err)
 	}
 	if late.end(false) || !errors.Is(late.pass(first), ErrTooLate) || late.end(false) {
-		t.Error("a request reported as not written can still be written")
+		t.Error("a request reported as not written can still be written, want ErrTooLate")
 	}
 }
 
@@ -90,10 +90,10 @@ func TestWithLimit_CountsDown(t *testing.T) {
 	ctx := WithLimit(t.Context(), time.Hour)
 	left, ok := Left(ctx)
 	if passed := clock.Boot() - before; !ok || left > time.Hour || left < time.Hour-passed {
-		t.Errorf("%s of an hour are left after at most %s, %v", left, passed, ok)
+		t.Errorf("after at most %s: got %s, %v; want what is left of an hour", passed, left, ok)
 	}
 	if _, ok := Left(t.Context()); ok {
-		t.Error("a context without a limit has one")
+		t.Error("a context without a limit: got one, want none")
 	}
 	for before := clock.Boot(); clock.Boot() <= before; {
 		time.Sleep(time.Millisecond)

@@ -119,7 +119,7 @@ func TestTo_AddsPortOfScheme(t *testing.T) {
 	}
 	for _, address := range []string{"", "a.example:80", "ftp://a.example", "http://", "://"} {
 		if _, err := To(address, Deps{}); err == nil {
-			t.Errorf("%q is accepted", address)
+			t.Errorf("%q: got no error, want one", address)
 		}
 	}
 }

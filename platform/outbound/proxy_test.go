@@ -35,7 +35,7 @@ func TestClient_IgnoresProxyVariables(t *testing.T) {
 	child.Env = append(child.Env, "NO_PROXY=", "no_proxy=")
 	out, err := child.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestClient_IgnoresProxyVariables") {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("the child process: got %v, want it passed\n%s", err, out)
 	}
 	if n := proxied.Load(); n != 0 {
 		t.Errorf("the proxy got %d requests, want none", n)

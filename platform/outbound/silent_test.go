@@ -57,7 +57,7 @@ func TestHTTP_LeavesSilentConnection(t *testing.T) {
 	silent.Store(made.Load())
 	for end := time.Now().Add(20 * time.Second); get(100*time.Millisecond) != nil; {
 		if time.Now().After(end) {
-			t.Fatal("every call waits on the silent connection")
+			t.Fatal("every call waits on the silent connection, want a new one")
 		}
 	}
 }
@@ -146,7 +146,7 @@ func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 			failed := 0
 			for call(500*time.Millisecond) != nil {
 				if failed++; failed == kept { // on a slow machine a call on a working connection may be late
-					t.Fatal("every call waits on another silent connection")
+					t.Fatal("every call waits on another silent connection, want a new one")
 				}
 			}
 		})
@@ -207,6 +207,6 @@ func TestHTTP_RefusesUnrequestedUpgrade(t *testing.T) {
 	select {
 	case <-closed:
 	case <-time.After(20 * time.Second):
-		t.Error("the connection stays open")
+		t.Error("the connection stays open, want it closed")
 	}
 }

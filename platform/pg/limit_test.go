@@ -67,7 +67,7 @@ func TestRead_RefusesCallBeyondQueue(t *testing.T) {
 	case err := <-ended:
 		wantOrgBusy(t, "Read", err)
 	case <-time.After(20 * time.Second): // ends the test of an unbounded queue
-		t.Fatalf("%d calls wait for connections of one organization", waiting+1)
+		t.Fatalf("%d calls wait for connections of one organization, want at most %d", waiting+1, waiting)
 	}
 	cancel()
 	for range waiting {
@@ -100,7 +100,7 @@ func TestOrganization_GetsHalfOfConnections(t *testing.T) {
 				select {
 				case <-begun:
 				case err := <-ended:
-					t.Fatalf("a slow statement does not begin: %v", err)
+					t.Fatalf("a slow statement: got %v, want it to begin", err)
 				}
 			}
 			for name, do := range ways {
@@ -110,11 +110,11 @@ func TestOrganization_GetsHalfOfConnections(t *testing.T) {
 				short := pg.WithOrgWait(t.Context(), time.Millisecond)
 				wantOrgBusy(t, name+" with a short wait", do(short, slow, "select 1", func() {}))
 				if err := do(t.Context(), other, "select 1", func() {}); err != nil {
-					t.Errorf("%s of another organization: %v", name, err)
+					t.Errorf("%s of another organization: got %v, want no error", name, err)
 				}
 			}
 			if len(ended) > 0 {
-				t.Fatalf("a slow statement has ended: %v", <-ended)
+				t.Fatalf("a slow statement ended with %v, want it running", <-ended)
 			}
 			cancel()
 			for range half {
@@ -122,7 +122,7 @@ func TestOrganization_GetsHalfOfConnections(t *testing.T) {
 			}
 			for name, do := range ways {
 				if err := do(t.Context(), slow, "select 1", func() {}); err != nil {
-					t.Errorf("%s after the slow statements: %v", name, err)
+					t.Errorf("%s after the slow statements: got %v, want no error", name, err)
 				}
 			}
 		})

@@ -144,7 +144,7 @@ func TestWall_RolesReadGrantedColumnsOnly(t *testing.T) {
 			}
 		}
 		if err := d.Ping(ctx); err != nil {
-			t.Errorf("ping: %v", err)
+			t.Errorf("Ping: got %v, want no error", err)
 		}
 	})
 }

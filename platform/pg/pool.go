@@ -202,8 +202,8 @@ func orgConns(total int32) int { return max(1, int(poolSize(Tenant, total))/2) }
 
 func (d *DB) behindPooler() bool { return d.cfg.Pooler == PoolerTransaction }
 
-// Close waits until all borrowed connections are returned and closes them. Later calls fail with an error that IsAway
-// accepts.
+// Close waits until all borrowed connections are returned and closes them. Later calls of the pools fail with an
+// error that IsAway accepts.
 func (d *DB) Close() {
 	d.closed.Store(true)
 	for _, p := range d.pools {

@@ -31,7 +31,7 @@ func TestPoolSize_AddsUpAndGivesEachRoleOne(t *testing.T) {
 			}
 		}
 		if n, of := orgConns(total), int(poolSize(Tenant, total)); n < 1 || n > max(1, of/2) {
-			t.Fatalf("one organization may have %d connections of %d", n, of)
+			t.Fatalf("one organization may have %d of %d connections, want at most half", n, of)
 		}
 	})
 }

@@ -196,7 +196,7 @@ func TestPlan_ReachesEveryConnectionOfRole(t *testing.T) {
 			}
 		}
 		if err := d.Plan(t.Context(), pg.Clock, "select body from note where id = $1"); (code(err) == "42501") != (want == 1) {
-			t.Errorf("pooler %q: a statement that the role may not execute: got %v", pooler, err)
+			t.Errorf("pooler %q: a statement that the role may not execute: got %v, want 42501: %t", pooler, err, want == 1)
 		}
 		if err := d.Plan(t.Context(), "unknown"); !fault.Is(err, fault.Internal) {
 			t.Errorf("a role without a pool: got %v, want fault.Internal", err)
@@ -214,8 +214,8 @@ func TestOpen_PlannedConnectionsLiveLongAndExpireApart(t *testing.T) {
 		long := c.MaxConnLifetime >= 24*time.Hour
 		apart := c.MaxConnLifetimeJitter >= time.Hour && c.MaxConnIdleTime >= c.MaxConnLifetime+c.MaxConnLifetimeJitter
 		if long != planned || apart != planned {
-			t.Errorf("%s: connections live %v and up to %v more, idle ones %v",
-				role, c.MaxConnLifetime, c.MaxConnLifetimeJitter, c.MaxConnIdleTime)
+			t.Errorf("%s: connections live %v and up to %v more, idle ones %v; want long lives: %t",
+				role, c.MaxConnLifetime, c.MaxConnLifetimeJitter, c.MaxConnIdleTime, planned)
 		}
 	}
 }

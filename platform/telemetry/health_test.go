@@ -26,7 +26,7 @@ func TestHealth_FailedDegradedCheckLeavesServiceHealthy(t *testing.T) {
 	h.Add("postgres", func(context.Context) error { return io.EOF })
 	h.Refresh()
 	if answers, healthy := h.Check(t.Context()); healthy {
-		t.Errorf("healthy without a required check: %v", answers)
+		t.Errorf("a failed required check: got %v as healthy, want a failure", answers)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestLog_HidesSecrets(t *testing.T) {
 		log.Info("m", "header", "Bearer "+s, "url", "https://h/?code="+s, "dsn", "postgres://crier:"+s+"@db/crier")
 		log.Info("m", "error", fmt.Errorf("Get %q: %w", "https://h/?oauth_token="+s, io.EOF))
 		if strings.Contains(out.String(), s) {
-			t.Errorf("%s: the log holds the secret: %s", format, out)
+			t.Errorf("%s: got %s, want no secret", format, out)
 		}
 	}
 	log, out := logger(t, "json")
@@ -112,7 +112,7 @@ func TestListener_ServesMetricsAndProfiles(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", l.Addr()); err == nil {
 		_ = conn.Close()
-		t.Error("the listener accepts connections after Stop")
+		t.Error("the listener accepts connections after Stop, want none")
 	}
 }
 
@@ -198,11 +198,11 @@ func TestHealth_ReportsEachCheck(t *testing.T) {
 		t.Errorf("got %v, healthy %t, want %v, false", answers, healthy, want)
 	}
 	if !strings.Contains(out.String(), "10.0.0.1") || !strings.Contains(out.String(), "hidden cause") {
-		t.Errorf("the log lacks the causes: %s", out.String())
+		t.Errorf("got the log %q, want the causes", out.String())
 	}
 	for _, ready := range []bool{true, false} {
 		if h.SetReady(ready); h.Ready() != ready {
-			t.Errorf("Ready returned %t after SetReady(%t)", h.Ready(), ready)
+			t.Errorf("Ready: got %t, want %t", h.Ready(), ready)
 		}
 	}
 }

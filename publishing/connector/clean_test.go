@@ -98,7 +98,7 @@ func FuzzCleanJSON(f *testing.F) {
 			t.Fatalf("%q: got %q: %v", raw, got, err)
 		}
 		if strings.ContainsRune(fmt.Sprint(doc), 0) {
-			t.Fatalf("%q holds U+0000", got)
+			t.Fatalf("got %q, want no U+0000", got)
 		}
 	})
 }
@@ -138,7 +138,7 @@ func TestCleanError_BoundsTextOfCauses(t *testing.T) {
 		}
 		var found *outbound.SendError
 		if !errors.As(got, &found) || found != sent || !errors.Is(got, sent) || KindOf(got, true) != KindUnknown {
-			t.Errorf("%s: the cause is not found in %.100q", name, got)
+			t.Errorf("%s: got %.100q, want KindUnknown with the cause", name, got)
 		}
 	}
 	if got := cleanError(&Error{Kind: KindContent}, true); errors.Unwrap(got) != nil {
@@ -161,7 +161,7 @@ func TestCleanError_BoundsTextAndKinds(t *testing.T) {
 		t.Errorf("got %+v, want KindContent without a wait", got)
 	}
 	if shared.Public != long {
-		t.Error("an error that a connector may share was changed")
+		t.Error("the error of the connector was changed, want a copy")
 	}
 	for _, tc := range []struct {
 		kind       Kind

@@ -230,10 +230,10 @@ type plain struct{ Connector }
 func TestRegistry_AddsNoRefresh(t *testing.T) {
 	t.Parallel()
 	if _, ok := registered(t, plain{scripted{}}).(Refresher); ok {
-		t.Error("a connector without Refresh has one")
+		t.Error("a connector without Refresh: got a Refresher, want none")
 	}
 	if _, ok := registered(t, scripted{}).(Refresher); !ok {
-		t.Error("a connector with Refresh has none")
+		t.Error("a connector with Refresh: got no Refresher, want one")
 	}
 }
 

@@ -135,7 +135,7 @@ func wantKind(t *testing.T, err error, kind connector.Kind, after time.Duration)
 		t.Fatalf("got %v, want %s after %v", err, kind, after)
 	}
 	if strings.Contains(err.Error()+e.Public+e.Raw, password) {
-		t.Errorf("the error holds the password: %v", err)
+		t.Errorf("got %v, want no password", err)
 	}
 }
 

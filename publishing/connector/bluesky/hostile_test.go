@@ -34,7 +34,7 @@ func storable(t *testing.T, where string, v any) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(raw), `\u0000`) {
-		t.Errorf("%s holds U+0000: %s", where, raw)
+		t.Errorf("%s: got %s, want no U+0000", where, raw)
 	}
 }
 

@@ -118,8 +118,9 @@ func TestCanonical_EscapesAsNIP01(t *testing.T) {
 	if got := string(e.canonical()); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	if got := string((event{Tags: [][]string{}}).canonical()); got != `[0,"",0,0,[],""]` {
-		t.Errorf("an empty event: got %s", got)
+	want = `[0,"",0,0,[],""]`
+	if got := string((event{Tags: [][]string{}}).canonical()); got != want {
+		t.Errorf("an empty event: got %s, want %s", got, want)
 	}
 }
 

@@ -84,7 +84,7 @@ func TestCommit_PublishesOnlyTagsOfNIPs(t *testing.T) {
 			}
 		}
 		if e.Tag("nonce") == "" {
-			t.Errorf("the note %q has no nonce", e.Content)
+			t.Errorf("the note %q has no nonce, want one", e.Content)
 		}
 	}
 }

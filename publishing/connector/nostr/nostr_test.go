@@ -340,7 +340,7 @@ func TestCommit_SilentRelayIsUnknown(t *testing.T) {
 	}()
 	for r.Received() == 0 {
 		if t.Context().Err() != nil {
-			t.Fatal("the relay did not get the event")
+			t.Fatal("the relay got no event, want one")
 		}
 		time.Sleep(time.Millisecond)
 	}

@@ -49,12 +49,12 @@ func askAll[T any](ctx context.Context, relays []string, one func(context.Contex
 		go func() { answers <- numbered{i: i, v: safely(url)} }()
 	}
 	out := make([]T, len(relays))
-	hurried := false
+	ending := false
 	for range relays {
 		a := <-answers
 		out[a.i] = a.v
-		if !hurried && enough(a.v) {
-			hurried = true
+		if !ending && enough(a.v) {
+			ending = true
 			defer time.AfterFunc(grace, cancel).Stop()
 		}
 	}
@@ -76,14 +76,14 @@ type line struct {
 
 // dial connects to a relay. The connection is reset when ctx ends, so that nothing is sent after that.
 func dial(ctx context.Context, env connector.Env, who signer, url string) (*line, error) {
-	ctx, cut := context.WithCancel(ctx)
+	ctx, reset := context.WithCancel(ctx)
 	conn, err := env.HTTP.Websocket(ctx, url)
 	if err != nil {
-		cut()
+		reset()
 		return nil, err
 	}
 	conn.SetReadLimit(maxAnswer)
-	return &line{conn: conn, reset: cut, url: url, who: who, env: env}, nil
+	return &line{conn: conn, reset: reset, url: url, who: who, env: env}, nil
 }
 
 // close closes the connection. While a verdict is missing it resets it, so that the kernel sends no more of the
