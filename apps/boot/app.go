@@ -37,48 +37,52 @@ import (
 	tenancyservice "crier/tenancy/service"
 )
 
-// App is the whole service in one process.
+// App is the whole service in one process. Start, Wait and Close are called once each, in this order. Its fields are
+// set by Start, part by part.
 type App struct {
+	// Accounts are the use cases of people, sessions and API keys, set by Start.
+	Accounts *tenancyservice.Accounts
+	// Channels are the use cases of channels, set by Start.
+	Channels *publishingservice.Channels
+
 	cfg      Config
 	log      *slog.Logger
 	group    *lifecycle.Group
 	registry *prometheus.Registry
 	health   *telemetry.Health
 
-	db        *pg.DB
-	probe     *pg.DB        // one connection, for the health check alone
-	figures   *pg.DB        // one connection, for /monitor/queue alone
-	redis     *redis.Client // nil without REDIS_URL
-	loginWait time.Duration // the constant, but for tests
-	home      *cluster.Home
-	blobs     *blob.Disk
-	http      *outbound.Client
-	sandbox   *outbound.Client // reaches the sandbox and nothing else; nil without one
-	Accounts  *tenancyservice.Accounts
-	Channels  *publishingservice.Channels
-	pictures  *pictures.Maker
-	revoked   *revocations // nil without REDIS_URL
-	actors    *org.Client
-	sender    *sender.Sender
-	worker    *worker.Worker
-	jobs      *jobs.Runner
-	pruned    atomic.Int64 // rows that the jobs have deleted
-	member    *cluster.Member
-	edge      *edge.Server
-	queues    atomic.Pointer[edge.Server] // the same, once it can be asked for the queues
-	listener  net.Listener
-	private   *telemetry.Listener
+	db           *pg.DB
+	healthDB     *pg.DB        // one connection, for the health check only
+	queueDB      *pg.DB        // one connection, for /monitor/queue only
+	redis        *redis.Client // nil without REDIS_URL
+	loginTimeout time.Duration // the constant loginTimeout, except in tests
+	home         *cluster.Home
+	blobs        *blob.Disk
+	http         *outbound.Client
+	sandbox      *outbound.Client // reaches the address of the sandbox only; nil without one
+	pictures     *pictures.Maker
+	revoked      *revocations // nil without REDIS_URL
+	actors       *org.Client
+	sender       *sender.Sender
+	worker       *worker.Worker
+	jobs         *jobs.Runner
+	pruned       atomic.Int64 // rows that the jobs have deleted
+	member       *cluster.Member
+	edge         *edge.Server
+	queues       atomic.Pointer[edge.Server] // edge, once it can serve /monitor/queue
+	listener     net.Listener
+	private      *telemetry.Listener // nil without METRICS_LISTEN
 }
 
-// New makes an App; nothing runs yet.
+// New returns an App that does not run yet.
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
 		cfg: cfg, log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
-		health: telemetry.NewHealth(checkTime, log), loginWait: loginWait,
+		health: telemetry.NewHealth(checkTimeout, log), loginTimeout: loginTimeout,
 	}
 }
 
-// Start brings every part up, in order; on an error, what was up is down again.
+// Start starts every part in order. On an error it stops the parts that were started, and returns.
 func (a *App) Start(ctx context.Context) error {
 	parts := []lifecycle.Part{
 		{Name: "home", Start: a.openHome, Stop: func(context.Context) error { return a.home.Close() }},
@@ -87,16 +91,27 @@ func (a *App) Start(ctx context.Context) error {
 		{Name: "redis", Start: a.openRedis, Stop: a.closeRedis},
 		{Name: "files", Start: a.openFiles, Stop: func(context.Context) error { return a.blobs.Close() }},
 		{Name: "services", Start: a.openServices, Stop: a.closeServices},
-		{Name: "cluster", Start: a.join, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
+		{Name: "cluster", Start: a.joinCluster, Stop: func(ctx context.Context) error { return a.member.Leave(ctx) }},
 	}
 	if a.cfg.Cluster.Has(cluster.RoleWorker) {
 		parts = append(parts,
-			lifecycle.Part{Name: "pictures", Start: func(ctx context.Context) error { a.pictures.Start(ctx); return nil }, Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) }},
-			lifecycle.Part{Name: "worker", Start: a.work, Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) }, Timeout: a.cfg.Worker.Drain + 5*time.Second},
-			lifecycle.Part{Name: "jobs", Start: a.startJobs, Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) }})
+			lifecycle.Part{
+				Name: "pictures", Start: a.startPictures,
+				Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) },
+			},
+			lifecycle.Part{
+				Name: "worker", Start: a.startWorker, Timeout: a.cfg.Worker.Drain + 5*time.Second,
+				Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) },
+			},
+			lifecycle.Part{
+				Name: "jobs", Start: a.startJobs, Stop: func(ctx context.Context) error { return a.jobs.Stop(ctx) },
+			})
 	}
 	if a.cfg.Cluster.Has(cluster.RoleEdge) {
-		parts = append(parts, lifecycle.Part{Name: "edge", Start: a.serve, Stop: func(ctx context.Context) error { return a.edge.Shutdown(ctx) }, Timeout: 10 * time.Second})
+		parts = append(parts, lifecycle.Part{
+			Name: "edge", Start: a.startEdge, Timeout: 10 * time.Second,
+			Stop: func(ctx context.Context) error { return a.edge.Shutdown(ctx) },
+		})
 	}
 	if err := a.group.Start(ctx, parts...); err != nil {
 		return errors.Join(err, a.Close())
@@ -106,40 +121,45 @@ func (a *App) Start(ctx context.Context) error {
 	return nil
 }
 
-// Wait returns when ctx ends, or with what made the service unable to go on.
+// Wait returns nil when ctx ends, and an error when a part has failed and the service must stop.
 func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
-// Close stops everything in the reverse order: no new posts and no new requests first, then posts under way, then what they stand on.
+// Close stops every part in the reverse order, within STOP_TIMEOUT: the edge and the worker first, which finish their
+// requests and posts, then the services and connections that they use. A process that ends without Close loses nothing:
+// others take over its shards when its lease has expired.
 func (a *App) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopWithin)
 	defer cancel()
 	if a.health.Ready() {
-		a.quit(ctx)
+		a.drain(ctx)
 	}
 	a.health.Stop()
 	return a.group.Stop(ctx)
 }
 
-// releaseTime is what giving the organizations to the others may take: the others find out by themselves, only later.
-const releaseTime = 2 * time.Second
+// releaseTimeout limits the release of the shards. Without it other processes take them over when the lease has
+// expired.
+const releaseTimeout = 2 * time.Second
 
-// quit lets others take over: they get the organizations at once, and what goes between clients and processes has time to see that this one is going.
-func (a *App) quit(ctx context.Context) {
+// drain releases the shards to other processes, makes the health check fail and keeps serving for DRAIN_DELAY, so that
+// load balancers notice.
+func (a *App) drain(ctx context.Context) {
 	a.health.SetReady(false)
 	a.edge.Drain()
 	a.worker.Quiesce()
-	release, cancel := context.WithTimeout(ctx, releaseTime)
+	release, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	if err := a.member.Release(release); err != nil {
-		a.log.Warn("the organizations could not be given away; others take them when the lease is over", "error", err)
+		a.log.Warn("the shards could not be released; other processes take them over when the lease has expired",
+			"error", err)
 	}
-	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // it ends with ctx too
+	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // an error means that STOP_TIMEOUT is over
 }
 
-// Addr is where the service listens.
+// Addr returns the address of the public listener. Only a process with the role edge has one, after Start.
 func (a *App) Addr() string { return a.listener.Addr().String() }
 
-// PrivateAddr is where metrics are served, "" when nowhere.
+// PrivateAddr returns the address of the listener for metrics, "" if there is none.
 func (a *App) PrivateAddr() string {
 	if a.private == nil {
 		return ""
@@ -152,34 +172,43 @@ func (a *App) openHome(context.Context) (err error) {
 	return err
 }
 
-// nodeName names this process in timelines, which tenants read: the begin of its data folder's id, and not the name of the machine.
+// nodeName returns the name of this process in timelines: the first characters of the id of its data folder. Tenants
+// see it, so it is not the name of the machine.
 func (a *App) nodeName() string { return a.home.ID.String()[:8] }
 
+// openPostgres opens the pools of the database. It is Unavailable when the schema is older than this binary.
 func (a *App) openPostgres(ctx context.Context) (err error) {
-	if a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres); err != nil {
+	a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
+	if err != nil {
 		return err
 	}
+	if err := a.preparePostgres(ctx); err != nil {
+		return errors.Join(err, a.closePostgres(ctx))
+	}
+	return nil
+}
+
+// preparePostgres checks the schema and the connection, and opens the pools of the health check and of the queues.
+func (a *App) preparePostgres(ctx context.Context) error {
 	have, want, err := migrations.Version(ctx, a.schema())
-	if err == nil && have < want {
-		err = fault.New(fault.Unavailable, "boot.openPostgres", "The database is not up to date: run `crier migrate` first.")
-	}
-	if err == nil {
-		err = a.db.Ping(ctx)
-	}
-	if err == nil {
-		err = a.checkPostgres(ctx)
-	}
-	if err == nil {
-		err = a.openFigures(ctx)
-	}
 	if err != nil {
-		err = errors.Join(err, a.closePostgres(ctx))
+		return err
 	}
-	return err
+	if have < want {
+		return fault.New(fault.Unavailable, "boot.openPostgres",
+			"The database is not up to date: run `crier migrate` first.")
+	}
+	if err := a.db.Ping(ctx); err != nil {
+		return err
+	}
+	if err := a.checkPostgres(ctx); err != nil {
+		return err
+	}
+	return a.openQueueDB(ctx)
 }
 
 func (a *App) closePostgres(context.Context) error {
-	for _, db := range []*pg.DB{a.figures, a.probe, a.db} {
+	for _, db := range []*pg.DB{a.queueDB, a.healthDB, a.db} {
 		if db != nil {
 			db.Close()
 		}
@@ -193,12 +222,14 @@ func (a *App) schema() migrations.Config {
 
 func (a *App) openFiles(context.Context) (err error) {
 	a.blobs, err = blob.NewDisk(cmp.Or(a.cfg.Files, filepath.Join(a.cfg.Home, "files")))
-	if err == nil {
-		a.health.Add("files", a.blobs.Check)
+	if err != nil {
+		return err
 	}
-	return err
+	a.health.Add("files", a.blobs.Check)
+	return nil
 }
 
+// openServices creates the services, the actors, the worker and the edge and connects them. Nothing of it runs yet.
 func (a *App) openServices(ctx context.Context) error {
 	if len(a.cfg.Outbound.Allow) > 0 {
 		a.log.Info("outgoing requests may also reach", "addresses", a.cfg.Outbound.Allow)
@@ -212,7 +243,7 @@ func (a *App) openServices(ctx context.Context) error {
 		if a.sandbox, err = outbound.To(a.cfg.SandboxURL, outbound.Deps{Log: a.log}); err != nil {
 			return err
 		}
-		toSandbox = way{a.sandbox}
+		toSandbox = httpAdapter{Client: a.sandbox}
 	}
 	if err := a.openAccounts(ctx); err != nil {
 		return err
@@ -223,7 +254,9 @@ func (a *App) openServices(ctx context.Context) error {
 	}
 	for name := range a.cfg.Worker.Rates {
 		if _, ok := registry.Get(name); !ok {
-			return env.Fault{Name: "PLATFORM_RATES", Message: "names " + name + ", which is no platform of this instance."}
+			return env.Fault{
+				Name: "PLATFORM_RATES", Message: "names " + name + ", which is no platform of this instance.",
+			}
 		}
 	}
 	keyring, err := a.cfg.Secret.Keyring()
@@ -236,13 +269,18 @@ func (a *App) openServices(ctx context.Context) error {
 	}
 	a.cfg.Publishing.BaseURL, a.cfg.Sender.BaseURL = a.cfg.Edge.Base(), a.cfg.Edge.Base()
 	a.cfg.Publishing.RequestDeadline = a.cfg.Sender.RequestDeadline
-	a.cfg.Worker.LookRest = a.cfg.Sender.UnknownFor / 8 // so that it is asked several times before the time for asking is over
+	a.cfg.Worker.LookRest = a.cfg.Sender.UnknownFor / 8 // several questions to the platform fit into UNKNOWN_FOR
 	dispatch := &dispatcher{}
 	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {
 		return err
 	}
-	deps := publishingservice.Deps{DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: way{a.http}, Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: a.nodeName()}
-	a.pictures = pictures.New(pictures.Deps{DB: a.db, Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.member.Lease().Shards }})
+	deps := publishingservice.Deps{
+		DB: a.db, Blobs: a.blobs, Keyring: keyring, Connectors: registry, HTTP: httpAdapter{Client: a.http},
+		Clock: clock.System{}, Waker: a.actors, Log: a.log, Node: a.nodeName(),
+	}
+	a.pictures = pictures.New(pictures.Deps{
+		DB: a.db, Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.member.Lease().Shards },
+	})
 	deps.Pictures = a.pictures
 	a.sender = sender.New(a.cfg.Sender, sender.Deps(deps))
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
@@ -259,11 +297,13 @@ func (a *App) openServices(ctx context.Context) error {
 	dispatch.Worker = a.worker
 	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
 	posts := publishingservice.NewPosts(a.cfg.Publishing, deps)
-	ofMonitors := deps
-	ofMonitors.DB = a.figures
+	monitorDeps := deps
+	monitorDeps.DB = a.queueDB
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: posts, Queue: queue{posts, publishingservice.NewPosts(a.cfg.Publishing, ofMonitors)}, Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
-		Limiter: a.actors, Attempts: a.attempts(), AccountKey: accountKey, Health: a.health, SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
+		Posts: posts, Queue: queue{Posts: posts, figures: publishingservice.NewPosts(a.cfg.Publishing, monitorDeps)},
+		Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Limiter: a.actors, Attempts: a.attempts(), AccountKey: accountKey, Health: a.health,
+		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
 	})
 	a.queues.Store(a.edge)
 	return err
@@ -281,7 +321,9 @@ func (a *App) closeServices(ctx context.Context) error {
 	return err
 }
 
-func (a *App) join(ctx context.Context) (err error) {
+// joinCluster makes this process a member of the cluster. From then on it gets shards, renews its lease and has health
+// checks.
+func (a *App) joinCluster(ctx context.Context) (err error) {
 	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.actors.Address(), cluster.Deps{
 		DB: a.db, Home: a.home, Log: a.log, Changed: a.worker.SweepNow, Lost: a.actors.Evict,
 	})
@@ -291,9 +333,10 @@ func (a *App) join(ctx context.Context) (err error) {
 	if a.actors.Address() != "" {
 		a.actors.SetPlacement(a.member.Place)
 	} else if a.member.LiveCount() > 1 {
-		a.log.Warn("other processes use this database, but this one cannot be reached by them: what one is told about posts the others find out seconds later. Set CLUSTER_LISTEN.")
+		a.log.Warn("other processes use this database but cannot reach this one: " +
+			"changes of posts are noticed seconds later. Set CLUSTER_LISTEN.")
 	}
-	if err := a.observe(); err != nil {
+	if err := a.registerMetrics(); err != nil {
 		return err
 	}
 	a.health.Add("cluster", a.checkCluster)
@@ -301,13 +344,18 @@ func (a *App) join(ctx context.Context) (err error) {
 	return nil
 }
 
-func (a *App) work(ctx context.Context) error {
-	a.health.AddDegraded("scheduler", a.worker.Check) // it has left its organizations to others, and still answers requests
+func (a *App) startPictures(ctx context.Context) error {
+	a.pictures.Start(ctx)
+	return nil
+}
+
+func (a *App) startWorker(ctx context.Context) error {
+	a.health.AddDegraded("scheduler", a.worker.Check) // only degraded: a suspended process still answers requests
 	a.worker.Start(ctx)
 	return nil
 }
 
-func (a *App) serve(ctx context.Context) error {
+func (a *App) startEdge(ctx context.Context) error {
 	ln, err := listen(ctx, a.cfg.Edge.Address(), "HOST", "PORT")
 	if err != nil {
 		return err
@@ -321,12 +369,12 @@ func (a *App) serve(ctx context.Context) error {
 	return nil
 }
 
-// dispatcher is the worker, known to the actors before it exists.
+// dispatcher breaks a cycle: the actors need it when they are created, and the worker, which is set later, needs them.
 type dispatcher struct{ *worker.Worker }
 
-// way is platform/outbound as connectors know it.
-type way struct{ *outbound.Client }
+// httpAdapter adapts an outbound.Client to connector.HTTP.
+type httpAdapter struct{ *outbound.Client }
 
-func (w way) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
+func (w httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	return w.DialWebsocket(ctx, url)
 }

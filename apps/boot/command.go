@@ -40,18 +40,20 @@ type commands struct {
 	Openapi openapiCommand `cmd:"" help:"Print the OpenAPI document."`
 }
 
-// terminal is what a command runs in.
+// terminal has the context, the environment and the streams of a command.
 type terminal struct {
 	ctx      context.Context
 	lookup   env.Lookup
 	out, err io.Writer
 }
 
-// Main runs one command line and returns the exit code.
+// Main runs one command line and returns the exit code. A command runs until it is done or ctx ends. Errors are written
+// to errs.
 func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 	var c commands
-	parser, err := kong.New(&c, kong.Name("crier"), kong.Description("Publishes to social platforms: on time, in order, exactly once."), kong.Writers(out, errs), kong.UsageOnError(),
-		kong.Exit(func(int) {}), kong.Help(help))
+	parser, err := kong.New(&c, kong.Name("crier"),
+		kong.Description("Publishes to social platforms: on time, in order, exactly once."),
+		kong.Writers(out, errs), kong.UsageOnError(), kong.Exit(func(int) {}), kong.Help(help))
 	if err != nil {
 		fmt.Fprintln(errs, "crier:", err)
 		return exitFailed
@@ -74,14 +76,14 @@ func Main(ctx context.Context, args []string, out, errs io.Writer) int {
 		}
 		over[name] = value
 	}
-	if err := line.Run(&terminal{ctx, env.With(env.OS(), over), out, errs}); err != nil {
-		fmt.Fprintln(errs, "crier:", sentence(err))
+	if err := line.Run(&terminal{ctx: ctx, lookup: env.With(env.OS(), over), out: out, err: errs}); err != nil {
+		fmt.Fprintln(errs, "crier:", errorText(err))
 		return exitFailed
 	}
 	return exitOK
 }
 
-// help is kong's, followed by the variables that serve reads.
+// help prints the help of kong and, for serve, the configuration variables.
 func help(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil {
 		return err
@@ -103,8 +105,8 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 	return nil
 }
 
-// sentence is what a person needs of an error: the fault's words, with the cause where there is one.
-func sentence(err error) string {
+// errorText returns the text of an error for the terminal: the message of a fault, with its cause if it has one.
+func errorText(err error) string {
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Message == "" {
 		return err.Error()
@@ -122,8 +124,8 @@ func version() string {
 	return "unknown"
 }
 
-// collectLess lets the heap grow to five times of what lives in it, unless GOGC says otherwise. What lives is small beside what a burst of posts leaves behind.
-func collectLess(lookup env.Lookup) {
+// setGCPercent sets GOGC to 400 unless it is set: the live heap is small compared to the garbage of a burst of posts.
+func setGCPercent(lookup env.Lookup) {
 	if _, set := lookup("GOGC"); !set {
 		debug.SetGCPercent(400)
 	}
@@ -131,7 +133,7 @@ func collectLess(lookup env.Lookup) {
 
 type serveCommand struct{}
 
-// Run serves until it is told to stop.
+// Run runs the service until the context ends.
 func (serveCommand) Run(t *terminal) error {
 	var cfg Config
 	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
@@ -147,26 +149,27 @@ func (serveCommand) Run(t *terminal) error {
 		return err
 	}
 	cfg.warn(log)
-	limit, err := descriptors()
-	if err == nil {
-		err = enough(limit)
-	}
+	limit, err := descriptorLimit()
 	if err != nil {
 		return err
 	}
+	if err := checkDescriptors(limit); err != nil {
+		return err
+	}
 	cfg.fitConnections(limit, log)
-	collectLess(t.lookup)
+	setGCPercent(t.lookup)
 	app := New(cfg, log)
 	if err := app.Start(t.ctx); err != nil {
 		return err
 	}
-	log.Info("crier is ready", "address", app.Addr(), "metrics", app.PrivateAddr(), "node", app.nodeName(), "version", app.cfg.Version)
+	log.Info("crier is ready", "address", app.Addr(), "metrics", app.PrivateAddr(), "node", app.nodeName(),
+		"version", app.cfg.Version)
 	return errors.Join(app.Wait(t.ctx), app.Close())
 }
 
 type migrateCommand struct{}
 
-// Run migrates and says so.
+// Run migrates the database of DATABASE_URL.
 func (migrateCommand) Run(t *terminal) error {
 	var cfg pg.Config
 	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
@@ -179,7 +182,8 @@ func (migrateCommand) Run(t *terminal) error {
 	if err != nil {
 		return err
 	}
-	if err := migrations.Migrate(t.ctx, migrations.Config{URL: cfg.Direct(), RolePrefix: cfg.RolePrefix}, log); err != nil {
+	schema := migrations.Config{URL: cfg.Direct(), RolePrefix: cfg.RolePrefix}
+	if err := migrations.Migrate(t.ctx, schema, log); err != nil {
 		return err
 	}
 	fmt.Fprintln(t.out, "The database is up to date.")
@@ -190,7 +194,7 @@ type sandboxCommand struct {
 	Address string `default:"127.0.0.1:4009" help:"Where to listen, loopback only."`
 }
 
-// Run serves the pretend platform until it is told to stop.
+// Run runs the simulated platform until the context ends.
 func (c sandboxCommand) Run(t *terminal) error {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -218,7 +222,7 @@ type routesCommand struct {
 	Missing bool `help:"List the routes of the interface that do not work yet instead."`
 }
 
-// Run lists routes, one a line.
+// Run prints the routes, one a line.
 func (c routesCommand) Run(t *terminal) error {
 	routes, missing := edge.Routes()
 	if c.Missing {
@@ -229,7 +233,7 @@ func (c routesCommand) Run(t *terminal) error {
 	}
 	if c.Missing {
 		fmt.Fprintln(t.out, "\nBeyond the interface:")
-		for _, r := range edge.RoutesBeyond() {
+		for _, r := range edge.AddedRoutes() {
 			fmt.Fprintln(t.out, r.Method, r.Path)
 		}
 	}
@@ -238,18 +242,19 @@ func (c routesCommand) Run(t *terminal) error {
 
 type keygenCommand struct{}
 
-// Run prints a key.
+// Run prints a random key for ENCRYPTION_KEYS.
 func (keygenCommand) Run(t *terminal) error {
 	key, err := secret.GenerateKey()
-	if err == nil {
-		fmt.Fprintln(t.out, key)
+	if err != nil {
+		return err
 	}
-	return err
+	fmt.Fprintln(t.out, key)
+	return nil
 }
 
 type openapiCommand struct{}
 
-// Run prints the document.
+// Run prints the OpenAPI document as JSON.
 func (openapiCommand) Run(t *terminal) error {
 	doc, err := edge.OpenAPI()
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package boot wires the service together: its configuration, its parts and the order in which they start and stop.
+// Package boot creates the service from its configuration, starts and stops its parts in order, and has the commands of
+// the binary.
 package boot
 
 import (
@@ -23,7 +24,8 @@ import (
 	tenancyservice "crier/tenancy/service"
 )
 
-// Config is the sum of the packages' own.
+// Config are all environment variables of the service: those of the packages and a few of its own. env.Load fills it
+// and calls the Validate methods.
 type Config struct {
 	Home       string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
 	Files      string        `env:"FILES_DIR" doc:"Folder for uploads; several processes need one that they share. CRIER_HOME/files when not set."`
@@ -46,34 +48,45 @@ type Config struct {
 	Version    string
 }
 
-// Validate finds what no single package can see.
+// Validate returns the faults that no single package can find, joined, each an env.Fault.
 func (c Config) Validate() error {
 	var faults []error
 	if c.Postgres.URL == "" {
-		faults = append(faults, env.Fault{Name: "DATABASE_URL", Message: "is required: the address of a Postgres database."})
+		faults = append(faults, env.Fault{
+			Name: "DATABASE_URL", Message: "is required: the address of a Postgres database.",
+		})
 	}
 	if c.Postgres.Pooler != "" && c.Postgres.Pooler != pg.PoolerTransaction {
 		faults = append(faults, env.Fault{Name: "POOLER", Message: "must be empty or transaction."})
 	}
 	if c.SandboxURL != "" && !edge.IsSandbox(c.SandboxURL) {
-		faults = append(faults, env.Fault{Name: "SANDBOX_URL", Message: "must be http with a loopback address and a port, such as http://127.0.0.1:4613."})
+		faults = append(faults, env.Fault{
+			Name:    "SANDBOX_URL",
+			Message: "must be http with a loopback address and a port, such as http://127.0.0.1:4613.",
+		})
 	}
 	for name, d := range map[string]time.Duration{
-		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Sender.RequestDeadline, "STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget,
-		"DRAIN_TIMEOUT": c.Worker.Drain, "MAX_LATE": c.Sender.MaxLate, "UNKNOWN_FOR": c.Sender.UnknownFor, "SEND_FOR": c.Sender.SendFor, "WAIT_FOR": c.Sender.WaitFor,
-		"PRUNE_EVERY": c.PruneEvery,
+		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Sender.RequestDeadline,
+		"STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget, "DRAIN_TIMEOUT": c.Worker.Drain,
+		"MAX_LATE": c.Sender.MaxLate, "UNKNOWN_FOR": c.Sender.UnknownFor, "SEND_FOR": c.Sender.SendFor,
+		"WAIT_FOR": c.Sender.WaitFor, "PRUNE_EVERY": c.PruneEvery,
 	} {
 		if d <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
 		}
 	}
-	for name, d := range map[string]time.Duration{"LATE_GAP": c.Sender.LateGap, "SETTLE_TIME": c.Sender.SettleTime, "BACKOFF_FOR": c.Sender.BackoffFor, "DRAIN_DELAY": c.DrainDelay, "HELD_FOR": c.Publishing.HeldFor} {
+	for name, d := range map[string]time.Duration{
+		"LATE_GAP": c.Sender.LateGap, "SETTLE_TIME": c.Sender.SettleTime, "BACKOFF_FOR": c.Sender.BackoffFor,
+		"DRAIN_DELAY": c.DrainDelay, "HELD_FOR": c.Publishing.HeldFor,
+	} {
 		if d < 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
 		}
 	}
 	if c.Publishing.MaxStored < 0 {
-		faults = append(faults, env.Fault{Name: "ORG_STORAGE_LIMIT", Message: "must be a number of bytes, or 0 for no limit."})
+		faults = append(faults, env.Fault{
+			Name: "ORG_STORAGE_LIMIT", Message: "must be a number of bytes, or 0 for no limit.",
+		})
 	}
 	if n := c.Publishing.MaxChannels; n <= 0 || n > publishing.MaxChannels {
 		faults = append(faults, env.Fault{
@@ -81,8 +94,8 @@ func (c Config) Validate() error {
 		})
 	}
 	for name, n := range map[string]int64{
-		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight), "MAX_IN_FLIGHT": int64(c.Worker.InFlight),
-		"MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,
+		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight),
+		"MAX_IN_FLIGHT": int64(c.Worker.InFlight), "MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,
 	} {
 		if n <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a number above zero."})
@@ -91,13 +104,15 @@ func (c Config) Validate() error {
 	return errors.Join(faults...)
 }
 
-// warn logs what works and is probably not meant.
+// warn logs the settings that are valid but probably a mistake.
 func (c Config) warn(log *slog.Logger) {
-	words := c.Edge.Warnings()
+	warnings := c.Edge.Warnings()
 	if host, _, err := net.SplitHostPort(c.Telemetry.Listen); err == nil && !edge.Loopback(host) {
-		words = append(words, "METRICS_LISTEN is not on loopback: whoever reaches it sees metrics, the queues of all organizations and the memory of the process (/debug/pprof) without a password. Let only your monitoring reach it.")
+		warnings = append(warnings, "METRICS_LISTEN is not on loopback: "+
+			"every machine that reaches it can read metrics, the queues of all organizations "+
+			"and the memory of the process (/debug/pprof) without a password. Let only your monitoring reach it.")
 	}
-	for _, w := range words {
+	for _, w := range warnings {
 		log.Warn(w)
 	}
 }

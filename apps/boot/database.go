@@ -10,16 +10,17 @@ import (
 	"crier/platform/pg/local"
 )
 
-const databaseStop = 10 * time.Second
+const databaseStopTimeout = 10 * time.Second
 
-// database is where `dev` keeps everything.
+// database is the Postgres server of `dev`.
 type database struct {
 	url    string
-	server *local.Server // nil when it is not ours
-	lost   chan error    // at most one error, then closed: the server is gone for good
+	server *local.Server // nil with DATABASE_URL
+	lost   chan error    // gets at most one error, when the server cannot be restarted; closed afterwards
 }
 
-// devDatabase is DATABASE_URL, or a Postgres of our own under the home folder, which is brought back when it ends by itself.
+// devDatabase returns the database of DATABASE_URL. Without it, it starts a Postgres server under the home folder, and
+// restarts it when it ends by itself.
 func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.Logger) (*database, error) {
 	d := &database{lost: make(chan error, 1)}
 	if v, ok := lookup("DATABASE_URL"); ok && v != "" {
@@ -27,14 +28,16 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 		close(d.lost)
 		return d, nil
 	}
-	server, err := local.Start(ctx, local.Config{Dir: filepath.Join(home, "postgres"), Log: log, Durable: true, Preload: []string{"pg_stat_statements"}})
+	server, err := local.Start(ctx, local.Config{
+		Dir: filepath.Join(home, "postgres"), Log: log, Durable: true, Preload: []string{"pg_stat_statements"},
+	})
 	if err != nil {
 		return nil, err
 	}
 	d.url, d.server = server.URL("crier"), server
 	go func() {
 		defer close(d.lost)
-		// The service stops after ctx has ended and needs its database until then: only stop ends the watch.
+		// The service needs its database after ctx has ended, until it is stopped, so only stop ends Keep.
 		if err := server.Keep(context.WithoutCancel(ctx)); err != nil {
 			d.lost <- err
 		}
@@ -42,10 +45,10 @@ func devDatabase(ctx context.Context, lookup env.Lookup, home string, log *slog.
 	return d, nil
 }
 
-// watch waits until the database is gone for good, and tells, or until it is stopped.
-func (d *database) watch(tell func(error)) {
+// watch returns when the server is stopped. If it could not be restarted, watch calls fail with the error.
+func (d *database) watch(fail func(error)) {
 	if err := <-d.lost; err != nil {
-		tell(err)
+		fail(err)
 	}
 }
 
@@ -53,7 +56,7 @@ func (d *database) stop() error {
 	if d.server == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), databaseStop)
+	ctx, cancel := context.WithTimeout(context.Background(), databaseStopTimeout)
 	defer cancel()
 	return d.server.Stop(ctx)
 }

@@ -18,7 +18,7 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-// dev is `crier dev` in this process.
+// dev is a running `crier dev` in this process.
 type dev struct {
 	home, address string
 	out, errs     syncbuffer.Buffer
@@ -56,7 +56,7 @@ func (d *dev) until(t *testing.T, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("never: %s; it says %s", what, d.errs.String())
+			t.Fatalf("timed out: %s; standard error: %s", what, d.errs.String())
 		case <-tick.C:
 		}
 	}
@@ -92,11 +92,11 @@ func (d *dev) posts(t *testing.T) (status int, retryAfter string) {
 	return a.Status, a.Header.Get("Retry-After")
 }
 
-func TestDevOutlivesItsPostgresAndSaysWhenItCannot(t *testing.T) {
+func TestDev_RestartsPostgresAndReportsFailure(t *testing.T) {
 	t.Parallel()
 	d := startDev(t)
 	if status, _ := d.posts(t); status != http.StatusOK {
-		t.Fatalf("at first: %d", status)
+		t.Fatalf("at first: got %d, want 200", status)
 	}
 	first := d.postmaster(t)
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
@@ -115,7 +115,7 @@ func TestDevOutlivesItsPostgresAndSaysWhenItCannot(t *testing.T) {
 	}
 	var code int
 	ended := false
-	d.until(t, "dev ends, or a request is told to come again", func() bool {
+	d.until(t, "dev ends, or a request is answered with Retry-After", func() bool {
 		select {
 		case code = <-d.code: // between two requests
 			ended = true

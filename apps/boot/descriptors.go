@@ -10,13 +10,18 @@ import (
 
 const (
 	leastDescriptors = 1024
-	ownDescriptors   = 512 // for databases, files and logs, and for connections to the other processes
-	perConnection    = 2   // its own, and one of what its request or a post under way opens, such as a file or a connection to a platform
-	leastConns       = 64  // of dev, whatever the limit
+	// ownDescriptors is reserved for databases, files and logs, and for connections to the other processes.
+	ownDescriptors = 512
+	// perConnection counts the connection and one descriptor that its request, or a post that is being sent, opens,
+	// such as a file or a connection to a platform.
+	perConnection = 2
+	// leastConns is the lowest limit of connections, which only dev can reach.
+	leastConns = 64
 )
 
-// descriptors returns how many file descriptors this process may have open. Go has raised the soft limit to the hard one.
-func descriptors() (uint64, error) {
+// descriptorLimit returns how many file descriptors this process may have open. The Go runtime has raised the soft
+// limit to the hard one.
+func descriptorLimit() (uint64, error) {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil {
 		return 0, fmt.Errorf("the limit of file descriptors cannot be read: %w", err)
@@ -24,18 +29,19 @@ func descriptors() (uint64, error) {
 	return uint64(r.Cur), nil
 }
 
-// enough returns a fault when limit, a number of file descriptors, is too low for the service.
-func enough(limit uint64) error {
+// checkDescriptors returns Unavailable when the limit of file descriptors is too low for the service.
+func checkDescriptors(limit uint64) error {
 	if limit >= leastDescriptors {
 		return nil
 	}
 	return fault.New(fault.Unavailable, "boot.descriptors", fmt.Sprintf(
-		"This process may open %d file descriptors and needs at least %d: raise the limit (ulimit -n, LimitNOFILE of systemd, --ulimit nofile of Docker).",
+		"This process may open %d file descriptors and needs at least %d: "+
+			"raise the limit (ulimit -n, LimitNOFILE of systemd, --ulimit nofile of Docker).",
 		limit, leastDescriptors))
 }
 
-// fitConnections lowers MAX_CONNECTIONS, with a warning, to what limit, a number of file descriptors, has room for: were
-// clients able to use up all of them, nothing could be published either.
+// fitConnections lowers MAX_CONNECTIONS, with a warning, to what the limit of file descriptors allows. If clients could
+// use all descriptors, nothing could be published.
 func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	most := leastConns
 	if limit > ownDescriptors {
@@ -44,7 +50,8 @@ func (c *Config) fitConnections(limit uint64, log *slog.Logger) {
 	if most >= c.Edge.MaxConns {
 		return
 	}
-	log.Warn("MAX_CONNECTIONS is more than the limit of file descriptors has room for; fewer connections are accepted. Raise the limit (ulimit -n) or lower MAX_CONNECTIONS.",
+	log.Warn("MAX_CONNECTIONS is more than the limit of file descriptors has room for; "+
+		"fewer connections are accepted. Raise the limit (ulimit -n) or lower MAX_CONNECTIONS.",
 		"MAX_CONNECTIONS", c.Edge.MaxConns, "accepted", most, "descriptors", limit)
 	c.Edge.MaxConns = most
 }

@@ -10,7 +10,7 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-func TestFitConnections(t *testing.T) {
+func TestFitConnections_LowersLimitToDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		limit      uint64
@@ -33,8 +33,8 @@ func TestFitConnections(t *testing.T) {
 		var log syncbuffer.Buffer
 		cfg := Config{Edge: edge.Config{MaxConns: c.conns}}
 		cfg.fitConnections(c.limit, slog.New(slog.NewTextHandler(&log, nil)))
-		if cfg.Edge.MaxConns != c.want || (enough(c.limit) == nil) != c.sufficient {
-			t.Errorf("of %d connections and %d descriptors: %d are accepted, %v; want %d", c.conns, c.limit, cfg.Edge.MaxConns, enough(c.limit), c.want)
+		if cfg.Edge.MaxConns != c.want || (checkDescriptors(c.limit) == nil) != c.sufficient {
+			t.Errorf("of %d connections and %d descriptors: %d are accepted, %v; want %d", c.conns, c.limit, cfg.Edge.MaxConns, checkDescriptors(c.limit), c.want)
 		}
 		if warned := strings.Contains(log.String(), "level=WARN"); warned != (c.want < c.conns) {
 			t.Errorf("of %d connections and %d descriptors a warning is logged: %t: %s", c.conns, c.limit, warned, log.String())
@@ -42,9 +42,9 @@ func TestFitConnections(t *testing.T) {
 	}
 }
 
-func TestDescriptors(t *testing.T) {
+func TestCheckDescriptors_RefusesLowLimit(t *testing.T) {
 	t.Parallel()
-	if n, err := descriptors(); err != nil || n == 0 {
+	if n, err := descriptorLimit(); err != nil || n == 0 {
 		t.Errorf("%d, %v", n, err)
 	}
 }

@@ -30,7 +30,7 @@ import (
 
 type devCommand struct{}
 
-// demo is what `dev` made for its user; dev.json holds the same.
+// demo has the addresses and credentials that `dev` created for its user. They are stored in dev.json.
 type demo struct {
 	BaseURL        string            `json:"baseUrl"`
 	APIKey         string            `json:"apiKey"`
@@ -38,20 +38,22 @@ type demo struct {
 	Password       string            `json:"password"`
 	OrganizationID string            `json:"organizationId"`
 	ChannelID      string            `json:"channelId"`
-	Channels       map[string]string `json:"channels"` // sandbox grade -> channel id
+	Channels       map[string]string `json:"channels"` // channel ids by grade of the sandbox
 	SandboxURL     string            `json:"sandboxUrl"`
 }
 
 const demoEmail = "demo@crier.test"
 
-// Run brings up a database, a pretend platform and the service, and says how to use them.
+// Run runs a database, a simulated platform and the service until the context ends, and prints how to use them.
 func (devCommand) Run(t *terminal) (err error) {
-	lookup := env.Defaults(t.lookup, map[string]string{"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024"})
+	lookup := env.Defaults(t.lookup, map[string]string{
+		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024",
+	})
 	home, err := devHome(lookup)
 	if err != nil {
 		return err
 	}
-	log, err := telemetry.NewLogger(t.err, "text", level(lookup))
+	log, err := telemetry.NewLogger(t.err, "text", devLogLevel(lookup))
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func (devCommand) Run(t *terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, database.stop()) }()
-	key, err := keptSecret(filepath.Join(home, "encryption.key"))
+	key, err := loadOrCreateKey(filepath.Join(home, "encryption.key"))
 	if err != nil {
 		return err
 	}
@@ -71,36 +73,45 @@ func (devCommand) Run(t *terminal) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, platform.close()) }()
-	cfg, err := devConfig(ctx, lookup, home, map[string]string{"DATABASE_URL": database.url, "ENCRYPTION_KEYS": key, "SANDBOX_URL": platform.url})
+	cfg, err := devConfig(ctx, lookup, home, map[string]string{
+		"DATABASE_URL": database.url, "ENCRYPTION_KEYS": key, "SANDBOX_URL": platform.url,
+	})
 	if err != nil {
 		return err
 	}
 	cfg.warn(log)
-	limit, err := descriptors()
+	limit, err := descriptorLimit()
 	if err != nil {
 		return err
 	}
-	if few := enough(limit); few != nil {
-		log.Warn(sentence(few))
+	if few := checkDescriptors(limit); few != nil {
+		log.Warn(errorText(few))
 	}
 	cfg.fitConnections(limit, log)
-	if err := migrations.Migrate(ctx, migrations.Config{URL: cfg.Postgres.Direct(), RolePrefix: cfg.Postgres.RolePrefix}, log); err != nil {
+	app := New(cfg, log)
+	if err := migrations.Migrate(ctx, app.schema(), log); err != nil {
 		return err
 	}
-	app := New(cfg, log)
 	go database.watch(app.group.Fail)
 	if err := app.Start(ctx); err != nil {
 		return err
 	}
-	d, err := app.demo(ctx, home, platform.url)
-	if err == nil {
-		err = d.show(t, home)
-	}
-	if err != nil {
+	if err := app.showDemo(ctx, t, home, platform.url); err != nil {
 		return errors.Join(err, app.Close())
 	}
 	return errors.Join(app.Wait(ctx), app.Close())
 }
+
+// showDemo prints the addresses and credentials of dev.json, which it creates if necessary.
+func (a *App) showDemo(ctx context.Context, t *terminal, home, sandboxURL string) error {
+	d, err := a.demo(ctx, home, sandboxURL)
+	if err != nil {
+		return err
+	}
+	return d.print(t, home)
+}
+
+// devHome creates the data folder and returns its absolute path.
 
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
@@ -114,27 +125,29 @@ func devHome(lookup env.Lookup) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(home, 0o755); err != nil {
-		return "", fault.Wrap(fault.Invalid, "boot.dev", "The data folder "+home+" cannot be made; set CRIER_HOME.", err)
+		return "", fault.Wrap(fault.Invalid, "boot.dev",
+			"The data folder "+home+" cannot be made; set CRIER_HOME.", err)
 	}
 	return home, nil
 }
 
-// level is quiet unless asked: the newcomer's screen is for the addresses.
-func level(lookup env.Lookup) slog.Level {
+// devLogLevel returns LOG_LEVEL, by default Warn: the terminal shows the addresses and credentials.
+func devLogLevel(lookup env.Lookup) slog.Level {
 	l := slog.LevelWarn
 	if v, ok := lookup("LOG_LEVEL"); ok && v != "" {
-		_ = l.UnmarshalText([]byte(v)) // a bad word keeps the default here; the configuration reports it
+		_ = l.UnmarshalText([]byte(v)) // the configuration reports a wrong level
 	}
 	return l
 }
 
-// keptSecret is an encryption key, made once.
-func keptSecret(path string) (string, error) {
+// loadOrCreateKey returns the encryption key of a file, which it creates with a random key if it does not exist.
+func loadOrCreateKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
 	if err == nil && len(raw) > 0 {
 		kept := strings.TrimSpace(string(raw))
 		if _, err := (secret.Config{Keys: secret.Text(kept)}).Keyring(); err != nil {
-			return "", fault.Wrap(fault.Invalid, "boot.dev", "The file "+path+" is broken: it must hold the key that this data folder began with.", err)
+			return "", fault.Wrap(fault.Invalid, "boot.dev",
+				"The file "+path+" is broken: it must hold the key that this data folder began with.", err)
 		}
 		return kept, nil
 	}
@@ -148,14 +161,14 @@ func keptSecret(path string) (string, error) {
 	return key, os.WriteFile(path, []byte(key+"\n"), 0o600)
 }
 
-// pretend is the running sandbox.
-type pretend struct {
+// runningSandbox is the simulated platform of `dev`.
+type runningSandbox struct {
 	url   string
-	close func() error
+	close func() error // stops it and waits
 }
 
-// devSandbox starts the pretend platform on the port that it had before, because the channels remember its address.
-func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (pretend, error) {
+// devSandbox starts the simulated platform on the port that it had before, because stored channels have its address.
+func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (runningSandbox, error) {
 	portFile := filepath.Join(home, "sandbox.port")
 	port := "0"
 	if raw, err := os.ReadFile(portFile); err == nil {
@@ -163,29 +176,37 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (pr
 	}
 	ln, err := sandbox.Listen(ctx, net.JoinHostPort("127.0.0.1", port))
 	if err != nil {
-		return pretend{}, fault.Wrap(fault.Unavailable, "boot.dev", "The sandbox cannot listen on port "+port+", which it had before: is something else using it? Removing "+portFile+" together with the data folder begins anew.", err)
+		return runningSandbox{}, fault.Wrap(fault.Unavailable, "boot.dev", "The sandbox cannot listen on port "+port+
+			", which it had before: is something else using it? "+
+			"Remove the data folder with "+portFile+" to start over.", err)
 	}
-	if err := os.WriteFile(portFile, []byte(strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)+"\n"), 0o644); err != nil {
-		return pretend{}, errors.Join(err, ln.Close())
+	port = strconv.Itoa(ln.Addr().(*net.TCPAddr).Port)
+	if err := os.WriteFile(portFile, []byte(port+"\n"), 0o644); err != nil {
+		return runningSandbox{}, errors.Join(err, ln.Close())
 	}
-	platform, err := sandbox.Open(filepath.Join(home, "sandbox"), sandbox.Options{Log: log, PublicURL: address + "/sandbox/"})
+	options := sandbox.Options{Log: log, PublicURL: address + "/sandbox/"}
+	platform, err := sandbox.Open(filepath.Join(home, "sandbox"), options)
 	if err != nil {
-		return pretend{}, errors.Join(err, ln.Close())
+		return runningSandbox{}, errors.Join(err, ln.Close())
 	}
-	// The platform outlives the service's own stop, so that posts under way can end.
+	// The platform runs until the service has stopped, so that posts that are being sent can end.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan error, 1)
 	go func() { ended <- platform.Serve(serving, ln) }()
-	return pretend{"http://" + ln.Addr().String(), func() error { stop(); return <-ended }}, nil
+	stopAndWait := func() error {
+		stop()
+		return <-ended
+	}
+	return runningSandbox{url: "http://" + ln.Addr().String(), close: stopAndWait}, nil
 }
 
-// devAddress is where people reach the service: BASE_URL, or this machine at PORT.
+// devAddress returns the address of the service: BASE_URL, or localhost with PORT.
 func devAddress(lookup env.Lookup) string {
 	if v, ok := lookup("BASE_URL"); ok && v != "" {
 		return strings.TrimRight(v, "/")
 	}
 	if v, ok := lookup("PORT"); ok {
-		if port, err := strconv.ParseUint(v, 10, 16); err == nil { // a bad one is a fault of its own, and not of the address made of it
+		if port, err := strconv.ParseUint(v, 10, 16); err == nil { // the configuration reports a wrong port
 			return "http://localhost:" + strconv.FormatUint(port, 10)
 		}
 	}
@@ -196,17 +217,19 @@ func devConfig(ctx context.Context, lookup env.Lookup, home string, ours map[str
 	var cfg Config
 	defaults := map[string]string{"CRIER_HOME": home, "BASE_URL": devAddress(lookup), "LOG_FORMAT": "text"}
 	maps.Copy(defaults, ours)
-	if err := env.Load(ctx, env.With(env.Defaults(lookup, defaults), map[string]string{"CRIER_HOME": home}), &cfg); err != nil {
+	lookup = env.With(env.Defaults(lookup, defaults), map[string]string{"CRIER_HOME": home})
+	if err := env.Load(ctx, lookup, &cfg); err != nil {
 		return cfg, fmt.Errorf("the configuration is not right:\n%w", err)
 	}
 	cfg.Version = version()
 	return cfg, nil
 }
 
-// demo finds what an earlier run made, or makes it: an organization with its owner, an API key and one sandbox channel of each grade.
+// demo returns the content of dev.json. If an earlier run did not create it, demo creates an organization with its
+// owner, an API key and sandbox channels of three grades, and stores them.
 func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	path := filepath.Join(home, "dev.json")
-	if d, ok := a.remembered(ctx, path); ok {
+	if d, ok := a.loadDemo(ctx, path); ok {
 		d.BaseURL = a.cfg.Edge.Base()
 		return d, d.save(path)
 	}
@@ -215,14 +238,16 @@ func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 		return demo{}, err
 	}
 	email := demoEmail
-	owner, err := a.Accounts.CreateOwner(ctx, tenancyservice.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"})
-	if fault.Is(err, fault.Conflict) { // an earlier run made the person and lost its notes
-		suffix, e := secret.Token("", 6)
-		if e != nil {
-			return demo{}, e
+	newOwner := tenancyservice.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"}
+	owner, err := a.Accounts.CreateOwner(ctx, newOwner)
+	if fault.Is(err, fault.Conflict) { // an earlier run created the person, and dev.json is lost
+		suffix, tokenErr := secret.Token("", 6)
+		if tokenErr != nil {
+			return demo{}, tokenErr
 		}
 		email = strings.ToLower("demo-" + suffix + "@crier.test")
-		owner, err = a.Accounts.CreateOwner(ctx, tenancyservice.NewOwner{Email: email, Name: "Demo", Password: password, Organization: "Demo"})
+		newOwner.Email = email
+		owner, err = a.Accounts.CreateOwner(ctx, newOwner)
 	}
 	if err != nil {
 		return demo{}, err
@@ -231,9 +256,13 @@ func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	if err != nil {
 		return demo{}, err
 	}
-	d := demo{BaseURL: a.cfg.Edge.Base(), APIKey: key, Email: email, Password: password, OrganizationID: owner.Org.String(), SandboxURL: sandboxURL, Channels: map[string]string{}}
+	d := demo{
+		BaseURL: a.cfg.Edge.Base(), APIKey: key, Email: email, Password: password,
+		OrganizationID: owner.Org.String(), SandboxURL: sandboxURL, Channels: map[string]string{},
+	}
 	for _, grade := range []string{"A", "C", "E"} {
-		if d.Channels[grade], err = a.demoChannel(ctx, owner, sandboxURL, grade); err != nil {
+		d.Channels[grade], err = a.demoChannel(ctx, owner, sandboxURL, grade)
+		if err != nil {
 			return demo{}, err
 		}
 	}
@@ -241,8 +270,9 @@ func (a *App) demo(ctx context.Context, home, sandboxURL string) (demo, error) {
 	return d, d.save(path)
 }
 
-// remembered is an earlier run's dev.json, if its key still opens the same organization.
-func (a *App) remembered(ctx context.Context, path string) (d demo, ok bool) {
+// loadDemo returns the dev.json of an earlier run, and false if its API key is not one of the same organization any
+// more.
+func (a *App) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	raw, err := os.ReadFile(path)
 	if err != nil || json.Unmarshal(raw, &d) != nil {
 		return d, false
@@ -251,6 +281,7 @@ func (a *App) remembered(ctx context.Context, path string) (d demo, ok bool) {
 	return d, err == nil && p.Org.String() == d.OrganizationID && d.ChannelID != ""
 }
 
+// demoChannel connects a channel of the sandbox with a grade and returns its id.
 func (a *App) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
 	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
@@ -265,7 +296,9 @@ func (a *App) demoChannel(ctx context.Context, owner tenancy.Principal, service,
 	if err != nil {
 		return "", err
 	}
-	connected, err := a.Channels.Finish(ctx, publishing.FinishConnect{Connector: "sandbox", State: state, Code: base64.StdEncoding.EncodeToString(form)})
+	connected, err := a.Channels.Finish(ctx, publishing.FinishConnect{
+		Connector: "sandbox", State: state, Code: base64.StdEncoding.EncodeToString(form),
+	})
 	return connected.Channel.ID.String(), err
 }
 
@@ -277,8 +310,8 @@ func (d demo) save(path string) error {
 	return os.WriteFile(path, append(raw, '\n'), 0o600)
 }
 
-// show prints the addresses, the log-in, the key and three lines that work as pasted.
-func (d demo) show(t *terminal, home string) error {
+// print prints the addresses, the log-in, the key, and three command lines that work as they are.
+func (d demo) print(t *terminal, home string) error {
 	picture := filepath.Join(home, "hello.png")
 	if err := drawHello(picture); err != nil {
 		return err
@@ -305,7 +338,7 @@ Ctrl-C stops everything.
 	return nil
 }
 
-// drawHello makes the picture of the first post.
+// drawHello creates the picture of the first post if it does not exist.
 func drawHello(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// Both files hold secrets: the key of all credentials, and a password with an API key.
-func TestDevFiles_AreTheirOwnersOnly(t *testing.T) {
+// TestDevFiles_AreReadableByOwnerOnly: one file has the key of all credentials, the other a password and an API key.
+func TestDevFiles_AreReadableByOwnerOnly(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	key, notes := filepath.Join(home, "encryption.key"), filepath.Join(home, "dev.json")
-	if _, err := keptSecret(key); err != nil {
+	if _, err := loadOrCreateKey(key); err != nil {
 		t.Fatal(err)
 	}
 	if err := (demo{APIKey: "secret"}).save(notes); err != nil {

@@ -11,26 +11,28 @@ import (
 	"crier/platform/telemetry"
 )
 
-// checkTime is how long one run of a health check may take. Nobody waits for it: see telemetry.Health.
-const checkTime = 5 * time.Second
+// checkTimeout limits one run of a health check. Requests do not wait for the run: they get the result of the last one.
+const checkTimeout = 5 * time.Second
 
-// checkPostgres adds the check of Postgres. It has a connection of its own: in a burst every connection of the
-// product's pools may be busy for seconds, and waiting for one says nothing about Postgres.
+// checkPostgres adds the health check of Postgres. The check has a connection of its own: in a burst all connections of
+// the other pools may be busy for seconds although Postgres is healthy.
 func (a *App) checkPostgres(ctx context.Context) (err error) {
-	if a.probe, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres); err != nil {
+	a.healthDB, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
+	if err != nil {
 		return err
 	}
 	a.health.Add("postgres", func(ctx context.Context) error {
-		conn, err := a.probe.Pool(pg.Clock).Acquire(ctx) // pings a connection that was not used for a second
-		if err == nil {
-			conn.Release()
+		conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx) // pings a connection that was idle for a second
+		if err != nil {
+			return err
 		}
-		return err
+		conn.Release()
+		return nil
 	})
 	return nil
 }
 
-// checkCluster fails when this process has not renewed its lease in time or sees no process, itself included.
+// checkCluster fails when this process has not renewed its lease in time, or finds no live process, not even itself.
 func (a *App) checkCluster(ctx context.Context) error {
 	if a.member.LiveCount() == 0 {
 		return errors.New("no process is seen")
@@ -44,8 +46,9 @@ func (a *App) checkRedis(ctx context.Context) error {
 		return a.redis.Ping(ctx)
 	}
 	if n := a.member.LiveCount(); n > 1 {
-		words := fmt.Sprintf("REDIS_URL is not set, and %d processes use the database: each keeps rates of its own, and revoked keys work for up to five seconds.", n)
-		return fault.New(fault.Unavailable, "boot.checkRedis", words)
+		return fault.New(fault.Unavailable, "boot.checkRedis", fmt.Sprintf(
+			"REDIS_URL is not set, and %d processes use the database: "+
+				"each keeps rates of its own, and revoked keys work for up to five seconds.", n))
 	}
 	return nil
 }

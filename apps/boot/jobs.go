@@ -11,27 +11,28 @@ import (
 	"crier/publishing/sender"
 )
 
-// jobTime ends one run of a background job. What it did not come to is done by the next.
-const jobTime = 30 * time.Minute
+// jobTimeout limits one run of a background job. The next run continues with the rest.
+const jobTimeout = 30 * time.Minute
 
 func (a *App) startJobs(ctx context.Context) error {
 	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns)
 	if err != nil {
 		return err
 	}
-	if a.jobs, err = jobs.Start(ctx, pool, a.pruning(), a.log); err != nil {
+	if a.jobs, err = jobs.Start(ctx, pool, a.pruneJobs(), a.log); err != nil {
 		return err
 	}
 	for name := range a.jobs.Stats() {
-		if err := a.observeJob(name, func() jobs.Stats { return a.jobs.Stats()[name] }); err != nil {
+		if err := a.registerJob(name, func() jobs.Stats { return a.jobs.Stats()[name] }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pruning are the jobs that delete what was kept for long enough, one for each kind of row.
-func (a *App) pruning() (out []jobs.Job) {
+// pruneJobs returns the jobs that delete rows whose retention is over, one for each kind of row.
+func (a *App) pruneJobs() []jobs.Job {
+	var out []jobs.Job
 	add := func(name string, prune func(ctx context.Context) (int, error)) {
 		run := func(ctx context.Context) error {
 			n, err := prune(ctx)
@@ -41,7 +42,7 @@ func (a *App) pruning() (out []jobs.Job) {
 			}
 			return err
 		}
-		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneEvery, Timeout: jobTime, Run: run})
+		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneEvery, Timeout: jobTimeout, Run: run})
 	}
 	pruner := sender.NewPruner(a.cfg.Sender.Retention, a.db)
 	for _, kind := range pruner.Kinds() {
@@ -53,14 +54,14 @@ func (a *App) pruning() (out []jobs.Job) {
 	return out
 }
 
-// observeJob registers what an operator sees of a background job.
-func (a *App) observeJob(name string, stats func() jobs.Stats) error {
+// registerJob registers the metrics of a background job.
+func (a *App) registerJob(name string, stats func() jobs.Stats) error {
 	label := prometheus.Labels{"job": name}
 	counters := []struct {
 		name, help string
 		read       func(jobs.Stats) float64
 	}{
-		{"done", "Runs of a background job in this process that ended well.",
+		{"done", "Runs of a background job in this process that succeeded.",
 			func(s jobs.Stats) float64 { return float64(s.Done) }},
 		{"failed", "Runs of a background job in this process that ended with an error; they are repeated.",
 			func(s jobs.Stats) float64 { return float64(s.Failed) }},
@@ -74,7 +75,9 @@ func (a *App) observeJob(name string, stats func() jobs.Stats) error {
 			return err
 		}
 	}
-	opts := prometheus.GaugeOpts{Name: "crier_jobs_running", Help: "1 while this process runs the background job.", ConstLabels: label}
+	opts := prometheus.GaugeOpts{
+		Name: "crier_jobs_running", Help: "1 while this process runs the background job.", ConstLabels: label,
+	}
 	return a.registry.Register(prometheus.NewGaugeFunc(opts, func() float64 {
 		if stats().Running {
 			return 1

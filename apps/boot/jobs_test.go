@@ -11,7 +11,7 @@ import (
 	"crier/platform/pg"
 )
 
-func TestServe_PrunesWhatWasKeptForLongEnough(t *testing.T) {
+func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, map[string]string{"PRUNE_EVERY": "1s", "KEEP_EVENTS": "0s"})
 	want := []string{"prune-connects", "prune-deleted-posts", "prune-idempotency-keys", "prune-sessions"}

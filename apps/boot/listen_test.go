@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestListen_OnIPv4AloneWhenTheHostIsIPv4(t *testing.T) {
+func TestListen_IPv4HostListensOnIPv4Only(t *testing.T) {
 	t.Parallel()
 	for addr, want := range map[string]string{"0.0.0.0:0": "0.0.0.0:", "127.0.0.1:0": "127.0.0.1:"} {
 		ln, err := listen(t.Context(), addr, "HOST", "PORT")
@@ -23,7 +23,7 @@ func TestListen_OnIPv4AloneWhenTheHostIsIPv4(t *testing.T) {
 	}
 }
 
-func TestListen_NamesTheSetting(t *testing.T) {
+func TestListen_ErrorNamesSetting(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestListen_NamesTheSetting(t *testing.T) {
 		ln, err := listen(t.Context(), addr, "HOST", "PORT")
 		if err == nil {
 			t.Errorf("%s listens on %s", addr, ln.Addr())
-		} else if got := sentence(err); !strings.HasPrefix(got, "Cannot listen on "+addr+": "+want) {
+		} else if got := errorText(err); !strings.HasPrefix(got, "Cannot listen on "+addr+": "+want) {
 			t.Errorf("%s: %s; want %s", addr, got, want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"crier/tests/faultnet"
 )
 
-// login tries to log in and returns the status.
+// login logs in with a password and returns the status.
 func (s *serving) login(t *testing.T, password string) int {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -27,7 +27,7 @@ func (s *serving) login(t *testing.T, password string) int {
 func TestLogin_ProcessesCountFailuresTogether(t *testing.T) {
 	t.Parallel()
 	way, through := faultnet.Start(t, "redis://"+miniredis.RunT(t).Addr())
-	patient := func(a *App) { a.loginWait = time.Hour } // on a busy machine Redis answers late, too
+	patient := func(a *App) { a.loginTimeout = time.Hour } // on a busy machine Redis answers late, too
 	key, err := secret.GenerateKey()
 	if err != nil {
 		t.Fatal(err)

@@ -34,7 +34,8 @@ func (a *App) stopMetrics(ctx context.Context) error {
 	return a.private.Stop(ctx)
 }
 
-// serveQueue answers for the queues once the services are there, also in a process without the role edge.
+// serveQueue answers GET /monitor/queue/{name} of the private listener, also in a process without the role edge. It is
+// 503 until the services are open.
 func (a *App) serveQueue(w http.ResponseWriter, r *http.Request) {
 	server := a.queues.Load()
 	if server == nil {
@@ -44,62 +45,63 @@ func (a *App) serveQueue(w http.ResponseWriter, r *http.Request) {
 	server.ServeQueue(w, r)
 }
 
-// queue is what the edge asks about the queues. Figures of all organizations are read over a connection that nothing else
-// uses, so that asking for them, however often, takes none from the scheduler.
+// queue implements appapi.Queue. It reads the statistics of all organizations over a connection of its own, so that
+// such requests take no connection from the scheduler.
 type queue struct {
 	*publishingservice.Posts
 	figures *publishingservice.Posts
 }
 
-// Figures returns how a queue stands over all organizations; NotFound when there is none of that name.
+// Figures returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
 func (q queue) Figures(ctx context.Context, name string) (publishing.Figures, error) {
 	return q.figures.Figures(ctx, name)
 }
 
-// openFigures makes the pools that figures are read from. Only that of the role clock is used, and it has one connection.
-func (a *App) openFigures(ctx context.Context) (err error) {
+// openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is used. It has one
+// connection.
+func (a *App) openQueueDB(ctx context.Context) (err error) {
 	cfg := a.cfg.Postgres
 	cfg.MaxConns = pg.FewestConns
-	a.figures, err = pg.Open(context.WithoutCancel(ctx), cfg)
+	a.queueDB, err = pg.Open(context.WithoutCancel(ctx), cfg)
 	return err
 }
 
-// observe registers what an operator sees of the actors and of the processes' share of the work.
-func (a *App) observe() error {
+// registerMetrics registers the metrics of the actors, the cluster, the sender and the pictures.
+func (a *App) registerMetrics() error {
 	counters := map[string]struct {
 		help string
 		read func() int64
 	}{
 		"crier_admissions_moved_total": {
-			"Requests whose organization was found to live in another process by now.",
+			"Requests whose organization had moved to another process.",
 			a.actors.Moved,
 		},
 		"crier_admissions_alone_total": {
-			"Requests that this process admitted by itself because the organization's actor could not be reached.",
+			"Requests that this process admitted by its own window because the actor could not be reached.",
 			a.actors.LocalAdmissions,
 		},
 		"crier_admissions_unanswered_total": {
-			"Requests that waited for their organization's actor in vain.",
+			"Requests whose organization's actor did not answer in time.",
 			a.actors.Unanswered,
 		},
 		"crier_admissions_busy_total": {
-			"Requests refused because too many of their organization waited.",
+			"Requests refused because too many requests of their organization were waiting.",
 			a.actors.Busy,
 		},
 		"crier_publish_set_aside_total": {
-			"Posts and channels that were left out for a while because the database refused their rows.",
+			"Posts and channels that were set aside for a while because the database refused to change their rows.",
 			a.sender.SetAsides,
 		},
 		"crier_series_written_total": {
-			"Occurrences of repeated posts that were written when the one before had ended.",
+			"Occurrences of repeated posts that were written after the end of the one before.",
 			a.sender.OccurrencesWritten,
 		},
 		"crier_series_set_aside_total": {
-			"How often a repeated post could not be continued and was left for later.",
+			"Repeated posts whose next occurrence could not be written and was left for later.",
 			a.sender.SeriesSetAside,
 		},
 		"crier_pruned_rows_total": {
-			"Rows that were kept for long enough and deleted.",
+			"Rows that were deleted because their retention was over.",
 			a.pruned.Load,
 		},
 		"crier_pictures_made_total": {
@@ -116,7 +118,9 @@ func (a *App) observe() error {
 		},
 	}
 	for name, c := range counters {
-		if err := a.registry.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: c.help}, func() float64 { return float64(c.read()) })); err != nil {
+		opts := prometheus.CounterOpts{Name: name, Help: c.help}
+		counter := prometheus.NewCounterFunc(opts, func() float64 { return float64(c.read()) })
+		if err := a.registry.Register(counter); err != nil {
 			return err
 		}
 	}
@@ -124,10 +128,16 @@ func (a *App) observe() error {
 		help string
 		read func() int
 	}{
-		"crier_actors_awake":                  {"Organizations with a living actor in this process.", a.actors.ActorCount},
-		"crier_cluster_shards":                {"Shards of the organizations that this process schedules, of 256.", func() int { return len(a.member.Lease().Shards) }},
-		"crier_cluster_members":               {"Living processes that this one sees, itself among them.", a.member.LiveCount},
-		"crier_cluster_heartbeat_age_seconds": {"How long ago this process renewed its lease.", func() int { return int(clock.System{}.Now().Sub(a.member.LastHeartbeat()).Seconds()) }},
+		"crier_actors_awake": {"Organizations with an actor in this process.", a.actors.ActorCount},
+		"crier_cluster_shards": {
+			"Shards that this process owns, of 256.",
+			func() int { return len(a.member.Lease().Shards) },
+		},
+		"crier_cluster_members": {"Live processes, this one included.", a.member.LiveCount},
+		"crier_cluster_heartbeat_age_seconds": {
+			"Time since this process renewed its lease.",
+			func() int { return int(clock.System{}.Now().Sub(a.member.LastHeartbeat()).Seconds()) },
+		},
 		"crier_pictures_waiting": {
 			"Pictures that wait in the memory of this process.",
 			func() int { return a.pictures.Stats().Waiting },
@@ -142,7 +152,9 @@ func (a *App) observe() error {
 		},
 	}
 	for name, g := range gauges {
-		if err := a.registry.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: g.help}, func() float64 { return float64(g.read()) })); err != nil {
+		opts := prometheus.GaugeOpts{Name: name, Help: g.help}
+		gauge := prometheus.NewGaugeFunc(opts, func() float64 { return float64(g.read()) })
+		if err := a.registry.Register(gauge); err != nil {
 			return err
 		}
 	}

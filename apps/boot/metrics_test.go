@@ -9,8 +9,8 @@ import (
 	"crier/tests/call"
 )
 
-// TestMonitor_NeedsNoConnectionOfTheScheduler holds every connection that the scheduler has.
-func TestMonitor_NeedsNoConnectionOfTheScheduler(t *testing.T) {
+// TestMonitor_NeedsNoConnectionOfScheduler takes all connections of the scheduler.
+func TestMonitor_NeedsNoConnectionOfScheduler(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, map[string]string{"METRICS_LISTEN": "127.0.0.1:0", "REQUEST_TIMEOUT": "5s"})
 	pool := s.db.Pool(pg.Clock)
@@ -24,9 +24,9 @@ func TestMonitor_NeedsNoConnectionOfTheScheduler(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	a, err := call.Do(t.Context(), client, http.MethodGet, "http://"+s.PrivateAddr()+"/monitor/queue/publish", nil)
 	if err != nil || a.Status != http.StatusOK || !strings.Contains(a.Body, `"status":"success"`) {
-		t.Errorf("%v, %v", a, err)
+		t.Errorf("got %v, %v, want 200 with the status success", a, err)
 	}
-	if n := s.figures.Pool(pg.Clock).Config().MaxConns; n != 1 {
-		t.Errorf("figures may take %d connections, want 1", n)
+	if n := s.queueDB.Pool(pg.Clock).Config().MaxConns; n != 1 {
+		t.Errorf("the statistics have a pool of %d connections, want 1", n)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	tenancyservice "crier/tenancy/service"
 )
 
-// openRedis makes the client of Redis, which several processes share; without REDIS_URL there is none. It does not wait
-// for Redis: while it is away each process keeps its part of the rates, and keys are looked up more often.
+// openRedis creates the client of Redis if REDIS_URL is set. It does not wait for Redis: while Redis does not answer,
+// each process keeps its part of the rates, and API keys are looked up more often.
 func (a *App) openRedis(context.Context) (err error) {
 	if a.cfg.RedisURL == "" {
 		return nil
@@ -31,7 +31,7 @@ func (a *App) closeRedis(context.Context) error {
 	return a.redis.Close()
 }
 
-// bucket returns the rates that the processes share, nil without Redis: the worker has a limiter of its own then.
+// bucket returns the rates that the processes share, nil without Redis: the worker then limits by itself.
 func (a *App) bucket() worker.Bucket {
 	if a.redis == nil {
 		return nil
@@ -39,21 +39,21 @@ func (a *App) bucket() worker.Bucket {
 	return a.redis
 }
 
-// attempts returns the log-ins that the processes count together, nil without Redis: the edge counts its own then.
+// attempts returns the log-ins that the processes count together, nil without Redis: the edge then counts its own.
 func (a *App) attempts() appapi.Attempts {
 	if a.redis == nil {
 		return nil
 	}
 	return a.redis.Attempts("log-in", redis.AttemptRules{
-		Delays: appapi.LoginDelays(), Shared: appapi.SharedAfter, Memory: appapi.AttemptMemory, Most: appapi.MaxAttempts,
-		Timeout: a.loginWait,
+		Delays: appapi.LoginDelays(), Shared: appapi.SharedAfter, Memory: appapi.AttemptMemory,
+		Most: appapi.MaxAttempts, Timeout: a.loginTimeout,
 	})
 }
 
 func (a *App) openAccounts(ctx context.Context) (err error) {
 	deps := tenancyservice.Deps{DB: a.db, Clock: clock.System{}}
 	if a.redis != nil {
-		a.revoked = &revocations{redis: a.redis, log: a.log, later: make(chan string, maxUnpublished)}
+		a.revoked = &revocations{redis: a.redis, log: a.log, unpublished: make(chan string, maxUnpublished)}
 		deps.Revocations = a.revoked
 	}
 	if a.Accounts, err = tenancyservice.New(deps); err != nil {
@@ -66,29 +66,31 @@ func (a *App) openAccounts(ctx context.Context) (err error) {
 }
 
 const (
-	revokedChannel = "crier:key-revoked"
-	publishLimit   = 500 * time.Millisecond
-	loginWait      = 500 * time.Millisecond // of a call that counts a log-in
-	publishAgain   = time.Second
-	maxUnpublished = 1000
+	revokedChannel    = "crier:key-revoked"
+	publishTimeout    = 500 * time.Millisecond
+	loginTimeout      = 500 * time.Millisecond // for a call that counts a log-in
+	publishRetryDelay = time.Second
+	maxUnpublished    = 1000
 )
 
-// revocations publishes revoked keys to the other processes through Redis and receives theirs. While Redis is away no
-// process has a healthy subscription, so each looks its keys up again after five seconds. What could not be published
-// is published later, for processes that can reach Redis when this one cannot.
+// revocations publishes revoked keys to the other processes through Redis and receives theirs. While Redis does not
+// answer, no process has a healthy subscription, so each looks its keys up again after five seconds. Revocations that
+// could not be published are retried, because other processes may reach Redis when this one does not. They are lost
+// when this process ends: the others then accept the keys for up to a minute.
 type revocations struct {
-	redis   *redis.Client
-	log     *slog.Logger
-	healthy func() bool
-	stop    func() // the subscription
-	end     context.CancelFunc
-	done    sync.WaitGroup
-	later   chan string // hashes that could not be published
+	redis       *redis.Client
+	log         *slog.Logger
+	healthy     func() bool
+	stop        func()             // ends the subscription
+	end         context.CancelFunc // ends retry
+	done        sync.WaitGroup
+	unpublished chan string // hashes that could not be published
 }
 
-// listen subscribes and waits a moment for the confirmation; when Redis is away it keeps trying in the background.
+// listen subscribes and waits for the confirmation, at most publishTimeout. The subscription is retried in the
+// background.
 func (r *revocations) listen(ctx context.Context, accounts *tenancyservice.Accounts) {
-	first, cancel := context.WithTimeout(ctx, publishLimit)
+	first, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	r.stop, r.healthy = r.redis.Subscribe(first, revokedChannel, accounts.Forget, accounts.ForgetAll)
 	if !r.healthy() {
@@ -102,39 +104,39 @@ func (r *revocations) listen(ctx context.Context, accounts *tenancyservice.Accou
 func (r *revocations) close() {
 	r.end()
 	r.done.Wait()
-	if n := len(r.later); n > 0 {
+	if n := len(r.unpublished); n > 0 {
 		r.log.Warn("revoked keys were not published; other processes may accept them for a minute", "keys", n)
 	}
 	r.stop()
 }
 
-// Publish sends a hash to the other processes, or keeps it for later when Redis does not answer.
+// Publish sends the hash of a revoked key to the other processes. When Redis does not answer, the hash is sent later.
 func (r *revocations) Publish(ctx context.Context, hash string) {
 	if r.publish(ctx, hash) == nil {
 		return
 	}
 	select {
-	case r.later <- hash:
+	case r.unpublished <- hash:
 	default:
 		r.log.Warn("too many revoked keys wait to be published; other processes may accept this one for a minute")
 	}
 }
 
 func (r *revocations) publish(ctx context.Context, hash string) error {
-	ctx, cancel := context.WithTimeout(ctx, publishLimit)
+	ctx, cancel := context.WithTimeout(ctx, publishTimeout)
 	defer cancel()
 	return r.redis.Publish(ctx, revokedChannel, hash)
 }
 
-// retry publishes what could not be published, until ctx ends.
+// retry publishes the hashes that Publish could not send, until ctx ends.
 func (r *revocations) retry(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case hash := <-r.later:
+		case hash := <-r.unpublished:
 			for r.publish(ctx, hash) != nil {
-				if clock.Sleep(ctx, publishAgain) != nil {
+				if clock.Sleep(ctx, publishRetryDelay) != nil {
 					return
 				}
 			}
@@ -142,5 +144,5 @@ func (r *revocations) retry(ctx context.Context) {
 	}
 }
 
-// Healthy returns whether revocations of other processes are received here.
+// Healthy returns whether this process receives the revocations of other processes.
 func (r *revocations) Healthy() bool { return r.healthy != nil && r.healthy() }

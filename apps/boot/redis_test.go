@@ -25,15 +25,15 @@ import (
 	"crier/tests/faultnet"
 )
 
-// serving is a running service, with the accounts of its database as another process would have them.
+// serving is a running service. accounts are the accounts of its database in another process.
 type serving struct {
 	*App
 	accounts *tenancyservice.Accounts
 	owner    tenancy.Principal
 }
 
-// serveWith starts the service on a database of its own; settings come on top of those that it needs, and changes before
-// it starts.
+// serveWith starts a service on a database of its own. settings are added to the required ones, and changes are applied
+// before the start.
 func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) *serving {
 	t.Helper()
 	key, err := secret.GenerateKey()
@@ -75,7 +75,7 @@ func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) 
 	return s
 }
 
-// get asks the service; key may be empty.
+// get sends a request to the service, with an API key unless key is empty.
 func (s *serving) get(t *testing.T, path, key string) call.Answer {
 	t.Helper()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -110,7 +110,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func TestServe_WithoutRedisItWorksAndWithItLaterAgain(t *testing.T) {
+func TestServe_WorksWithoutRedisAndReconnects(t *testing.T) {
 	t.Parallel()
 	server := miniredis.RunT(t)
 	way, through := faultnet.Start(t, "redis://"+server.Addr())
@@ -203,7 +203,7 @@ func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 	})
 }
 
-func TestHealth_ABusyPoolIsNotALostPostgres(t *testing.T) {
+func TestHealth_BusyPoolIsNoFailureOfPostgres(t *testing.T) {
 	t.Parallel()
 	s := serveWith(t, nil)
 	for _, role := range []pg.Role{pg.Tenant, pg.Gate, pg.Keys, pg.Clock, pg.Sender} {

@@ -13,41 +13,41 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-// short is a listener that fails some times before each connection, as one does without file descriptors.
-type short struct {
+// failing is a listener whose first accepts fail, as without file descriptors.
+type failing struct {
 	net.Listener
 	err   error
 	times atomic.Int64
 }
 
-func (s *short) Accept() (net.Conn, error) {
+func (s *failing) Accept() (net.Conn, error) {
 	if s.times.Add(-1) >= 0 {
 		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: os.NewSyscallError("accept4", s.err)}
 	}
 	return s.Listener.Accept()
 }
 
-// shortOn listens on loopback; the first accepts end with err.
-func shortOn(t *testing.T, err error, times int64) (*listener, *syncbuffer.Buffer) {
+// listenFailing listens on loopback. The first accepts fail with err.
+func listenFailing(t *testing.T, err error, times int64) (*listener, *syncbuffer.Buffer) {
 	t.Helper()
 	ln, e := net.Listen("tcp", "127.0.0.1:0")
 	if e != nil {
 		t.Fatal(e)
 	}
-	failing := &short{Listener: ln, err: err}
-	failing.times.Store(times)
+	inner := &failing{Listener: ln, err: err}
+	inner.times.Store(times)
 	log := &syncbuffer.Buffer{}
-	l := listenOn(failing, connRules{all: 1, most: 1, free: nobody, log: slog.New(slog.NewTextHandler(log, nil))})
+	l := listenOn(inner, connRules{total: 1, perClient: 1, exempt: exemptNone, log: slog.New(slog.NewTextHandler(log, nil))})
 	t.Cleanup(func() { _ = l.Close() }) // some tests close it before
 	return l, log
 }
 
-func TestAccept_OutlastsAShortage(t *testing.T) {
+func TestAccept_RetriesAfterShortage(t *testing.T) {
 	t.Parallel()
 	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ECONNABORTED} {
 		t.Run(err.Error(), func(t *testing.T) {
 			t.Parallel()
-			l, log := shortOn(t, err, 4)
+			l, log := listenFailing(t, err, 4)
 			dialOne(t, l.Addr().String())
 			c, got := l.Accept()
 			if got != nil {
@@ -63,12 +63,12 @@ func TestAccept_OutlastsAShortage(t *testing.T) {
 	}
 }
 
-func TestAccept_EndsWithTheListener(t *testing.T) {
+func TestAccept_EndsWithListener(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int64{"waiting for a connection": 0, "waiting in a shortage": 1 << 60} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, _ := shortOn(t, syscall.EMFILE, times)
+			l, _ := listenFailing(t, syscall.EMFILE, times)
 			ended := make(chan error, 1)
 			go func() {
 				_, err := l.Accept()

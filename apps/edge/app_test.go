@@ -16,7 +16,7 @@ import (
 
 const goodLogin = `{"provider":"LOCAL","email":" Ada@Example.org","password":"right"}`
 
-func TestLoginSetsTheCookie(t *testing.T) {
+func TestLogin_SetsCookie(t *testing.T) {
 	t.Parallel()
 	for base, secure := range map[string]bool{"http://localhost:4000": false, "http://127.0.0.1:4000": false, "https://crier.test": true, "http://crier.test": true} {
 		s := start(t, map[string]string{"BASE_URL": base})
@@ -34,7 +34,7 @@ func TestLoginSetsTheCookie(t *testing.T) {
 	}
 }
 
-func TestLoginRefusals(t *testing.T) {
+func TestLogin_RefusesInvalidRequests(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	json := []string{"Content-Type", "application/json"}
@@ -66,7 +66,7 @@ func TestLoginRefusals(t *testing.T) {
 	want(t, s.call(t, "POST", "/auth/login", goodLogin, json...), 201)
 }
 
-// hand is a clock that is set by hand.
+// hand is a clock that the test sets.
 type hand struct {
 	mu  sync.Mutex
 	now time.Time
@@ -86,7 +86,7 @@ func (h *hand) forward(d time.Duration) {
 
 var _ clock.Clock = (*hand)(nil)
 
-func TestSessionsByCookieAndHeader(t *testing.T) {
+func TestSession_ByCookieOrHeader(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	path := "/integrations/social/sandbox?refresh=&externalUrl=&redirectUrl=/app&onboarding=true"
@@ -112,7 +112,7 @@ func TestSessionsByCookieAndHeader(t *testing.T) {
 	want(t, s.call(t, "GET", "/integrations/social/sandbox?redirectUrl="+baseURL+"/x", "", "auth", goodSession), 200)
 }
 
-func TestOtherSitesCannotUseTheCookie(t *testing.T) {
+func TestSession_OtherSitesCannotUseCookie(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test:443/ui"})
 	cookie := []string{"Cookie", "auth=" + goodSession}
@@ -136,7 +136,7 @@ func TestOtherSitesCannotUseTheCookie(t *testing.T) {
 	}
 }
 
-func TestLogoutClearsEverything(t *testing.T) {
+func TestLogout_ClearsCookies(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.call(t, "POST", "/user/logout", "", "auth", goodSession)
@@ -152,7 +152,7 @@ func TestLogoutClearsEverything(t *testing.T) {
 	}
 }
 
-func TestSessionThrottle(t *testing.T) {
+func TestSession_IsThrottled(t *testing.T) {
 	t.Parallel()
 	h := &hand{now: day}
 	s := start(t, map[string]string{"APP_LIMIT": "2"}, func(d *edge.Deps) { d.Clock = h })
@@ -164,7 +164,7 @@ func TestSessionThrottle(t *testing.T) {
 	want(t, get(), 501)
 }
 
-func TestConnectingAChannel(t *testing.T) {
+func TestConnect_ReturnsChannel(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	want(t, s.call(t, "GET", "/integrations", ""), 200, `"article":[]`, `"identifier":"sandbox"`, `"customFields":[{"key":"name","label":"Name","validation":".+","type":"text"}]`, `"isExternal":false`)
@@ -183,7 +183,7 @@ func TestConnectingAChannel(t *testing.T) {
 	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json"), 400, "begin again")
 }
 
-func TestMainURL_IsASecondOrigin(t *testing.T) {
+func TestMainURL_IsSecondOrigin(t *testing.T) {
 	t.Parallel()
 	for origin, allowed := range map[string]bool{"https://app.test": true, "https://main.test": true, "http://main.test": false, "https://main.test.evil.test": false} {
 		s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui", "MAIN_URL": "https://Main.test:443/"})
@@ -202,7 +202,7 @@ func TestMainURL_IsASecondOrigin(t *testing.T) {
 	}
 }
 
-func TestCORSIsForTheDashboardOnly(t *testing.T) {
+func TestCORS_AllowsDashboardOnly(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})
 	a := s.call(t, "OPTIONS", "/user/logout", "", "Origin", "https://app.test", "Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "auth")
@@ -225,7 +225,7 @@ func TestCORSIsForTheDashboardOnly(t *testing.T) {
 	}
 }
 
-func TestFilesInRanges(t *testing.T) {
+func TestFile_ServesRanges(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	path := picture.Path()
@@ -263,7 +263,7 @@ func TestFilesInRanges(t *testing.T) {
 	want(t, s.call(t, "GET", "/files/other/cat.png", ""), 404)
 }
 
-func TestSandboxPageIsReachedAndNothingElse(t *testing.T) {
+func TestSandbox_ServesPageOnly(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var asked []string
@@ -315,7 +315,7 @@ func TestSandboxPageIsReachedAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestWithoutSandboxThereIsNothing(t *testing.T) {
+func TestSandbox_NotFoundWithoutAddress(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	want(t, s.call(t, "GET", "/sandbox", ""), 404)
@@ -330,7 +330,7 @@ func TestWithoutSandboxThereIsNothing(t *testing.T) {
 	want(t, s.call(t, "GET", "/sandbox/", ""), 503)
 }
 
-func TestDocumentsAreServed(t *testing.T) {
+func TestDocs_AreServed(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.call(t, "GET", "/openapi.json", "")

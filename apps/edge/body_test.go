@@ -93,33 +93,34 @@ func TestRequestsHiddenInBodiesNeverRun(t *testing.T) {
 	}
 }
 
-func TestBrokenChunksCloseTheConnection(t *testing.T) {
+func TestBody_BrokenChunksCloseConnection(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for _, path := range []string{"/public/v1/posts", "/public/v1/upload", "/nowhere"} {
 		out := s.raw(t, "POST "+path+" HTTP/1.1\r\nHost: x\r\nAuthorization: "+goodKey+"\r\nContent-Type: multipart/form-data; boundary=b\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n0\r\n\r\n"+hidden)
 		if n := strings.Count(out, "HTTP/1.1 "); n > 1 {
-			t.Errorf("%s: %d answers: %q", path, n, out)
+			t.Errorf("%s: got %d answers, want one: %q", path, n, out)
 		}
 	}
 	if len(s.ids) != 0 {
-		t.Errorf("ran: %v", s.ids)
+		t.Errorf("requests ran: %v, want none", s.ids)
 	}
 }
 
-func TestPipelinedRequestsAllRun(t *testing.T) {
+func TestPipelinedRequests_AllRun(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	one := "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: " + goodKey + "\r\n"
 	withLength := one + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(goodPost)) + goodPost
 	out := s.raw(t, withLength+withLength+strings.Replace(hidden, "smuggled", "piped", 1)+one+"Transfer-Encoding: chunked\r\n\r\n"+chunked(goodPost))
 	if strings.Count(out, "HTTP/1.1 201") != 3 || strings.Count(out, "HTTP/1.1 200") != 1 || len(s.creates) != 3 || len(s.ids) != 1 {
-		t.Errorf("%d creates, %v: %q", len(s.creates), s.ids, out)
+		t.Errorf("got %d creates and %v, want 3 and one id: %q", len(s.creates), s.ids, out)
 	}
 }
 
-// A proxy may see the end of a trailer elsewhere than we do: in its eyes what follows can still be the trailer.
-func TestNothingFollowsABodyInChunks(t *testing.T) {
+// TestBody_ConnectionClosesAfterChunks: a proxy may see the end of a trailer elsewhere, and read the next request as a
+// part of it.
+func TestBody_ConnectionClosesAfterChunks(t *testing.T) {
 	t.Parallel()
 	health := "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
 	for name, c := range map[string]struct {
@@ -143,7 +144,7 @@ func TestNothingFollowsABodyInChunks(t *testing.T) {
 	}
 }
 
-func TestBodyCaps(t *testing.T) {
+func TestBody_IsLimited(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"BODY_LIMIT": "1000", "POST_BODY_LIMIT": "5000", "UPLOAD_BODY_LIMIT": "3000"})
 	pad := func(n int) string { return `{"status":"draft","pad":"` + strings.Repeat("x", n) + `"}` }
@@ -157,7 +158,8 @@ func TestBodyCaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if req.ContentLength = length; length == 0 {
+		req.ContentLength = length
+		if length == 0 {
 			req.ContentLength = int64(body.Len())
 		}
 		req.Header.Set("Authorization", goodKey)
@@ -168,7 +170,7 @@ func TestBodyCaps(t *testing.T) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != 413 {
-			t.Errorf("length %d: %d", length, resp.StatusCode)
+			t.Errorf("length %d: got %d, want 413", length, resp.StatusCode)
 		}
 	}
 }
@@ -193,7 +195,7 @@ func upload(t testing.TB, field, name string, r io.Reader) (*bytes.Buffer, strin
 	return &b, w.FormDataContentType()
 }
 
-func TestUploadAnswersTheMedium(t *testing.T) {
+func TestUpload_AnswersMedium(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	body, kind := upload(t, "file", "png", strings.NewReader("content"))
@@ -201,7 +203,7 @@ func TestUploadAnswersTheMedium(t *testing.T) {
 	url := "http://crier.test/files/abcdefghijklmnopqrstuv/cat.png"
 	want(t, a, 201, `"id":"`+picture.ID.String()+`"`, `"url":"`+url+`"`, `"path":"`+url+`"`, `"name":"cat.png"`, `"originalName":"png"`, `"thumbnail":null`, `"alt":null`)
 	if s.uploaded != 7 {
-		t.Errorf("%d bytes", s.uploaded)
+		t.Errorf("%d bytes were uploaded, want 7", s.uploaded)
 	}
 	body, kind = upload(t, "other", "png", strings.NewReader("content"))
 	want(t, s.call(t, "POST", "/public/v1/upload", body.String(), "Authorization", goodKey, "Content-Type", kind), 400, "There is no file")
@@ -211,13 +213,13 @@ func TestUploadAnswersTheMedium(t *testing.T) {
 	want(t, s.call(t, "POST", "/public/v1/upload", encoded, "Authorization", goodKey, "Content-Type", kind), 400, "Content-Transfer-Encoding")
 }
 
-// uploadOf is a body with a part of these headers, after so many bytes of another field.
+// uploadOf returns a body with a part that has these headers, after another field of so many bytes.
 func uploadOf(headers string, before int) string {
 	field := "--b\r\nContent-Disposition: form-data; name=\"before\"\r\n\r\n" + strings.Repeat("x", before) + "\r\n"
 	return field + "--b\r\n" + headers + "\r\n\r\ncontent\r\n--b--\r\n"
 }
 
-func TestUpload_LittleMayComeBeforeTheFile(t *testing.T) {
+func TestUpload_LimitsBytesBeforeFile(t *testing.T) {
 	t.Parallel()
 	const file = `Content-Disposition: form-data; name="file"; filename="%s"`
 	named := func(n int) string { return fmt.Sprintf(file, strings.Repeat("a", n)) }
@@ -250,7 +252,7 @@ func TestUpload_LittleMayComeBeforeTheFile(t *testing.T) {
 	}
 }
 
-// zeros is as long as it says and holds nothing in memory.
+// zeros reads as left zero bytes.
 type zeros struct{ left int64 }
 
 func (z *zeros) Read(p []byte) (int, error) {
@@ -262,7 +264,7 @@ func (z *zeros) Read(p []byte) (int, error) {
 	return int(n), nil
 }
 
-func TestLargeUploadHoldsNothing(t *testing.T) {
+func TestUpload_LargeFileStaysOutOfMemory(t *testing.T) {
 	s := start(t, nil)
 	const size = 256 << 20
 	head := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp4\"\r\n\r\n"
@@ -282,9 +284,9 @@ func TestLargeUploadHoldsNothing(t *testing.T) {
 	resp.Body.Close()
 	runtime.ReadMemStats(&after)
 	if resp.StatusCode != 201 || s.uploaded != size {
-		t.Errorf("%d, %d bytes", resp.StatusCode, s.uploaded)
+		t.Errorf("got %d and %d bytes, want 201 and %d", resp.StatusCode, s.uploaded, size)
 	}
 	if grown := int64(after.Sys) - int64(before.Sys); grown > 32<<20 {
-		t.Errorf("memory grew by %d MB", grown>>20)
+		t.Errorf("memory grew by %d MB, want at most 32", grown>>20)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"crier/publishing"
 )
 
-// list is a JSON array of the same element, of about so many bytes.
+// list returns a JSON array of equal elements with about so many bytes.
 func list(element string, bytes int) string {
 	n := max(1, bytes/(len(element)+1))
 	return "[" + strings.Repeat(element+",", n-1) + element + "]"
 }
 
-func TestFaultsAreCountedPastTheFirstFifty(t *testing.T) {
+func TestFault_CountsBeyondFifty(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.api(t, "POST", "/public/v1/posts", `{"type":"draft","date":"2030-01-01","posts":`+list("1", 150)+`}`)
@@ -29,23 +29,23 @@ func TestFaultsAreCountedPastTheFirstFifty(t *testing.T) {
 		More    int
 	}](t, a)
 	if len(got.Message) != fault.MaxListed || got.More == 0 {
-		t.Errorf("%d faults and %d more: %s", len(got.Message), got.More, a.body)
+		t.Errorf("got %d faults and %d more, want %d and some: %s", len(got.Message), got.More, fault.MaxListed, a.body)
 	}
 	var channels []fault.Channel
 	for range 60 {
 		channels = append(channels, fault.Channel{Integration: "c", Message: "It is wrong."})
 	}
 	s.err = &fault.Error{Kind: fault.Invalid, Channels: channels}
-	told := decode[struct {
+	listed := decode[struct {
 		Errors []json.RawMessage
 		More   int
 	}](t, s.api(t, "POST", "/public/v1/posts", goodPost))
-	if len(told.Errors) != fault.MaxListed || told.More != 10 {
-		t.Errorf("%d channels at fault and %d more", len(told.Errors), told.More)
+	if len(listed.Errors) != fault.MaxListed || listed.More != 10 {
+		t.Errorf("got %d faults of channels and %d more, want %d and 10", len(listed.Errors), listed.More, fault.MaxListed)
 	}
 }
 
-func TestOneOrganizationWritesFourTimesAtOnce(t *testing.T) {
+func TestCreate_LimitsParallelWritesOfOrganization(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.release = make(chan struct{})
@@ -54,23 +54,23 @@ func TestOneOrganizationWritesFourTimesAtOnce(t *testing.T) {
 	for range 5 {
 		all.Go(func() { answers <- s.api(t, "POST", "/public/v1/posts", goodPost) })
 	}
-	first := <-answers // the one that waited for too long, before any of the others may go on
+	first := <-answers // the one that got no place; the others wait for release
 	if first.status != 429 || first.header.Get("Retry-After") != "1" {
-		t.Errorf("the fifth is answered with %d, Retry-After %q", first.status, first.header.Get("Retry-After"))
+		t.Errorf("the fifth request: got %d, Retry-After %q, want 429 and 1", first.status, first.header.Get("Retry-After"))
 	}
 	close(s.release)
 	all.Wait()
 	for range 4 {
 		if a := <-answers; a.status != 201 {
-			t.Errorf("%d: %s", a.status, a.body)
+			t.Errorf("got %d, want 201: %s", a.status, a.body)
 		}
 	}
 	if a := s.api(t, "POST", "/public/v1/posts", goodPost); a.status != 201 {
-		t.Errorf("afterwards: %d", a.status)
+		t.Errorf("afterwards: got %d, want 201", a.status)
 	}
 }
 
-func TestSession_OneOrganizationAsksFourTimesAtOnce(t *testing.T) {
+func TestSession_LimitsParallelRequestsOfOrganization(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.release = make(chan struct{})
@@ -84,14 +84,14 @@ func TestSession_OneOrganizationAsksFourTimesAtOnce(t *testing.T) {
 		go func() { answers <- pause() }()
 	}
 	select {
-	case first := <-answers: // the one that waited for too long, before any of the others may go on
+	case first := <-answers: // the one that got no place; the others wait for release
 		if first.status != 429 || first.header.Get("Retry-After") != "1" {
-			t.Errorf("the fifth is answered with %d, Retry-After %q", first.status, first.header.Get("Retry-After"))
+			t.Errorf("the fifth request: got %d, Retry-After %q, want 429 and 1", first.status, first.header.Get("Retry-After"))
 		}
 	case <-time.After(9 * time.Second): // less than call waits for
-		t.Fatal("five requests are in progress")
+		t.Fatal("five requests are in progress, want at most four")
 	}
-	want(t, s.call(t, "POST", "/user/logout", "", "auth", goodSession), 201) // is of no organization
+	want(t, s.call(t, "POST", "/user/logout", "", "auth", goodSession), 201) // belongs to no organization
 	release()
 	for range cap(answers) - 1 {
 		want(t, <-answers, 200)
@@ -99,8 +99,9 @@ func TestSession_OneOrganizationAsksFourTimesAtOnce(t *testing.T) {
 	want(t, pause(), 200)
 }
 
-// The same beyond one process' limits: the organization's share of the database's connections.
-func TestOrganizationWithoutAConnectionIsToldToWait(t *testing.T) {
+// TestOrgBusy_Is429WithRetryAfter is about the share of database connections that an organization has over all
+// processes.
+func TestOrgBusy_Is429WithRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.err = pg.Fault("fake", pg.ErrOrgBusy)
@@ -110,16 +111,15 @@ func TestOrganizationWithoutAConnectionIsToldToWait(t *testing.T) {
 		t.Errorf("Retry-After is %q, want 1", got)
 	}
 	if log := s.log.String(); !strings.Contains(log, "level=INFO msg=request") || strings.Contains(log, "level=ERROR") {
-		t.Errorf("it is not logged at INFO: %s", log)
+		t.Errorf("the log has no request at INFO, or an error: %s", log)
 	}
 }
 
-// An answer counts until it is on the wire: a client that does not read has no more of them in memory than it may have lists
-// at once.
-func TestListsCountUntilTheyAreSent(t *testing.T) {
+// TestList_KeepsPlaceUntilSent: an answer keeps its place until it is written, because it is in memory until then.
+func TestList_KeepsPlaceUntilSent(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	s.thread.Root.Parts[0].Content.Text = strings.Repeat("x", 11<<20) // twice in an answer, and more than the buffers of a connection
+	s.thread.Root.Parts[0].Content.Text = strings.Repeat("x", 11<<20) // more than the buffers of a connection
 	request := "GET /public/v1/posts?page=0 HTTP/1.1\r\nHost: x\r\nAuthorization: " + goodKey + "\r\n\r\n"
 	var stalled []net.Conn
 	for range 2 {
@@ -138,20 +138,20 @@ func TestListsCountUntilTheyAreSent(t *testing.T) {
 		stalled = append(stalled, c)
 	}
 	if a := s.api(t, "GET", "/public/v1/posts?page=0", ""); a.status != 429 || a.header.Get("Retry-After") != "1" {
-		t.Errorf("a third list beside two that nobody reads: %d", a.status)
+		t.Errorf("a third list beside two that are not read: got %d, want 429", a.status)
 	}
 	for _, c := range stalled {
 		_ = c.Close()
 	}
 	if a := s.api(t, "GET", "/public/v1/posts?page=0", ""); a.status != 200 {
-		t.Errorf("after they have ended: %d", a.status)
+		t.Errorf("after they have ended: got %d, want 200", a.status)
 	}
 	if a := s.api(t, "HEAD", "/public/v1/posts?page=0", ""); a.status != 200 {
-		t.Errorf("HEAD: %d", a.status)
+		t.Errorf("HEAD: got %d, want 200", a.status)
 	}
 }
 
-func TestRecordsSayWhatTheirContentIs(t *testing.T) {
+func TestRecord_NamesContentType(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for name, c := range map[string]struct {

@@ -12,51 +12,53 @@ import (
 	"crier/platform/clock"
 )
 
-// unknown stands for a client whose address a trusted proxy did not say readably. All such clients share what is counted
-// for an address, and nothing trusts them.
-const unknown = "unknown"
+// unknownClient is the name of clients for which a trusted proxy sent no readable address. They share the limits of one
+// client, and none of them is a trusted proxy.
+const unknownClient = "unknown"
 
-// clientName returns what requests of one client are counted and logged under: its IPv4 address, the /64 network of its
-// IPv6 address, or unknown. A subscriber has at least a /64, and many have a /56 or a /48: whoever counts by this name must
-// bear that one client has many.
+// clientName returns the name under which the requests of a client are counted and logged: its IPv4 address, the /64
+// network of its IPv6 address, or unknownClient. A subscriber has at least a /64, and many have a /56 or a /48, so one
+// client can have many names.
 func (s *Server) clientName(c *fiber.Ctx) string { return network(s.clientAddr(c)) }
 
-// clientSite returns the largest network that one subscriber usually has: the IPv4 address of the client, the /48 network
-// of its IPv6 address, or unknown. Several subscribers may be in it.
-func (s *Server) clientSite(c *fiber.Ctx) string { return prefix(s.clientAddr(c), 48) }
+// clientSite returns the largest network that one subscriber usually has: the IPv4 address of the client, the /48
+// network of its IPv6 address, or unknownClient. Several subscribers may be in it.
+func (s *Server) clientSite(c *fiber.Ctx) string { return networkPrefix(s.clientAddr(c), 48) }
 
-// network returns the IPv4 address or the /64 network of an IPv6 address as text, and unknown for the zero address.
-func network(ip netip.Addr) string { return prefix(ip, 64) }
+// network returns an IPv4 address or the /64 network of an IPv6 address as text, and unknownClient for the zero
+// address.
+func network(ip netip.Addr) string { return networkPrefix(ip, 64) }
 
-// prefix is network for another length of the prefix.
-func prefix(ip netip.Addr, bits int) string {
+// networkPrefix returns an IPv4 address or the network of an IPv6 address with so many bits as text, and unknownClient
+// for the zero address.
+func networkPrefix(ip netip.Addr, bits int) string {
 	switch ip = ip.Unmap(); {
 	case !ip.IsValid():
-		return unknown
+		return unknownClient
 	case ip.Is4():
 		return ip.String()
 	}
 	return netip.PrefixFrom(ip, bits).Masked().String()
 }
 
-// clientAddr returns the nearest address that is no trusted proxy; without TRUSTED_PROXIES that is whoever connected. It is
-// the zero address when a hop that has to be read before is empty or no address.
+// clientAddr returns the nearest address of a request that is no trusted proxy: without TRUSTED_PROXIES the peer of the
+// connection. It returns the zero address when a nearer entry of X-Forwarded-For is empty or no address.
 func (s *Server) clientAddr(c *fiber.Ctx) netip.Addr {
 	lines := c.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
 	ip, hops, more := peer(c), string(bytes.Join(lines, []byte(","))), len(lines) > 0
-	for more && s.trusts(ip) { // a proxy appends: to the last line, or a line of its own
+	for more && s.isTrusted(ip) { // from the end, because a proxy appends to the last line or adds a line
 		i := strings.LastIndexByte(hops, ',')
-		ip, hops, more = hop(hops[i+1:]), hops[:max(0, i)], i >= 0
+		ip, hops, more = parseHop(hops[i+1:]), hops[:max(0, i)], i >= 0
 	}
 	return ip
 }
 
-// hop returns the address of an entry of X-Forwarded-For, which may have a port or brackets. It returns the zero address,
-// which no network contains, when the entry is anything else.
-func hop(s string) netip.Addr {
+// parseHop returns the address of an entry of X-Forwarded-For, which may have a port or brackets. For anything else it
+// returns the zero address, which no network contains.
+func parseHop(s string) netip.Addr {
 	s = strings.TrimSpace(s)
 	if at, err := netip.ParseAddrPort(s); err == nil {
-		return plain(at.Addr())
+		return normalize(at.Addr())
 	}
 	if inner, ok := strings.CutPrefix(s, "["); ok {
 		if s, ok = strings.CutSuffix(inner, "]"); !ok || !strings.Contains(s, ":") {
@@ -67,20 +69,20 @@ func hop(s string) netip.Addr {
 	if err != nil {
 		return netip.Addr{}
 	}
-	return plain(ip)
+	return normalize(ip)
 }
 
-// peer returns the address that the connection comes from.
+// peer returns the address of the other end of the connection.
 func peer(c *fiber.Ctx) netip.Addr {
-	ip, _ := netip.AddrFromSlice(c.Context().RemoteIP()) // the zero address without one
-	return plain(ip)
+	ip, _ := netip.AddrFromSlice(c.Context().RemoteIP()) // the zero address when there is none
+	return normalize(ip)
 }
 
-// plain returns an address in the one form that networks are compared with: IPv4 as such, and without a zone.
-func plain(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
+// normalize returns an address without a zone, and IPv4 in IPv6 as IPv4: the form in which addresses are compared.
+func normalize(ip netip.Addr) netip.Addr { return ip.Unmap().WithZone("") }
 
-// trusts returns whether an address is a trusted proxy's; the zero address is not.
-func (s *Server) trusts(ip netip.Addr) bool {
+// isTrusted returns whether an address is that of a trusted proxy. The zero address is not.
+func (s *Server) isTrusted(ip netip.Addr) bool {
 	for _, p := range s.trusted {
 		if p.Contains(ip) {
 			return true
@@ -89,19 +91,20 @@ func (s *Server) trusts(ip netip.Addr) bool {
 	return false
 }
 
-// connRules limit the connections. A proxy has many clients, and this machine is the operator's.
+// connRules returns the limits of connections. Proxies have no limit of a client because they have many clients, and
+// loopback has none because it belongs to the operator.
 func (s *Server) connRules() connRules {
-	return connRules{all: s.cfg.MaxConns, most: s.cfg.ClientConns, log: s.deps.Log, free: func(ip netip.Addr) bool {
-		return ip.IsLoopback() || s.trusts(ip)
-	}}
+	exempt := func(ip netip.Addr) bool { return ip.IsLoopback() || s.isTrusted(ip) }
+	return connRules{total: s.cfg.MaxConns, perClient: s.cfg.ClientConns, exempt: exempt, log: s.deps.Log}
 }
 
-// forwarding are the headers in which a proxy names its client. Only the first one is read, and only from a trusted proxy.
+// forwarding lists the headers in which proxies name their clients. Only the first one is read, and only from a trusted
+// proxy.
 var forwarding = [...]string{fiber.HeaderXForwardedFor, fiber.HeaderForwarded, "X-Real-Ip"}
 
-// warnForwarded logs, at most once a minute each, that a proxy names clients although it is not trusted, and that a
-// trusted one names them only in headers that are not read: then all its clients share one address, and with it the
-// limits of one client. The header changes nothing.
+// warnForwarded logs, at most once a minute each, two mistakes of a configuration: a proxy that names clients is not
+// trusted, or a trusted one names them only in headers that are not read. In both cases all its clients share one
+// address and the limits of one client. The request is served as without the header.
 func (s *Server) warnForwarded(c *fiber.Ctx) error {
 	for _, name := range forwarding {
 		if c.Request().Header.Peek(name) != nil {
@@ -112,23 +115,27 @@ func (s *Server) warnForwarded(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// warnUnread logs a forwarding header, the first one of a request, unless it is read.
+// warnUnread logs a forwarding header, the first of a request, unless clientAddr reads it.
 func (s *Server) warnUnread(c *fiber.Ctx, name string) {
 	ip := peer(c)
-	switch trusted := s.trusts(ip); {
-	case !trusted && s.forwarded.allow(s.deps.Clock):
-		s.deps.Log.WarnContext(c.UserContext(), "a forwarding header of an address that is not in TRUSTED_PROXIES is ignored; "+
-			"if that address is your proxy, add it, or all its clients count as one", "header", name, "peer", ip.String())
-	case trusted && name != fiber.HeaderXForwardedFor && s.unread.allow(s.deps.Clock):
-		s.deps.Log.WarnContext(c.UserContext(), "a proxy in TRUSTED_PROXIES names its clients in a header that is not read; "+
-			"let it send X-Forwarded-For, or all its clients count as one", "header", name, "peer", ip.String())
+	switch trusted := s.isTrusted(ip); {
+	case !trusted && s.forwardedLog.allow(s.deps.Clock):
+		s.deps.Log.WarnContext(c.UserContext(),
+			"a forwarding header of an address that is not in TRUSTED_PROXIES is ignored; "+
+				"if that address is your proxy, add it, or all its clients count as one",
+			"header", name, "peer", ip.String())
+	case trusted && name != fiber.HeaderXForwardedFor && s.unreadLog.allow(s.deps.Clock):
+		s.deps.Log.WarnContext(c.UserContext(),
+			"a proxy in TRUSTED_PROXIES names its clients in a header that is not read; "+
+				"let it send X-Forwarded-For, or all its clients count as one", "header", name, "peer", ip.String())
 	}
 }
 
-// rarely lets one event a minute pass, the first at once. It is safe for concurrent use.
-type rarely struct{ last atomic.Int64 }
+// logLimit allows one log record a minute, the first at once. It is safe for concurrent use.
+type logLimit struct{ last atomic.Int64 }
 
-func (r *rarely) allow(c clock.Clock) bool {
+// allow returns whether the record may be written now, and counts it then.
+func (r *logLimit) allow(c clock.Clock) bool {
 	now, last := c.Now().UnixNano(), r.last.Load()
 	return (last == 0 || now-last >= int64(time.Minute)) && r.last.CompareAndSwap(last, now)
 }

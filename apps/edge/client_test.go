@@ -20,41 +20,41 @@ func (r *running) clientOf(t *testing.T, headers ...string) string {
 	a := r.call(t, "POST", "/auth/login", wrongLogin, append([]string{"Content-Type", "application/json"}, headers...)...)
 	found := loggedClient.FindStringSubmatch(r.log.String()[before:])
 	if a.status != 400 || found == nil {
-		t.Fatalf("%d %s, log: %s", a.status, a.body, r.log.String()[before:])
+		t.Fatalf("got %d %s, want 400 and a logged client: %s", a.status, a.body, r.log.String()[before:])
 	}
 	return found[1]
 }
 
-func TestClient_IsTheNearestAddressThatIsNoTrustedProxy(t *testing.T) {
+func TestClient_IsNearestAddressThatIsNoTrustedProxy(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		lines []string // of X-Forwarded-For
 		want  string
 	}{
-		"no line":                                  {nil, "127.0.0.1"},
-		"one address":                              {[]string{"203.0.113.9"}, "203.0.113.9"},
-		"an address that a client wrote":           {[]string{"10.9.9.9, 203.0.113.9"}, "203.0.113.9"},
-		"a line that a client wrote":               {[]string{"10.9.9.9", "203.0.113.9"}, "203.0.113.9"},
-		"two lines of a client":                    {[]string{"10.9.9.9", "10.0.0.1, 127.0.0.1", "203.0.113.9"}, "203.0.113.9"},
-		"a chain of proxies over two lines":        {[]string{"198.51.100.7, 203.0.113.9, 10.0.0.1", "10.0.0.1"}, "203.0.113.9"},
-		"only proxies":                             {[]string{"10.0.0.1"}, "10.0.0.1"},
-		"an address with a port":                   {[]string{"203.0.113.9:1234"}, "203.0.113.9"},
-		"white space":                              {[]string{" \t203.0.113.9 \t"}, "203.0.113.9"},
-		"the /64 of an IPv6 address":               {[]string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"},
-		"the /64 of a zoned address":               {[]string{"fe80::1%eth0"}, "fe80::/64"},
-		"IPv6 in brackets":                         {[]string{"[2001:db8:1:2::1]"}, "2001:db8:1:2::/64"},
-		"IPv6 with a port":                         {[]string{"[2001:db8:1:2::1]:443"}, "2001:db8:1:2::/64"},
-		"IPv4 in the form of IPv6":                 {[]string{"::ffff:203.0.113.9"}, "203.0.113.9"},
-		"a proxy in the form of IPv6 with a port":  {[]string{"203.0.113.9, [::ffff:10.0.0.1]:80"}, "203.0.113.9"},
-		"a hidden address":                         {[]string{"unknown"}, "unknown"},
-		"a name":                                   {[]string{"203.0.113.9, proxy.internal"}, "unknown"},
-		"an empty line":                            {[]string{""}, "unknown"},
-		"an empty hop":                             {[]string{"203.0.113.9,"}, "unknown"},
-		"an empty hop behind a proxy":              {[]string{"203.0.113.9, , 10.0.0.1"}, "unknown"},
-		"an empty last line":                       {[]string{"203.0.113.9", ""}, "unknown"},
-		"IPv4 in brackets":                         {[]string{"[203.0.113.9]"}, "unknown"},
-		"half a bracket":                           {[]string{"[2001:db8::1"}, "unknown"},
-		"nonsense that a client wrote, not looked": {[]string{"nonsense, 203.0.113.9"}, "203.0.113.9"},
+		"no line":                                 {nil, "127.0.0.1"},
+		"one address":                             {[]string{"203.0.113.9"}, "203.0.113.9"},
+		"an address that a client wrote":          {[]string{"10.9.9.9, 203.0.113.9"}, "203.0.113.9"},
+		"a line that a client wrote":              {[]string{"10.9.9.9", "203.0.113.9"}, "203.0.113.9"},
+		"two lines of a client":                   {[]string{"10.9.9.9", "10.0.0.1, 127.0.0.1", "203.0.113.9"}, "203.0.113.9"},
+		"a chain of proxies over two lines":       {[]string{"198.51.100.7, 203.0.113.9, 10.0.0.1", "10.0.0.1"}, "203.0.113.9"},
+		"only proxies":                            {[]string{"10.0.0.1"}, "10.0.0.1"},
+		"an address with a port":                  {[]string{"203.0.113.9:1234"}, "203.0.113.9"},
+		"white space":                             {[]string{" \t203.0.113.9 \t"}, "203.0.113.9"},
+		"the /64 of an IPv6 address":              {[]string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"},
+		"the /64 of a zoned address":              {[]string{"fe80::1%eth0"}, "fe80::/64"},
+		"IPv6 in brackets":                        {[]string{"[2001:db8:1:2::1]"}, "2001:db8:1:2::/64"},
+		"IPv6 with a port":                        {[]string{"[2001:db8:1:2::1]:443"}, "2001:db8:1:2::/64"},
+		"IPv4 in the form of IPv6":                {[]string{"::ffff:203.0.113.9"}, "203.0.113.9"},
+		"a proxy in the form of IPv6 with a port": {[]string{"203.0.113.9, [::ffff:10.0.0.1]:80"}, "203.0.113.9"},
+		"a hidden address":                        {[]string{"unknown"}, "unknown"},
+		"a name":                                  {[]string{"203.0.113.9, proxy.internal"}, "unknown"},
+		"an empty line":                           {[]string{""}, "unknown"},
+		"an empty hop":                            {[]string{"203.0.113.9,"}, "unknown"},
+		"an empty hop behind a proxy":             {[]string{"203.0.113.9, , 10.0.0.1"}, "unknown"},
+		"an empty last line":                      {[]string{"203.0.113.9", ""}, "unknown"},
+		"IPv4 in brackets":                        {[]string{"[203.0.113.9]"}, "unknown"},
+		"half a bracket":                          {[]string{"[2001:db8::1"}, "unknown"},
+		"an unreadable entry that is not needed":  {[]string{"nonsense, 203.0.113.9"}, "203.0.113.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -70,7 +70,7 @@ func TestClient_IsTheNearestAddressThatIsNoTrustedProxy(t *testing.T) {
 	}
 }
 
-func TestSite_IsTheLargestNetworkOfASubscriber(t *testing.T) {
+func TestSite_IsLargestNetworkOfSubscriber(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"})
 	for from, site := range map[string]string{
@@ -87,7 +87,7 @@ func TestSite_IsTheLargestNetworkOfASubscriber(t *testing.T) {
 	}
 }
 
-func TestClient_IsWhoeverConnectedWithoutTrustedProxies(t *testing.T) {
+func TestClient_IsPeerWithoutTrustedProxies(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	if got := s.clientOf(t, "X-Forwarded-For", "203.0.113.9", "Forwarded", "for=203.0.113.9", "X-Real-IP", "203.0.113.9"); got != "127.0.0.1" {
@@ -95,7 +95,7 @@ func TestClient_IsWhoeverConnectedWithoutTrustedProxies(t *testing.T) {
 	}
 }
 
-func TestFailedLogin_IsLoggedWithoutItsAddressOrPassword(t *testing.T) {
+func TestFailedLogin_IsLoggedWithoutAddressAndPassword(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.clientOf(t)
@@ -106,12 +106,12 @@ func TestFailedLogin_IsLoggedWithoutItsAddressOrPassword(t *testing.T) {
 	}
 	for _, private := range []string{"ada@", "ADA@", "wrong\""} {
 		if strings.Contains(s.log.String(), private) {
-			t.Errorf("%s is in the log: %s", private, s.log)
+			t.Errorf("the log contains %s: %s", private, s.log)
 		}
 	}
 }
 
-func TestForwardingHeader_OfAnUntrustedPeerIsLoggedOnceAMinute(t *testing.T) {
+func TestForwardingHeader_OfUntrustedPeerIsLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	const words = "is not in TRUSTED_PROXIES"
 	for _, header := range []string{"X-Forwarded-For", "Forwarded", "X-Real-IP"} {
@@ -136,12 +136,12 @@ func TestForwardingHeader_OfAnUntrustedPeerIsLoggedOnceAMinute(t *testing.T) {
 		trusted := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"})
 		trusted.call(t, "GET", "/health", "", header, "203.0.113.9")
 		if strings.Contains(trusted.log.String(), words) {
-			t.Errorf("%s of a trusted proxy is logged as that of a stranger", header)
+			t.Errorf("%s of a trusted proxy is logged as that of an untrusted address", header)
 		}
 	}
 }
 
-func TestForwardingHeader_OfATrustedProxyIsLoggedWhenItIsNotRead(t *testing.T) {
+func TestForwardingHeader_UnreadOneOfTrustedProxyIsLogged(t *testing.T) {
 	t.Parallel()
 	const words = "names its clients in a header that is not read"
 	for name, c := range map[string]struct {

@@ -14,7 +14,7 @@ import (
 	"crier/platform/secret"
 )
 
-// Config is the edge's part of the environment.
+// Config are the environment variables of the edge. Validate checks them.
 type Config struct {
 	BaseURL        string        `env:"BASE_URL" doc:"Address under which people and clients reach the service; http://localhost:PORT when not set, which only a HOST on loopback allows."`
 	FrontendURL    string        `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
@@ -36,18 +36,18 @@ type Config struct {
 
 const minMonitorToken = 16
 
-// Validate finds every fault at once.
+// Validate returns the faults of all variables, joined, each an env.Fault.
 func (c Config) Validate() error {
 	var faults []error
 	bad := func(name, words string) { faults = append(faults, env.Fault{Name: name, Message: words}) }
 	switch {
 	case c.BaseURL == "" && !Loopback(c.Host):
 		bad("BASE_URL", "must be set when HOST is not on loopback: cookies and the addresses of files are made of it")
-	case c.BaseURL != "" && !address(c.BaseURL):
+	case c.BaseURL != "" && !isBaseURL(c.BaseURL):
 		bad("BASE_URL", "must be an http or https address without query")
 	}
 	for name, u := range map[string]string{"FRONTEND_URL": c.FrontendURL, "MAIN_URL": c.MainURL} {
-		if u != "" && !address(u) {
+		if u != "" && !isBaseURL(u) {
 			bad(name, "must be an http or https address without query")
 		}
 	}
@@ -56,7 +56,8 @@ func (c Config) Validate() error {
 	}
 	for name, n := range map[string]int64{
 		"BODY_LIMIT": c.BodyLimit, "POST_BODY_LIMIT": c.PostLimit, "UPLOAD_BODY_LIMIT": c.UploadLimit,
-		"REQUEST_TIMEOUT": int64(c.Timeout), "UPLOAD_TIMEOUT": int64(c.UploadTimeout), "UPLOAD_MIN_RATE": c.UploadRate, "MAX_CONNECTIONS": int64(c.MaxConns), "APP_LIMIT": int64(c.AppLimit),
+		"REQUEST_TIMEOUT": int64(c.Timeout), "UPLOAD_TIMEOUT": int64(c.UploadTimeout), "UPLOAD_MIN_RATE": c.UploadRate,
+		"MAX_CONNECTIONS": int64(c.MaxConns), "APP_LIMIT": int64(c.AppLimit),
 	} {
 		if n <= 0 {
 			bad(name, "must be more than zero")
@@ -68,16 +69,16 @@ func (c Config) Validate() error {
 	if n := len(c.MonitorToken); n > 0 && n < minMonitorToken {
 		bad("MONITOR_TOKEN", "must have at least 16 characters")
 	}
-	if _, err := proxies(c.TrustedProxies); err != nil {
+	if _, err := parseProxies(c.TrustedProxies); err != nil {
 		bad("TRUSTED_PROXIES", err.Error())
 	}
 	return errors.Join(faults...)
 }
 
-// Address is where to listen, host:port.
+// Address returns the address to listen on, host:port.
 func (c Config) Address() string { return net.JoinHostPort(c.Host, strconv.Itoa(c.Port)) }
 
-// Base is where people and clients reach the service, without a slash at the end.
+// Base returns BASE_URL or its default, without a slash at the end.
 func (c Config) Base() string {
 	if c.BaseURL == "" {
 		return "http://localhost:" + strconv.Itoa(c.Port)
@@ -85,34 +86,36 @@ func (c Config) Base() string {
 	return strings.TrimRight(c.BaseURL, "/")
 }
 
-// Warnings returns what works and is probably not meant.
+// Warnings returns sentences about settings that are valid but probably a mistake.
 func (c Config) Warnings() []string {
 	u, err := url.Parse(c.Base())
 	if err != nil || u.Scheme != "http" {
 		return nil
 	}
 	if !Loopback(u.Hostname()) {
-		return []string{"BASE_URL is an http address: passwords and API keys travel in the clear, and nobody can log in with a browser, because it keeps the session's cookie for https. Use https."}
+		return []string{"BASE_URL is an http address: passwords and API keys travel in the clear, " +
+			"and browsers cannot log in, because they keep the cookie of the session for https. Use https."}
 	}
 	if !Loopback(c.Host) {
-		return []string{"BASE_URL is an http address and HOST is not on loopback: passwords, API keys and the cookies of sessions of whoever reaches it from elsewhere travel in the clear. Use https, or let only this machine reach it."}
+		return []string{"BASE_URL is an http address and HOST is not on loopback: passwords, API keys and " +
+			"cookies of sessions that come from other machines travel in the clear. Use https, or let only this machine reach it."}
 	}
 	return nil
 }
 
-// Loopback returns whether only this machine reaches a host, by name or address.
+// Loopback returns whether a host is localhost or a loopback address, which only this machine reaches.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
 }
 
-// own returns whether a host, without port, is the one of BASE_URL.
-func (c Config) own(host string) bool {
+// isOwnHost returns whether a host, without port, is that of BASE_URL.
+func (c Config) isOwnHost(host string) bool {
 	u, err := url.Parse(c.Base())
 	return err == nil && strings.EqualFold(u.Hostname(), host)
 }
 
-// frontend is where the dashboard is, without a slash at the end.
+// frontend returns the address of the dashboard, without a slash at the end.
 func (c Config) frontend() string {
 	if c.FrontendURL == "" {
 		return c.Base() + "/app"
@@ -120,7 +123,7 @@ func (c Config) frontend() string {
 	return strings.TrimRight(c.FrontendURL, "/")
 }
 
-// dashboards returns the origins whose pages may use the service with a session, beside its own.
+// dashboards returns the origins whose pages may use the service with a session, besides its own.
 func (c Config) dashboards() []string {
 	out := []string{origin(c.frontend())}
 	if c.MainURL != "" {
@@ -129,18 +132,22 @@ func (c Config) dashboards() []string {
 	return out
 }
 
-// secure tells whether cookies may insist on https: everywhere but on plain http at home.
+// secure returns whether cookies are sent over https only. That is so unless BASE_URL is http on loopback.
 func (c Config) secure() bool {
 	u, err := url.Parse(c.Base())
 	return err != nil || u.Scheme == "https" || !Loopback(u.Hostname())
 }
 
-func address(s string) bool {
+// isBaseURL returns whether s is an http or https URL without user, query and fragment.
+func isBaseURL(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" {
+		return false
+	}
+	return u.Hostname() != "" && u.RawQuery == "" && u.Fragment == "" && u.User == nil
 }
 
-// origin is what browsers call the site of an address: default ports left out.
+// origin returns the origin of a URL in the form that browsers send, without a default port, and "" if s is no URL.
 func origin(s string) string {
 	u, err := url.Parse(s)
 	if err != nil {
@@ -153,8 +160,8 @@ func origin(s string) string {
 	return u.Scheme + "://" + host
 }
 
-// proxies parses addresses and networks; its errors say what the setting must be.
-func proxies(list []string) ([]netip.Prefix, error) {
+// parseProxies parses the value of TRUSTED_PROXIES. Its errors are sentences about what the value must be.
+func parseProxies(list []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, s := range list {
 		s = strings.TrimSpace(s)
@@ -162,14 +169,16 @@ func proxies(list []string) ([]netip.Prefix, error) {
 		if err != nil {
 			ip, err := netip.ParseAddr(s)
 			if err != nil {
-				return nil, fmt.Errorf("must be addresses or networks such as 10.0.0.0/8, separated by commas: %q is neither", s)
+				return nil, fmt.Errorf(
+					"must be addresses or networks such as 10.0.0.0/8, separated by commas: %q is neither", s)
 			}
 			p = netip.PrefixFrom(ip, ip.BitLen())
 		}
 		if p.Addr().Is4In6() && p.Bits() >= 96 {
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96) // as clients are compared with it
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96) // clients are compared as IPv4, see normalize
 		}
-		if p = p.Masked(); tooWide(p) {
+		p = p.Masked()
+		if tooWide(p) {
 			return nil, fmt.Errorf("must name networks of proxies only: in %q clients could choose their address; "+
 				"the widest are /8 of IPv4, /16 of IPv6, and fc00::/7, which is private", s)
 		}
@@ -178,7 +187,8 @@ func proxies(list []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-// tooWide returns whether a masked network has more addresses than proxies can need.
+// tooWide returns whether a masked network has more addresses than proxies can need: clients in it could choose their
+// address.
 func tooWide(p netip.Prefix) bool {
 	if p.Addr().Is4() {
 		return p.Bits() < 8

@@ -27,8 +27,8 @@ var (
 	docsStyle string
 )
 
-// page is the readable form of the document, made once.
-type page struct {
+// docsPage is the OpenAPI document as a web page, with its content policy. It is rendered once.
+type docsPage struct {
 	html   []byte
 	policy string
 }
@@ -64,22 +64,27 @@ type docsLine struct {
 	Depth            int
 }
 
-func newPage(doc *huma.OpenAPI, missing []Route) (*page, error) {
+func newPage(doc *huma.OpenAPI, missing []Route) (*docsPage, error) {
 	t, err := template.New("docs").Parse(docsSource)
 	if err != nil {
 		return nil, fault.Wrap(fault.Internal, "edge.newPage", "", err)
 	}
 	sum := sha256.Sum256([]byte(docsStyle))
 	var b bytes.Buffer
-	view := docsView{doc.Info.Title + " API " + doc.Info.Version, doc.Info.Description, template.CSS(docsStyle), groups(doc), missing}
+	view := docsView{
+		Title: doc.Info.Title + " API " + doc.Info.Version, Text: doc.Info.Description, Style: template.CSS(docsStyle),
+		Groups: docsGroups(doc), Missing: missing,
+	}
 	if err := t.Execute(&b, view); err != nil {
 		return nil, fault.Wrap(fault.Internal, "edge.newPage", "", err)
 	}
 	style := "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
-	return &page{b.Bytes(), "default-src 'none'; style-src " + style + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"}, nil
+	policy := "default-src 'none'; style-src " + style + "; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	return &docsPage{html: b.Bytes(), policy: policy}, nil
 }
 
-func groups(doc *huma.OpenAPI) []docsGroup {
+// docsGroups returns the operations of the document by their first tag, sorted.
+func docsGroups(doc *huma.OpenAPI) []docsGroup {
 	by := map[string][]docsOperation{}
 	for _, item := range doc.Paths {
 		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Delete} {
@@ -93,7 +98,8 @@ func groups(doc *huma.OpenAPI) []docsGroup {
 		slices.SortFunc(ops, func(a, b docsOperation) int {
 			return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Method, b.Method))
 		})
-		out = append(out, docsGroup{name, strings.ReplaceAll(strings.ToLower(name), " ", "-"), ops})
+		anchor := strings.ReplaceAll(strings.ToLower(name), " ", "-")
+		out = append(out, docsGroup{Name: name, Anchor: anchor, Operations: ops})
 	}
 	slices.SortFunc(out, func(a, b docsGroup) int { return strings.Compare(a.Name, b.Name) })
 	return out
@@ -124,9 +130,10 @@ func contentLines(doc *huma.OpenAPI, content map[string]*huma.MediaType) (out []
 	return out
 }
 
-// maxDepth of the members shown; deeper ones are named by their type only.
+// maxDepth is how deep the members of a schema are shown. Deeper ones are only named by their type.
 const maxDepth = 6
 
+// schemaLines returns the members of an object, or of the elements of an array, each followed by its own members.
 func schemaLines(doc *huma.OpenAPI, s *huma.Schema, depth int) (out []docsLine) {
 	s = resolve(doc, s)
 	if s.Type == huma.TypeArray && s.Items != nil {
@@ -144,12 +151,16 @@ func schemaLines(doc *huma.OpenAPI, s *huma.Schema, depth int) (out []docsLine) 
 		member := s.Properties[name]
 		full := resolve(doc, member)
 		text := cmp.Or(member.Description, full.Description)
-		out = append(out, docsLine{name, typeName(doc, member), text, slices.Contains(s.Required, name), depth})
+		out = append(out, docsLine{
+			Name: name, Type: typeName(doc, member), Text: text,
+			Required: slices.Contains(s.Required, name), Depth: depth,
+		})
 		out = append(out, schemaLines(doc, member, depth+1)...)
 	}
 	return out
 }
 
+// resolve follows a reference to a schema of the document.
 func resolve(doc *huma.OpenAPI, s *huma.Schema) *huma.Schema {
 	if s.Ref == "" {
 		return s
@@ -178,15 +189,23 @@ func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
 const documentPath = "/openapi.json"
 
 func (s *Server) mountDocs(t *route.Table) {
-	doc := huma.Operation{OperationID: "openapi", Method: http.MethodGet, Path: documentPath, Summary: "This document", Tags: []string{"Service"}}
-	doc = route.Content(doc, http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject})
+	doc := huma.Operation{
+		OperationID: "openapi", Method: http.MethodGet, Path: documentPath,
+		Summary: "This document", Tags: []string{"Service"},
+	}
+	doc = route.Content(doc, http.StatusOK, "The document.", fiber.MIMEApplicationJSON,
+		&huma.Schema{Type: huma.TypeObject})
 	t.Raw(doc, func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		c.Set(fiber.HeaderAccessControlAllowOrigin, "*")
 		return c.Send(s.document)
 	})
-	readable := huma.Operation{OperationID: "docs", Method: http.MethodGet, Path: "/docs", Summary: "This document for people", Tags: []string{"Service"}}
-	readable = route.Content(readable, http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString})
+	readable := huma.Operation{
+		OperationID: "docs", Method: http.MethodGet, Path: "/docs",
+		Summary: "This document for people", Tags: []string{"Service"},
+	}
+	readable = route.Content(readable, http.StatusOK, "The page.", fiber.MIMETextHTML,
+		&huma.Schema{Type: huma.TypeString})
 	t.Raw(readable, func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
 		c.Set(fiber.HeaderContentSecurityPolicy, s.page.policy)

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// more than the buffers of a connection on loopback hold.
+// largeFile is more than the buffers of a connection on loopback, in bytes.
 const largeFile = 32 << 20
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n\r\n" }
 
-// soon fails the test if something does not happen.
+// soon waits for done and fails the test if that takes too long.
 func soon(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !done(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 	}
 }
 
-func TestDownload_ThatIsNotReadEnds(t *testing.T) {
+func TestDownload_EndsWhenNotRead(t *testing.T) {
 	t.Parallel()
 	for name, settings := range map[string]map[string]string{
 		"below the least rate":   {"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h", "UPLOAD_MIN_RATE": "1000000000"},
@@ -36,7 +36,7 @@ func TestDownload_ThatIsNotReadEnds(t *testing.T) {
 			s := start(t, settings)
 			s.file = make([]byte, largeFile)
 			c := s.dial(t, get(picture.Path()))
-			soon(t, "the server gives the answer up", s.closed.Load)
+			soon(t, "the server ends the answer", s.closed.Load)
 			if n, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) || n >= largeFile {
 				t.Errorf("%d bytes came, then %v; want a part and the end", n, err)
 			}
@@ -44,9 +44,8 @@ func TestDownload_ThatIsNotReadEnds(t *testing.T) {
 	}
 }
 
-// TestDownload_AtTheLeastRateOutlastsTheTimeOfARequest knows that this time has passed when a request that was begun later
-// is ended.
-func TestDownload_AtTheLeastRateOutlastsTheTimeOfARequest(t *testing.T) {
+// TestDownload_AtMinimumRateOutlastsRequestTimeout reads on after a later request has been ended by REQUEST_TIMEOUT.
+func TestDownload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "500ms", "UPLOAD_MIN_RATE": "100"})
 	s.file = make([]byte, largeFile)
@@ -64,8 +63,8 @@ func TestDownload_AtTheLeastRateOutlastsTheTimeOfARequest(t *testing.T) {
 	}
 }
 
-// TestAnswer_WithoutAFileHasTheTimeOfARequest sends requests below /files/ and reads no answer.
-func TestAnswer_WithoutAFileHasTheTimeOfARequest(t *testing.T) {
+// TestAnswer_WithoutFileHasRequestTimeout sends requests below /files/ and reads no answer.
+func TestAnswer_WithoutFileHasRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
 	c := s.dial(t, "")

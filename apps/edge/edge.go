@@ -1,4 +1,5 @@
-// Package edge is the HTTP front of the service: its routes, what every request passes through, and the document that describes them.
+// Package edge is the HTTP server of the service: its routes, the middleware of every request, and the OpenAPI document
+// that describes them.
 package edge
 
 import (
@@ -27,25 +28,29 @@ import (
 // Route is one method of one path; parameters are written {name}.
 type Route = route.Route
 
-// Deps are what the edge stands on.
+// Deps are the services and ports that a Server uses. Only Attempts, AccountKey and SandboxURL are optional.
 type Deps struct {
-	Posts      publicv1.Posts
-	Queue      appapi.Queue
-	Channels   Channels
-	Media      Media
-	Accounts   Accounts
-	Limiter    Limiter
-	Attempts   appapi.Attempts // of all processes; nil when there is one
-	AccountKey []byte          // names accounts in logs and in Attempts
+	Posts    publicv1.Posts
+	Queue    appapi.Queue
+	Channels Channels
+	Media    Media
+	Accounts Accounts
+	Limiter  Limiter
+	// Attempts counts log-ins of all processes together. With nil this process counts its own.
+	Attempts appapi.Attempts
+	// AccountKey is the HMAC key of the account names in logs and in Attempts, see appapi.Deps.
+	AccountKey []byte
 	Health     appapi.Health
-	SandboxURL string // loopback address of the pretend platform, empty = none
+	// SandboxURL is the loopback address of the simulated platform, empty when there is none. See IsSandbox.
+	SandboxURL string
 	Log        *slog.Logger
 	Metrics    prometheus.Registerer
 	Clock      clock.Clock
-	Version    string
+	// Version is the version of the service, which /health and the OpenAPI document name.
+	Version string
 }
 
-// Server is the edge; it serves one listener.
+// Server answers the HTTP requests of one listener. Its methods are safe for concurrent use.
 type Server struct {
 	cfg      Config
 	deps     Deps
@@ -55,28 +60,29 @@ type Server struct {
 	trusted  []netip.Prefix
 	draining atomic.Bool
 	metrics  *metrics
-	// forwarded limits the log of forwarding headers that are not believed.
-	forwarded rarely
-	// unread limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
-	unread   rarely
-	known    map[string]bool // patterns, for logs and metrics
-	document []byte
-	page     *page
-	sandbox  *sandbox
+	// forwardedLog limits the log of forwarding headers from addresses that are not trusted.
+	forwardedLog logLimit
+	// unreadLog limits the log of trusted proxies that name their clients in other headers than X-Forwarded-For.
+	unreadLog logLimit
+	patterns  map[string]bool // path patterns of all routes, for logs and metrics
+	document  []byte          // the OpenAPI document as JSON
+	page      *docsPage
+	sandbox   *sandbox
 
-	mu      sync.Mutex
+	mu      sync.Mutex // protects the fields below
 	ln      *listener
 	stopped bool
 }
 
-// New builds the edge. Nothing listens yet.
+// New returns a Server that does not listen yet. It returns the errors of Config.Validate, and an error when a metric
+// is registered already or SandboxURL is not acceptable.
 func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, known: map[string]bool{}}
+	s := &Server{cfg: cfg, deps: deps, patterns: map[string]bool{}}
 	var err error
-	if s.trusted, err = proxies(cfg.TrustedProxies); err != nil {
+	if s.trusted, err = parseProxies(cfg.TrustedProxies); err != nil {
 		return nil, err
 	}
 	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
@@ -85,29 +91,31 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.sandbox, err = newSandbox(deps.SandboxURL); err != nil {
 		return nil, err
 	}
-	if err := s.describe(); err != nil {
+	if err := s.buildTable(); err != nil {
 		return nil, err
 	}
-	s.build()
+	s.buildApp()
 	return s, nil
 }
 
-// interfaceVersion stands in the document that is committed, so that it only changes with the interface; a server's document has its own version.
+// interfaceVersion is the version in the committed document, which therefore changes only with the interface. The
+// document of a running server names the version of the server.
 const interfaceVersion = "1.0.1"
 
-// OpenAPI is the document of every route, the same bytes each time.
+// OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time.
 func OpenAPI() ([]byte, error) {
 	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: interfaceVersion}}
 	s.routes()
 	return s.table.Document()
 }
 
-// describe makes the table and all that is made of it.
-func (s *Server) describe() (err error) {
+// buildTable fills the route table, the set of patterns, the OpenAPI document and the documentation page.
+func (s *Server) buildTable() error {
 	s.routes()
-	for _, r := range slices.Concat(s.table.Built(), s.table.NotBuilt(), s.table.NotBuiltBeyond()) {
-		s.known[r.Path] = true
+	for _, r := range slices.Concat(s.table.Built(), s.table.NotBuilt(), s.table.NotBuiltAdded()) {
+		s.patterns[r.Path] = true
 	}
+	var err error
 	if s.document, err = s.table.Document(); err != nil {
 		return err
 	}
@@ -115,29 +123,30 @@ func (s *Server) describe() (err error) {
 	return err
 }
 
-func (s *Server) build() {
+// buildApp creates the Fiber app with the middleware that all routes share, and mounts the table.
+func (s *Server) buildApp() {
 	s.app = fiber.New(fiber.Config{
 		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,
 		StreamRequestBody: true, DisablePreParseMultipartForm: true,
 		ErrorHandler: s.refuse, EnableTrustedProxyCheck: true,
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
-	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.secureHeaders, s.cors(), s.storable)
+	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.secureHeaders, s.cors(), s.checkQuery)
 	s.table.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
 	malformed := server.ErrorHandler
 	server.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
 		malformed(ctx, err)
-		request.HangUp(ctx)
+		request.CloseAfterAnswer(ctx)
 	}
 	server.CloseOnShutdown = true
 }
 
-// Listen serves until Shutdown; it returns nil then, also when Shutdown came first.
+// Listen serves ln until Shutdown and closes it. It returns nil after Shutdown, also when Shutdown was called first.
 func (s *Server) Listen(ln net.Listener) error {
 	own := listenOn(ln, s.connRules())
-	if !s.hold(own) {
+	if !s.setListener(own) {
 		return own.Close()
 	}
 	if err := s.app.Listener(own); err != nil && !errors.Is(err, net.ErrClosed) {
@@ -146,8 +155,8 @@ func (s *Server) Listen(ln net.Listener) error {
 	return nil
 }
 
-// Shutdown tells the health check, takes no new connections and waits for running requests until ctx ends. A request that is still being sent then, or an answer
-// that is still being read, has a moment to come to its end.
+// Shutdown makes the health check fail, accepts no new connections and waits for running requests until ctx ends. After
+// shutdownGrace, requests that are still arriving fail, and answers have the same time once more.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.draining.Store(true)
 	s.mu.Lock()
@@ -157,33 +166,35 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if ln == nil {
 		return nil
 	}
-	patience := time.AfterFunc(shutdownPatience, ln.hurry)
-	defer patience.Stop()
-	// The server may not have begun to accept, and then knows nothing of the listener yet.
+	grace := time.AfterFunc(shutdownGrace, ln.forceDeadlines)
+	defer grace.Stop()
+	// The server does not know the listener before it has begun to accept, so the listener is closed here too.
 	return errors.Join(ln.Close(), s.app.ShutdownWithContext(ctx))
 }
 
-// hold keeps the listener for Shutdown; false when Shutdown came first.
-func (s *Server) hold(ln *listener) bool {
+// setListener stores the listener for Shutdown. It returns false when Shutdown was called first.
+func (s *Server) setListener(ln *listener) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ln = ln
 	return !s.stopped
 }
 
-// ServeQueue answers GET /monitor/queue/{name} of the private listener, which asks nobody for a token.
+// ServeQueue answers GET /monitor/queue/{name} on the private listener. It requires no token.
 func (s *Server) ServeQueue(w http.ResponseWriter, r *http.Request) { s.session.ServeQueue(w, r) }
 
-// Drain makes the health check fail while everything else goes on, so that a balancer looks elsewhere before Shutdown.
+// Drain makes the health check fail and each answer close its connection, while requests are still served. A load
+// balancer then chooses other processes before Shutdown.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 func (s *Server) appAPI() *appapi.API {
 	return appapi.New(appapi.Config{
-		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit, Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
+		Origins: append(s.cfg.dashboards(), origin(s.cfg.Base())), Secure: s.cfg.secure(), AppLimit: s.cfg.AppLimit,
+		Timeout: s.cfg.Timeout, Version: s.deps.Version, MonitorToken: s.cfg.MonitorToken,
 	}, appapi.Deps{
 		Channels: s.deps.Channels, Queue: s.deps.Queue, Accounts: s.deps.Accounts, Health: s.deps.Health,
-		Attempts: s.deps.Attempts, AccountKey: s.deps.AccountKey, Draining: s.draining.Load, Client: s.clientName, Site: s.clientSite,
-		Clock: s.deps.Clock, Log: s.deps.Log,
+		Attempts: s.deps.Attempts, AccountKey: s.deps.AccountKey, Draining: s.draining.Load,
+		Client: s.clientName, Site: s.clientSite, Clock: s.deps.Clock, Log: s.deps.Log,
 	})
 }
 

@@ -28,16 +28,16 @@ func decode[T any](t *testing.T, a answer) (out T) {
 func want(t *testing.T, a answer, status int, parts ...string) {
 	t.Helper()
 	if a.status != status {
-		t.Errorf("answered %d, not %d: %s", a.status, status, a.body)
+		t.Errorf("got %d, want %d: %s", a.status, status, a.body)
 	}
 	for _, p := range parts {
 		if !strings.Contains(a.body, p) {
-			t.Errorf("%q is not in %s", p, a.body)
+			t.Errorf("got %s, want it to contain %q", a.body, p)
 		}
 	}
 }
 
-func TestCreateTakesWhatClientsSend(t *testing.T) {
+func TestCreate_AcceptsFormsOfClients(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.api(t, "POST", "/public/v1/posts", goodPost, "Idempotency-Key", "k1")
@@ -59,7 +59,7 @@ func TestCreateTakesWhatClientsSend(t *testing.T) {
 	}
 }
 
-func TestRequestHashIgnoresMountAndMemberOrder(t *testing.T) {
+func TestRequestHash_IgnoresMountAndMemberOrder(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.result.Replayed, s.result.Mismatch = true, true
@@ -77,7 +77,7 @@ func TestRequestHashIgnoresMountAndMemberOrder(t *testing.T) {
 	}
 }
 
-func TestCreateRefusesWithFieldNames(t *testing.T) {
+func TestCreate_RefusalNamesFields(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ body, part string }{
 		"an empty body":          {"", "body is required"},
@@ -110,7 +110,7 @@ func TestCreateRefusesWithFieldNames(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKeyMustBeVisibleASCII(t *testing.T) {
+func TestIdempotencyKey_MustBeVisibleASCII(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for _, key := range []string{"a b", "ä", strings.Repeat("x", 256)} {
@@ -119,7 +119,7 @@ func TestIdempotencyKeyMustBeVisibleASCII(t *testing.T) {
 	want(t, s.api(t, "POST", "/public/v1/posts", goodPost, "Idempotency-Key", strings.Repeat("x", 255)), 201)
 }
 
-func TestFaultsBecomeTheContractsErrors(t *testing.T) {
+func TestFault_IsErrorOfContract(t *testing.T) {
 	t.Parallel()
 	secret := "password=hunter2"
 	for name, c := range map[string]struct {
@@ -149,7 +149,7 @@ func TestFaultsBecomeTheContractsErrors(t *testing.T) {
 				t.Errorf("%v %s", a.header, a.body)
 			}
 			if c.status == 500 && !strings.Contains(s.log.String(), secret) {
-				t.Error("the log does not know the cause")
+				t.Error("the log does not contain the cause")
 			}
 		})
 	}
@@ -159,7 +159,7 @@ type errSecret string
 
 func (e errSecret) Error() string { return string(e) }
 
-func TestPanicIsA500WithoutItsCause(t *testing.T) {
+func TestPanic_Is500WithoutCause(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.panics.Store(true)
@@ -170,7 +170,7 @@ func TestPanicIsA500WithoutItsCause(t *testing.T) {
 	}
 }
 
-func TestListModes(t *testing.T) {
+func TestList_ByDatesOrPage(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.api(t, "GET", "/public/v1/posts?startDate=2026-01-01&endDate=2026-02-01T00:00:00%2B02:00&customer=cu", "")
@@ -191,7 +191,7 @@ func TestListModes(t *testing.T) {
 	}
 }
 
-func TestListRefusesBadQueries(t *testing.T) {
+func TestList_RefusesBadQueries(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for query, part := range map[string]string{
@@ -215,7 +215,7 @@ func TestListRefusesBadQueries(t *testing.T) {
 	}
 }
 
-func TestDetailHasNoTopLevelError(t *testing.T) {
+func TestDetail_HasNoTopLevelError(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.api(t, "GET", "/public/v1/posts/p1", "")
@@ -258,7 +258,7 @@ func TestSmallRoutes(t *testing.T) {
 	}
 }
 
-func TestRefusedAdmission(t *testing.T) {
+func TestAdmit_RefusalHasRetryAfter(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.refused.Store(true)
@@ -280,7 +280,7 @@ func TestHealth(t *testing.T) {
 	want(t, s.call(t, "GET", "/health", ""), 503, `"status":"draining"`)
 }
 
-func TestRequestIDAndSecurityHeaders(t *testing.T) {
+func TestAnswer_HasRequestIDAndSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.call(t, "GET", "/health", "", "X-Request-Id", "client-id-1")
@@ -293,7 +293,7 @@ func TestRequestIDAndSecurityHeaders(t *testing.T) {
 	}
 }
 
-func TestMetricsAndLogsKnowPatternsOnly(t *testing.T) {
+func TestMetricsAndLogs_HavePatternsOnly(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	s := start(t, nil, func(d *edge.Deps) { d.Metrics = reg })
@@ -317,7 +317,7 @@ func TestMetricsAndLogsKnowPatternsOnly(t *testing.T) {
 	}
 }
 
-func TestStringsOutliveTheirRequest(t *testing.T) {
+func TestStrings_StayValidAfterRequest(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	transport := &http.Transport{MaxConnsPerHost: 1}
@@ -348,7 +348,7 @@ func TestStringsOutliveTheirRequest(t *testing.T) {
 	}
 }
 
-func TestShutdownBeforeListenEnds(t *testing.T) {
+func TestShutdown_BeforeListen(t *testing.T) {
 	t.Parallel()
 	start(t, nil) // its clean-up may come first
 }

@@ -35,7 +35,7 @@ const (
 	baseURL     = "http://crier.test"
 )
 
-// world fakes every port and remembers what it was asked.
+// world implements every port and records the calls.
 type world struct {
 	mu       sync.Mutex
 	creates  []publishing.CreatePosts
@@ -49,7 +49,7 @@ type world struct {
 	orgs         []string
 	uploaded     int64
 
-	err       error // what every call answers, when set
+	err       error // returned by every call if it is set
 	result    publishing.CreateResult
 	thread    publishing.Thread
 	began     atomic.Bool   // an upload has reached its port
@@ -64,7 +64,7 @@ type world struct {
 	admitted  atomic.Int64
 }
 
-// sql fails as a database does on text that it cannot hold.
+// sql fails like a database on text that it cannot store.
 func sql(texts ...string) error {
 	for _, s := range texts {
 		if !publishing.Storable(s) {
@@ -74,7 +74,7 @@ func sql(texts ...string) error {
 	return nil
 }
 
-// held are the texts of a command that a database gets to see before any rule of publishing.
+// held checks the texts of a command that reach the database before the rules of publishing are checked.
 func held(cmd publishing.CreatePosts) error {
 	texts := []string{cmd.IdempotencyKey, string(cmd.Type)}
 	for _, e := range cmd.Entries {
@@ -331,7 +331,7 @@ type running struct {
 	client *http.Transport
 }
 
-// start runs the real edge on a loopback listener; vars change its environment, change its ports.
+// start runs the real edge on a loopback listener. vars are added to its environment, and change may replace its ports.
 func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *running {
 	t.Helper()
 	all := map[string]string{"BASE_URL": baseURL}
@@ -383,7 +383,7 @@ type answer struct {
 	body   string
 }
 
-// call sends one request; connections are kept. Headers come in pairs.
+// call sends one request over a kept connection. Headers are pairs of names and values.
 func (r *running) call(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -407,7 +407,7 @@ func (r *running) call(t testing.TB, method, path, body string, headers ...strin
 	return answer{resp.StatusCode, resp.Header, string(b)}
 }
 
-// api sends one request with a good key.
+// api is call with a valid API key.
 func (r *running) api(t testing.TB, method, path, body string, headers ...string) answer {
 	t.Helper()
 	return r.call(t, method, path, body, append([]string{"Authorization", goodKey, "Content-Type", "application/json"}, headers...)...)

@@ -20,11 +20,15 @@ import (
 
 func (s *Server) mountFiles(t *route.Table) {
 	op := huma.Operation{
-		OperationID: "file", Method: http.MethodGet, Path: "/files/{key}/{file}", Summary: "Read an uploaded file, whole or in a range", Tags: []string{"Files"},
+		OperationID: "file", Method: http.MethodGet, Path: "/files/{key}/{file}",
+		Summary: "Read an uploaded file, whole or in a range", Tags: []string{"Files"},
 		Errors: []int{404, 416, 500}, Parameters: []*huma.Param{
 			{Name: "key", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
 			{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
-			{Name: "Range", In: "header", Schema: &huma.Schema{Type: huma.TypeString}, Description: "One range of bytes."},
+			{
+				Name: "Range", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+				Description: "One range of bytes.",
+			},
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
@@ -33,7 +37,8 @@ func (s *Server) mountFiles(t *route.Table) {
 	t.Raw(op, s.file)
 }
 
-// file streams a medium. It never changes, so it may be kept for ever; whatever it holds, it may run nothing.
+// file streams an uploaded file. A file never changes, so clients may cache it without limit. The content policy keeps
+// browsers from running scripts of any file.
 func (s *Server) file(c *fiber.Ctx) error {
 	key := c.Params("key")
 	m, f, err := s.deps.Media.Open(c.UserContext(), key, c.Params("file"))
@@ -50,61 +55,65 @@ func (s *Server) file(c *fiber.Ctx) error {
 	c.Set("Cross-Origin-Resource-Policy", "cross-origin")
 	if strings.Contains(c.Get(fiber.HeaderIfNoneMatch), tag) {
 		c.Status(http.StatusNotModified)
-		return closing(f)
+		return closeFile(f)
 	}
-	start, length, err := s.window(c, tag, f.Size())
+	start, length, err := s.requestedRange(c, tag, f.Size())
 	if err != nil {
 		c.Set(fiber.HeaderContentRange, "bytes */"+strconv.FormatInt(f.Size(), 10))
 		c.Set(fiber.HeaderCacheControl, "no-store")
-		return errors.Join(err, closing(f))
+		return errors.Join(err, closeFile(f))
 	}
 	c.Context().SetBodyStream(s.download(c, io.NewSectionReader(f, start, length), f), int(length))
 	return nil
 }
 
-// download is an answer that has the time that it needs on the wire, as long as it is read with the least rate. Other
-// answers have the time of a request.
-func (s *Server) download(c *fiber.Ctx, part io.Reader, f io.Closer) section {
+// download returns the body of an answer whose time is limited by a transferLimit instead of REQUEST_TIMEOUT: it may
+// last for UPLOAD_TIMEOUT as long as the client reads fast enough.
+func (s *Server) download(c *fiber.Ctx, part io.Reader, f io.Closer) fileSection {
 	own, ok := c.Context().Conn().(*conn)
 	if !ok {
-		return section{part, f.Close}
+		return fileSection{Reader: part, close: f.Close}
 	}
-	own.out = s.pace()
-	return section{part, func() error { // called when all but the last bytes are on the wire
+	own.out = s.newTransferLimit()
+	return fileSection{Reader: part, close: func() error { // called when all but the last bytes are written
 		own.out = nil
 		return errors.Join(own.SetWriteDeadline(clock.System{}.Now().Add(s.cfg.Timeout)), f.Close())
 	}}
 }
 
-func closing(f io.Closer) error {
+// closeFile closes a file that is not sent. Its error is Internal.
+func closeFile(f io.Closer) error {
 	if err := f.Close(); err != nil {
 		return fault.Wrap(fault.Internal, "edge.file", "", err)
 	}
 	return nil
 }
 
-type section struct {
+// fileSection is the part of a file that is sent.
+type fileSection struct {
 	io.Reader
 	close func() error
 }
 
-// Close is called by the server.
-func (s section) Close() error { return s.close() }
+// Close closes the file. The server calls it after the last read.
+func (s fileSection) Close() error { return s.close() }
 
 var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)
 
-// window finds the part that was asked for, and says so; several ranges at once, or ranges of another file, mean the whole.
-func (s *Server) window(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
-	asked := c.Get(fiber.HeaderRange)
+// requestedRange returns the first byte and the length of the requested range, and sets the status and header of a
+// partial answer. Without a range, with several, or with one of another file (If-Range) that is the whole file. A range
+// that the file does not have is 416.
+func (s *Server) requestedRange(c *fiber.Ctx, tag string, size int64) (start, length int64, err error) {
+	header := c.Get(fiber.HeaderRange)
 	if since := c.Get(fiber.HeaderIfRange); since != "" && since != tag {
-		asked = ""
+		header = ""
 	}
-	if asked == "" || strings.Contains(asked, ",") || !strings.HasPrefix(asked, "bytes=") {
+	if header == "" || strings.Contains(header, ",") || !strings.HasPrefix(header, "bytes=") {
 		return 0, size, nil
 	}
-	// A number beyond int64 is beyond the end of every file, and is clamped as such.
-	asked = hugeNumber.ReplaceAllString(asked, strconv.Itoa(math.MaxInt64))
-	from, to, err := fasthttp.ParseByteRange([]byte(asked), int(size))
+	// ParseByteRange fails on numbers beyond int64. They are beyond the end of every file, like the largest int64.
+	header = hugeNumber.ReplaceAllString(header, strconv.Itoa(math.MaxInt64))
+	from, to, err := fasthttp.ParseByteRange([]byte(header), int(size))
 	if err != nil || size == 0 {
 		return 0, 0, fiber.ErrRequestedRangeNotSatisfiable
 	}

@@ -11,7 +11,7 @@ import (
 	"crier/publishing/connector"
 )
 
-func TestRequest_OfAnotherFormIsRefused(t *testing.T) {
+func TestRequest_UnsupportedFormIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	request := func(version string, headers ...string) string {
@@ -37,7 +37,7 @@ func TestRequest_OfAnotherFormIsRefused(t *testing.T) {
 	}
 }
 
-func TestEveryAnswer_HasTheHeadersThatKeepItToItself(t *testing.T) {
+func TestEveryAnswer_HasSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	for base, hsts := range map[string]string{"https://crier.test": "max-age=31536000", "http://crier.test": ""} {
 		s := start(t, map[string]string{"BASE_URL": base})
@@ -61,7 +61,7 @@ func TestEveryAnswer_HasTheHeadersThatKeepItToItself(t *testing.T) {
 	}
 }
 
-func TestUnauthenticated_SaysHowToAuthenticate(t *testing.T) {
+func TestUnauthenticated_NamesScheme(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for name, a := range map[string]answer{
@@ -76,7 +76,7 @@ func TestUnauthenticated_SaysHowToAuthenticate(t *testing.T) {
 	}
 }
 
-func TestCORS_ExposesEveryHeaderThatAnswersHave(t *testing.T) {
+func TestCORS_ExposesEveryHeaderOfAnswers(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"FRONTEND_URL": "https://app.test/ui"})
 	exposed := s.call(t, "GET", "/health", "", "Origin", "https://app.test").header.Get("Access-Control-Expose-Headers")
@@ -91,8 +91,9 @@ func TestCORS_ExposesEveryHeaderThatAnswersHave(t *testing.T) {
 	}
 }
 
-// A browser keeps a cookie whose deletion names another path, or does not have the attributes that it asks for.
-func TestLogout_ClearsTheCookieThatLogInHasSet(t *testing.T) {
+// TestLogout_ClearsCookieOfLogin compares the attributes: a browser keeps a cookie whose deletion has another path or
+// other attributes.
+func TestLogout_ClearsCookieOfLogin(t *testing.T) {
 	t.Parallel()
 	for _, base := range []string{"https://crier.test", "http://localhost:4000"} {
 		s := start(t, map[string]string{"BASE_URL": base})
@@ -103,7 +104,7 @@ func TestLogout_ClearsTheCookieThatLogInHasSet(t *testing.T) {
 					return fmt.Sprintf("path %s, domain %q, secure %v, http only %v, same site %v", c.Path, c.Domain, c.Secure, c.HttpOnly, c.SameSite)
 				}
 			}
-			t.Fatalf("%d without the cookie: %v", a.status, a.header)
+			t.Fatalf("got %d without the cookie auth: %v", a.status, a.header)
 			return ""
 		}
 		in := place(s.call(t, "POST", "/auth/login", `{"provider":"LOCAL","email":"ada@example.org","password":"right"}`, "Content-Type", "application/json"))
@@ -125,7 +126,7 @@ func TestLogin_PasswordHasAtMost128Characters(t *testing.T) {
 	}
 }
 
-// withDefaults are channels of which a field has a default value.
+// withDefaults has a connector with a field that has a default value.
 type withDefaults struct {
 	channels
 	value string
@@ -135,7 +136,7 @@ func (w withDefaults) Catalogue() []connector.Descriptor {
 	return []connector.Descriptor{{ID: "sandbox", Name: "Sandbox", Fields: []connector.Field{{Key: "service", Label: "Address", DefaultValue: w.value}}}}
 }
 
-// Strangers may read the catalogue.
+// TestCatalogue_ShowsNoAddressAsDefault is about secrets: the catalogue needs no session.
 func TestCatalogue_ShowsNoAddressAsDefault(t *testing.T) {
 	t.Parallel()
 	for value, shown := range map[string]bool{"A": true, "http://127.0.0.1:37835": false, "wss://inner.example, wss://other.example": false} {
@@ -153,7 +154,7 @@ func TestSandbox_PageHasAPolicy(t *testing.T) {
 			if own != "" {
 				w.Header().Set("Content-Security-Policy", own)
 			}
-			_, _ = w.Write([]byte("<script>x()</script>")) // the test sees what came
+			_, _ = w.Write([]byte("<script>x()</script>")) // the client sees a failure
 		}))
 		t.Cleanup(far.Close)
 		s := start(t, nil, func(d *edge.Deps) { d.SandboxURL = far.URL })

@@ -12,15 +12,15 @@ import (
 	"crier/tenancy"
 )
 
-// window is a limiter whose window ends at a time.
+// window is a limiter whose window ends at this time.
 type window time.Time
 
 func (w window) Admit(context.Context, tenancy.OrgID) org.Admission {
 	return org.Admission{Allowed: true, Limit: 60, Remaining: 59, Reset: time.Time(w)}
 }
 
-// A client that waits until the second of X-RateLimit-Reset must not come before the window has ended.
-func TestRateLimitReset_IsNeverBeforeTheEndOfTheWindow(t *testing.T) {
+// TestRateLimitReset_IsNotBeforeEndOfWindow: a client that waits until X-RateLimit-Reset must find a new window.
+func TestRateLimitReset_IsNotBeforeEndOfWindow(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		after time.Duration
@@ -44,14 +44,14 @@ func TestRateLimitReset_IsNeverBeforeTheEndOfTheWindow(t *testing.T) {
 			}
 			got, err := strconv.ParseInt(s.call(t, "GET", "/integrations/list", "", "auth", goodSession).header.Get("X-RateLimit-Reset"), 10, 64)
 			if ahead := got - day.Unix() - c.want; err != nil || ahead != 60 {
-				t.Errorf("a session's window of a minute ends %d s after %s, %v", ahead, want, err)
+				t.Errorf("a session's window ends %d s after %s, %v, want 60 s", ahead, want, err)
 			}
 		})
 	}
 }
 
-// Addresses of this instance may hold tokens, so no page that an answer leads to is told of them.
-func TestEveryAnswerForbidsReferrers(t *testing.T) {
+// TestEveryAnswer_ForbidsReferrers: addresses of this instance may have tokens, which linked pages must not see.
+func TestEveryAnswer_ForbidsReferrers(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for name, a := range map[string]answer{
@@ -65,7 +65,7 @@ func TestEveryAnswerForbidsReferrers(t *testing.T) {
 		"a sign-in refused": s.call(t, "POST", "/auth/login", "{}", "Content-Type", "application/json"),
 	} {
 		if got := a.header.Get("Referrer-Policy"); got != "no-referrer" {
-			t.Errorf("%s (%d): Referrer-Policy is %q", name, a.status, got)
+			t.Errorf("%s (%d): Referrer-Policy is %q, want no-referrer", name, a.status, got)
 		}
 	}
 }

@@ -14,45 +14,51 @@ import (
 )
 
 const (
-	shutdownPatience = 2 * time.Second // for requests and answers on the wire when the server stops
-	lingerTime       = 2 * time.Second // to read away what a client goes on sending after its answer
-	lingerBytes      = 64 << 20
+	// shutdownGrace is the time that requests and answers on the wire have when the server stops.
+	shutdownGrace = 2 * time.Second
 
-	// The pauses after an error of accept: twice as long each time, as in net/http.
-	leastAcceptPause = 5 * time.Millisecond
-	mostAcceptPause  = time.Second
+	// lingerTime and lingerBytes limit what is read and discarded of a client that goes on sending after its answer.
+	lingerTime  = 2 * time.Second
+	lingerBytes = 64 << 20
+
+	// The delay after an error of accept doubles each time, as in net/http.
+	minAcceptDelay = 5 * time.Millisecond
+	maxAcceptDelay = time.Second
 )
 
-// listener knows its connections; two may close it.
+// listener is a TCP listener that limits its open connections and can set deadlines on all of them. It is safe for
+// concurrent use, and both the server and Shutdown may close it.
 type listener struct {
 	net.Listener
-	close  func() error  // once
-	closed chan struct{} // closed by close
-	rules  connRules
-	full   rarely // limits the log of connections beyond all
-	busy   rarely // limits the log of connections beyond a client's
-	failed rarely // limits the log of errors of accept
+	close     func() error  // closes the listener at its first call only
+	closed    chan struct{} // closed by close
+	rules     connRules
+	totalLog  logLimit // limits the log of connections beyond the limit of all
+	clientLog logLimit // limits the log of connections beyond the limit of a client
+	acceptLog logLimit // limits the log of errors of accept
 
-	mu      sync.Mutex
-	open    map[*conn]struct{}
-	counts  map[string]int // open connections by the name of their quota
-	hurried bool
+	mu     sync.Mutex // protects the fields below
+	open   map[*conn]struct{}
+	counts map[string]int // open connections by the name of their quota
+	forced bool           // set by forceDeadlines
 }
 
-// connRules limit the open connections: all of them, and those of one client. The addresses that free returns true for,
-// which are a proxy's, who has many clients, and this machine's, count among all connections only.
+// connRules limit the open connections.
 type connRules struct {
-	all  int
-	most int // of an IPv4 address or a /64 network of IPv6; 0 = no limit of a client
-	free func(netip.Addr) bool
-	log  *slog.Logger
+	// all is the limit of all connections together.
+	total int
+	// most is the limit of one IPv4 address or one /64 network of IPv6. With 0 there is no limit of a client.
+	perClient int
+	// free returns whether an address counts for all only: that of a proxy, which has many clients, or of this machine.
+	exempt func(netip.Addr) bool
+	log    *slog.Logger
 }
 
-// siteFactor is how many times the connections of a /64 network its /48 may have: many subscribers have a /56 or a /48, and
-// with it hundreds of /64 networks and more.
+// siteFactor times the connections of a /64 network is the limit of its /48: many subscribers have a /56 or a /48, and
+// with it at least 256 networks of /64.
 const siteFactor = 4
 
-// quota is a name under which connections are counted, and how many it may have.
+// quota is a name under which connections are counted, and the limit of their number.
 type quota struct {
 	name string
 	most int
@@ -62,11 +68,14 @@ func listenOn(ln net.Listener, rules connRules) *listener {
 	closed := make(chan struct{})
 	return &listener{
 		Listener: ln, closed: closed, rules: rules, open: map[*conn]struct{}{}, counts: map[string]int{},
-		close: sync.OnceValue(func() error { close(closed); return ln.Close() }),
+		close: sync.OnceValue(func() error {
+			close(closed)
+			return ln.Close()
+		}),
 	}
 }
 
-// Accept wraps what speaks TCP, and closes at once what is one too many.
+// Accept returns the next connection, a *conn if it is TCP. It closes connections beyond a limit at once.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.accept()
@@ -74,35 +83,39 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil || !ok {
 			return c, err
 		}
-		own := &conn{TCPConn: tcp, from: l, quotas: l.quotas(tcp.RemoteAddr())}
+		own := &conn{TCPConn: tcp, owner: l, quotas: l.quotas(tcp.RemoteAddr())}
 		over, ok := l.add(own)
 		if ok {
 			return own, nil
 		}
-		l.refused(over)
-		_ = tcp.Close() // whether it could still be told or not
+		l.logRefused(over)
+		_ = tcp.Close() // the connection was never used, so its error has no meaning
 	}
 }
 
-func (l *listener) refused(over quota) {
+// logRefused logs that a quota is used up, at most once a minute for each kind of quota.
+func (l *listener) logRefused(over quota) {
 	switch {
-	case over.name == everyone && l.full.allow(clock.System{}):
-		l.rules.log.Error("too many connections; more are closed at once", "setting", "MAX_CONNECTIONS", "limit", over.most)
-	case over.name != everyone && l.busy.allow(clock.System{}):
-		l.rules.log.Warn("a client has too many connections; more are closed at once", "client", over.name, "limit", over.most)
+	case over.name == allClients && l.totalLog.allow(clock.System{}):
+		l.rules.log.Error("too many connections; more are closed at once",
+			"setting", "MAX_CONNECTIONS", "limit", over.most)
+	case over.name != allClients && l.clientLog.allow(clock.System{}):
+		l.rules.log.Warn("a client has too many connections; more are closed at once",
+			"client", over.name, "limit", over.most)
 	}
 }
 
-// accept returns the next connection. The network's errors, such as a shortage of file descriptors, end when others close
-// theirs, so that it waits and tries again until the listener is closed: the server would end at an error, and the process with it.
+// accept returns the next connection. It retries after network errors, such as a shortage of file descriptors, until
+// the listener is closed: they pass when connections are closed, and the server would stop at an error. Other errors
+// are returned.
 func (l *listener) accept() (net.Conn, error) {
-	for pause := leastAcceptPause; ; pause = min(2*pause, mostAcceptPause) {
+	for pause := minAcceptDelay; ; pause = min(2*pause, maxAcceptDelay) {
 		c, err := l.Listener.Accept()
 		var network net.Error
 		if err == nil || errors.Is(err, net.ErrClosed) || !errors.As(err, &network) {
 			return c, err
 		}
-		if l.failed.allow(clock.System{}) {
+		if l.acceptLog.allow(clock.System{}) {
 			l.rules.log.Error("connections cannot be accepted; trying again", "error", err)
 		}
 		select {
@@ -113,27 +126,28 @@ func (l *listener) accept() (net.Conn, error) {
 	}
 }
 
-// everyone is the name under which all connections are counted.
-const everyone = "everyone"
+// allClients is the name of the quota of all connections.
+const allClients = "everyone"
 
-// quotas returns what a connection from an address is counted under.
+// quotas returns the quotas that a connection from an address counts for.
 func (l *listener) quotas(from net.Addr) []quota {
-	out := []quota{{everyone, l.rules.all}}
-	var ip netip.Addr // of no network, and unknown
+	out := []quota{{name: allClients, most: l.rules.total}}
+	var ip netip.Addr // stays zero, the address of unknown clients, when from has no IP
 	if at, ok := from.(*net.TCPAddr); ok {
-		ip = plain(at.AddrPort().Addr())
+		ip = normalize(at.AddrPort().Addr())
 	}
-	if l.rules.most == 0 || l.rules.free(ip) {
+	if l.rules.perClient == 0 || l.rules.exempt(ip) {
 		return out
 	}
-	out = append(out, quota{network(ip), l.rules.most})
+	out = append(out, quota{name: network(ip), most: l.rules.perClient})
 	if ip.Is6() {
-		out = append(out, quota{netip.PrefixFrom(ip, 48).Masked().String(), siteFactor * l.rules.most})
+		out = append(out, quota{name: netip.PrefixFrom(ip, 48).Masked().String(), most: siteFactor * l.rules.perClient})
 	}
 	return out
 }
 
-// add returns the quota that has no place left for the connection, or true.
+// add counts the connection for its quotas. When one of them is used up, it counts nothing and returns that quota and
+// false.
 func (l *listener) add(c *conn) (over quota, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,15 +163,15 @@ func (l *listener) add(c *conn) (over quota, ok bool) {
 	return quota{}, true
 }
 
-// remove is called when the connection begins to close.
+// remove forgets a connection that begins to close: it gets no more deadlines of forceDeadlines.
 func (l *listener) remove(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, c)
 }
 
-// leave is called when the connection is closed: until then it counts.
-func (l *listener) leave(c *conn) {
+// uncount ends the count of a connection for its quotas. It is called when the connection is closed.
+func (l *listener) uncount(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, q := range c.quotas {
@@ -167,55 +181,57 @@ func (l *listener) leave(c *conn) {
 	}
 }
 
-// Close closes at the first call and answers the same to every other.
+// Close closes the listener. Later calls return the error of the first.
 func (l *listener) Close() error { return l.close() }
 
-// hurry ends every reading now and every writing soon, also of what the server begins later; a handler that computes is left alone.
-func (l *listener) hurry() {
+// forceDeadlines ends all reads now and all writes after shutdownGrace, also those that begin later. Handlers that
+// neither read nor write run on.
+func (l *listener) forceDeadlines() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.hurried = true
+	l.forced = true
 	now := clock.System{}.Now()
 	for c := range l.open {
-		_ = c.TCPConn.SetReadDeadline(now) // a closed connection needs no deadline
-		_ = c.TCPConn.SetWriteDeadline(now.Add(shutdownPatience))
+		_ = c.TCPConn.SetReadDeadline(now) // fails only for a closed connection, which needs no deadline
+		_ = c.TCPConn.SetWriteDeadline(now.Add(shutdownGrace))
 	}
 }
 
-// limit sets a deadline, or an earlier one when the listener is in a hurry.
-func (l *listener) limit(set func(time.Time) error, t time.Time, patience time.Duration) error {
+// setDeadline calls set with t, or with grace from now if that is earlier and forceDeadlines was called.
+func (l *listener) setDeadline(set func(time.Time) error, t time.Time, grace time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if soon := (clock.System{}).Now().Add(patience); l.hurried && (t.IsZero() || t.After(soon)) {
+	if soon := (clock.System{}).Now().Add(grace); l.forced && (t.IsZero() || t.After(soon)) {
 		t = soon
 	}
 	return set(t)
 }
 
-// extend sets a later deadline for what is under way; the one that hurry has set stays.
-func (l *listener) extend(set func(time.Time) error, t time.Time) error {
+// extendDeadline calls set with t, a later deadline of a running transfer. After forceDeadlines it does nothing.
+func (l *listener) extendDeadline(set func(time.Time) error, t time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.hurried {
+	if l.forced {
 		return nil
 	}
 	return set(t)
 }
 
-// conn is a connection that can be closed so that the client still reads its answer: a plain close while it is sending would be a reset.
+// conn is a TCP connection with limits for long transfers. It can be closed so that a client which is still sending
+// receives its answer: a plain close would reset the connection.
 type conn struct {
 	*net.TCPConn
-	from   *listener
-	quotas []quota // that it counts in
-	// in is the pace of the body that is read and out that of the answer that is written; nil = the server's deadlines. Only
-	// the goroutine of the connection uses them.
-	in, out *pace
+	owner  *listener
+	quotas []quota // the quotas that it counts for
+	// in limits the body that is read, and out the answer that is written; with nil the deadlines of the server apply.
+	// Only the goroutine of the connection uses them.
+	in, out *transferLimit
 	linger  atomic.Bool
 	once    sync.Once
-	err     error
+	err     error // of the close, set by once
 }
 
-// Read keeps the deadline of the pace, if there is one.
+// Read reads under the deadline of in, if it is set.
 func (c *conn) Read(b []byte) (int, error) {
 	if c.in == nil {
 		return c.TCPConn.Read(b)
@@ -228,12 +244,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write keeps the deadline of the pace, if there is one.
+// Write writes under the deadline of out, if it is set.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.out == nil {
 		return c.TCPConn.Write(b)
 	}
-	if err := c.from.extend(c.TCPConn.SetWriteDeadline, c.out.deadline()); err != nil {
+	if err := c.owner.extendDeadline(c.TCPConn.SetWriteDeadline, c.out.deadline()); err != nil {
 		return 0, err
 	}
 	n, err := c.TCPConn.Write(b)
@@ -241,7 +257,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom writes in pieces when there is a pace, each with a deadline of its own.
+// ReadFrom writes what it reads from r. If out is set, it writes in pieces, each under a deadline of its own.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if c.out == nil {
 		return c.TCPConn.ReadFrom(r)
@@ -249,17 +265,17 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	return io.Copy(struct{ io.Writer }{c}, r)
 }
 
-// pace is how fast a body or an answer must move: with the least rate of bytes a second on the average since begun, apart
-// from grace, and whole before end.
-type pace struct {
+// transferLimit is the lowest speed of a body or an answer: on average at least rate bytes a second since begun, after
+// grace has passed, and complete before end.
+type transferLimit struct {
 	begun, end time.Time
 	grace      time.Duration
-	rate       int64
+	rate       int64 // bytes a second
 	moved      int64 // bytes until now
 }
 
-// deadline returns until when the next bytes must have moved.
-func (p *pace) deadline() time.Time {
+// deadline returns the time by which the next bytes must have moved.
+func (p *transferLimit) deadline() time.Time {
 	earned := min(time.Duration(p.moved/p.rate), p.end.Sub(p.begun)/time.Second) * time.Second
 	if at := p.begun.Add(p.grace + earned); at.Before(p.end) {
 		return at
@@ -267,28 +283,35 @@ func (p *pace) deadline() time.Time {
 	return p.end
 }
 
-// SetReadDeadline leaves no time when the listener is in a hurry.
+// SetReadDeadline sets the deadline of reads. After forceDeadlines it is now at the latest.
 func (c *conn) SetReadDeadline(t time.Time) error {
-	return c.from.limit(c.TCPConn.SetReadDeadline, t, 0)
+	return c.owner.setDeadline(c.TCPConn.SetReadDeadline, t, 0)
 }
 
-// SetWriteDeadline leaves little time when the listener is in a hurry.
+// SetWriteDeadline sets the deadline of writes. After forceDeadlines it is shutdownGrace from now at the latest.
 func (c *conn) SetWriteDeadline(t time.Time) error {
-	return c.from.limit(c.TCPConn.SetWriteDeadline, t, shutdownPatience)
+	return c.owner.setDeadline(c.TCPConn.SetWriteDeadline, t, shutdownGrace)
 }
 
-// Linger makes Close read away, for a moment, what the client is still sending.
+// Linger makes Close read and discard what the client is still sending, within lingerTime and lingerBytes.
 func (c *conn) Linger() { c.linger.Store(true) }
 
-// Close closes at the first call and answers the same to every other.
+// Close closes the connection. Later calls return the error of the first.
 func (c *conn) Close() error {
 	c.once.Do(func() {
-		c.from.remove(c)
-		defer c.from.leave(c)
-		if c.linger.Load() && c.CloseWrite() == nil && c.TCPConn.SetReadDeadline(clock.System{}.Now().Add(lingerTime)) == nil {
-			_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes) // its end, its silence or its insistence: all end here
+		c.owner.remove(c)
+		defer c.owner.uncount(c)
+		if c.linger.Load() && c.CloseWrite() == nil {
+			c.discard()
 		}
 		c.err = c.TCPConn.Close()
 	})
 	return c.err
+}
+
+// discard reads until the end of the stream, the deadline or the limit of bytes.
+func (c *conn) discard() {
+	if c.TCPConn.SetReadDeadline(clock.System{}.Now().Add(lingerTime)) == nil {
+		_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes)
+	}
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// dial opens a connection that gives up in time, and writes to it.
+// dial opens a connection with a deadline and writes message to it.
 func (r *running) dial(t *testing.T, message string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
@@ -26,18 +26,18 @@ func (r *running) dial(t *testing.T, message string) net.Conn {
 		t.Fatal(err)
 	}
 	if _, err := io.WriteString(c, message); err != nil {
-		t.Fatalf("the client could not even send its request: %v", err)
+		t.Fatalf("the client could not send its request: %v", err)
 	}
 	return c
 }
 
-// answered reads one answer, and what comes behind it until the server closes.
+// answered returns one answer with its body, and what follows it until the server closes the connection.
 func answered(t *testing.T, c net.Conn) (resp *http.Response, body, rest string) {
 	t.Helper()
 	r := bufio.NewReader(c)
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
-		t.Fatalf("no answer is seen: %v", err)
+		t.Fatalf("no answer: %v", err)
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
@@ -46,7 +46,7 @@ func answered(t *testing.T, c net.Conn) (resp *http.Response, body, rest string)
 	}
 	behind, err := io.ReadAll(r)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the connection stays open")
+		t.Error("the connection stays open, want it closed after the answer")
 	}
 	return resp, string(b), string(behind)
 }
@@ -61,7 +61,7 @@ const (
 	formHead = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n"
 )
 
-func TestARefusalIsSeenByAClientThatSendsOn(t *testing.T) {
+func TestRefusal_IsReadByClientThatKeepsSending(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"POST_BODY_LIMIT": "5000", "UPLOAD_BODY_LIMIT": "200000"})
 	big := strings.Repeat("x", 20<<20)
@@ -78,19 +78,20 @@ func TestARefusalIsSeenByAClientThatSendsOn(t *testing.T) {
 	} {
 		resp, answer, _ := answered(t, s.dial(t, c.message))
 		if resp.StatusCode != c.status || !strings.Contains(answer, fmt.Sprintf(`"statusCode":%d`, c.status)) {
-			t.Errorf("%s: %d %s", name, resp.StatusCode, answer)
+			t.Errorf("%s: got %d %s, want %d", name, resp.StatusCode, answer, c.status)
 		}
 		if limited := resp.Header.Get("X-RateLimit-Remaining") != ""; limited != (c.status == 413) {
-			t.Errorf("%s: counted %v", name, limited)
+			t.Errorf("%s: has rate-limit headers: %v, want %v", name, limited, c.status == 413)
 		}
 	}
 	if len(s.creates) != 0 {
-		t.Error("something was created")
+		t.Errorf("%d posts were created, want none", len(s.creates))
 	}
 }
 
-// TestARefusalDoesNotWaitForTheBody sends a beginning only: an answer that waits for more comes after the client has given up.
-func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
+// TestRefusal_DoesNotWaitForBody sends only the beginning of a body. An answer that waits for the rest would come after
+// the deadline of the client.
+func TestRefusal_DoesNotWaitForBody(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "10m"})
 	some := strings.Repeat("x", 8<<10)
@@ -111,13 +112,13 @@ func TestARefusalDoesNotWaitForTheBody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if resp, answer, rest := answered(t, s.dial(t, c.message)); resp.StatusCode != c.status || rest != "" {
-				t.Errorf("%d %s and %q", resp.StatusCode, answer, rest)
+				t.Errorf("got %d %s followed by %q, want %d and nothing", resp.StatusCode, answer, rest, c.status)
 			}
 		})
 	}
 }
 
-func TestAmbiguousFramingIsRefused(t *testing.T) {
+func TestAmbiguousFraming_IsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for name, framing := range map[string]string{
@@ -144,7 +145,7 @@ func TestAmbiguousFramingIsRefused(t *testing.T) {
 			t.Parallel()
 			out := s.raw(t, "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nAuthorization: "+goodKey+"\r\n"+framing+"\r\n0\r\n\r\n"+hidden)
 			if !strings.HasPrefix(out, "HTTP/1.1 400 ") || strings.Count(out, "HTTP/1.1 ") != 1 {
-				t.Errorf("%q", out)
+				t.Errorf("got %q, want one answer with 400", out)
 			}
 		})
 	}
@@ -152,38 +153,39 @@ func TestAmbiguousFramingIsRefused(t *testing.T) {
 		t.Parallel()
 		out := s.raw(t, "POST /public/v1/posts HTTP/1.0\r\nHost: x\r\nConnection: keep-alive\r\n"+withKey+"Transfer-Encoding: chunked\r\n\r\n"+chunked(goodPost)+hidden)
 		if !strings.HasPrefix(out, "HTTP/1.1 400 ") || strings.Count(out, "HTTP/1.1 ") != 1 {
-			t.Errorf("%q", out)
+			t.Errorf("got %q, want one answer with 400", out)
 		}
 	})
 	t.Cleanup(func() {
 		if len(s.ids) != 0 || len(s.creates) != 0 {
-			t.Errorf("ran: %v", s.ids)
+			t.Errorf("requests ran: %v, want none", s.ids)
 		}
 	})
 }
 
+// until waits for done and fails the test if the test ends before.
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for !done() {
 		if t.Context().Err() != nil {
-			t.Fatalf("waited in vain until %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-func TestShutdownDoesNotWaitForClients(t *testing.T) {
+func TestShutdown_DoesNotWaitForClients(t *testing.T) {
 	t.Parallel()
 	some := strings.Repeat("x", 64<<10)
 	for name, c := range map[string]struct {
 		message string
 		arrived func(*running) bool
 	}{
-		"a slow upload":        {post("/public/v1/upload", withKey+withForm, 1<<20) + formHead + some, func(s *running) bool { return s.began.Load() }},
-		"a slow JSON body":     {post("/public/v1/posts", withKey, 1<<20) + some, func(s *running) bool { return s.admitted.Load() > 0 }},
-		"a body that is meant": {post("/public/v1/posts", withKey, 1<<20), func(*running) bool { return true }},
-		"half a header":        {"GET /hea", func(*running) bool { return true }},
-		"silence":              {"", func(*running) bool { return true }},
+		"a slow upload":       {post("/public/v1/upload", withKey+withForm, 1<<20) + formHead + some, func(s *running) bool { return s.began.Load() }},
+		"a slow JSON body":    {post("/public/v1/posts", withKey, 1<<20) + some, func(s *running) bool { return s.admitted.Load() > 0 }},
+		"a body not yet sent": {post("/public/v1/posts", withKey, 1<<20), func(*running) bool { return true }},
+		"half a header":       {"GET /hea", func(*running) bool { return true }},
+		"nothing":             {"", func(*running) bool { return true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -193,14 +195,14 @@ func TestShutdownDoesNotWaitForClients(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			if err := s.Shutdown(ctx); err != nil {
-				t.Fatalf("the server was held up: %v", err)
+				t.Fatalf("Shutdown returned %v, want nil", err)
 			}
 		})
 	}
 }
 
-// TestShutdownWaitsForAnAnswer holds a handler until the server has lost its patience with a slow client.
-func TestShutdownWaitsForAnAnswer(t *testing.T) {
+// TestShutdown_WaitsForAnswer blocks a handler until the server has ended the request of a slow client.
+func TestShutdown_WaitsForAnswer(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.release = make(chan struct{})
@@ -214,18 +216,18 @@ func TestShutdownWaitsForAnAnswer(t *testing.T) {
 		down <- s.Shutdown(ctx)
 	}()
 	if _, err := io.ReadAll(slow); errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the slow upload was never cut off")
+		t.Error("the slow upload was not ended")
 	}
 	close(s.release)
 	if resp, answer, _ := answered(t, computing); resp.StatusCode != 201 {
-		t.Errorf("%d %s", resp.StatusCode, answer)
+		t.Errorf("got %d %s, want 201", resp.StatusCode, answer)
 	}
 	if err := <-down; err != nil {
-		t.Error(err)
+		t.Errorf("Shutdown returned %v, want nil", err)
 	}
 }
 
-func TestShutdownEndsWithItsContext(t *testing.T) {
+func TestShutdown_EndsWithContext(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	s.release = make(chan struct{})
@@ -234,7 +236,7 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Shutdown(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("answered %v", err)
+		t.Errorf("Shutdown returned %v, want context.Canceled", err)
 	}
 	close(s.release)
 }

@@ -14,7 +14,7 @@ import (
 	"crier/apps/edge"
 )
 
-// door is a running edge that believes its client's addresses, with a clock that is set by hand.
+// door is a running edge that trusts the addresses in X-Forwarded-For, with a clock that the test sets.
 type door struct {
 	*running
 	*hand
@@ -27,7 +27,7 @@ func openDoor(t *testing.T, change ...func(*edge.Deps)) door {
 	return door{s, h}
 }
 
-// try logs in from an address and fails the test unless the answer is as wanted: a status, or for a 429 the seconds to wait.
+// try logs in from an address and fails the test unless it gets want: the status, or for a 429 the seconds to wait.
 func (d door) try(t *testing.T, from, email, password string, want int) {
 	t.Helper()
 	a := d.call(t, "POST", "/auth/login", fmt.Sprintf(`{"email":%q,"password":%q}`, email, password), "Content-Type", "application/json", "X-Forwarded-For", from)
@@ -35,7 +35,7 @@ func (d door) try(t *testing.T, from, email, password string, want int) {
 	if a.status == 429 {
 		got = decode[struct{ RetryAfter int }](t, a).RetryAfter
 		if a.header.Get("Retry-After") != fmt.Sprint(got) {
-			t.Errorf("Retry-After is %q, the body says %d", a.header.Get("Retry-After"), got)
+			t.Errorf("Retry-After is %q, want %d as in the body", a.header.Get("Retry-After"), got)
 		}
 	}
 	if got != want {
@@ -48,7 +48,7 @@ const (
 	home = "203.0.113.9"
 )
 
-func TestLogin_DelayGrowsWithTheFailuresOfAnAddress(t *testing.T) {
+func TestLogin_DelayGrowsWithFailuresOfAddress(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
 	for range 30 {
@@ -87,8 +87,8 @@ func TestLogin_AddressesOfOneNetworkCountAsOne(t *testing.T) {
 	d.try(t, "2001:db8:2:2::1", ada, "wrong", 400)
 }
 
-// One subscriber may have a /48, and with it 65,536 networks of /64.
-func TestLogin_NetworksOfOneSubscriberShareTheDelayOfAnAccount(t *testing.T) {
+// TestLogin_NetworksOfSubscriberShareDelayOfAccount: one subscriber may have a /48, and with it 65,536 networks of /64.
+func TestLogin_NetworksOfSubscriberShareDelayOfAccount(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
 	for i := range 40 {
@@ -104,7 +104,7 @@ func TestLogin_NetworksOfOneSubscriberShareTheDelayOfAnAccount(t *testing.T) {
 	}
 }
 
-func TestLogin_LinesThatAClientWritesChangeNothing(t *testing.T) {
+func TestLogin_HeadersOfClientChangeNothing(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
 	refused := 0
@@ -120,15 +120,15 @@ func TestLogin_LinesThatAClientWritesChangeNothing(t *testing.T) {
 	}
 }
 
-func TestLogin_StrangersCannotLockAnAccount(t *testing.T) {
+func TestLogin_OthersCannotLockAccount(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
-	stranger := 0
+	attempt := 0
 	attack := func() {
 		t.Helper()
 		for range 30 {
-			stranger++
-			d.try(t, fmt.Sprintf("198.51.%d.%d", stranger/250, stranger%250), ada, "guess", 400)
+			attempt++
+			d.try(t, fmt.Sprintf("198.51.%d.%d", attempt/250, attempt%250), ada, "guess", 400)
 		}
 	}
 	attack()
@@ -156,7 +156,7 @@ func TestLogin_StrangersCannotLockAnAccount(t *testing.T) {
 	d.try(t, home, ada, "right", 201)
 }
 
-func TestLogin_OneAddressCannotTryManyAccounts(t *testing.T) {
+func TestLogin_AddressCannotTryManyAccounts(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
 	account := 0
@@ -179,7 +179,7 @@ func TestLogin_OneAddressCannotTryManyAccounts(t *testing.T) {
 	d.try(t, home, ada, "right", 201) // a log-in that succeeds leaves no delay
 }
 
-func TestLogin_ParallelTriesDoNotPassTheLimit(t *testing.T) {
+func TestLogin_ParallelAttemptsKeepLimit(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
 	var all sync.WaitGroup
@@ -202,7 +202,7 @@ func TestLogin_ParallelTriesDoNotPassTheLimit(t *testing.T) {
 	}
 }
 
-func TestLogin_OneAtATimeOfEachNetwork(t *testing.T) {
+func TestLogin_RunsOneAtATimePerNetwork(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
 	d.entering, d.release = make(chan string, 10), make(chan struct{})
@@ -221,7 +221,7 @@ func TestLogin_OneAtATimeOfEachNetwork(t *testing.T) {
 	d.try(t, "2001:db8:1:2::2", ada, "right", 201)
 }
 
-func TestLogin_OneThatCouldNotBeDecidedIsNoFailure(t *testing.T) {
+func TestLogin_InternalErrorIsNoFailure(t *testing.T) {
 	t.Parallel()
 	d := openDoor(t)
 	for range 30 {
@@ -230,7 +230,7 @@ func TestLogin_OneThatCouldNotBeDecidedIsNoFailure(t *testing.T) {
 	d.try(t, home, ada, "right", 201)
 }
 
-// silent are shared attempts whose answers come too late.
+// silent counts attempts, but its methods return an error, as when Redis answers too late.
 type silent struct {
 	mu     sync.Mutex
 	counts map[string]int // by key
@@ -238,12 +238,12 @@ type silent struct {
 
 func (s *silent) Begin(_ context.Context, keys [3]string) (time.Duration, error) {
 	s.add(keys, 1)
-	return 0, errors.New("nobody answers")
+	return 0, errors.New("no answer")
 }
 
 func (s *silent) Forgive(_ context.Context, keys [3]string) error {
 	s.add(keys, -1)
-	return errors.New("nobody answers")
+	return errors.New("no answer")
 }
 
 func (s *silent) add(keys [3]string, n int) {
@@ -254,7 +254,7 @@ func (s *silent) add(keys [3]string, n int) {
 	}
 }
 
-func TestLogin_IsCountedHereWhileTheSharedCountIsAway(t *testing.T) {
+func TestLogin_IsCountedLocallyWithoutSharedCount(t *testing.T) {
 	t.Parallel()
 	shared := &silent{counts: map[string]int{}}
 	d := openDoor(t, func(d *edge.Deps) { d.Attempts = shared })
@@ -263,19 +263,19 @@ func TestLogin_IsCountedHereWhileTheSharedCountIsAway(t *testing.T) {
 	}
 	for key, n := range shared.counts {
 		if n != 0 {
-			t.Errorf("%d right log-ins stay counted for %q where they were counted although no answer came", n, key)
+			t.Errorf("%d successful log-ins stay in the shared count of %q, want 0", n, key)
 		}
 	}
 	for range 5 {
 		d.try(t, home, ada, "wrong", 400)
 	}
 	d.try(t, home, ada, "right", 60)
-	if !strings.Contains(d.log.String(), "nobody answers") {
-		t.Error("the log does not say so")
+	if !strings.Contains(d.log.String(), "no answer") {
+		t.Error("the log has no warning about the shared count")
 	}
 }
 
-func TestSignInEndsTheSessionBefore(t *testing.T) {
+func TestLogin_EndsPreviousSession(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	in := `{"provider":"LOCAL","email":"ada@example.org","password":"right"}`
@@ -285,7 +285,7 @@ func TestSignInEndsTheSessionBefore(t *testing.T) {
 	}
 }
 
-func TestAForeignOrganizationIsNotReplacedWhenSomethingChanges(t *testing.T) {
+func TestMember_RefusesChangesInForeignOrganization(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for name, c := range map[string]struct {
@@ -304,7 +304,7 @@ func TestAForeignOrganizationIsNotReplacedWhenSomethingChanges(t *testing.T) {
 	}
 }
 
-func TestAStaleOrganizationCookieIsLeftBehind(t *testing.T) {
+func TestMember_ClearsStaleOrganizationCookie(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	const stale = "auth=" + goodSession + "; showorg=nope"

@@ -10,7 +10,7 @@ import (
 )
 
 // Not parallel: it measures what the whole process allocates.
-func TestCreateRefusesLongListsWithoutReadingThem(t *testing.T) {
+func TestCreate_LongListsAreNotReadIntoMemory(t *testing.T) {
 	const most = 10<<20 - 200 // the body of a create
 	s := start(t, nil)
 	for name, body := range map[string]string{
@@ -19,7 +19,7 @@ func TestCreateRefusesLongListsWithoutReadingThem(t *testing.T) {
 		"values":            `{"type":"draft","date":"2030-01-01","posts":[{"integration":{"id":"c"},"value":` + list("1", most) + `}]}`,
 		"images":            `{"type":"draft","date":"2030-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":` + list(`{}`, most) + `}]}]}`,
 		"tags":              `{"type":"draft","date":"2030-01-01","tags":` + list("1", most) + `,"posts":[]}`,
-		"what nobody reads": `{"other":` + list("1", most) + `,"posts":[]}`,
+		"an unused member":  `{"other":` + list("1", most) + `,"posts":[]}`,
 		"members":           `{` + strings.TrimSuffix(strings.Repeat(`"a":1,`, most/6), ",") + `,"type":1}`,
 		"other members":     strings.TrimSuffix(members(most), ",") + `}`,
 		"faults":            `{"type":"draft","date":"2030-01-01","posts":` + strings.TrimSuffix("["+strings.Repeat(`{"value":`+list("1", 200)+`},`, 100), ",") + `]}`,
@@ -29,11 +29,11 @@ func TestCreateRefusesLongListsWithoutReadingThem(t *testing.T) {
 		a := s.api(t, "POST", "/public/v1/posts", body)
 		runtime.ReadMemStats(&after)
 		if a.status != 400 || len(a.body) > 64<<10 {
-			t.Errorf("%s: %d with %d bytes", name, a.status, len(a.body))
+			t.Errorf("%s: got %d with %d bytes, want 400 with at most %d", name, a.status, len(a.body), 64<<10)
 		}
 		allocated := after.TotalAlloc - before.TotalAlloc
 		if allocated > 5*uint64(len(body))+4<<20 {
-			t.Errorf("%s: %d bytes were allocated for %d", name, allocated, len(body))
+			t.Errorf("%s: %d bytes were allocated for a body of %d, want at most 5 times as many", name, allocated, len(body))
 		}
 		t.Logf("%s: %.1f bytes allocated for each that was sent", name, float64(allocated)/float64(len(body)))
 	}
@@ -52,15 +52,15 @@ func TestUpload_LongHeadersAreNotReadIntoMemory(t *testing.T) {
 		a := s.call(t, "POST", "/public/v1/upload", body, "Authorization", goodKey, "Content-Type", "multipart/form-data; boundary=b")
 		runtime.ReadMemStats(&after)
 		if a.status != 400 {
-			t.Errorf("%s: %d", name, a.status)
+			t.Errorf("%s: got %d, want 400", name, a.status)
 		}
 		if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
-			t.Errorf("%s: %d bytes were allocated", name, n)
+			t.Errorf("%s: %d bytes were allocated, want at most %d", name, n, 4<<20)
 		}
 	}
 }
 
-// members is an object of very many members, without its end.
+// members returns about so many bytes of an object with many members, without the closing brace.
 func members(bytes int) string {
 	var b strings.Builder
 	b.WriteString("{")

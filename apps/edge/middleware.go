@@ -31,24 +31,28 @@ import (
 	"crier/publishing"
 )
 
-// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, warnForwarded, secureHeaders, cors, storable;
-// then what its route asks for: authentication (key or session) and admission before the body is read, and a deadline for the rest.
+// Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, warnForwarded,
+// secureHeaders, cors, checkQuery; then what its route requires: authentication (key or session) and admission before
+// the body is read, and a deadline for the rest.
 
 const (
 	idleTimeout = time.Minute
-	headerLimit = 16 << 10
+	headerLimit = 16 << 10 // bytes
 )
 
-// guardBodies stands around everything, so that no answer, however early, leaves a part of a body to be taken for the next request.
-func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error), draining func() bool) fasthttp.RequestHandler {
+// guardBodies returns the outermost handler. It refuses requests whose end is ambiguous, and after each request it
+// consumes the rest of the body or closes the connection: no part of a body is ever read as the next request.
+func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx, error),
+	draining func() bool) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		body := request.Start(ctx).Body
+		expect := strings.ToLower(string(ctx.Request.Header.Peek(fiber.HeaderExpect)))
 		switch {
-		case misframed(&ctx.Request.Header):
-			refuse(ctx, errMisframed)
+		case ambiguousFraming(&ctx.Request.Header):
+			refuse(ctx, errAmbiguousFraming)
 		case !knownVersion(&ctx.Request.Header):
 			refuse(ctx, fiber.NewError(http.StatusHTTPVersionNotSupported))
-		case !slices.Contains([]string{"", "100-continue"}, strings.ToLower(string(ctx.Request.Header.Peek(fiber.HeaderExpect)))):
+		case expect != "" && expect != "100-continue":
 			refuse(ctx, fiber.ErrExpectationFailed)
 		case !slices.Contains(fiber.DefaultMethods, string(ctx.Method())):
 			refuse(ctx, fiber.ErrMethodNotAllowed)
@@ -57,22 +61,24 @@ func guardBodies(next fasthttp.RequestHandler, refuse func(*fasthttp.RequestCtx,
 		}
 		body.Finish(ctx)
 		if draining() {
-			ctx.SetConnectionClose() // so that no client sends a request into a connection that is about to end
+			ctx.SetConnectionClose() // no client shall send a request on a connection that is about to end
 		}
 	}
 }
 
-var errMisframed = fault.New(fault.Invalid, "edge.guardBodies",
-	"The request does not say clearly where its body ends: send one Content-Length, or Transfer-Encoding: chunked over HTTP/1.1, no folded headers, and CRLF at the end of each line.")
+var errAmbiguousFraming = fault.New(fault.Invalid, "edge.guardBodies",
+	"The request does not say clearly where its body ends: send one Content-Length, "+
+		"or Transfer-Encoding: chunked over HTTP/1.1, no folded headers, and CRLF at the end of each line.")
 
 func knownVersion(h *fasthttp.RequestHeader) bool {
 	version := string(h.Protocol())
 	return version == "HTTP/1.1" || version == "HTTP/1.0"
 }
 
-// misframed tells whether whoever stands before us may see the body end elsewhere than we do: by more than one length or framing, a framing besides
-// a length, a framing that is not chunked or not of HTTP/1.1, a header that goes on in the next line, or a line that ends without CR.
-func misframed(h *fasthttp.RequestHeader) bool {
+// ambiguousFraming returns whether a proxy could see the end of the body elsewhere (request smuggling). That is so with
+// more than one Content-Length or Transfer-Encoding, with both, with an encoding that is not chunked or not HTTP/1.1,
+// with a folded header, and with a line that ends without CR.
+func ambiguousFraming(h *fasthttp.RequestHeader) bool {
 	lengths, framings := 0, 0
 	for line := range bytes.Lines(h.RawHeaders()) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
@@ -91,7 +97,7 @@ func misframed(h *fasthttp.RequestHeader) bool {
 	return lengths+framings > 1
 }
 
-// refuseEarly answers what no route may see, and lets nothing follow on the connection.
+// refuseEarly answers a request that no route may see, and closes the connection.
 func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	c := s.app.AcquireCtx(ctx)
 	defer s.app.ReleaseCtx(c)
@@ -101,30 +107,31 @@ func (s *Server) refuseEarly(ctx *fasthttp.RequestCtx, cause error) {
 	ctx.SetConnectionClose()
 }
 
-// pace returns the pace of a body or an answer that begins now and that the time of a request may not suffice for.
-func (s *Server) pace() *pace {
+// newTransferLimit returns the limit of an upload or a download that begins now.
+func (s *Server) newTransferLimit() *transferLimit {
 	now := clock.System{}.Now()
-	return &pace{begun: now, end: now.Add(s.cfg.UploadTimeout), grace: s.cfg.Timeout, rate: s.cfg.UploadRate}
+	return &transferLimit{begun: now, end: now.Add(s.cfg.UploadTimeout), grace: s.cfg.Timeout, rate: s.cfg.UploadRate}
 }
 
-// upload gives the body of a route that takes large ones the time that it needs on the wire, as long as it arrives with the
-// least rate. It comes after the authentication: strangers, and other routes, have the time of a request.
-func (s *Server) upload(c *fiber.Ctx) error {
+// limitUpload replaces REQUEST_TIMEOUT for the body by a transferLimit: an upload may last for UPLOAD_TIMEOUT as long
+// as it is fast enough. It comes after the authentication, so that only authenticated requests have so much time.
+func (s *Server) limitUpload(c *fiber.Ctx) error {
 	if own, ok := c.Context().Conn().(*conn); ok {
-		own.in = s.pace()
+		own.in = s.newTransferLimit()
 		defer func() { own.in = nil }()
 	}
 	return c.Next()
 }
 
-// refuse is where every fault becomes an answer.
+// refuse answers with the body and status of an error, see package problem. A body that did not arrive in time is 408,
+// even if err is a consequence of it.
 func (s *Server) refuse(c *fiber.Ctx, err error) error {
 	var routing *fiber.Error
 	info := request.From(c.Context())
-	if !errors.As(err, &routing) { // the router's words repeat the path
+	if !errors.As(err, &routing) { // an error of the router repeats the path, which the log must not contain
 		info.Err = err
 	}
-	if errors.Is(info.Body.Err(), os.ErrDeadlineExceeded) { // whatever could not be done without the rest of it
+	if errors.Is(info.Body.Err(), os.ErrDeadlineExceeded) {
 		err = fiber.ErrRequestTimeout
 	}
 	return problem.Of(err, s.cfg.frontend()+"/billing").Write(c)
@@ -132,7 +139,8 @@ func (s *Server) refuse(c *fiber.Ctx, err error) error {
 
 var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 
-// observe names the request, and tells log and metrics how it went: by the route's pattern, never by path or organization.
+// observe gives the request its id, logs it and counts it by the pattern of its route, never by path or organization.
+// An X-Request-Id of the client is used when it matches saneID.
 func (s *Server) observe(c *fiber.Ctx) error {
 	start := s.deps.Clock.Now()
 	info := request.From(c.Context())
@@ -146,16 +154,18 @@ func (s *Server) observe(c *fiber.Ctx) error {
 			return err
 		}
 	}
-	s.tell(c, info, s.deps.Clock.Now().Sub(start))
+	s.logRequest(c, info, s.deps.Clock.Now().Sub(start))
 	return nil
 }
 
-func (s *Server) tell(c *fiber.Ctx, info *request.Info, took time.Duration) {
+// logRequest writes the log record and the metrics of an answered request.
+func (s *Server) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), s.pattern(c)
 	s.metrics.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
 	level := problem.Level(status)
 	attrs := []slog.Attr{
-		slog.String("method", c.Method()), slog.String("route", pattern), slog.Int("status", status), slog.Duration("took", took),
+		slog.String("method", c.Method()), slog.String("route", pattern), slog.Int("status", status),
+		slog.Duration("took", took),
 	}
 	if status >= 400 && info.Err != nil {
 		attrs = append(attrs, slog.Any("fault", info.Err))
@@ -163,6 +173,7 @@ func (s *Server) tell(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	s.deps.Log.LogAttrs(c.UserContext(), level, "request", attrs...)
 }
 
+// pattern returns the path pattern of the request's route, or "unmatched" if there is none.
 func (s *Server) pattern(c *fiber.Ctx) string {
 	p := strings.Split(c.Route().Path, "/")
 	for i, part := range p {
@@ -171,7 +182,7 @@ func (s *Server) pattern(c *fiber.Ctx) string {
 		}
 	}
 	pattern := strings.Join(p, "/")
-	if pattern == "/" && c.Path() != "/" || !s.known[pattern] {
+	if pattern == "/" && c.Path() != "/" || !s.patterns[pattern] {
 		return "unmatched"
 	}
 	return pattern
@@ -180,7 +191,7 @@ func (s *Server) pattern(c *fiber.Ctx) string {
 type metrics struct{ took *prometheus.HistogramVec }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	m := &metrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	m := &metrics{took: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "crier_http_request_seconds", Help: "Time to answer a request.", Buckets: prometheus.DefBuckets,
 	}, []string{"method", "route", "status"})}
 	if err := reg.Register(m.took); err != nil {
@@ -189,9 +200,10 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
+// recovering answers 500 after a panic of a handler and logs it with its stack.
 func (s *Server) recovering() fiber.Handler {
 	return recover.New(recover.Config{EnableStackTrace: true, StackTraceHandler: func(c *fiber.Ctx, cause any) {
-		s.deps.Log.ErrorContext(c.UserContext(), "a handler broke down", "cause", cause, "stack", string(debug.Stack()))
+		s.deps.Log.ErrorContext(c.UserContext(), "panic in handler", "cause", cause, "stack", string(debug.Stack()))
 	}})
 }
 
@@ -207,39 +219,49 @@ func (s *Server) secureHeaders(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// cors lets the dashboard's own origins in, and nobody else's. The document is for all origins and says so itself, without credentials.
+// cors allows the origins of the dashboard, with credentials. The OpenAPI document is excepted: its handler allows all
+// origins, without credentials.
 func (s *Server) cors() fiber.Handler {
 	return cors.New(cors.Config{
-		Next:         func(c *fiber.Ctx) bool { return strings.TrimRight(c.Path(), "/") == documentPath }, // the router ignores a slash at the end
+		Next: func(c *fiber.Ctx) bool { // the router ignores a slash at the end of the path
+			return strings.TrimRight(c.Path(), "/") == documentPath
+		},
 		AllowOrigins: strings.Join(s.cfg.dashboards(), ","), AllowCredentials: true, MaxAge: 600,
-		AllowMethods:  "GET,HEAD,POST,PUT,DELETE",
-		AllowHeaders:  "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
-		ExposeHeaders: "reload,onboarding,activate,logout,X-RateLimit-Limit,X-RateLimit-Remaining,X-RateLimit-Reset,Retry-After,X-Request-Id,X-Total-Count,X-Has-More,Idempotent-Replayed,Idempotent-Mismatch",
+		AllowMethods: "GET,HEAD,POST,PUT,DELETE",
+		AllowHeaders: "Content-Type,Authorization,auth,showorg,impersonate,Idempotency-Key",
+		ExposeHeaders: "reload,onboarding,activate,logout,X-RateLimit-Limit,X-RateLimit-Remaining,X-RateLimit-Reset," +
+			"Retry-After,X-Request-Id,X-Total-Count,X-Has-More,Idempotent-Replayed,Idempotent-Mismatch",
 	})
 }
 
-// storable refuses queries with characters that cannot be stored. In a path they name nothing, which every route says in its own words.
-func (s *Server) storable(c *fiber.Ctx) error {
+// checkQuery refuses queries with characters that the database cannot store. It ignores the path: an id with such
+// characters does not parse, and its route answers 404.
+func (s *Server) checkQuery(c *fiber.Ctx) error {
 	for name, value := range c.Context().QueryArgs().All() {
 		if !publishing.Storable(string(name)) || !publishing.Storable(string(value)) {
-			return fault.New(fault.Invalid, "edge.storable", "The query holds a character that cannot be stored, such as NUL, or is not UTF-8.")
+			return fault.New(fault.Invalid, "edge.checkQuery",
+				"The query holds a character that cannot be stored, such as NUL, or is not UTF-8.")
 		}
 	}
 	return c.Next()
 }
 
-// ordinaryValues is how many values a JSON body may hold that is decoded at once: each costs more memory than its bytes.
-const ordinaryValues = 10_000
+// maxBodyValues is the limit of the values of a JSON body that is decoded whole: each takes more memory than its bytes.
+const maxBodyValues = 10_000
 
-// body reads a JSON body to its end before anything looks at the request. It may have limit bytes, and so many values; 0 =
-// its handler bounds them.
-func (s *Server) body(limit int64, values int) fiber.Handler {
+// readBody reads a JSON body of at most limit bytes to its end before the handlers that follow run. It refuses a body
+// of more than maxValues values; with 0 its handler limits them. A refusal is Invalid, TooLarge, or 415 for an encoded
+// body.
+func (s *Server) readBody(limit int64, maxValues int) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		if c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodDelete {
 			return c.Next()
 		}
-		if kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType)); c.Get(fiber.HeaderContentType) != "" && (err != nil || kind != fiber.MIMEApplicationJSON) {
-			return fault.New(fault.Invalid, "edge.body", "The body must be JSON: send it with Content-Type: application/json.")
+		contentType := c.Get(fiber.HeaderContentType)
+		kind, _, err := mime.ParseMediaType(contentType)
+		if contentType != "" && (err != nil || kind != fiber.MIMEApplicationJSON) {
+			return fault.New(fault.Invalid, "edge.readBody",
+				"The body must be JSON: send it with Content-Type: application/json.")
 		}
 		if encoding := c.Get(fiber.HeaderContentEncoding); encoding != "" && !strings.EqualFold(encoding, "identity") {
 			return fiber.ErrUnsupportedMediaType
@@ -248,17 +270,17 @@ func (s *Server) body(limit int64, values int) fiber.Handler {
 		if err != nil {
 			return err
 		}
-		if values > 0 && valuesOf(data) > values {
-			return &fault.Error{Kind: fault.Invalid, Op: "edge.body", Message: "The body is not valid.",
-				Fields: []fault.Field{{Name: "body", Message: fmt.Sprintf("must hold at most %d values", values)}}}
+		if maxValues > 0 && countValues(data) > maxValues {
+			return &fault.Error{Kind: fault.Invalid, Op: "edge.readBody", Message: "The body is not valid.",
+				Fields: []fault.Field{{Name: "body", Message: fmt.Sprintf("must hold at most %d values", maxValues)}}}
 		}
 		return c.Next()
 	}
 }
 
-// valuesOf counts the values of JSON, members and elements alike: one, and one for each that follows a comma or begins a
-// list or an object.
-func valuesOf(data []byte) int {
+// countValues returns an upper bound of the values in valid JSON: one, and one for each comma and each opening bracket
+// or brace outside of strings.
+func countValues(data []byte) int {
 	n, quoted := 1, false
 	for i := 0; i < len(data); i++ {
 		switch c := data[i]; {
@@ -273,6 +295,7 @@ func valuesOf(data []byte) int {
 	return n
 }
 
+// deadline ends the context of a request after d.
 func (s *Server) deadline(d time.Duration) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), d)
@@ -282,14 +305,16 @@ func (s *Server) deadline(d time.Duration) fiber.Handler {
 	}
 }
 
-// key finds whose API key the request carries. The value is taken as it is: Bearer in front of it is wrong.
-func (s *Server) key(c *fiber.Ctx) error {
+// authenticate finds the principal of the API key in the header Authorization. A missing, unknown or revoked key, or
+// one with Bearer in front of it, is Unauthenticated.
+func (s *Server) authenticate(c *fiber.Ctx) error {
 	value := c.Get(fiber.HeaderAuthorization)
 	if value == "" {
-		return fault.New(fault.Unauthenticated, "edge.key", "No API key found: send it in the header Authorization.")
+		return fault.New(fault.Unauthenticated, "edge.authenticate",
+			"No API key found: send it in the header Authorization.")
 	}
 	if len(value) >= 7 && strings.EqualFold(value[:7], "Bearer ") {
-		return fault.New(fault.Unauthenticated, "edge.key", "Invalid API key: send it without Bearer.")
+		return fault.New(fault.Unauthenticated, "edge.authenticate", "Invalid API key: send it without Bearer.")
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), s.cfg.Timeout)
 	defer cancel()
@@ -301,7 +326,8 @@ func (s *Server) key(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// admit counts the request of its organization and tells what is left, whatever the answer.
+// admit counts the request for its organization and sets the rate-limit headers, also of refusals. It returns
+// RateLimited when no request is left.
 func (s *Server) admit(c *fiber.Ctx) error {
 	a := s.deps.Limiter.Admit(c.UserContext(), request.From(c.Context()).Principal.Org)
 	c.Set("X-RateLimit-Limit", strconv.Itoa(a.Limit))
@@ -309,7 +335,8 @@ func (s *Server) admit(c *fiber.Ctx) error {
 	c.Set("X-RateLimit-Reset", strconv.FormatInt((a.Reset.UnixMilli()+999)/1000, 10))
 	if !a.Allowed {
 		return &fault.Error{
-			Kind: fault.RateLimited, Op: "edge.admit", Message: "Too many requests; wait before the next one.", RetryAfter: max(time.Second, a.RetryAfter),
+			Kind: fault.RateLimited, Op: "edge.admit", Message: "Too many requests; wait before the next one.",
+			RetryAfter: max(time.Second, a.RetryAfter),
 		}
 	}
 	return c.Next()

@@ -8,7 +8,7 @@ import (
 
 const operator = "the operator's secret"
 
-func TestMonitor_AnswersOnThePublicListenerWithTheTokenOnly(t *testing.T) {
+func TestMonitor_PublicListenerRequiresToken(t *testing.T) {
 	t.Parallel()
 	const path = "/monitor/queue/publish"
 	s := start(t, map[string]string{"MONITOR_TOKEN": operator, "TRUSTED_PROXIES": "127.0.0.1"})
@@ -40,7 +40,7 @@ func TestMonitor_AnswersOnThePublicListenerWithTheTokenOnly(t *testing.T) {
 	want(t, s.call(t, "GET", path, "", "X-Monitor-Token", operator), 503, `"status":"error"`, `"overdue":1`, `"oldestSeconds":90`)
 }
 
-func TestMonitor_AnswersTheSameOnThePrivateListenerWithoutAToken(t *testing.T) {
+func TestMonitor_PrivateListenerRequiresNoToken(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"MONITOR_TOKEN": operator})
 	mux := http.NewServeMux()

@@ -16,39 +16,41 @@ const (
 	connectBody = 150 << 10 // a code of 100,000 characters and a state of 1,000
 )
 
-// The bytes of such bodies in this process at once. Log-ins have a part of their own, so that nobody who fills the other
-// keeps people from logging in. One site has an eighth of a part. What is one more waits for atOncePatience.
+// The bytes of such bodies that this process reads at the same time. Log-ins have their own share, so that they still
+// work when the other is full. One site has an eighth of a share. Further bodies wait for placeTimeout.
 const (
 	loginBodies   = 16 << 20
 	connectBodies = 48 << 20
 	siteShare     = 8
 )
 
-// openBodies reads the body of a request without a credential, of at most longest bytes, when it has its place among the
-// bodies of all such requests. It has the place until it is answered.
+// openBodies returns the handlers that read the body, of at most longest bytes, of a request without a credential. All
+// such bodies together have at most all bytes. A request that does not get its share within placeTimeout is
+// Unavailable, others keep it until they are answered.
 func (s *Server) openBodies(all int, longest int64) []fiber.Handler {
 	longest = min(longest, s.cfg.BodyLimit)
 	whole, sites := limit.New[struct{}](all), limit.New[string](all/siteShare)
 	places := func(c *fiber.Ctx) error {
 		size := bodySize(c, longest)
-		ctx, cancel := context.WithTimeout(c.UserContext(), atOncePatience)
+		ctx, cancel := context.WithTimeout(c.UserContext(), placeTimeout)
 		defer cancel()
-		leaveSite, err := sites.Take(ctx, s.clientSite(c), size)
+		releaseSite, err := sites.Take(ctx, s.clientSite(c), size)
 		if err != nil {
-			return crowded(err)
+			return tooManyBodies(err)
 		}
-		defer leaveSite()
-		leave, err := whole.Take(ctx, struct{}{}, size)
+		defer releaseSite()
+		release, err := whole.Take(ctx, struct{}{}, size)
 		if err != nil {
-			return crowded(err)
+			return tooManyBodies(err)
 		}
-		defer leave()
+		defer release()
 		return c.Next()
 	}
-	return []fiber.Handler{places, s.body(longest, ordinaryValues), s.deadline(s.cfg.Timeout)}
+	return []fiber.Handler{places, s.readBody(longest, maxBodyValues), s.deadline(s.cfg.Timeout)}
 }
 
-func crowded(err error) error {
+// tooManyBodies returns the fault of a request that got no share of the bytes.
+func tooManyBodies(err error) error {
 	return &fault.Error{
 		Kind: fault.Unavailable, Op: "edge.openBodies", RetryAfter: time.Second, Err: err,
 		Message: "Too many such requests are in progress; try again in a second.",

@@ -11,7 +11,7 @@ import (
 
 const asJSON = "Content-Type: application/json\r\n"
 
-func TestOpenBodies_TakeWhatIsValidAndLittleMore(t *testing.T) {
+func TestOpenBodies_AcceptLongestValidBody(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	escaped := func(n int) string { return strings.Repeat(`\u0061`, n) }
@@ -39,8 +39,8 @@ func TestOpenBodies_TakeWhatIsValidAndLittleMore(t *testing.T) {
 	}
 }
 
-// stall begins to finish connecting a channel and sends as much as the server reads with the headers. The answer's status and
-// Retry-After come to answers, or why there is none.
+// stall begins a request that finishes connecting a channel, and sends as much of its body as the server reads with the
+// headers. It sends the status and Retry-After of the answer to answers, or an error.
 func (r *running) stall(t *testing.T, from string, answers chan<- string) net.Conn {
 	t.Helper()
 	c := r.dial(t, post("/integrations/social-connect/sandbox", asJSON+"X-Forwarded-For: "+from+"\r\n", 150<<10)+strings.Repeat(" ", 16<<10))
@@ -58,7 +58,7 @@ func (r *running) stall(t *testing.T, from string, answers chan<- string) net.Co
 
 const connecting = `{"state":"st","code":"Y29kZQ=="}`
 
-func TestOpenBodies_AreBoundedInTheWholeProcess(t *testing.T) {
+func TestOpenBodies_AreLimitedPerProcess(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1", "REQUEST_TIMEOUT": "10m"})
 	const places = 48 << 20 / (150 << 10)
@@ -79,7 +79,7 @@ func TestOpenBodies_AreBoundedInTheWholeProcess(t *testing.T) {
 	}
 }
 
-func TestOpenBodies_OfOneSiteLeaveRoomForOthers(t *testing.T) {
+func TestOpenBodies_OneSiteLeavesRoomForOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1", "REQUEST_TIMEOUT": "10m"})
 	const places = 48 << 20 / 8 / (150 << 10)

@@ -46,7 +46,7 @@ var (
 	paren     = regexp.MustCompile(`\([^)]*\)`)
 )
 
-// interfaceRoutes reads the tables of the committed interface page.
+// interfaceRoutes returns the routes in the tables of the committed interface page.
 func interfaceRoutes(t *testing.T) []string {
 	t.Helper()
 	page, err := os.ReadFile("openapi/interface.md")
@@ -77,13 +77,13 @@ func interfaceRoutes(t *testing.T) []string {
 	return out
 }
 
-func TestEveryRouteOfTheInterfaceIsServedOrKnownToBeMissing(t *testing.T) {
+func TestInterface_EveryRouteIsBuiltOrMissing(t *testing.T) {
 	t.Parallel()
 	built, missing := edge.Routes()
 	known := map[string]bool{}
 	for _, r := range append(built, missing...) {
 		if known[r.String()] {
-			t.Errorf("%s is there twice", r)
+			t.Errorf("%s is served twice", r)
 		}
 		known[r.String()] = true
 	}
@@ -100,9 +100,9 @@ func TestEveryRouteOfTheInterfaceIsServedOrKnownToBeMissing(t *testing.T) {
 
 var readmeRoutes = regexp.MustCompile(`(?m)^- (\d+) of the (\d+) routes of the (public|application) API (.*?)(?: ` + "`crier routes.*" + `)?$`)
 
-// TestReadmeSaysWhatIsMissing compares README's figures and lists with the routes: for the public API it lists what is
-// missing, for the application API what works.
-func TestReadmeSaysWhatIsMissing(t *testing.T) {
+// TestReadme_ListsMissingRoutes compares the figures and lists of the README with the routes. For the public API the
+// README lists the missing routes, for the application API the built ones.
+func TestReadme_ListsMissingRoutes(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -119,14 +119,14 @@ func TestReadmeSaysWhatIsMissing(t *testing.T) {
 		built := !slices.ContainsFunc(missing, func(m edge.Route) bool { return m.String() == r })
 		works[api][built] = append(works[api][built], "`"+method+" "+path+"`")
 	}
-	said := readmeRoutes.FindAllStringSubmatch(string(readme), -1)
-	if len(said) != 2 {
-		t.Fatalf("README has %d lines of this kind, want 2: %q", len(said), said)
+	lines := readmeRoutes.FindAllStringSubmatch(string(readme), -1)
+	if len(lines) != 2 {
+		t.Fatalf("README has %d lines of this kind, want 2: %q", len(lines), lines)
 	}
-	for _, line := range said {
+	for _, line := range lines {
 		there := works[line[3]]
 		if got, want := line[1]+" of "+line[2], fmt.Sprintf("%d of %d", len(there[false]), len(there[false])+len(there[true])); got != want {
-			t.Errorf("%s API: README says %s, want %s", line[3], got, want)
+			t.Errorf("%s API: README has %s, want %s", line[3], got, want)
 		}
 		got, want := regexp.MustCompile("`[^`]*`").FindAllString(line[4], -1), there[line[3] == "application"]
 		slices.Sort(got)
@@ -137,11 +137,11 @@ func TestReadmeSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
-func TestMissingRoutesAnswer501BehindTheirAuthentication(t *testing.T) {
+func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	_, missing := edge.Routes()
-	for _, r := range append(missing, edge.RoutesBeyond()...) {
+	for _, r := range append(missing, edge.AddedRoutes()...) {
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
 		first := s.call(t, r.Method, path, "")
 		signed := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", goodSession)
@@ -168,7 +168,7 @@ type described struct {
 	}
 }
 
-func TestDocumentTellsWhatIsAnswered(t *testing.T) {
+func TestDocument_DescribesAnswers(t *testing.T) {
 	t.Parallel()
 	b, err := edge.OpenAPI()
 	if err != nil {
@@ -181,16 +181,16 @@ func TestDocumentTellsWhatIsAnswered(t *testing.T) {
 	for path, methods := range doc.Paths {
 		for method, op := range methods {
 			name := method + " " + path
-			if _, internal := op.Responses["500"]; internal && path != "/health" && path != "/monitor/queue/{name}" { // their 503 is their own
+			if _, internal := op.Responses["500"]; internal && path != "/health" && path != "/monitor/queue/{name}" { // these have a 503 of their own
 				if op.Responses["503"].Headers["Retry-After"] == nil {
-					t.Errorf("%s does not tell of a 503 with Retry-After", name)
+					t.Errorf("%s has no 503 with Retry-After", name)
 				}
 			}
 			for status, r := range op.Responses {
 				counted := len(op.Security) > 0 && status != "401"
 				for _, header := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
 					if (r.Headers[header] != nil) != counted {
-						t.Errorf("%s %s: %s is told: %v", name, status, header, !counted)
+						t.Errorf("%s %s: has %s: %v, want %v", name, status, header, !counted, counted)
 					}
 				}
 				if status == "429" && r.Headers["Retry-After"] == nil {
@@ -213,7 +213,7 @@ func TestDocumentTellsWhatIsAnswered(t *testing.T) {
 	}
 }
 
-func TestServedDocumentHasTheVersionOfHealth(t *testing.T) {
+func TestDocument_HasVersionOfHealth(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	served := s.call(t, "GET", "/openapi.json", "")

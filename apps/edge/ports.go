@@ -11,29 +11,29 @@ import (
 	"crier/tenancy"
 )
 
-// Channels is what the edge asks of publishing about channels.
+// Channels are the use cases of channels.
 type Channels interface {
 	publicv1.Channels
 	appapi.Channels
 }
 
-// Media is what the edge asks of publishing about files.
+// Media are the use cases of uploaded files.
 type Media interface {
 	publicv1.Media
-	// Open finds a file by the two parts of its public path; NotFound when either is wrong.
+	// Open returns a file by the two parts of its public path, and NotFound when either is wrong. The caller closes it.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
 }
 
-// Accounts is what the edge asks of tenancy.
+// Accounts are the use cases of API keys and sessions.
 type Accounts interface {
-	// Authenticate finds whose API key this is; anything else is Unauthenticated.
+	// Authenticate returns the principal of an API key, and Unauthenticated when there is no such key.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)
 	appapi.Accounts
 }
 
-// Limiter is the organization's actor, wherever it lives.
+// Limiter limits the requests of each organization by its actor, which may be in another process.
 type Limiter interface {
-	// Admit counts one request of the organization. It never blocks longer than its budget and never fails: without the
-	// actor a window of this node decides.
+	// Admit counts one request of the organization. It blocks no longer than ACTOR_BUDGET and never fails: when the
+	// actor does not answer, this process decides by a window of its own.
 	Admit(ctx context.Context, organization tenancy.OrgID) org.Admission
 }

@@ -1,15 +1,15 @@
 package edge
 
-// Routes lists the routes that work and those of the interface that do not yet, without a running service.
+// Routes returns the routes that work and those of the interface that answer 501. It needs no running service.
 func Routes() (built, missing []Route) {
 	s := &Server{cfg: Config{BaseURL: "http://localhost"}}
 	s.routes()
 	return s.table.Built(), s.table.NotBuilt()
 }
 
-// RoutesBeyond lists the routes beside the interface that do not work yet.
-func RoutesBeyond() []Route {
+// AddedRoutes returns the routes that are not in the interface and answer 501.
+func AddedRoutes() []Route {
 	s := &Server{cfg: Config{BaseURL: "http://localhost"}}
 	s.routes()
-	return s.table.NotBuiltBeyond()
+	return s.table.NotBuiltAdded()
 }

@@ -15,34 +15,37 @@ import (
 	"crier/platform/fault"
 )
 
-// sandbox shows the pretend platform's page under the service's own address. It only ever talks to one loopback address.
+// sandbox serves the page of the simulated platform under the address of the service. It connects to one loopback
+// address only.
 type sandbox struct {
 	client *fasthttp.HostClient
 }
 
-// newSandbox is nil when there is no pretend platform.
+// newSandbox returns nil when address is empty, and Invalid when it is not acceptable, see IsSandbox.
 func newSandbox(address string) (*sandbox, error) {
 	if address == "" {
 		return nil, nil
 	}
 	host, ok := sandboxHost(address)
 	if !ok {
-		return nil, fault.New(fault.Invalid, "edge.newSandbox", "The sandbox address must be http with a loopback address and a port.")
+		return nil, fault.New(fault.Invalid, "edge.newSandbox",
+			"The sandbox address must be http with a loopback address and a port.")
 	}
-	return &sandbox{&fasthttp.HostClient{
-		Addr: host, StreamResponseBody: true, MaxConns: 32, ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
+	return &sandbox{client: &fasthttp.HostClient{
+		Addr: host, StreamResponseBody: true, MaxConns: 32,
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second,
 		MaxIdleConnDuration: 5 * time.Second, NoDefaultUserAgentHeader: true,
 	}}, nil
 }
 
-// IsSandbox returns whether a pretend platform may have this address: http, a loopback address and a port, because
-// everybody who reaches the service can reach the page of the sandbox.
+// IsSandbox returns whether the simulated platform may have this address: http, a loopback address and a port. All
+// clients that reach the service can reach the page of the sandbox through it.
 func IsSandbox(address string) bool {
 	_, ok := sandboxHost(address)
 	return ok
 }
 
-// sandboxHost returns the host and port of the address of a pretend platform; ok is false when it may have no such address.
+// sandboxHost returns the host and port of the address of the simulated platform, and false when IsSandbox is false.
 func sandboxHost(address string) (host string, ok bool) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" {
@@ -54,23 +57,29 @@ func sandboxHost(address string) (host string, ok bool) {
 
 func (s *Server) mountSandbox(t *route.Table) {
 	op := func(id, path, summary string) huma.Operation {
-		return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Tags: []string{"Sandbox"}, Errors: []int{404, 503}}
+		return huma.Operation{
+			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
+			Tags: []string{"Sandbox"}, Errors: []int{404, 503},
+		}
 	}
-	page := route.Content(op("sandbox", "/sandbox", "The pretend platform's page, when there is one"), http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString})
+	text := &huma.Schema{Type: huma.TypeString}
+	page := op("sandbox", "/sandbox", "The pretend platform's page, when there is one")
+	page = route.Content(page, http.StatusOK, "The page.", fiber.MIMETextHTML, text)
 	page = route.Content(page, http.StatusFound, "To /sandbox/.", "", nil)
 	t.Raw(page, s.sandboxPage)
 	for _, folder := range []string{"media", "picture"} {
 		file := op("sandbox-"+folder, "/sandbox/"+folder+"/{file}", "A file of the pretend platform")
-		file.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}}
-		file = route.Content(file, http.StatusOK, "The file.", "application/octet-stream", &huma.Schema{Type: huma.TypeString, Format: "binary"})
+		file.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: text}}
+		binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
+		file = route.Content(file, http.StatusOK, "The file.", "application/octet-stream", binary)
 		t.Raw(file, func(c *fiber.Ctx) error { return s.proxy(c, "/"+folder+"/"+c.Params("file")) })
 	}
 	style := op("sandbox-style", "/sandbox/style.css", "The style of the page")
-	style = route.Content(style, http.StatusOK, "The style.", "text/css", &huma.Schema{Type: huma.TypeString})
+	style = route.Content(style, http.StatusOK, "The style.", "text/css", text)
 	t.Raw(style, func(c *fiber.Ctx) error { return s.proxy(c, "/style.css") })
 }
 
-// sandboxPage insists on the slash at the end, because the page's addresses are relative to it.
+// sandboxPage answers with the page, and redirects to a path with a slash at the end because its links are relative.
 func (s *Server) sandboxPage(c *fiber.Ctx) error {
 	if s.sandbox != nil && !strings.HasSuffix(c.Path(), "/") {
 		return c.Redirect("/sandbox/", http.StatusFound)
@@ -78,16 +87,17 @@ func (s *Server) sandboxPage(c *fiber.Ctx) error {
 	return s.proxy(c, "/")
 }
 
-// proxy hands on one path that was chosen here; nothing of the request goes along but its query and range. A foreign name in
-// Host is refused: with it a page elsewhere, whose name leads to this machine, could read the sandbox (DNS rebinding). Nobody
-// can make an address lead elsewhere.
+// proxy forwards a request to one path of the sandbox; of the request only its query and range are sent. A host name
+// that is not ours is Forbidden: a web page whose name resolves to this machine could otherwise read the sandbox (DNS
+// rebinding). IP addresses cannot be rebound and are allowed.
 func (s *Server) proxy(c *fiber.Ctx, path string) error {
 	if s.sandbox == nil || strings.Contains(path, "..") || strings.ContainsAny(path[1:], "%\\") {
 		return fiber.ErrNotFound
 	}
 	host := (&url.URL{Host: string(c.Request().Host())}).Hostname()
-	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !s.cfg.own(host) {
-		return fault.New(fault.Forbidden, "edge.proxy", "The sandbox does not answer at this name: set BASE_URL to the address under which you reach it, or use an IP address.")
+	if _, err := netip.ParseAddr(host); err != nil && host != "localhost" && !s.cfg.isOwnHost(host) {
+		return fault.New(fault.Forbidden, "edge.proxy", "The sandbox does not answer at this name: "+
+			"set BASE_URL to the address under which you reach it, or use an IP address.")
 	}
 	req, resp := fasthttp.AcquireRequest(), c.Response()
 	defer fasthttp.ReleaseRequest(req)

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// ended fails the test if the server does not close the connection, and returns the status of its answer, 0 without one.
+// ended waits until the server closes the connection and returns the status of its answer, 0 if there was none. It
+// fails the test if the connection stays open.
 func ended(t *testing.T, c net.Conn) (status int) {
 	t.Helper()
 	b, err := io.ReadAll(c)
@@ -25,8 +26,8 @@ func ended(t *testing.T, c net.Conn) (status int) {
 	return 0
 }
 
-// TestSlowBody_OfAStrangerHasTheTimeOfARequest sends one byte of what each request says it has.
-func TestSlowBody_OfAStrangerHasTheTimeOfARequest(t *testing.T) {
+// TestSlowBody_WithoutCredentialHasRequestTimeout sends one byte of each body.
+func TestSlowBody_WithoutCredentialHasRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
 	const wrongKey = "Authorization: crier_x\r\n"
@@ -46,7 +47,7 @@ func TestSlowBody_OfAStrangerHasTheTimeOfARequest(t *testing.T) {
 	}
 }
 
-func TestSlowBody_BelowTheLeastRateIsA408(t *testing.T) {
+func TestSlowBody_BelowMinimumRateIs408(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "300ms", "UPLOAD_TIMEOUT": "1h", "UPLOAD_MIN_RATE": "1000000000"})
 	some := strings.Repeat("x", 64<<10)
@@ -64,9 +65,9 @@ func TestSlowBody_BelowTheLeastRateIsA408(t *testing.T) {
 	}
 }
 
-// TestSlowUpload_AtTheLeastRateOutlastsTheTimeOfARequest knows that this time has passed when a stranger's upload, which was
-// begun later, is ended.
-func TestSlowUpload_AtTheLeastRateOutlastsTheTimeOfARequest(t *testing.T) {
+// TestSlowUpload_AtMinimumRateOutlastsRequestTimeout continues after a later upload without a credential has been ended
+// by REQUEST_TIMEOUT.
+func TestSlowUpload_AtMinimumRateOutlastsRequestTimeout(t *testing.T) {
 	t.Parallel()
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "2s", "UPLOAD_MIN_RATE": "100"})
 	body := formHead + strings.Repeat("x", 64<<10) + "\r\n--b--\r\n"
@@ -79,7 +80,7 @@ func TestSlowUpload_AtTheLeastRateOutlastsTheTimeOfARequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	answers := bufio.NewReader(upload)
-	for _, status := range []int{201, 200, 408} { // the time of the upload is that of no other request
+	for _, status := range []int{201, 200, 408} { // the time of the upload does not apply to the next request
 		resp, err := http.ReadResponse(answers, nil)
 		if err != nil {
 			t.Fatal(err)

@@ -16,9 +16,9 @@ import (
 	"crier/apps/edge"
 )
 
-// A sender that stops in the middle of its body, or of its headers, is left after the deadline of a request, with every
-// credential that there is; an upload when its rate is too low.
-func TestNoRouteWaitsForSlowSenders(t *testing.T) {
+// TestEveryRoute_EndsSlowSenders stops in the middle of the body or of the headers, with valid credentials. The
+// connection must end after REQUEST_TIMEOUT, that of an upload when its rate is too low.
+func TestEveryRoute_EndsSlowSenders(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	var all sync.WaitGroup
@@ -27,8 +27,8 @@ func TestNoRouteWaitsForSlowSenders(t *testing.T) {
 			continue
 		}
 		for name, head := range map[string]string{
-			"a stranger":   "",
-			"a known user": fmt.Sprintf("Authorization: %s\r\nauth: %s\r\n", r.key, r.session),
+			"no credential": "",
+			"a known user":  fmt.Sprintf("Authorization: %s\r\nauth: %s\r\n", r.key, r.session),
 		} {
 			all.Go(func() {
 				if err := r.slow(route, head); err != nil {
@@ -40,7 +40,7 @@ func TestNoRouteWaitsForSlowSenders(t *testing.T) {
 	all.Wait()
 }
 
-// slow begins a request and then sends nothing, until the service ends the connection.
+// slow begins a request, sends nothing more, and waits until the service ends the connection.
 func (r *rig) slow(route edge.Route, head string) error {
 	kind := "application/json"
 	if strings.HasSuffix(route.Path, "/upload") {

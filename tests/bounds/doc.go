@@ -1,3 +1,3 @@
-// Package bounds tests that no route takes, answers, stores or waits for more than it must, whoever asks: a new route is
-// tested as soon as it is in the table.
+// Package bounds tests the limits of every route: the bytes that it reads, answers and stores, and how long it waits.
+// It takes the routes from the route table, so a new route is tested without a change here.
 package bounds

@@ -38,9 +38,9 @@ func (r *rig) channel(t *testing.T) string {
 	return connected.Channel.ID.String()
 }
 
-// Ten of the largest drafts, of text that grows when it is answered as HTML, listed four at once. Not parallel: it
-// measures the memory of the whole process.
-func TestLargestListsTakeLittleMemory(t *testing.T) {
+// TestLargestLists_TakeLittleMemory lists ten of the largest drafts, whose text grows when it is answered as HTML, four
+// times in parallel. Not parallel with other tests: it measures the memory of the whole process.
+func TestLargestLists_TakeLittleMemory(t *testing.T) {
 	const growth = 200 << 20
 	r := start(t)
 	part := `{"content":"x` + strings.Repeat(`\n`, 99_000) + `"}`
@@ -72,7 +72,7 @@ func TestLargestListsTakeLittleMemory(t *testing.T) {
 	}
 }
 
-// list asks for a list, reads it without keeping it, and returns its status and size.
+// list requests a list, discards the answer, and returns its status and size.
 func (r *rig) list(t *testing.T, query string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -94,7 +94,7 @@ func (r *rig) list(t *testing.T, query string) string {
 	return fmt.Sprintf("%d (%d KB)", resp.StatusCode, n>>10)
 }
 
-// heap is the memory of objects, dead ones that are not swept yet among them.
+// heap returns the memory of objects, including dead ones that are not swept yet.
 func heap() uint64 {
 	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(sample)

@@ -19,7 +19,7 @@ const (
 	answers  = 64 << 10 // bytes of an answer to a body that is refused
 )
 
-// bodies are the worst that a client may send, by what is large in them.
+// bodies returns the most expensive bodies that a client may send, by what is large in them.
 func bodies(most int) map[string]string {
 	text := strings.Repeat("x", most-100)
 	return map[string]string{
@@ -39,7 +39,7 @@ func bodies(most int) map[string]string {
 	}
 }
 
-// members are members of an object with different names, in about so many bytes.
+// members returns members of an object with different names, in about so many bytes.
 func members(bytes int) string {
 	var b strings.Builder
 	for i := 0; b.Len() < bytes-16; i++ {
@@ -48,7 +48,7 @@ func members(bytes int) string {
 	return strings.TrimSuffix(b.String(), ",")
 }
 
-// creates are the worst creates, besides bodies.
+// creates returns the most expensive creates, besides bodies.
 func creates(most int) map[string]string {
 	entry := func(members string) string {
 		return `{"type":"draft","date":"2030-01-01","posts":[` + members + `]}`
@@ -78,7 +78,7 @@ func creates(most int) map[string]string {
 }
 
 // Not parallel: it measures what the whole process allocates.
-func TestNoRouteTakesMoreThanItsBodyIsWorth(t *testing.T) {
+func TestEveryRoute_TakesMemoryInProportionToBody(t *testing.T) {
 	r := start(t)
 	before := r.rows(t)
 	for _, route := range routes() {
@@ -118,7 +118,7 @@ func TestNoRouteTakesMoreThanItsBodyIsWorth(t *testing.T) {
 }
 
 // Not parallel: it measures what the whole process allocates.
-func TestNoRouteKeepsLongBodiesOfStrangers(t *testing.T) {
+func TestEveryRoute_KeepsNoLongBodyWithoutCredential(t *testing.T) {
 	const bound = 512 << 10 // a connection's buffers are in it
 	r := start(t)
 	long := strings.Repeat(" ", ordinary-10)
@@ -134,7 +134,7 @@ func TestNoRouteKeepsLongBodiesOfStrangers(t *testing.T) {
 			for try := 0; try < 3 && least > bound; try++ { // other work of the process counts, too
 				var was, is runtime.MemStats
 				runtime.ReadMemStats(&was)
-				status = r.stranger(t, route, framing, body)
+				status = r.anonymous(t, route, framing, body)
 				runtime.ReadMemStats(&is)
 				least = min(least, is.TotalAlloc-was.TotalAlloc)
 			}

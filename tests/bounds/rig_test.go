@@ -86,18 +86,18 @@ func start(t *testing.T) *rig {
 	return r
 }
 
-// routes is the whole table.
+// routes returns all routes.
 func routes() []edge.Route {
 	built, missing := edge.Routes()
-	return slices.Concat(built, missing, edge.RoutesBeyond())
+	return slices.Concat(built, missing, edge.AddedRoutes())
 }
 
 var parameter = regexp.MustCompile(`\{\w+\}|\*`)
 
-// filled puts a value in place of the parameters of a path.
+// filled returns a path with values for its parameters.
 func filled(path string) string { return parameter.ReplaceAllString(path, "x1") }
 
-// do makes one request with every credential that there is.
+// do sends one request with the API key and the session.
 func (r *rig) do(t *testing.T, route edge.Route, body string, headers ...string) call.Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

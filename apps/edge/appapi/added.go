@@ -2,7 +2,7 @@ package appapi
 
 import "crier/apps/edge/route"
 
-// addedOpen lists the routes beyond the interface that are not built and need no session, or carry their proof with them.
+// addedOpen returns the routes that are not in the interface, are not built, and need no session.
 func addedOpen() []route.Route {
 	return []route.Route{
 		{Method: "GET", Path: "/.well-known/oauth-protected-resource/mcp"},
@@ -12,7 +12,7 @@ func addedOpen() []route.Route {
 	}
 }
 
-// addedUser lists the routes beyond the interface that are not built and need a session.
+// addedUser returns the routes that are not in the interface, are not built, and need a session.
 func addedUser() []route.Route {
 	return []route.Route{
 		{Method: "GET", Path: "/posts/list"},

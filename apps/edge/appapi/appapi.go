@@ -1,4 +1,4 @@
-// Package appapi is the application API: what the dashboard and other clients with a session ask of the service.
+// Package appapi is the application API: the routes of the dashboard and of other clients with a session.
 package appapi
 
 import (
@@ -18,82 +18,91 @@ import (
 	"crier/tenancy"
 )
 
-// Channels is what the application API asks of publishing about channels.
+// Channels are the use cases of connecting channels.
 type Channels interface {
-	// Catalogue is every connector of this instance.
+	// Catalogue returns the descriptors of all connectors of this instance.
 	Catalogue() []connector.Descriptor
-	// Begin returns what the contract calls url: for a credential platform the bare state.
+	// Begin starts to connect a channel. It returns the value that the contract calls url, which is the state itself
+	// for a platform that is connected by credentials.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
+	// Finish connects the channel that Begin has started. The state names the principal.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 
-// Queue is what the application API asks of publishing about the queue.
+// Queue are the use cases of the publishing queue.
 type Queue interface {
-	// Pause keeps posts back or lets them go on; when it returns, no call that it keeps back begins any more.
+	// Pause pauses or resumes publishing. When it returns, no call to a platform that is paused can begin.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
-	// Figures are those of all organizations; NotFound when there is no queue of that name.
+	// Figures returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
 	Figures(ctx context.Context, queue string) (publishing.Figures, error)
 }
 
-// Accounts is what the application API asks of tenancy.
+// Accounts are the use cases of sessions.
 type Accounts interface {
-	// Session finds whose session token this is, in the chosen organization (organization id or "" = the first enabled
-	// membership).
+	// Session returns the principal of a session token in an organization. With an empty organization, or one that the
+	// person is no member of, that is the first enabled membership. An unknown token is Unauthenticated.
 	Session(ctx context.Context, token, organization string) (tenancy.Principal, error)
-	// Login returns a fresh session token; a wrong pair is Invalid, and takes as long as a right one. Log-ins of one site
-	// hardly delay those of another; RateLimited when too many are being made.
+	// Login returns a new session token. A wrong pair of address and password is Invalid and takes as long as a right
+	// one. Log-ins from one site hardly delay those from another. RateLimited means that too many log-ins are running.
 	Login(ctx context.Context, site, email, password string) (token string, err error)
+	// Logout ends a session. An unknown token is no error.
 	Logout(ctx context.Context, token string) error
 }
 
-// Health tells what the service depends on: "ok" or a short word for each, and whether all is well.
+// Health checks what the service depends on.
 type Health interface {
+	// Check returns "ok" or a short description of the failure for each dependency, and whether the service is healthy.
 	Check(ctx context.Context) (answers map[string]string, healthy bool)
 }
 
-// Config is what the application API needs to know of the instance.
+// Config are the settings of the instance that the application API uses.
 type Config struct {
-	Origins  []string // of BASE_URL, FRONTEND_URL and MAIN_URL
-	Secure   bool     // cookies only travel over https
-	AppLimit int      // requests a minute of one session
-	Timeout  time.Duration
-	Version  string
-
-	// MonitorToken opens /monitor on the public listener; empty = nobody may.
+	// Origins are the origins of BASE_URL, FRONTEND_URL and MAIN_URL: pages of others cannot use a session.
+	Origins []string
+	// Secure restricts cookies to https.
+	Secure bool
+	// AppLimit is the limit of requests a minute of one session.
+	AppLimit int
+	// Timeout limits the authentication of a request, and requests of the private listener.
+	Timeout time.Duration
+	Version string
+	// MonitorToken is the token of /monitor on the public listener. If it is empty, all requests are refused there.
 	MonitorToken secret.Text
 }
 
-// Deps are the ports. Client returns under what the requests of one client are counted: its address, or its /64 network;
-// Site what network of a subscriber a client is in: its address, or its /48 network; Draining whether the server is about
-// to stop.
+// Deps are the services and ports that an API uses. Only Attempts and AccountKey are optional.
 type Deps struct {
-	// Attempts are those of all processes; nil when there is one.
+	// Attempts counts log-ins of all processes together. With nil this process counts its own.
 	Attempts Attempts
-	// AccountKey is that of the names of accounts in logs and in Attempts, the same in all processes; empty = a random one.
+	// AccountKey is the HMAC key of the account names in logs and in Attempts. It must be the same in all processes. If
+	// it is empty, a random key is used.
 	AccountKey []byte
 
 	Channels Channels
 	Queue    Queue
 	Accounts Accounts
 	Health   Health
+	// Draining returns whether the server is about to stop.
 	Draining func() bool
-	Client   func(*fiber.Ctx) string
-	Site     func(*fiber.Ctx) string
-	Clock    clock.Clock
-	Log      *slog.Logger
+	// Client returns the name under which the requests of one client are counted: its IPv4 address or its /64 network.
+	Client func(*fiber.Ctx) string
+	// Site returns the network of the client's subscriber: its IPv4 address or its /48 network.
+	Site  func(*fiber.Ctx) string
+	Clock clock.Clock
+	Log   *slog.Logger
 }
 
-// API is the application API.
+// API is the application API. It is safe for concurrent use.
 type API struct {
 	cfg      Config
 	deps     Deps
-	sessions *throttle // requests of a session
+	sessions *throttle // counts the requests of each session
 	logins   *logins
 
 	accountKey []byte
 }
 
-// New makes the API.
+// New returns an API that Mount adds to a route table.
 func New(cfg Config, deps Deps) *API {
 	key := deps.AccountKey
 	if len(key) == 0 {
@@ -106,23 +115,28 @@ func New(cfg Config, deps Deps) *API {
 	}
 }
 
-// Bodies are the handlers that read a body and set a deadline, by whose it is. They run after whatever can refuse without a
-// body.
+// Bodies are the handlers that read the body of a request and set its deadline. They run after the handlers that can
+// refuse a request without its body.
 type Bodies struct {
-	None    []fiber.Handler // for routes that read no body
-	Known   []fiber.Handler // of a person with a session
-	Limited fiber.Handler   // follows Known where the request is for an organization: a number of them at once
-	Login   []fiber.Handler // of a stranger who logs in
-	Connect []fiber.Handler // of a stranger who finishes connecting a channel
+	// None is for routes that read no body.
+	None []fiber.Handler
+	// Known is for requests with a session.
+	Known []fiber.Handler
+	// Limited follows Known for requests of an organization, and limits how many of them run at the same time.
+	Limited fiber.Handler
+	// Login is for log-ins.
+	Login []fiber.Handler
+	// Connect is for requests that finish connecting a channel, which have no session.
+	Connect []fiber.Handler
 }
 
-// Mount adds every route. Those that are not built and need no session answer before they read a body.
+// Mount adds every route to the table. Routes that are not built and need no session answer before they read a body.
 func (a *API) Mount(all *route.Table, bodies Bodies) {
 	known := func(handlers ...fiber.Handler) *route.Table { return all.With(append(handlers, bodies.Known...)...) }
-	// person is for the routes that leave an organization behind, whatever organization the request names.
+	// person has no check of the organization: its routes also work when showorg names one that the person has left.
 	t, user, person := all.With(bodies.None...), known(a.session, a.member).With(bodies.Limited), known(a.session)
 	a.mountRoot(t)
-	a.mountAuth(all.With(a.signInGuard, jsonOnly).With(bodies.Login...), person)
+	a.mountAuth(all.With(a.checkSignInOrigin, jsonOnly).With(bodies.Login...), person)
 	a.mountChannels(t, user, all.With(jsonOnly).With(bodies.Connect...))
 	a.mountQueue(t, user)
 	for _, r := range missingOpen() {
@@ -141,10 +155,12 @@ func (a *API) Mount(all *route.Table, bodies Bodies) {
 }
 
 func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {
-	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: append(errors, 500)}
+	return huma.Operation{
+		OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: append(errors, 500),
+	}
 }
 
-// signedIn marks an operation that needs a session.
+// signedIn returns op as an operation that needs a session.
 func signedIn(op huma.Operation) huma.Operation {
 	op.Errors = append(op.Errors, 401, 403, 429)
 	op.Security = []map[string][]string{{"cookie": {}}, {"session": {}}}

@@ -9,60 +9,62 @@ import (
 	"crier/platform/clock"
 )
 
-// Attempts counts log-ins that may fail, each under three keys: of its client, of its account, and of its account and site. What succeeds is
-// forgiven, so that failures stay. Both methods return soon, also when they fail; what failed may have been done.
+// Attempts counts log-ins under three keys: the client, the account, and the pair of account and site. A log-in is
+// counted before it is made, and Forgive removes it when it succeeded, so that failures remain. Both methods return
+// soon. After an error their change may have been made.
 type Attempts interface {
-	// Begin counts an attempt. When a key has to wait nothing is counted, and wait is the longest rest; see LoginDelays.
+	// Begin counts an attempt and returns 0. When a key has to wait, it counts nothing and returns the longest
+	// remaining wait; see LoginDelays.
 	Begin(ctx context.Context, keys [3]string) (wait time.Duration, err error)
-	// Forgive takes the last attempt of each key back, with the delay after it.
+	// Forgive removes the last attempt of each key, and the delay after it.
 	Forgive(ctx context.Context, keys [3]string) error
 }
 
 const (
 	// AttemptMemory is how long a key is remembered after its last delay.
 	AttemptMemory = time.Hour
-	// MaxAttempts is how many keys are remembered; of more, those whose last attempt is the oldest are forgotten.
+	// MaxAttempts is how many keys are remembered. Those whose last attempt is the oldest are forgotten first.
 	MaxAttempts = 100_000
-	// SharedAfter is the attempt of a site on an account from which on the delays of the account are its own, too: who
-	// mistypes the password of an attacked account twice does not wait.
+	// SharedAfter is the number of attempts of a site on an account from which the delays of the account apply to it.
+	// The owner of an attacked account can mistype the password twice without waiting.
 	SharedAfter = 3
 )
 
-// LoginDelays returns how long a key has to wait after its first attempt, its second, and so on; the last delay goes on.
-// The first list is for clients, whatever the account. The other two are for a site on an account: by the attempts of all
-// sites on the account, from its attempt of number SharedAfter on, and by its own; the longer delay counts. An account
-// itself never has to wait.
+// LoginDelays returns how long a key waits after its first attempt, its second, and so on; the last delay applies to
+// all further attempts. The first list is for clients, on all accounts together. The other two are for a site on one
+// account, which waits for the longer of two delays: the second list by the attempts of all sites on the account, once
+// the site has made SharedAfter, and the third list by its own. The account itself never waits.
 func LoginDelays() [3][]time.Duration {
 	return [3][]time.Duration{
-		growing(20, time.Second, time.Minute),
-		growing(10, time.Minute, 15*time.Minute),
-		growing(5, time.Minute, 15*time.Minute),
+		growingDelays(20, time.Second, time.Minute),
+		growingDelays(10, time.Minute, 15*time.Minute),
+		growingDelays(5, time.Minute, 15*time.Minute),
 	}
 }
 
-// ownAttempts are Attempts of this process. Its methods return no errors.
+// ownAttempts counts the attempts of this process, in memory. Its methods never return an error.
 type ownAttempts struct {
 	clock  clock.Clock
-	most   int // at least three
+	most   int // keys, at least three
 	delays [3][]time.Duration
 
-	mu    sync.Mutex
+	mu    sync.Mutex // protects the fields below
 	byKey map[string]*list.Element
-	order list.List // of *attempts, by their last attempt
+	order list.List // of *attempts, the oldest last attempt first
 }
 
 type attempts struct {
 	key   string
 	n     int
-	ready time.Time // until then the key has to wait
-	ends  time.Time // from then on it is forgotten
+	ready time.Time // the end of the wait
+	ends  time.Time // when the key is forgotten
 }
 
 func newOwnAttempts(c clock.Clock, most int, delays [3][]time.Duration) *ownAttempts {
 	return &ownAttempts{clock: c, most: most, delays: delays, byKey: map[string]*list.Element{}}
 }
 
-// Begin is that of Attempts.
+// Begin implements Attempts.
 func (o *ownAttempts) Begin(_ context.Context, keys [3]string) (wait time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -77,11 +79,11 @@ func (o *ownAttempts) Begin(_ context.Context, keys [3]string) (wait time.Durati
 		return wait, nil
 	}
 	client, account, pair := o.count(keys[0], now), o.count(keys[1], now), o.count(keys[2], now)
-	client.delay(now, nth(o.delays[0], client.n))
+	client.delay(now, delayAfter(o.delays[0], client.n))
 	account.delay(now, 0)
-	own := nth(o.delays[2], pair.n)
+	own := delayAfter(o.delays[2], pair.n)
 	if pair.n >= SharedAfter {
-		own = max(own, nth(o.delays[1], account.n))
+		own = max(own, delayAfter(o.delays[1], account.n))
 	}
 	pair.delay(now, own)
 	return 0, nil
@@ -91,7 +93,7 @@ func (a *attempts) delay(now time.Time, d time.Duration) {
 	a.ready, a.ends = now.Add(d), now.Add(d+AttemptMemory)
 }
 
-// count adds an attempt to what is counted for the key, and makes room for it when it is new.
+// count adds an attempt to a key. For a new key it removes the oldest one if there are too many.
 func (o *ownAttempts) count(key string, now time.Time) *attempts {
 	e, ok := o.byKey[key]
 	if ok && !now.Before(e.Value.(*attempts).ends) {
@@ -111,7 +113,7 @@ func (o *ownAttempts) count(key string, now time.Time) *attempts {
 	return a
 }
 
-// forget drops the keys at the front whose memory is over.
+// forget drops the oldest keys up to the first that is still remembered.
 func (o *ownAttempts) forget(now time.Time) {
 	for e := o.order.Front(); e != nil && !now.Before(e.Value.(*attempts).ends); e = o.order.Front() {
 		o.drop(e)
@@ -122,7 +124,7 @@ func (o *ownAttempts) drop(e *list.Element) {
 	delete(o.byKey, o.order.Remove(e).(*attempts).key)
 }
 
-// Forgive is that of Attempts.
+// Forgive implements Attempts.
 func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -140,17 +142,17 @@ func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	return nil
 }
 
-// nth returns the delay after the nth attempt.
-func nth(delays []time.Duration, n int) time.Duration {
+// delayAfter returns the delay after attempt n, counted from one.
+func delayAfter(delays []time.Duration, n int) time.Duration {
 	if len(delays) == 0 {
 		return 0
 	}
 	return delays[min(n, len(delays))-1]
 }
 
-// growing returns delays: none after the first attempts, as many as are free but one, then first, and twice as much after
-// each, up to longest.
-func growing(free int, first, longest time.Duration) []time.Duration {
+// growingDelays returns delays for LoginDelays: zero after each of the first free-1 attempts, then first, and twice as
+// much after each further attempt, up to longest.
+func growingDelays(free int, first, longest time.Duration) []time.Duration {
 	delays := make([]time.Duration, free-1)
 	for d := first; d < longest; d *= 2 {
 		delays = append(delays, d)

@@ -9,7 +9,7 @@ import (
 	"crier/platform/clock"
 )
 
-func TestOwnAttempts_KeepTheirBoundAndForgetTheOldest(t *testing.T) {
+func TestOwnAttempts_ForgetOldestBeyondLimit(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
 	const most = 21
@@ -37,14 +37,14 @@ func TestOwnAttempts_KeepTheirBoundAndForgetTheOldest(t *testing.T) {
 	}
 }
 
-func TestGrowing_DoublesUpToTheLongest(t *testing.T) {
+func TestGrowingDelays_DoubleUpToLongest(t *testing.T) {
 	t.Parallel()
 	want := []time.Duration{0, 0, 1, 2, 4, 5}
-	if got := growing(3, 1, 5); !slices.Equal(got, want) {
+	if got := growingDelays(3, 1, 5); !slices.Equal(got, want) {
 		t.Errorf("got %d, want %d", got, want)
 	}
 	for n, delay := range map[int]time.Duration{1: 0, 3: 1, 6: 5, 99: 5} {
-		if got := nth(want, n); got != delay {
+		if got := delayAfter(want, n); got != delay {
 			t.Errorf("after %d: %d, want %d", n, got, delay)
 		}
 	}

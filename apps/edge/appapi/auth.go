@@ -24,20 +24,21 @@ const (
 	maxPassword = 128
 )
 
-// LoginUserDto signs a person in.
+// LoginUserDto is the body of POST /auth/login.
 type LoginUserDto struct {
 	Provider string `json:"provider" doc:"LOCAL; sign-in by other providers has its own routes." example:"LOCAL"`
 	Email    string `json:"email" format:"email" maxLength:"254"`
 	Password string `json:"password" maxLength:"128"`
 }
 
-// LoggedIn is the answer to a sign-in.
+// LoggedIn is the answer to a log-in that succeeded.
 type LoggedIn struct {
 	Login bool `json:"login"`
 }
 
 func (a *API) mountAuth(t, person *route.Table) {
-	login := operation("login", http.MethodPost, "/auth/login", "Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429)
+	login := operation("login", http.MethodPost, "/auth/login", "Sign-in",
+		"Sign in with e-mail and password", 400, 403, 413, 429)
 	login.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
 		fiber.MIMEApplicationJSON: {Schema: route.Schema[LoginUserDto](t)},
 	}}
@@ -49,55 +50,61 @@ func (a *API) mountAuth(t, person *route.Table) {
 	person.Raw(logout, a.logout)
 }
 
-// login signs a person in, unless the client or the account has to wait because log-ins have failed.
+// login signs a person in. It is RateLimited while the client, or its site on this account, has to wait after log-ins
+// that failed.
 func (a *API) login(c *fiber.Ctx) error {
 	var in LoginUserDto
 	if err := json.Unmarshal(c.BodyRaw(), &in); err != nil {
-		return fault.Wrap(fault.Invalid, "appapi.login", "The body must be JSON with provider, email and password.", err)
+		return fault.Wrap(fault.Invalid, "appapi.login",
+			"The body must be JSON with provider, email and password.", err)
 	}
 	in.Email = strings.ToLower(strings.TrimSpace(in.Email))
 	if err := in.validate(); err != nil {
 		return err
 	}
 	client, site := a.deps.Client(c), a.deps.Site(c)
-	leave, err := a.logins.turn(c.UserContext(), client)
+	release, err := a.logins.waitTurn(c.UserContext(), client)
 	if err != nil {
 		a.logFailure(c, "a log-in was refused", in.Email, err)
 		return err
 	}
-	defer leave()
+	defer release()
 	forgive, wait := a.logins.begin(c.UserContext(), client, site, a.accountName(in.Email))
 	if wait > 0 {
-		err := &fault.Error{Kind: fault.RateLimited, Op: "appapi.login", Message: "Too many log-ins failed; wait before the next one.", RetryAfter: wait}
+		err := &fault.Error{
+			Kind: fault.RateLimited, Op: "appapi.login", RetryAfter: wait,
+			Message: "Too many log-ins failed; wait before the next one.",
+		}
 		a.logFailure(c, "a log-in was refused", in.Email, err)
 		return err
 	}
 	token, err := a.deps.Accounts.Login(c.UserContext(), site, in.Email, in.Password)
-	if err == nil || !fault.Is(err, fault.Invalid) { // one that could not be decided is no failure
+	if err == nil || !fault.Is(err, fault.Invalid) { // only a wrong address or password counts as a failure
 		forgive(context.WithoutCancel(c.UserContext()))
 	}
 	if err != nil {
 		a.logFailure(c, "a log-in failed", in.Email, err)
 		return err
 	}
-	if old := c.Cookies(cookieAuth); old != "" { // a session of this browser that somebody else may know
+	if old := c.Cookies(cookieAuth); old != "" { // another site may have planted the old session in this browser
 		if err := a.deps.Accounts.Logout(c.UserContext(), old); err != nil {
 			return err
 		}
 	}
-	a.keep(c, token)
+	a.setSession(c, token)
 	c.Set(headerReload, "true")
-	return c.Status(http.StatusCreated).JSON(LoggedIn{true})
+	return c.Status(http.StatusCreated).JSON(LoggedIn{Login: true})
 }
 
-// logFailure leaves a trace of a log-in that did not succeed: where it came from, and the account in a form that tells
-// attacks on one account from attacks on many without naming anybody.
+// logFailure logs a log-in that did not succeed, with its client and the name of its account: an operator can
+// distinguish attacks on one account from attacks on many without seeing addresses.
 func (a *API) logFailure(c *fiber.Ctx, what, email string, err error) {
-	a.deps.Log.WarnContext(c.UserContext(), what, "client", a.deps.Client(c), "account", a.accountName(email), "error", err)
+	a.deps.Log.WarnContext(c.UserContext(), what,
+		"client", a.deps.Client(c), "account", a.accountName(email), "error", err)
 }
 
-// accountName returns what log-ins of one account are counted and logged under: a part of the HMAC of its e-mail address.
-// A hash without a key would name anybody whose address can be guessed.
+// accountName returns the name under which log-ins of an account are counted and logged: a part of the HMAC of its
+// e-mail address. A hash without a key could be compared with guessed addresses.
 func (a *API) accountName(email string) string {
 	mac := hmac.New(sha256.New, a.accountKey)
 	mac.Write([]byte(email))
@@ -106,18 +113,21 @@ func (a *API) accountName(email string) string {
 
 func (in LoginUserDto) validate() error {
 	var fields []fault.Field
-	add := func(name, words string) { fields = append(fields, fault.Field{Name: name, Message: words}) }
+	add := func(name, rule string) { fields = append(fields, fault.Field{Name: name, Message: rule}) }
 	if in.Provider != "" && in.Provider != "LOCAL" {
 		add("provider", "must be LOCAL")
 	}
-	if at := strings.LastIndexByte(in.Email, '@'); at < 1 || at == len(in.Email)-1 || len(in.Email) > maxEmail || !publishing.Storable(in.Email) {
+	at := strings.LastIndexByte(in.Email, '@')
+	if at < 1 || at == len(in.Email)-1 || len(in.Email) > maxEmail || !publishing.Storable(in.Email) {
 		add("email", "must be an e-mail address")
 	}
 	if in.Password == "" || len([]rune(in.Password)) > maxPassword {
 		add("password", "must be 1 to 128 characters")
 	}
 	if len(fields) > 0 {
-		return &fault.Error{Kind: fault.Invalid, Op: "appapi.login", Message: "The sign-in is not valid.", Fields: fields}
+		return &fault.Error{
+			Kind: fault.Invalid, Op: "appapi.login", Message: "The sign-in is not valid.", Fields: fields,
+		}
 	}
 	return nil
 }
@@ -126,7 +136,7 @@ func (a *API) logout(c *fiber.Ctx) error {
 	if err := a.deps.Accounts.Logout(c.UserContext(), c.Get(cookieAuth, c.Cookies(cookieAuth))); err != nil {
 		return err
 	}
-	a.clear(c, cookieAuth, cookieOrg, cookiePerson)
+	a.clearCookies(c, cookieAuth, cookieOrg, cookiePerson)
 	c.Set(headerLogout, "true")
 	c.Status(http.StatusCreated)
 	return nil

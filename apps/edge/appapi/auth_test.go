@@ -8,7 +8,7 @@ import (
 	"crier/platform/clock"
 )
 
-func TestAccountName_IsFoundOnlyWithTheKey(t *testing.T) {
+func TestAccountName_DependsOnKey(t *testing.T) {
 	t.Parallel()
 	const email = "ada@example.org"
 	name := func(key string) string {

@@ -18,7 +18,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// Catalogue is every platform of this instance.
+// Catalogue lists the platforms of this instance.
 type Catalogue struct {
 	Social  []Platform `json:"social"`
 	Article []Platform `json:"article"`
@@ -36,7 +36,7 @@ type Platform struct {
 	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"The form of a platform that is connected by credentials."`
 }
 
-// PlatformField is one input of such a form.
+// PlatformField is one input of the form of a platform that is connected by credentials.
 type PlatformField struct {
 	Key          string `json:"key"`
 	Label        string `json:"label"`
@@ -49,13 +49,16 @@ type PlatformField struct {
 type catalogueOutput struct{ Body Catalogue }
 
 func (a *API) mountChannels(t, user, form *route.Table) {
-	catalogue := operation("catalogue", http.MethodGet, "/integrations", "Channels", "List the platforms of this instance")
+	catalogue := operation("catalogue", http.MethodGet, "/integrations", "Channels",
+		"List the platforms of this instance")
 	route.JSON(t, catalogue, func(context.Context, *struct{}) (*catalogueOutput, error) {
-		return &catalogueOutput{catalogueOf(a.deps.Channels.Catalogue())}, nil
+		return &catalogueOutput{Body: catalogueOf(a.deps.Channels.Catalogue())}, nil
 	})
-	begin := signedIn(operation("begin-connect", http.MethodGet, "/integrations/social/{integration}", "Channels", "Begin to connect a channel", 400, 402, 404))
+	begin := signedIn(operation("begin-connect", http.MethodGet, "/integrations/social/{integration}", "Channels",
+		"Begin to connect a channel", 400, 402, 404))
 	route.JSON(user, begin, a.begin)
-	finish := operation("finish-connect", http.MethodPost, "/integrations/social-connect/{integration}", "Channels", "Finish connecting a channel", 400, 402, 409, 413)
+	finish := operation("finish-connect", http.MethodPost, "/integrations/social-connect/{integration}", "Channels",
+		"Finish connecting a channel", 400, 402, 409, 413)
 	finish.DefaultStatus = http.StatusCreated
 	route.JSON(form, finish, a.finish)
 }
@@ -66,7 +69,7 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 		p := Platform{Name: d.Name, Identifier: d.ID, ToolTip: d.ToolTip, Editor: d.Editor}
 		for _, f := range d.Fields {
 			if strings.Contains(f.DefaultValue, "://") {
-				f.DefaultValue = "" // strangers read this list, and an address may be of the inside
+				f.DefaultValue = "" // the list is public, and the address may be of an internal network
 			}
 			p.CustomFields = append(p.CustomFields, PlatformField(f))
 		}
@@ -83,7 +86,8 @@ type beginInput struct {
 	Onboarding  string `query:"onboarding" doc:"true during the first steps."`
 }
 
-// Address is where to go next; on a platform that is connected by credentials it is the state for the second step.
+// Address is the URL of the next step. For a platform that is connected by credentials it is the state of the second
+// step.
 type Address struct {
 	URL string `json:"url"`
 }
@@ -91,9 +95,11 @@ type Address struct {
 type addressOutput struct{ Body Address }
 
 func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error) {
-	if !a.returnable(in.RedirectURL) {
+	if !a.isReturnURL(in.RedirectURL) {
 		return nil, &fault.Error{Kind: fault.Invalid, Op: "appapi.begin", Message: "The query is not valid.",
-			Fields: []fault.Field{{Name: "redirectUrl", Message: "must be an address of the dashboard or of this service, or a path of it"}}}
+			Fields: []fault.Field{{
+				Name: "redirectUrl", Message: "must be an address of the dashboard or of this service, or a path of it",
+			}}}
 	}
 	cmd := publishing.BeginConnect{
 		Connector: in.Integration, Refresh: in.Refresh, ReturnURL: in.RedirectURL, Onboarding: in.Onboarding == "true",
@@ -102,11 +108,12 @@ func (a *API) begin(ctx context.Context, in *beginInput) (*addressOutput, error)
 	if err != nil {
 		return nil, err
 	}
-	return &addressOutput{Address{url}}, nil
+	return &addressOutput{Body: Address{URL: url}}, nil
 }
 
-// returnable keeps foreign and script addresses away from the dashboard, which follows this address later.
-func (a *API) returnable(s string) bool {
+// isReturnURL returns whether the dashboard may be redirected to s after the channel is connected: nothing, a path of
+// this service, or a URL with one of our origins. Others, such as javascript:, are refused.
+func (a *API) isReturnURL(s string) bool {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
@@ -120,7 +127,8 @@ func (a *API) returnable(s string) bool {
 	}
 }
 
-// ConnectIntegrationDto brings what the person or the platform sent back.
+// ConnectIntegrationDto is the body that finishes connecting a channel: the form of the person, or the code of the
+// platform.
 type ConnectIntegrationDto struct {
 	State    string   `json:"state" minLength:"1" maxLength:"1000"`
 	Code     string   `json:"code" maxLength:"100000" doc:"On a platform that is connected by credentials: base64 of a JSON object of the form's fields."`
@@ -128,10 +136,10 @@ type ConnectIntegrationDto struct {
 	Refresh  string   `json:"refresh,omitempty" doc:"An existing channel to connect again."`
 }
 
-// Timezone is what a client says of a time zone, as text or as a number; tenancy.ParseZone reads it.
+// Timezone is the time zone in a request, text or a number. tenancy.ParseZone parses it.
 type Timezone string
 
-// UnmarshalJSON takes a string, and a number as it is written.
+// UnmarshalJSON accepts a string, or a number, whose digits are kept.
 func (z *Timezone) UnmarshalJSON(data []byte) error {
 	var text string
 	if err := json.Unmarshal(data, &text); err == nil {
@@ -146,12 +154,13 @@ func (z *Timezone) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema is a string or an integer.
+// Schema returns the schema of a string or an integer.
 func (Timezone) Schema(huma.Registry) *huma.Schema {
 	longest := 64
 	return &huma.Schema{
 		OneOf: []*huma.Schema{{Type: huma.TypeString, MaxLength: &longest}, {Type: huma.TypeInteger}},
-		Description: "Time zone of the channel, in which repeated posts keep their time of day: an IANA name, or minutes east of UTC. " +
+		Description: "Time zone of the channel, in which repeated posts keep their time of day: " +
+			"an IANA name, or minutes east of UTC. " +
 			"Minutes mean the organization's zone when that has this offset at the moment, else a fixed offset; " +
 			"they do not change the zone of a channel that exists. " +
 			"Left out: the organization's zone, or the one that the channel has.",
@@ -163,7 +172,7 @@ type finishInput struct {
 	Body        ConnectIntegrationDto
 }
 
-// ConnectedChannel is the new channel, without anything secret.
+// ConnectedChannel is the connected channel, without its credentials.
 type ConnectedChannel struct {
 	publicv1.Channel
 	InternalID     string   `json:"internalId" doc:"The platform's own id of the account."`
@@ -179,13 +188,14 @@ type finishOutput struct{ Body ConnectedChannel }
 
 func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error) {
 	res, err := a.deps.Channels.Finish(ctx, publishing.FinishConnect{
-		Connector: in.Integration, State: in.Body.State, Code: in.Body.Code, Timezone: string(in.Body.Timezone), Refresh: in.Body.Refresh,
+		Connector: in.Integration, State: in.Body.State, Code: in.Body.Code,
+		Timezone: string(in.Body.Timezone), Refresh: in.Body.Refresh,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &finishOutput{ConnectedChannel{
-		Channel: publicv1.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social", Timezone: res.Channel.Timezone,
-		Onboarding: res.Onboarding, Pages: []string{}, ReturnURL: res.ReturnURL,
+	return &finishOutput{Body: ConnectedChannel{
+		Channel: publicv1.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social",
+		Timezone: res.Channel.Timezone, Onboarding: res.Onboarding, Pages: []string{}, ReturnURL: res.ReturnURL,
 	}}, nil
 }

@@ -2,7 +2,7 @@ package appapi
 
 import "crier/apps/edge/route"
 
-// missingOpen lists the routes that are not built and need no session, or carry their proof with them.
+// missingOpen returns the routes of the interface that are not built and need no session.
 func missingOpen() []route.Route {
 	return []route.Route{
 		{Method: "POST", Path: "/stripe"},
@@ -42,7 +42,8 @@ func missingOpen() []route.Route {
 	}
 }
 
-// missingUser lists the routes that are not built and need a session, but for POST /user/change-org. The neutral words of the interface also answer under the platform's name.
+// missingUser returns the routes of the interface that are not built and need a session, except POST /user/change-org.
+// Some paths have two forms, one with a general term and one with the name of a platform.
 func missingUser() []route.Route {
 	return []route.Route{
 		{Method: "DELETE", Path: "/integrations"},

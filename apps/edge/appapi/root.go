@@ -9,7 +9,7 @@ import (
 	"crier/apps/edge/route"
 )
 
-// HealthAnswer tells how the service is.
+// HealthAnswer is the answer of GET /health.
 type HealthAnswer struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`
 	Version string            `json:"version"`
@@ -21,9 +21,11 @@ func (a *API) mountRoot(t *route.Table) {
 	root = route.Content(root, http.StatusOK, "It runs.", fiber.MIMETextPlain, &huma.Schema{Type: huma.TypeString})
 	t.Raw(root, func(c *fiber.Ctx) error { return c.SendString("App is running!") })
 
-	health := operation("health", http.MethodGet, "/health", "Service", "Tell whether the service and what it depends on are well")
+	health := operation("health", http.MethodGet, "/health", "Service",
+		"Tell whether the service and what it depends on are well")
 	health = route.Answer[HealthAnswer](t, health, http.StatusOK, "All is well.")
-	health = route.Answer[HealthAnswer](t, health, http.StatusServiceUnavailable, "Something is wrong, or the service is about to stop.")
+	health = route.Answer[HealthAnswer](t, health, http.StatusServiceUnavailable,
+		"Something is wrong, or the service is about to stop.")
 	t.Raw(health, a.health)
 }
 

@@ -26,80 +26,87 @@ const (
 	headerReload = "reload"
 )
 
-// session finds whose session the request carries, guards it against other sites and counts it.
+// session authenticates a request by its session, refuses it if another site sent it, and counts it. The token is in
+// the header auth or in the cookie of that name.
 func (a *API) session(c *fiber.Ctx) error {
 	token := c.Get(cookieAuth)
 	if token == "" {
 		token = c.Cookies(cookieAuth)
-		if err := a.guard(c, token != ""); err != nil {
+		if err := a.checkOrigin(c, token != ""); err != nil {
 			return err
 		}
 	}
 	if token == "" {
-		return a.unknown(c, fault.New(fault.Unauthenticated, "appapi.session", "Sign in first."))
+		return a.endSession(c, fault.New(fault.Unauthenticated, "appapi.session", "Sign in first."))
 	}
 	ctx, cancel := context.WithTimeout(c.UserContext(), a.cfg.Timeout)
 	defer cancel()
 	p, err := a.deps.Accounts.Session(ctx, token, chosenOrg(c))
 	if fault.Is(err, fault.Unauthenticated) {
-		return a.unknown(c, err)
+		return a.endSession(c, err)
 	}
 	if err != nil {
 		return err
 	}
 	request.From(c.Context()).Principal = p
-	if err := a.count(c, token); err != nil {
+	if err := a.countRequest(c, token); err != nil {
 		return err
 	}
 	return c.Next()
 }
 
-// chosenOrg returns what the request says of its organization, "" for nothing.
+// chosenOrg returns the organization that the request names in showorg, "" if it names none.
 func chosenOrg(c *fiber.Ctx) string { return c.Get(cookieOrg, c.Cookies(cookieOrg)) }
 
-// member refuses unsafe requests with an organization that the person is no member of: session has taken another one. The
-// cookie of such an organization is cleared, so that the next request has the person's first.
+// member refuses unsafe requests that name an organization of which the person is no member: session has chosen another
+// one. It clears the cookie showorg, so that the next request is for the first organization of the person.
 func (a *API) member(c *fiber.Ctx) error {
 	chosen := chosenOrg(c)
 	if safe(c) || chosen == "" || strings.EqualFold(chosen, request.From(c.Context()).Principal.Org.String()) {
 		return c.Next()
 	}
-	a.clear(c, cookieOrg)
+	a.clearCookies(c, cookieOrg)
 	return fault.New(fault.Forbidden, "appapi.member", "You are not a member of the organization that showorg names.")
 }
 
-// unknown tells the dashboard that its session is gone.
-func (a *API) unknown(c *fiber.Ctx, err error) error {
+// endSession clears the cookie of a session that is not valid and sets the header logout for the dashboard. It returns
+// err.
+func (a *API) endSession(c *fiber.Ctx, err error) error {
 	c.Set(headerLogout, "true")
-	a.clear(c, cookieAuth)
+	a.clearCookies(c, cookieAuth)
 	return err
 }
 
-func (a *API) count(c *fiber.Ctx, token string) error {
+// countRequest counts a request of a session and sets the rate-limit headers. It returns RateLimited when none is left.
+func (a *API) countRequest(c *fiber.Ctx, token string) error {
 	key := sha256.Sum256([]byte(token))
 	left, ends, ok := a.sessions.take(string(key[:]))
 	c.Set("X-RateLimit-Limit", strconv.Itoa(a.cfg.AppLimit))
 	c.Set("X-RateLimit-Remaining", strconv.Itoa(left))
 	c.Set("X-RateLimit-Reset", strconv.FormatInt(unixUp(ends), 10))
 	if !ok {
-		return a.slow("appapi.count", ends)
+		return a.tooManyRequests("appapi.count", ends)
 	}
 	return nil
 }
 
 func unixUp(t time.Time) int64 { return int64(math.Ceil(float64(t.UnixMilli()) / 1000)) }
 
-func (a *API) slow(op string, until time.Time) error {
-	return &fault.Error{Kind: fault.RateLimited, Op: op, Message: "Too many requests; wait before the next one.", RetryAfter: until.Sub(a.deps.Clock.Now())}
+func (a *API) tooManyRequests(op string, until time.Time) error {
+	return &fault.Error{
+		Kind: fault.RateLimited, Op: op, Message: "Too many requests; wait before the next one.",
+		RetryAfter: until.Sub(a.deps.Clock.Now()),
+	}
 }
 
-// safe returns whether a request changes nothing.
+// safe returns whether the method of a request changes nothing.
 func safe(c *fiber.Ctx) bool {
 	return c.Method() == http.MethodGet || c.Method() == http.MethodHead || c.Method() == http.MethodOptions
 }
 
-// guard refuses unsafe requests that a browser sends for another site. Requests that carry no cookie and come from no browser pass.
-func (a *API) guard(c *fiber.Ctx, cookies bool) error {
+// checkOrigin refuses unsafe requests that a browser sends for another site (cross-site request forgery). Requests
+// without a cookie and without the headers of a browser pass.
+func (a *API) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	if safe(c) {
 		return nil
 	}
@@ -122,22 +129,24 @@ func jsonOnly(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// signInGuard is guard for the routes under /auth: whatever carries a cookie counts as a browser.
-func (a *API) signInGuard(c *fiber.Ctx) error {
-	if err := a.guard(c, c.Get(fiber.HeaderCookie) != ""); err != nil {
+// checkSignInOrigin is checkOrigin for the routes under /auth, where a request with any cookie counts as a browser's.
+func (a *API) checkSignInOrigin(c *fiber.Ctx) error {
+	if err := a.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {
 		return err
 	}
 	return c.Next()
 }
 
-func (a *API) keep(c *fiber.Ctx, token string) {
+// setSession sets the cookie of a session.
+func (a *API) setSession(c *fiber.Ctx, token string) {
 	c.Cookie(&fiber.Cookie{
-		Name: cookieAuth, Value: token, Path: "/", HTTPOnly: true, Secure: a.cfg.Secure, SameSite: fiber.CookieSameSiteLaxMode,
-		MaxAge: int(sessionLife / time.Second),
+		Name: cookieAuth, Value: token, Path: "/", HTTPOnly: true, Secure: a.cfg.Secure,
+		SameSite: fiber.CookieSameSiteLaxMode, MaxAge: int(sessionLife / time.Second),
 	})
 }
 
-func (a *API) clear(c *fiber.Ctx, names ...string) {
+// clearCookies removes cookies from the browser.
+func (a *API) clearCookies(c *fiber.Ctx, names ...string) {
 	for _, name := range names {
 		c.Cookie(&fiber.Cookie{
 			Name: name, Path: "/", HTTPOnly: true, Secure: a.cfg.Secure, SameSite: fiber.CookieSameSiteLaxMode,

@@ -7,20 +7,20 @@ import (
 	"crier/platform/clock"
 )
 
-// How often a session may ask.
 const (
-	sessionWindow = time.Minute
-	maxWatched    = 100_000 // keys of one throttle
+	sessionWindow   = time.Minute // see Config.AppLimit
+	maxThrottleKeys = 100_000     // keys of one throttle
 )
 
-// throttle counts per key in fixed windows, in memory. When it watches too many keys at once, those whose window is over go first, then any.
+// throttle limits the requests of each key in fixed windows, in memory. When it has too many keys, it forgets those
+// whose window is over, and then any others. It is safe for concurrent use.
 type throttle struct {
-	limit int
-	every time.Duration
+	limit int           // requests in a window
+	every time.Duration // the length of a window
 	clock clock.Clock
-	max   int
+	max   int // keys
 
-	mu     sync.Mutex
+	mu     sync.Mutex // protects the fields below
 	counts map[string]window
 }
 
@@ -30,10 +30,11 @@ type window struct {
 }
 
 func newThrottle(limit int, every time.Duration, c clock.Clock) *throttle {
-	return &throttle{limit: limit, every: every, clock: c, max: maxWatched, counts: map[string]window{}}
+	return &throttle{limit: limit, every: every, clock: c, max: maxThrottleKeys, counts: map[string]window{}}
 }
 
-// take counts one; ok is false when the key has none left. Refused ones do not count.
+// take counts a request of a key. It returns how many are left in the window and when the window ends. When none was
+// left ok is false, and the request does not count.
 func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	now := t.clock.Now()
 	t.mu.Lock()
@@ -53,7 +54,7 @@ func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	return t.limit - w.count, w.ends, true
 }
 
-// forget makes room for at least one key.
+// forget removes keys until there is room for at least one more.
 func (t *throttle) forget(now time.Time) {
 	for key, w := range t.counts {
 		if !now.Before(w.ends) {

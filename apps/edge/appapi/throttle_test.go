@@ -10,7 +10,7 @@ import (
 	"crier/platform/clock"
 )
 
-func TestThrottleNeverWatchesMoreThanItsBound(t *testing.T) {
+func TestThrottle_KeepsLimitOfKeys(t *testing.T) {
 	t.Parallel()
 	th := newThrottle(2, time.Minute, clock.Func(func() time.Time { return time.Unix(1000, 0) }))
 	th.max = 50
@@ -22,8 +22,8 @@ func TestThrottleNeverWatchesMoreThanItsBound(t *testing.T) {
 	}
 }
 
-// TestThrottleAgreesWithACount compares random takes and waits with the plain rule.
-func TestThrottleAgreesWithACount(t *testing.T) {
+// TestThrottle_MatchesSimpleCount compares random takes and waits with a simple count.
+func TestThrottle_MatchesSimpleCount(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		now, begun, count := time.Unix(1000, 0), time.Time{}, 0

@@ -14,18 +14,18 @@ var (
 	missing = regexp.MustCompile(`^expected required property (.+) to be present$`)
 )
 
-// FromHuma is what huma itself finds wrong, in the same body: its 422 and 415 are 400, and a 5xx says nothing of its cause.
+// FromHuma returns the body of an error that huma found. Its 422 and 415 become 400, and a 5xx does not show its cause.
 func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 	if status == http.StatusUnprocessableEntity || status == http.StatusUnsupportedMediaType {
 		status = http.StatusBadRequest
 	}
 	if status >= 500 {
-		return plain(status, internal)
+		return newFault(status, internal)
 	}
 	if msg == "" {
 		msg = http.StatusText(status)
 	}
-	b := plain(status, msg)
+	b := newFault(status, msg)
 	if status != http.StatusBadRequest {
 		return b
 	}
@@ -42,12 +42,12 @@ func FromHuma(status int, msg string, errs ...error) huma.StatusError {
 		rules = []string{"body is required"}
 	}
 	if len(rules) > 0 {
-		b.list(rules)
+		b.setRules(rules)
 	}
 	return b
 }
 
-// rule is "<field> <rule>" in the words of our own validation.
+// rule returns "<field> <rule>" in the terms of our own validation.
 func rule(d *huma.ErrorDetail) string {
 	field := index.ReplaceAllString(d.Location, ".$1")
 	for _, part := range []string{"body.", "query.", "path.", "header."} {
@@ -56,23 +56,26 @@ func rule(d *huma.ErrorDetail) string {
 	if m := missing.FindStringSubmatch(d.Message); m != nil {
 		return strings.TrimPrefix(field+"."+m[1], "body.") + " is required"
 	}
-	if d.Location == "body" && !strings.HasPrefix(d.Message, "expected ") { // a parser's words
+	if d.Location == "body" && !strings.HasPrefix(d.Message, "expected ") { // an error of the JSON parser
 		return "body must be valid JSON"
 	}
-	words := strings.ReplaceAll(d.Message, `"`, "")
+	text := strings.ReplaceAll(d.Message, `"`, "")
 	for _, swap := range [][2]string{
 		{"invalid integer", "must be a whole number"}, {"expected integer", "must be a whole number"},
-		{"invalid boolean", "must be true or false"}, {"expected boolean", "must be true or false"}, {"expected value to be one of", "must be one of"},
-		{"expected length >=", "must be a string with a length of at least"}, {"expected length <=", "must be a string with a length of at most"},
-		{"expected array length >=", "must be an array with a length of at least"}, {"expected array length <=", "must be an array with a length of at most"},
+		{"invalid boolean", "must be true or false"}, {"expected boolean", "must be true or false"},
+		{"expected value to be one of", "must be one of"},
+		{"expected length >=", "must be a string with a length of at least"},
+		{"expected length <=", "must be a string with a length of at most"},
+		{"expected array length >=", "must be an array with a length of at least"},
+		{"expected array length <=", "must be an array with a length of at most"},
 		{"expected array", "must be an array"}, {"expected object", "must be an object"}, {"expected ", "must be a "},
 	} {
-		if rest, ok := strings.CutPrefix(words, swap[0]); ok {
-			words = swap[1] + rest
+		if rest, ok := strings.CutPrefix(text, swap[0]); ok {
+			text = swap[1] + rest
 		}
 	}
 	if field == "" {
 		field = "body"
 	}
-	return field + " " + words
+	return field + " " + text
 }

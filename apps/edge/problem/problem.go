@@ -1,4 +1,4 @@
-// Package problem is the one table from a fault's kind to what HTTP answers: status, body, headers and log level.
+// Package problem maps errors to HTTP answers: the status, body and headers of each fault kind, and its log level.
 package problem
 
 import (
@@ -17,7 +17,8 @@ import (
 	"crier/platform/fault"
 )
 
-// Fault is the one error body. Msg is always one readable string; Message is a list when fields are at fault.
+// Fault is the body of every error. Msg is always one sentence. Message is a list when fields are wrong, one
+// "<field> <rule>" each, and the same sentence otherwise.
 type Fault struct {
 	StatusCode int            `json:"statusCode" doc:"The HTTP status."`
 	Message    Text           `json:"message"`
@@ -33,7 +34,7 @@ type Fault struct {
 	headers http.Header
 }
 
-// ChannelFault is what is wrong with one channel's share of a post.
+// ChannelFault is the fault of one channel in a request that names several.
 type ChannelFault struct {
 	Integration string `json:"integration" doc:"Channel id as it was sent."`
 	Provider    string `json:"provider"`
@@ -41,7 +42,7 @@ type ChannelFault struct {
 	Message     string `json:"message"`
 }
 
-// Text is one sentence or a list of them.
+// Text is one sentence or, if Many is not nil, a list of sentences.
 type Text struct {
 	One  string
 	Many []string
@@ -55,7 +56,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.One)
 }
 
-// Schema tells the document both forms.
+// Schema returns the schema of both forms.
 func (Text) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
@@ -64,21 +65,21 @@ func (Text) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// Error makes the body an error for huma.
+// Error returns Msg.
 func (b *Fault) Error() string { return b.Msg }
 
-// GetStatus tells huma the status.
+// GetStatus returns the HTTP status, for huma.
 func (b *Fault) GetStatus() int { return b.StatusCode }
 
-// GetHeaders tells huma the headers.
+// GetHeaders returns the headers of the answer, for huma.
 func (b *Fault) GetHeaders() http.Header { return b.headers }
 
 type row struct {
-	status int
-	words  string // said when the fault says nothing
+	status  int
+	message string // of faults without a message of their own
 }
 
-// table has every kind but those that are answered with 500.
+// table has every kind of fault that has a status of its own. The others are 500.
 var table = map[fault.Kind]row{
 	fault.Invalid:         {http.StatusBadRequest, "The request is not valid."},
 	fault.Unauthenticated: {http.StatusUnauthorized, "Sign in, or send a valid API key."},
@@ -95,7 +96,8 @@ var table = map[fault.Kind]row{
 
 const internal = "Internal server error"
 
-// Of turns any error into the answer for it. Billing is the address told with 402.
+// Of returns the answer to an error. Errors that are neither a fault nor an error of the router are 500, without their
+// cause. Billing is the URL of an answer with 402.
 func Of(err error, billing string) *Fault {
 	var body *Fault
 	if errors.As(err, &body) {
@@ -107,60 +109,64 @@ func Of(err error, billing string) *Fault {
 	}
 	var f *fault.Error
 	if !errors.As(err, &f) {
-		return plain(http.StatusInternalServerError, internal)
+		return newFault(http.StatusInternalServerError, internal)
 	}
 	r, ok := table[f.Kind]
 	if !ok {
-		return plain(http.StatusInternalServerError, internal)
+		return newFault(http.StatusInternalServerError, internal)
 	}
-	b := plain(r.status, cmp.Or(f.Message, r.words))
-	b.detail(f)
+	b := newFault(r.status, cmp.Or(f.Message, r.message))
+	b.addDetails(f)
 	if r.status == http.StatusPaymentRequired {
 		b.URL = billing
 	}
 	return b
 }
 
-func plain(status int, words string) *Fault {
-	return &Fault{StatusCode: status, Message: Text{One: words}, Msg: words, headers: http.Header{}}
+// newFault returns a body with one sentence.
+func newFault(status int, message string) *Fault {
+	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
 }
 
-func (b *Fault) detail(f *fault.Error) {
+// addDetails adds the wait, the fields and the channels of a fault.
+func (b *Fault) addDetails(f *fault.Error) {
 	if f.RetryAfter > 0 || f.Kind == fault.RateLimited {
-		b.wait(f.RetryAfter)
+		b.setRetryAfter(f.RetryAfter)
 	}
 	if len(f.Fields) > 0 {
 		list := make([]string, len(f.Fields))
 		for i, field := range f.Fields {
 			list[i] = field.Name + " " + field.Message
 		}
-		b.list(list)
+		b.setRules(list)
 	}
-	told := f.Channels[:min(len(f.Channels), fault.MaxListed)]
-	for _, c := range told {
+	listed := f.Channels[:min(len(f.Channels), fault.MaxListed)]
+	for _, c := range listed {
 		b.Errors = append(b.Errors, ChannelFault(c))
 	}
-	b.More += f.More + len(f.Channels) - len(told)
+	b.More += f.More + len(f.Channels) - len(listed)
 	if len(b.Errors) > 0 {
 		first := b.Errors[0]
 		b.Provider, b.Name, b.Msg, b.Message = first.Provider, first.Name, first.Message, Text{One: first.Message}
 	}
 }
 
-// list tells the first rules, and how many more are broken.
-func (b *Fault) list(rules []string) {
-	told := rules[:min(len(rules), fault.MaxListed)]
-	b.More = len(rules) - len(told)
-	b.Message = Text{Many: told}
+// setRules sets the message to the first fault.MaxListed broken rules, and More to the number of the others.
+func (b *Fault) setRules(rules []string) {
+	listed := rules[:min(len(rules), fault.MaxListed)]
+	b.More = len(rules) - len(listed)
+	b.Message = Text{Many: listed}
 	b.Msg = rules[0]
 	b.Word = http.StatusText(b.StatusCode)
 }
 
-func (b *Fault) wait(d time.Duration) {
+// setRetryAfter sets the wait in the body and in the header, in whole seconds and at least one.
+func (b *Fault) setRetryAfter(d time.Duration) {
 	b.RetryAfter = max(1, int(math.Ceil(d.Seconds())))
 	b.headers.Set("Retry-After", strconv.Itoa(b.RetryAfter))
 }
 
+// routing has the messages of errors of the router and of the server, by their status.
 var routing = map[int]string{
 	http.StatusBadRequest:                   "The request is not well-formed HTTP.",
 	http.StatusNotFound:                     "There is no such route.",
@@ -173,15 +179,15 @@ var routing = map[int]string{
 	http.StatusHTTPVersionNotSupported:      "The service speaks HTTP/1.1 and HTTP/1.0.",
 }
 
-// ofFiber says what the router has to say without repeating the path.
+// ofFiber returns the body of an error of the router. Its own text is not used because it repeats the path.
 func ofFiber(e *fiber.Error) *Fault {
 	if e.Code >= 500 && routing[e.Code] == "" || e.Code < 400 {
-		return plain(http.StatusInternalServerError, internal)
+		return newFault(http.StatusInternalServerError, internal)
 	}
-	return plain(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
+	return newFault(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
 }
 
-// Write answers with the body.
+// Write answers a request with the body, its status and its headers.
 func (b *Fault) Write(c *fiber.Ctx) error {
 	for name, values := range b.headers {
 		for _, v := range values {
@@ -194,7 +200,7 @@ func (b *Fault) Write(c *fiber.Ctx) error {
 	return c.Status(b.StatusCode).JSON(b)
 }
 
-// Level is how loud the log is about a status.
+// Level returns the log level of an answer: Error for a status of 500 and above that is our failure, else Info.
 func Level(status int) slog.Level {
 	if status >= 500 && status != http.StatusNotImplemented && status != http.StatusHTTPVersionNotSupported {
 		return slog.LevelError

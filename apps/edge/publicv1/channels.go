@@ -40,16 +40,17 @@ type channelInput struct {
 }
 
 func (m mount) disconnect() {
-	op := m.operation("delete-channel", http.MethodDelete, "/integrations/{id}", "Disconnect a channel and remove the posts scheduled to it; what is published stays", 404)
+	op := m.operation("delete-channel", http.MethodDelete, "/integrations/{id}",
+		"Disconnect a channel and remove the posts scheduled to it; what is published stays", 404)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *channelInput) (*namedOutput, error) {
 		if err := m.deps.Channels.Disconnect(ctx, request.Principal(ctx), in.ID); err != nil {
 			return nil, err
 		}
-		return &namedOutput{Named{strings.ToLower(in.ID)}}, nil // as every answer writes ids
+		return &namedOutput{Body: Named{ID: strings.ToLower(in.ID)}}, nil // all answers have ids in lower case
 	})
 }
 
-// Connected says that the key works.
+// Connected is the answer of GET /is-connected.
 type Connected struct {
 	Connected bool `json:"connected"`
 }
@@ -59,6 +60,6 @@ type connectedOutput struct{ Body Connected }
 func (m mount) connected() {
 	op := m.operation("is-connected", http.MethodGet, "/is-connected", "Check that the key works")
 	route.JSON(m.t.JSON, op, func(context.Context, *struct{}) (*connectedOutput, error) {
-		return &connectedOutput{Connected{true}}, nil
+		return &connectedOutput{Body: Connected{Connected: true}}, nil
 	})
 }

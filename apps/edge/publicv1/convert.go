@@ -15,8 +15,9 @@ import (
 
 const opCreate = "publicv1.create"
 
-// decodeCreate reads a body of POST /posts. Rules are publishing's: only what has the wrong type is found here, told together with the rules.
-// A list past its limit is read no further, and then breaks a rule.
+// decodeCreate decodes a body of POST /posts. Its error is Invalid and has both the values of a wrong type and the
+// broken rules of publishing. Without a wrong type it does not check the rules: the use case does. A list is read to
+// one element beyond its limit, which breaks a rule.
 func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	n, err := parse(body, opCreate)
 	if err != nil {
@@ -25,50 +26,50 @@ func decodeCreate(body []byte) (publishing.CreatePosts, error) {
 	o := n.object("type", "date", "republish", "inter", "interCount", "interUntil", "creationMethod", "tags", "posts")
 	cmd := publishing.CreatePosts{
 		Type: publishing.CreateType(o.get("type").name()), Republish: o.get("republish").flag(),
-		Repeat: repeat(o), Method: method(o.get("creationMethod")),
+		Repeat: decodeRepeat(o), Method: decodeMethod(o.get("creationMethod")),
 	}
 	if s := o.get("date").value; s.Type == gjson.String {
 		cmd.Date, _ = ParseDate(s.String())
 	}
-	tags := tags(o.get("tags"))
+	tags := decodeTags(o.get("tags"))
 	var read counts
 	for _, e := range o.get("posts").list(publishing.MaxEntries) {
-		cmd.Entries = append(cmd.Entries, read.entry(e))
+		cmd.Entries = append(cmd.Entries, read.decodeEntry(e))
 	}
-	if err := together(n.faults, cmd); err != nil {
+	if err := withRules(n.faults, cmd); err != nil {
 		return cmd, err
 	}
-	cmd.RequestHash, err = hash("POST", "/posts", cmd, tags)
+	cmd.RequestHash, err = hashRequest("POST", "/posts", cmd, tags)
 	return cmd, err
 }
 
-// together adds publishing's own faults when types were wrong; without those, publishing tells its faults itself.
-func together(faults *fault.List, cmd publishing.CreatePosts) error {
-	const words = "The post is not valid."
-	if faults.Err(opCreate, words) == nil {
+// withRules returns the faults of types together with the broken rules of cmd, and nil if there are no faults of types.
+func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
+	const message = "The post is not valid."
+	if faults.Err(opCreate, message) == nil {
 		return nil
 	}
 	var rules *fault.Error
 	if errors.As(cmd.Validate(), &rules) {
 		faults.Merge(rules)
 	}
-	return faults.Err(opCreate, words)
+	return faults.Err(opCreate, message)
 }
 
-func repeat(o object) publishing.Repeat {
+func decodeRepeat(o object) publishing.Repeat {
 	r := publishing.Repeat{Days: o.get("inter").number(), Count: o.get("interCount").number()}
 	until := o.get("interUntil")
 	if s := until.text(); s != "" {
 		at, ok := ParseDate(s)
 		if !ok {
-			until.fault("must be an ISO 8601 date, for example 2026-01-02T15:04:05Z")
+			until.addFault("must be an ISO 8601 date, for example 2026-01-02T15:04:05Z")
 		}
 		r.Until = &at
 	}
 	return r
 }
 
-func method(n node) publishing.CreationMethod {
+func decodeMethod(n node) publishing.CreationMethod {
 	if n.value.Type != gjson.String {
 		return publishing.MethodFromClient("")
 	}
@@ -77,11 +78,11 @@ func method(n node) publishing.CreationMethod {
 
 const maxTags = 100
 
-// tags are the words of the tags. Unknown labels are skipped, and there are no tags to know yet.
-func tags(n node) (words []string) {
+// decodeTags returns the values and labels of the tags, which are a part of the request hash. Tags are not stored yet.
+func decodeTags(n node) (words []string) {
 	list := n.list(maxTags)
 	if len(list) > maxTags {
-		n.fault("must hold at most " + strconv.Itoa(maxTags) + " tags")
+		n.addFault("must hold at most " + strconv.Itoa(maxTags) + " tags")
 		return nil
 	}
 	for _, t := range list {
@@ -95,32 +96,34 @@ func tags(n node) (words []string) {
 	return words
 }
 
-// counts are how many parts and images of a body were read. One more than a create may have is read, and no other.
+// counts are the numbers of parts and images that were read of a body. Reading ends at one more than a request may
+// have.
 type counts struct{ parts, images int }
 
-func (c *counts) entry(n node) publishing.CreateEntry {
+func (c *counts) decodeEntry(n node) publishing.CreateEntry {
 	if n.null() {
-		n.fault("must be an object")
+		n.addFault("must be an object")
 	}
 	o := n.object("integration", "group", "settings", "value")
 	out := publishing.CreateEntry{
-		Integration: o.get("integration").object("id").get("id").name(), Group: o.get("group").name(), Settings: settings(o.get("settings")),
+		Integration: o.get("integration").object("id").get("id").name(), Group: o.get("group").name(),
+		Settings: decodeSettings(o.get("settings")),
 	}
 	for _, v := range o.get("value").list(min(publishing.MaxParts, publishing.MaxAllParts-c.parts)) {
 		c.parts++
-		out.Value = append(out.Value, c.value(v))
+		out.Value = append(out.Value, c.decodeValue(v))
 	}
 	return out
 }
 
-// settings takes an object, or the same as a string of JSON.
-func settings(n node) json.RawMessage {
+// decodeSettings accepts an object, or a string with its JSON.
+func decodeSettings(n node) json.RawMessage {
 	switch {
 	case n.null():
 		return nil
 	case n.value.Type != gjson.String:
 		if !n.value.IsObject() {
-			n.fault("must be an object")
+			n.addFault("must be an object")
 			return nil
 		}
 		return n.raw(publishing.MaxSettings)
@@ -129,41 +132,42 @@ func settings(n node) json.RawMessage {
 	}
 	inner, err := parse([]byte(n.value.String()), opCreate)
 	if err != nil {
-		n.fault("must be an object")
+		n.addFault("must be an object")
 		return nil
 	}
 	return inner.raw(publishing.MaxSettings)
 }
 
-func (c *counts) value(n node) publishing.CreateValue {
+func (c *counts) decodeValue(n node) publishing.CreateValue {
 	if n.null() {
-		n.fault("must be an object")
+		n.addFault("must be an object")
 	}
 	o := n.object("id", "content", "contentType", "delay", "image")
 	out := publishing.CreateValue{
-		ID: o.get("id").name(), Content: o.get("content").text(), Type: publishing.ContentType(o.get("contentType").name()), Delay: o.get("delay").number(),
+		ID: o.get("id").name(), Content: o.get("content").text(),
+		Type: publishing.ContentType(o.get("contentType").name()), Delay: o.get("delay").number(),
 	}
 	for _, m := range o.get("image").list(min(publishing.MaxAttachments, publishing.MaxAllImages-c.images)) {
 		c.images++
-		out.Image = append(out.Image, image(m))
+		out.Image = append(out.Image, decodeImage(m))
 	}
 	return out
 }
 
-// image takes an object with id, path or url, or one string that is an id or an address.
-func image(n node) publishing.CreateImage {
+// decodeImage accepts an object with id, path or url, or a string with an id or an address.
+func decodeImage(n node) publishing.CreateImage {
 	switch {
 	case n.value.Type == gjson.String:
 		s := n.name()
 		if s == "" {
-			n.fault("must name an uploaded file")
+			n.addFault("must name an uploaded file")
 		}
 		if strings.Contains(s, "/") {
 			return publishing.CreateImage{URL: s}
 		}
 		return publishing.CreateImage{ID: s}
 	case !n.value.IsObject():
-		n.fault("must be an object or a string")
+		n.addFault("must be an object or a string")
 		return publishing.CreateImage{}
 	}
 	o := n.object("id", "path", "url", "alt")
@@ -172,14 +176,14 @@ func image(n node) publishing.CreateImage {
 		out.URL = url
 	}
 	if out.ID == "" && out.URL == "" {
-		n.fault("must have an id, a path or a url")
+		n.addFault("must have an id, a path or a url")
 	}
 	return out
 }
 
-// hash tells a repeat from another request by what both mean: the order of members, white space, members that nobody
-// reads and the mount's prefix make no difference.
-func hash(method, path string, meaning ...any) ([]byte, error) {
+// hashRequest returns a hash of the meaning of a request, by which a repeated request is recognized. The order of
+// members, white space, unused members and the prefix of the mount make no difference.
+func hashRequest(method, path string, meaning ...any) ([]byte, error) {
 	h := sha256.New()
 	h.Write([]byte(method + "\n" + path + "\n"))
 	if err := json.NewEncoder(h).Encode(meaning); err != nil {

@@ -7,21 +7,24 @@ import (
 
 const maxDate = 64 // bytes
 
-// ParseDate reads ISO 8601 in the forms that clients send: extended or basic, with an offset, without one (then it is
-// UTC), or the date alone (midnight UTC), in letters of either case.
-// In UTC the year must be 1 to 9999. The plus of an offset may be a space, which is what an unescaped plus in a query becomes.
+// ParseDate parses ISO 8601 in the forms that clients send: extended or basic, with an offset, without one (then it is
+// UTC), or the date alone (midnight UTC), with letters in either case. It returns the time in UTC, and false if s has
+// none of these forms or the year is not 1 to 9999. The plus of an offset may be a space, because an unescaped plus in
+// a query is decoded to one.
 func ParseDate(s string) (time.Time, bool) {
 	if len(s) > maxDate {
-		return time.Time{}, false // each layout that does not fit costs two copies
+		return time.Time{}, false // each layout that does not match copies s twice
 	}
 	if i := strings.LastIndexByte(s, ' '); i > len(time.DateOnly) {
 		s = s[:i] + "+" + s[i+1:]
 	}
 	s = strings.ToUpper(s)
 	for _, layout := range []string{
-		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02T15:04",
+		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
+		"2006-01-02T15:04Z07:00", "2006-01-02T15:04",
 		"2006-01-02T15:04:05.999999999Z0700", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04", time.DateOnly,
-		"2006-01-02T15:04:05.999999999Z07", "2006-01-02T15:04Z07", "20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102",
+		"2006-01-02T15:04:05.999999999Z07", "2006-01-02T15:04Z07",
+		"20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102",
 	} {
 		if t, err := time.Parse(layout, s); err == nil {
 			t = t.UTC()

@@ -23,7 +23,7 @@ type createInput struct {
 	Key string `header:"Idempotency-Key" doc:"At most 255 visible ASCII characters. The same key answers the first result again and makes nothing new."`
 }
 
-// Created is one entry's answer.
+// Created is the answer to one entry of POST /posts.
 type Created struct {
 	PostID      string `json:"postId"`
 	Integration string `json:"integration" doc:"Channel id."`
@@ -36,7 +36,8 @@ type createOutput struct {
 }
 
 func (m mount) create() {
-	op := m.operation("create-posts", http.MethodPost, "/posts", "Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
+	op := m.operation("create-posts", http.MethodPost, "/posts",
+		"Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
 	op.DefaultStatus = http.StatusCreated
 	schema := route.Schema[CreateRequest](m.t.Create)
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
@@ -55,13 +56,14 @@ func (m mount) create() {
 		}
 		return created(res), nil
 	})
-	op.RequestBody.Content["application/json"] = &huma.MediaType{Schema: schema} // after huma has looked, which would read and decode the body itself
+	// With the schema in the operation before, huma would read and decode the body itself.
+	op.RequestBody.Content["application/json"] = &huma.MediaType{Schema: schema}
 }
 
 func created(res publishing.CreateResult) *createOutput {
 	out := &createOutput{Body: make([]Created, 0, len(res.Created))}
 	for _, c := range res.Created {
-		out.Body = append(out.Body, Created{c.Post.String(), c.Channel.String()})
+		out.Body = append(out.Body, Created{PostID: c.Post.String(), Integration: c.Channel.String()})
 	}
 	if res.Replayed {
 		out.Replayed = "true"
@@ -72,44 +74,47 @@ func created(res publishing.CreateResult) *createOutput {
 	return out
 }
 
-// optional is a whole number as it was written, so that a fault can say which numbers are right.
-type optional struct {
+// optionalInt is a whole number of a query as it was sent. It is not parsed by huma, so that the fault of a wrong
+// number can name the bounds.
+type optionalInt struct {
 	Text  string
 	IsSet bool
 }
 
-// Schema is an integer's.
-func (optional) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
+// Schema returns the schema of an integer.
+func (optionalInt) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
 
-// Receiver is where huma puts the number.
-func (o *optional) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
+// Receiver returns the field that huma sets.
+func (o *optionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
 
-// OnParamSet remembers whether there was one.
-func (o *optional) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
+// OnParamSet is called by huma with whether the query has the parameter.
+func (o *optionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
 
-// within reads the number, and says what is wrong when it is none or out of bounds; an absent one is otherwise.
-func (o *optional) within(name string, least, most, otherwise int) (int, []fault.Field) {
+// between returns the number, or otherwise if it is absent. If it is no number from least to most, it returns the fault
+// of the field.
+func (o *optionalInt) between(name string, least, most, otherwise int) (int, []fault.Field) {
 	if !o.IsSet {
 		return otherwise, nil
 	}
 	n, err := strconv.Atoi(o.Text)
 	if err != nil || n < least || n > most {
-		return 0, []fault.Field{{Name: name, Message: "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)}}
+		rule := "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+		return 0, []fault.Field{{Name: name, Message: rule}}
 	}
 	return n, nil
 }
 
 type listInput struct {
-	Start    string   `query:"startDate" doc:"ISO 8601; without an offset it is UTC. Needs endDate."`
-	End      string   `query:"endDate" doc:"ISO 8601; without an offset it is UTC, and a date alone is its midnight, so that the posts of that day are not in the range. At most 366 days after startDate; the range may hold at most 10,000 posts, 8 MB of text and settings, and 24 MB of answer. Needs startDate."`
-	Page     optional `query:"page" doc:"Zero-indexed page (default 0), only without dates."`
-	Limit    optional `query:"limit" doc:"1 to 100 posts a page (default 20), only without dates. A page may hold as many bytes as a range."`
-	Customer string   `query:"customer" doc:"Only the channels of this channel group."`
-	Group    string   `query:"group" doc:"The same as customer."`
-	Format   string   `query:"format" enum:"html,text" doc:"Answer every content as sanitised HTML, plain text as paragraphs, or every one as plain text. Absent: as it was sent."`
+	Start    string      `query:"startDate" doc:"ISO 8601; without an offset it is UTC. Needs endDate."`
+	End      string      `query:"endDate" doc:"ISO 8601; without an offset it is UTC, and a date alone is its midnight, so that the posts of that day are not in the range. At most 366 days after startDate; the range may hold at most 10,000 posts, 8 MB of text and settings, and 24 MB of answer. Needs startDate."`
+	Page     optionalInt `query:"page" doc:"Zero-indexed page (default 0), only without dates."`
+	Limit    optionalInt `query:"limit" doc:"1 to 100 posts a page (default 20), only without dates. A page may hold as many bytes as a range."`
+	Customer string      `query:"customer" doc:"Only the channels of this channel group."`
+	Group    string      `query:"group" doc:"The same as customer."`
+	Format   string      `query:"format" enum:"html,text" doc:"Answer every content as sanitised HTML, plain text as paragraphs, or every one as plain text. Absent: as it was sent."`
 }
 
-// checkFormat returns the fault of a format that does not exist.
+// checkFormat returns the fault of an unknown format.
 func checkFormat(format string) []fault.Field {
 	if format == "" || format == string(publishing.ContentHTML) || format == string(publishing.ContentText) {
 		return nil
@@ -117,7 +122,8 @@ func checkFormat(format string) []fault.Field {
 	return []fault.Field{{Name: "format", Message: "must be one of: html, text"}}
 }
 
-// query chooses the mode: dates when any is given, else pages.
+// query returns the query of publishing: by dates if one is given, else by page. Its error is Invalid, with every wrong
+// parameter.
 func (in *listInput) query() (publishing.ListPosts, error) {
 	q := publishing.ListPosts{Customer: in.Customer}
 	if q.Customer == "" {
@@ -134,23 +140,27 @@ func (in *listInput) query() (publishing.ListPosts, error) {
 	}
 	fields = append(fields, checkFormat(in.Format)...)
 	if len(fields) > 0 {
-		return q, &fault.Error{Kind: fault.Invalid, Op: "publicv1.list", Message: "The query is not valid.", Fields: fields}
+		return q, &fault.Error{
+			Kind: fault.Invalid, Op: "publicv1.list", Message: "The query is not valid.", Fields: fields,
+		}
 	}
 	return q, nil
 }
 
 func (in *listInput) dates(q *publishing.ListPosts) (fields []fault.Field) {
-	read := func(name, s string) time.Time {
+	parse := func(name, s string) time.Time {
 		t, ok := ParseDate(s)
 		switch {
 		case s == "":
 			fields = append(fields, fault.Field{Name: name, Message: "is required"})
 		case !ok:
-			fields = append(fields, fault.Field{Name: name, Message: "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z"})
+			fields = append(fields, fault.Field{
+				Name: name, Message: "must be an ISO 8601 date, for example 2026-01-02T15:04:05Z",
+			})
 		}
 		return t
 	}
-	q.Start, q.End = read("startDate", in.Start), read("endDate", in.End)
+	q.Start, q.End = parse("startDate", in.Start), parse("endDate", in.End)
 	if len(fields) == 0 && q.End.Before(q.Start) {
 		fields = append(fields, fault.Field{Name: "endDate", Message: "must not be before startDate"})
 	}
@@ -160,12 +170,12 @@ func (in *listInput) dates(q *publishing.ListPosts) (fields []fault.Field) {
 	return fields
 }
 
-// The last page that can be asked for.
+// maxPage is the largest page number of a query.
 const maxPage = 1_000_000
 
 func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
-	number, wrong := in.Page.within("page", 0, maxPage, 0)
-	limit, wrongLimit := in.Limit.within("limit", 1, publishing.MaxPageLimit, publishing.DefaultPageLimit)
+	number, wrong := in.Page.between("page", 0, maxPage, 0)
+	limit, wrongLimit := in.Limit.between("limit", 1, publishing.MaxPageLimit, publishing.DefaultPageLimit)
 	q.Page = &publishing.Page{Number: number, Limit: limit}
 	return append(wrong, wrongLimit...)
 }
@@ -176,14 +186,15 @@ type listOutput struct {
 	Body    func(huma.Context)
 }
 
-// Enveloped is the list on the alias mount.
+// Enveloped is the list of posts of an enveloped mount.
 type Enveloped struct {
 	Posts []Item `json:"posts"`
 }
 
 func (m mount) list() {
-	op := m.operation("list-posts", http.MethodGet, "/posts", "List the posts of a date range, with every occurrence of repeated posts, or a page of all stored posts", 400)
-	op.SkipValidateParams = true // query does, in better words
+	op := m.operation("list-posts", http.MethodGet, "/posts",
+		"List the posts of a date range, with every occurrence of repeated posts, or a page of all stored posts", 400)
+	op.SkipValidateParams = true // listInput.query validates them, and its messages name the bounds
 	if m.enveloped {
 		op = route.Answer[Enveloped](m.t.List, op, http.StatusOK, http.StatusText(http.StatusOK))
 	} else {
@@ -213,13 +224,14 @@ func (m mount) listed(ctx context.Context, in *listInput) (*listOutput, error) {
 }
 
 const (
-	maxListAnswer = 24 << 20  // bytes of JSON; 10,000 ordinary posts have less
-	pieceOfList   = 256 << 10 // bytes
+	maxListAnswer = 24 << 20  // bytes of JSON; 10,000 ordinary posts take less
+	listPiece     = 256 << 10 // bytes
 )
 
-// items returns the list as JSON, in the envelope of the mount, and Invalid when it is too large. It is written item by
-// item: markup, escapes and later occurrences can make an answer many times larger than what is stored. It is returned in
-// pieces, because a buffer that grows is copied, and needs three times the memory.
+// items returns the list as JSON, in the envelope of the mount. It encodes one item after another and returns Invalid
+// as soon as the answer is too large: markup, escapes and later occurrences can make it many times larger than the
+// stored posts. The answer is in pieces because one growing buffer would be copied, and would need three times the
+// memory.
 func (m mount) items(threads []publishing.Thread, format string) (net.Buffers, error) {
 	before, after := "[", "]"
 	if m.enveloped {
@@ -236,9 +248,10 @@ func (m mount) items(threads []publishing.Thread, format string) (net.Buffers, e
 			return nil, fault.Wrap(fault.Internal, "publicv1.items", "", err)
 		}
 		if size+b.Len() > maxListAnswer {
-			return nil, fault.New(fault.Invalid, "publicv1.items", "The list would be larger than 24 MB; ask for a shorter range, or for fewer posts a page.")
+			return nil, fault.New(fault.Invalid, "publicv1.items",
+				"The list would be larger than 24 MB; ask for a shorter range, or for fewer posts a page.")
 		}
-		if b.Len() > pieceOfList {
+		if b.Len() > listPiece {
 			pieces, size, b = append(pieces, b.Bytes()), size+b.Len(), &bytes.Buffer{}
 		}
 	}
@@ -258,17 +271,18 @@ type getInput struct {
 type detailOutput struct{ Body Detail }
 
 func (m mount) get() {
-	op := m.operation("get-post", http.MethodGet, "/posts/{id}", "Read one post with its channel, media and timeline", 400, 404)
+	op := m.operation("get-post", http.MethodGet, "/posts/{id}",
+		"Read one post with its channel, media and timeline", 400, 404)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *getInput) (*detailOutput, error) {
 		d, err := m.deps.Posts.Get(ctx, request.Principal(ctx), in.ID)
 		if err != nil {
 			return nil, err
 		}
-		return &detailOutput{m.detail(d, in.Format)}, nil
+		return &detailOutput{Body: m.detail(d, in.Format)}, nil
 	})
 }
 
-// Named is the confirmation that something is gone.
+// Named is the id of an entity: the answer of routes that delete it, and a channel in a request.
 type Named struct {
 	ID string `json:"id"`
 }
@@ -276,12 +290,14 @@ type Named struct {
 type namedOutput struct{ Body Named }
 
 func (m mount) remove() {
-	op := m.operation("delete-post", http.MethodDelete, "/posts/{id}", "Delete a post with its whole group; what is published stays on the platform. Of a repeated post this skips one occurrence", 404)
+	op := m.operation("delete-post", http.MethodDelete, "/posts/{id}",
+		"Delete a post with its whole group; what is published stays on the platform. "+
+			"Of a repeated post this skips one occurrence", 404)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *idInput) (*namedOutput, error) {
 		if err := m.deps.Posts.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
 			return nil, err
 		}
-		return &namedOutput{Named{strings.ToLower(in.ID)}}, nil // as every answer writes ids
+		return &namedOutput{Body: Named{ID: strings.ToLower(in.ID)}}, nil // all answers have ids in lower case
 	})
 }
 
@@ -290,22 +306,24 @@ type groupInput struct {
 }
 
 func (m mount) removeGroup() {
-	op := m.operation("delete-group", http.MethodDelete, "/posts/group/{group}", "Delete a whole group of posts; a repeated post ends with it", 404)
+	op := m.operation("delete-group", http.MethodDelete, "/posts/group/{group}",
+		"Delete a whole group of posts; a repeated post ends with it", 404)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *groupInput) (*namedOutput, error) {
 		if err := m.deps.Posts.DeleteGroup(ctx, request.Principal(ctx), in.Group); err != nil {
 			return nil, err
 		}
-		return &namedOutput{Named{strings.ToLower(in.Group)}}, nil
+		return &namedOutput{Body: Named{ID: strings.ToLower(in.Group)}}, nil
 	})
 }
 
-// StatusRequest takes a post to its draft or back to the queue.
+// StatusRequest is the body that makes a post a draft or schedules it.
 type StatusRequest struct {
 	Status    string `json:"status"`
 	Republish bool   `json:"republish,omitempty" doc:"Must be true for a post that is, or may be, published."`
 }
 
-// TransformSchema lists the words in the document only: the service refuses others, after it has looked for the post.
+// TransformSchema lists the values of status in the document only. The service refuses others, after it has found the
+// post, so that an unknown post is 404.
 func (StatusRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["status"].Extensions = map[string]any{"enum": []string{"draft", "schedule"}}
 	return s
@@ -316,7 +334,7 @@ type statusInput struct {
 	Body StatusRequest
 }
 
-// StatusAnswer is the post's new state.
+// StatusAnswer is the new state of a post.
 type StatusAnswer struct {
 	ID    string `json:"id"`
 	State string `json:"state" enum:"DRAFT,QUEUE"`
@@ -325,13 +343,14 @@ type StatusAnswer struct {
 type statusOutput struct{ Body StatusAnswer }
 
 func (m mount) changeStatus() {
-	op := m.operation("change-status", http.MethodPut, "/posts/{id}/status", "Take a post back to its draft, or schedule it", 400, 404, 409, 413)
+	op := m.operation("change-status", http.MethodPut, "/posts/{id}/status",
+		"Take a post back to its draft, or schedule it", 400, 404, 409, 413)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *statusInput) (*statusOutput, error) {
 		cmd := publishing.ChangeStatus{Status: in.Body.Status, Republish: in.Body.Republish}
 		state, err := m.deps.Posts.ChangeStatus(ctx, request.Principal(ctx), in.ID, cmd)
 		if err != nil {
 			return nil, err
 		}
-		return &statusOutput{StatusAnswer{strings.ToLower(in.ID), state.Wire()}}, nil
+		return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: state.Wire()}}, nil
 	})
 }

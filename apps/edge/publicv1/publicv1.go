@@ -1,4 +1,5 @@
-// Package publicv1 is the public API: it turns requests into commands and queries of publishing, and their results into records of the contract.
+// Package publicv1 is the public API. It converts requests to commands and queries of package publishing, and their
+// results to the JSON of the contract.
 package publicv1
 
 import (
@@ -12,64 +13,82 @@ import (
 	"crier/tenancy"
 )
 
-// Posts is what the public API asks of publishing about posts. Ids come as the client sent them: one that does not parse
-// is NotFound.
+// Posts are the use cases of posts. Ids are as the client sent them: one that does not parse is NotFound.
 type Posts interface {
-	// Create answers 400 with fields, or with one entry per bad channel, 409 while the same key is running.
+	// Create creates or updates posts. It returns Invalid with the wrong fields or with one entry for each wrong
+	// channel, and Conflict while another request with the same idempotency key is running. The result of a key is kept
+	// with the posts, so that a repeated request returns it also after a crash.
 	Create(ctx context.Context, p tenancy.Principal, cmd publishing.CreatePosts) (publishing.CreateResult, error)
+	// List returns the threads of a range of dates, or of a page. A range that is too large is Invalid.
 	List(ctx context.Context, p tenancy.Principal, q publishing.ListPosts) (publishing.ThreadPage, error)
+	// Get returns one post with its timeline.
 	Get(ctx context.Context, p tenancy.Principal, id string) (publishing.PostDetail, error)
+	// Delete deletes a post with its group. Of a repeated post it skips one occurrence.
 	Delete(ctx context.Context, p tenancy.Principal, id string) error
+	// DeleteGroup deletes a group of posts, and ends a repeated post.
 	DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error
-	ChangeStatus(ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus) (publishing.State, error)
+	// ChangeStatus makes a post a draft or schedules it, and returns its new state.
+	ChangeStatus(
+		ctx context.Context, p tenancy.Principal, id string, cmd publishing.ChangeStatus,
+	) (publishing.State, error)
 }
 
-// Channels lists the channels of the organization.
+// Channels are the use cases of connected channels.
 type Channels interface {
+	// List returns the channels of the organization, or of one of its customers if customer is not empty.
 	List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error)
+	// Disconnect removes a channel and its scheduled posts.
 	Disconnect(ctx context.Context, p tenancy.Principal, channel string) error
 }
 
-// Media stores uploads.
+// Media are the use cases of uploads.
 type Media interface {
-	// Upload reads r to its end or to the first fault; it sniffs the content and keeps nothing of a refused file.
-	// filename may be anything.
+	// Upload stores the file that it reads from r and detects its type by its content. Of a refused file it keeps
+	// nothing. The filename may be any text.
 	Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error)
 }
 
-// Config is what the records need to know of the instance.
+// Config are the settings of the instance that the public API uses.
 type Config struct {
-	BaseURL     string // without a slash at the end
-	UploadLimit int64  // bytes of a whole upload request
+	// BaseURL is the address of the service, without a slash at the end.
+	BaseURL string
+	// UploadLimit is the limit of a whole upload request, in bytes.
+	UploadLimit int64
 }
 
-// Deps are the ports.
+// Deps are the services that an API uses. All are required.
 type Deps struct {
 	Posts    Posts
 	Channels Channels
 	Media    Media
 }
 
-// Tables are views of one table, by how much body a route takes. All of them authenticate and admit.
+// Tables are views of one route table that differ in how bodies are read and limited. The handlers of each authenticate
+// the request and count it.
 type Tables struct {
-	JSON   *route.Table // ordinary bodies
-	Create *route.Table // POST /posts
-	List   *route.Table // GET /posts
-	Stream *route.Table // bodies that the handler reads itself
+	// JSON is for routes with ordinary bodies or none.
+	JSON *route.Table
+	// Create is for POST /posts.
+	Create *route.Table
+	// List is for GET /posts.
+	List *route.Table
+	// Stream is for routes whose handler reads the body itself.
+	Stream *route.Table
 }
 
-// API is the public API; it can be mounted more than once.
+// API is the public API. It can be mounted more than once and is safe for concurrent use.
 type API struct {
 	cfg  Config
 	deps Deps
 }
 
-// New makes the API.
-func New(cfg Config, deps Deps) *API { return &API{cfg, deps} }
+// New returns an API that Mount adds to a route table.
+func New(cfg Config, deps Deps) *API { return &API{cfg: cfg, deps: deps} }
 
-// Mount adds every route under prefix. An enveloped mount answers the list of posts as {"posts": […]}, and differs in nothing else.
+// Mount adds every route under prefix. An enveloped mount answers the list of posts as {"posts": […]}; there is no
+// other difference.
 func (a *API) Mount(t Tables, prefix string, enveloped bool) {
-	m := mount{a, t, prefix, enveloped}
+	m := mount{API: a, t: t, prefix: prefix, enveloped: enveloped}
 	m.create()
 	m.list()
 	m.get()
@@ -106,21 +125,25 @@ func (m mount) operation(id, method, path, summary string, errors ...int) huma.O
 	}
 }
 
-// added lists the routes beyond the interface that wait to be built.
+// added returns the routes that are not in the interface and are not built.
 func added() []route.Route {
 	return []route.Route{
-		{Method: "GET", Path: "/analytics/post/:postId"}, {Method: "PUT", Path: "/posts/:id/settings"}, {Method: "GET", Path: "/find-slot"}, {Method: "GET", Path: "/notifications"},
-		{Method: "GET", Path: "/webhooks"}, {Method: "POST", Path: "/webhooks"}, {Method: "PUT", Path: "/webhooks/:id"}, {Method: "DELETE", Path: "/webhooks/:id"},
-		{Method: "GET", Path: "/webhooks/:id/deliveries"}, {Method: "POST", Path: "/webhooks/:id/test"}, {Method: "POST", Path: "/webhooks/:id/rotate-secret"},
+		{Method: "GET", Path: "/analytics/post/:postId"}, {Method: "PUT", Path: "/posts/:id/settings"},
+		{Method: "GET", Path: "/find-slot"}, {Method: "GET", Path: "/notifications"},
+		{Method: "GET", Path: "/webhooks"}, {Method: "POST", Path: "/webhooks"},
+		{Method: "PUT", Path: "/webhooks/:id"}, {Method: "DELETE", Path: "/webhooks/:id"},
+		{Method: "GET", Path: "/webhooks/:id/deliveries"}, {Method: "POST", Path: "/webhooks/:id/test"},
+		{Method: "POST", Path: "/webhooks/:id/rotate-secret"},
 		{Method: "POST", Path: "/webhooks/:id/deliveries/:deliveryId/replay"},
 		{Method: "GET", Path: "/media"}, {Method: "DELETE", Path: "/media/:id"},
-		{Method: "GET", Path: "/tags"}, {Method: "POST", Path: "/tags"}, {Method: "PUT", Path: "/tags/:id"}, {Method: "DELETE", Path: "/tags/:id"},
+		{Method: "GET", Path: "/tags"}, {Method: "POST", Path: "/tags"},
+		{Method: "PUT", Path: "/tags/:id"}, {Method: "DELETE", Path: "/tags/:id"},
 		{Method: "GET", Path: "/integrations/:id/queue-plan"}, {Method: "PUT", Path: "/integrations/:id/queue-plan"},
 		{Method: "GET", Path: "/approvals"}, {Method: "DELETE", Path: "/approvals/:id"},
 	}
 }
 
-// missing lists the routes of the interface that wait to be built.
+// missing returns the routes of the interface that are not built.
 func missing() []route.Route {
 	return []route.Route{
 		{Method: "GET", Path: "/posts/:id/missing"}, {Method: "PUT", Path: "/posts/:id/release-id"},

@@ -28,14 +28,14 @@ type Customer struct {
 	Name string `json:"name"`
 }
 
-// ChannelRecord is the public record of a channel.
+// ChannelRecord returns the JSON record of a channel.
 func ChannelRecord(c publishing.Channel) Channel {
 	out := Channel{
 		ID: c.ID.String(), Name: c.Name, Identifier: c.Connector, ProviderIdentifier: c.Connector,
 		Picture: c.Picture, Profile: c.Profile, Disabled: c.Disabled, RefreshNeeded: c.RefreshNeeded,
 	}
 	if c.Customer != nil {
-		out.Customer = &Customer{c.Customer.ID.String(), c.Customer.Name}
+		out.Customer = &Customer{ID: c.Customer.ID.String(), Name: c.Customer.Name}
 	}
 	return out
 }
@@ -56,7 +56,7 @@ func (a *API) medium(m publishing.Medium) Medium {
 	return Medium{ID: m.ID.String(), URL: url, Path: url, Name: m.Name + "." + m.Ext, OriginalName: m.OriginalName}
 }
 
-// Image is a medium on a part, or in a post's media.
+// Image is an image or a video of a part, or of all parts of a post.
 type Image struct {
 	ID   string `json:"id"`
 	URL  string `json:"url"`
@@ -79,7 +79,7 @@ type channelName struct {
 	Name string `json:"name"`
 }
 
-// Entry is one channel's share of a listed post.
+// Entry is a listed post on its channel.
 type Entry struct {
 	Integration channelName `json:"integration"`
 	ID          string      `json:"id"`
@@ -96,10 +96,10 @@ type tagName struct {
 	Color string `json:"color"`
 }
 
-// Settings is the JSON object that a post was sent with, each number with all its digits.
+// Settings is the JSON object of the settings of a post, with numbers as they were sent.
 type Settings json.RawMessage
 
-// MarshalJSON returns the object.
+// MarshalJSON returns the object, {} if there is none.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	if len(s) == 0 {
 		return []byte("{}"), nil
@@ -107,7 +107,7 @@ func (s Settings) MarshalJSON() ([]byte, error) {
 	return s, nil
 }
 
-// Schema is an object's.
+// Schema returns the schema of an object with any members.
 func (Settings) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
@@ -136,7 +136,7 @@ type shortChannel struct {
 	Picture            string `json:"picture"`
 }
 
-// Item is a post in a list. Its error members stand only in lists, where they are no top-level key.
+// Item is a post in a list. A Detail has no error members of its own: they are in its Posts.
 type Item struct {
 	core
 	Posts       []Entry      `json:"posts"`
@@ -145,7 +145,7 @@ type Item struct {
 	ErrorCode   *string      `json:"errorCode,omitempty"`
 }
 
-// FullEntry is one channel's share of a full post.
+// FullEntry is a post on its channel, with its outcome.
 type FullEntry struct {
 	Entry
 	State          string  `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
@@ -158,7 +158,7 @@ type FullEntry struct {
 	UpdatedAt      string  `json:"updatedAt" format:"date-time"`
 }
 
-// Happening is one line of a post's timeline.
+// Happening is one event of the timeline of a post.
 type Happening struct {
 	At     string  `json:"at" format:"date-time"`
 	Event  string  `json:"event"`
@@ -171,7 +171,7 @@ type approval struct {
 	Status string `json:"status"`
 }
 
-// Detail is one post with everything that is known of it.
+// Detail is one post with its channel, its media and its timeline.
 type Detail struct {
 	core
 	Posts       []FullEntry `json:"posts"`
@@ -183,13 +183,15 @@ type Detail struct {
 	Approval    approval    `json:"approval"`
 }
 
-func wire(t time.Time) string {
+// formatTime returns a time in UTC with milliseconds, "" for the zero time.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
+// image returns an attachment with the address and type of its file. A file that is deleted has neither.
 func (a *API) image(at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
 	m, ok := media[at.Media]
 	if !ok {
@@ -203,8 +205,9 @@ func (a *API) image(at publishing.Attachment, media map[publishing.MediaID]publi
 	return out
 }
 
-// written is content in the form that a reader asked for with ?format.
-func written(c publishing.Content, format string) (string, string) {
+// formatContent returns content in a format of a query, and the content type of the result. Without a format that is
+// the content as it was sent.
+func formatContent(c publishing.Content, format string) (string, string) {
 	switch publishing.ContentType(format) {
 	case publishing.ContentHTML:
 		return c.Markup(), string(publishing.ContentHTML)
@@ -219,7 +222,7 @@ func (a *API) values(t publishing.Thread, format string) []Value {
 	out := make([]Value, 0, len(t.Root.Parts))
 	for _, p := range t.Root.Parts {
 		v := Value{ID: p.ID.String(), Image: []Image{}, Delay: int(p.Delay / time.Minute)}
-		v.Content, v.Type = written(p.Content, format)
+		v.Content, v.Type = formatContent(p.Content, format)
 		for _, at := range p.Media {
 			v.Image = append(v.Image, a.image(at, t.Media))
 		}
@@ -229,33 +232,39 @@ func (a *API) values(t publishing.Thread, format string) []Value {
 }
 
 func (a *API) entry(t publishing.Thread, format string) Entry {
-	return Entry{ID: t.Root.ID.String(), Integration: channelName{t.Channel.ID.String(), t.Channel.Name}, Value: a.values(t, format)}
+	return Entry{
+		ID: t.Root.ID.String(), Integration: channelName{ID: t.Channel.ID.String(), Name: t.Channel.Name},
+		Value: a.values(t, format),
+	}
 }
 
 func coreOf(t publishing.Thread, format string) core {
 	out := core{
 		ID: t.Root.ID.String(), Status: t.Told().State.Status(), State: t.Told().State.Wire(),
-		Date: wire(t.Root.PublishDate), PublishDate: wire(t.Root.PublishDate), Group: t.Root.Group.String(),
+		Date: formatTime(t.Root.PublishDate), PublishDate: formatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
 		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
 		Settings: Settings(t.Root.Settings), Tags: []tag{},
 	}
 	if len(t.Root.Parts) > 0 {
-		out.Content, _ = written(t.Root.Parts[0].Content, format)
+		out.Content, _ = formatContent(t.Root.Parts[0].Content, format)
 	}
 	if t.Root.Interval > 0 {
 		out.IntervalInDays = &t.Root.Interval
 	}
 	if t.Root.Coming != nil {
-		out.ActualDate = wire(t.Root.Coming.Next)
+		out.ActualDate = formatTime(t.Root.Coming.Next)
 	}
 	return out
 }
 
 func (a *API) item(t publishing.Thread, format string) Item {
-	told := t.Told()
+	shown := t.Told()
 	return Item{
-		core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: told.Error, ErrorCode: told.ErrorCode,
-		Integration: shortChannel{t.Channel.ID.String(), t.Channel.Connector, t.Channel.Name, t.Channel.Picture},
+		core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: shown.Error, ErrorCode: shown.ErrorCode,
+		Integration: shortChannel{
+			ID: t.Channel.ID.String(), ProviderIdentifier: t.Channel.Connector,
+			Name: t.Channel.Name, Picture: t.Channel.Picture,
+		},
 	}
 }
 
@@ -263,13 +272,13 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	channel := ChannelRecord(d.Channel)
 	out := Detail{
 		core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
-		Media: []Image{}, Timeline: []Happening{}, Approval: approval{"NONE"},
+		Media: []Image{}, Timeline: []Happening{}, Approval: approval{Status: "NONE"},
 	}
-	r, told := d.Root, d.Told()
+	r, shown := d.Root, d.Told()
 	out.Posts = []FullEntry{{
-		Entry: a.entry(d.Thread, format), State: told.State.Wire(), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
-		Error: told.Error, ErrorCode: told.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || told.OutcomeUnknown,
-		CreatedAt: wire(r.CreatedAt), UpdatedAt: wire(r.UpdatedAt),
+		Entry: a.entry(d.Thread, format), State: shown.State.Wire(), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
+		Error: shown.Error, ErrorCode: shown.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
+		CreatedAt: formatTime(r.CreatedAt), UpdatedAt: formatTime(r.UpdatedAt),
 	}}
 	for _, part := range r.Parts {
 		for _, at := range part.Media {
@@ -277,7 +286,9 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 		}
 	}
 	for _, e := range d.Events {
-		out.Timeline = append(out.Timeline, Happening{wire(e.At), e.Event, e.Node, e.By, e.Reason})
+		out.Timeline = append(out.Timeline, Happening{
+			At: formatTime(e.At), Event: e.Event, Node: e.Node, By: e.By, Reason: e.Reason,
+		})
 	}
 	return out
 }

@@ -2,7 +2,7 @@ package publicv1
 
 import "github.com/danielgtaylor/huma/v2"
 
-// CreateRequest documents the body of POST /posts; the decoder in convert.go reads it, more leniently than this says.
+// CreateRequest documents the body of POST /posts. The decoder in convert.go accepts more forms than this schema.
 type CreateRequest struct {
 	Type           string        `json:"type" enum:"now,schedule,draft,update" doc:"now publishes at once, schedule books for date, draft saves only, update changes the content of an existing post."`
 	Date           string        `json:"date" doc:"ISO 8601; without an offset it is UTC. Required for drafts too." example:"2026-01-02T15:04:05Z"`
@@ -17,13 +17,13 @@ type CreateRequest struct {
 	Posts          []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
 }
 
-// CreateTag is a tag; a plain string is accepted too.
+// CreateTag is a tag of a post. A string is accepted too.
 type CreateTag struct {
 	Value string `json:"value"`
 	Label string `json:"label"`
 }
 
-// CreateEntry is one channel's share.
+// CreateEntry is the post on one channel.
 type CreateEntry struct {
 	Integration Named          `json:"integration" doc:"The channel."`
 	Value       []CreateValue  `json:"value" minItems:"1" doc:"The first is the post, the others are thread parts or comments."`
@@ -31,7 +31,7 @@ type CreateEntry struct {
 	Settings    map[string]any `json:"settings,omitempty" doc:"Settings of the platform."`
 }
 
-// CreateValue is one part.
+// CreateValue is one part of a post.
 type CreateValue struct {
 	ID      string        `json:"id,omitempty" doc:"Existing part to change; empty is absent."`
 	Content string        `json:"content,omitempty" doc:"Plain text, or HTML of p, h1 to h3, u, strong, a, ul, li and br; other markup is removed. At most 100,000 characters, and 1,000,000 bytes of all texts."`
@@ -45,9 +45,9 @@ type CreateImage struct {
 	ID, Path, URL, Alt string
 }
 
-// Schema tells the document that an id alone will do.
+// Schema returns the schema of both forms: an object, or a string with an id or an address.
 func (CreateImage) Schema(huma.Registry) *huma.Schema {
-	text := func(words string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: words} }
+	text := func(doc string) *huma.Schema { return &huma.Schema{Type: huma.TypeString, Description: doc} }
 	return &huma.Schema{OneOf: []*huma.Schema{
 		text("Id or address of an uploaded file."),
 		{Type: huma.TypeObject, Properties: map[string]*huma.Schema{

@@ -13,19 +13,23 @@ import (
 	"crier/publishing"
 )
 
-// node is one value of a JSON document with its place, read as leniently as the contract says. It is a view of the
-// document: nothing is decoded before it is asked for. Faults gather in one list.
+// node is one value of a JSON document with its path. Its methods convert the value as leniently as the contract
+// requires. It is a view of the document: a value is decoded when a method is called. The faults of all nodes of a
+// document are in one list.
 type node struct {
 	value  gjson.Result
-	at     string
+	at     string // the path, such as posts.0.value, "" for the document
 	faults *fault.List
 }
 
-// parse reads one JSON object and nothing after it. The time is linear in the body, and no part of it is copied but the
-// whole, once.
+// parse returns the document of a body, which must be one JSON object; otherwise its error is Invalid. It takes time in
+// proportion to the body and copies it once.
 func parse(body []byte, op string) (node, error) {
-	bad := func(words string) error {
-		return &fault.Error{Kind: fault.Invalid, Op: op, Message: "The body is not valid.", Fields: []fault.Field{{Name: "body", Message: words}}}
+	bad := func(rule string) error {
+		return &fault.Error{
+			Kind: fault.Invalid, Op: op, Message: "The body is not valid.",
+			Fields: []fault.Field{{Name: "body", Message: rule}},
+		}
 	}
 	if len(body) == 0 {
 		return node{}, bad("is required")
@@ -43,33 +47,34 @@ func parse(body []byte, op string) (node, error) {
 	return node{value: v, faults: &fault.List{}}, nil
 }
 
-func (n node) fault(words string) { n.faults.Add(n.at, words) }
+// addFault adds a fault of this value to the list.
+func (n node) addFault(rule string) { n.faults.Add(n.at, rule) }
 
 func (n node) child(name string, v gjson.Result) node {
 	if n.at != "" {
 		name = n.at + "." + name
 	}
-	return node{v, name, n.faults}
+	return node{value: v, at: name, faults: n.faults}
 }
 
-// null is true of absent members, too.
+// null returns whether the value is null or absent.
 func (n node) null() bool { return n.value.Type == gjson.Null }
 
-// object is some members of a node.
+// object has the members of a node that were read.
 type object struct {
 	node
 	names  []string
-	values []gjson.Result // of the names
+	values []gjson.Result // by the index of names
 }
 
-// object reads the members with these names, in one pass; of equal names the last one counts. It adds a fault for what is
-// no object and not null, and then there are none.
+// object reads the members with these names, in one pass; of equal names the last one counts. A value that is neither
+// an object nor null is a fault, and has no members.
 func (n node) object(names ...string) object {
-	o := object{n, names, make([]gjson.Result, len(names))}
+	o := object{node: n, names: names, values: make([]gjson.Result, len(names))}
 	switch {
 	case n.null():
 	case !n.value.IsObject():
-		n.fault("must be an object")
+		n.addFault("must be an object")
 	default:
 		n.value.ForEach(func(name, value gjson.Result) bool {
 			if i := slices.Index(names, name.String()); i >= 0 {
@@ -81,7 +86,7 @@ func (n node) object(names ...string) object {
 	return o
 }
 
-// get returns a member that was read; absent members, and those of anything that is no object, are null.
+// get returns a member that was read. An absent member is null.
 func (o object) get(name string) node {
 	var value gjson.Result
 	if i := slices.Index(o.names, name); i >= 0 {
@@ -90,36 +95,36 @@ func (o object) get(name string) node {
 	return o.child(name, value)
 }
 
-// text is "" for null.
+// text returns a string, "" for null. Other values, and strings with NUL, are a fault.
 func (n node) text() string {
 	if n.null() {
 		return ""
 	}
 	if n.value.Type != gjson.String {
-		n.fault("must be a string")
+		n.addFault("must be a string")
 		return ""
 	}
 	s := n.value.String()
 	if !publishing.Storable(s) {
-		n.fault("must not hold the character NUL")
+		n.addFault("must not hold the character NUL")
 	}
 	return s
 }
 
-// maxName is how many bytes an id or an address may have.
+// maxName is the longest id or address, in bytes.
 const maxName = 2048
 
-// name is text of an id or an address.
+// name returns an id or an address: text of at most maxName bytes.
 func (n node) name() string {
 	s := n.text()
 	if len(s) > maxName {
-		n.fault("must be at most " + strconv.Itoa(maxName) + " bytes")
+		n.addFault("must be at most " + strconv.Itoa(maxName) + " bytes")
 		return ""
 	}
 	return s
 }
 
-// flag is false for null and the empty string.
+// flag returns a boolean, also one in a string, and false for null and the empty string. Other values are a fault.
 func (n node) flag() bool {
 	switch n.value.Type {
 	case gjson.Null:
@@ -131,11 +136,11 @@ func (n node) flag() bool {
 			return b
 		}
 	}
-	n.fault("must be true or false")
+	n.addFault("must be true or false")
 	return false
 }
 
-// number is 0 for null and the empty string.
+// number returns a whole number, and 0 for null and the empty string. Other values are a fault.
 func (n node) number() int {
 	switch {
 	case n.null(), n.value.Type == gjson.String && n.value.String() == "":
@@ -148,19 +153,20 @@ func (n node) number() int {
 			return int(f)
 		}
 	}
-	n.fault("must be a whole number")
+	n.addFault("must be a whole number")
 	return 0
 }
 
-// list is empty for null. Of an array with more than most elements it has one more than most, and no other is read; nor is
-// anything when there are more faults than are told.
+// list returns the elements of an array, none for null. Other values are a fault. Of an array with more than most
+// elements it returns most+1, so that the caller sees that there are too many. It returns none when the list of faults
+// is full.
 func (n node) list(most int) (out []node) {
 	if n.faults.Full() {
 		return nil
 	}
 	if !n.value.IsArray() {
 		if !n.null() {
-			n.fault("must be an array")
+			n.addFault("must be an array")
 		}
 		return nil
 	}
@@ -171,7 +177,7 @@ func (n node) list(most int) (out []node) {
 	return out
 }
 
-// raw is the value as JSON, its members sorted by name. A value of more than most bytes stays as it was sent.
+// raw returns the value as JSON with sorted members. A value of more than most bytes is returned as it was sent.
 func (n node) raw(most int) json.RawMessage {
 	sent := json.RawMessage(n.value.Raw)
 	if len(sent) > most {
@@ -184,11 +190,11 @@ func (n node) raw(most int) json.RawMessage {
 	err := d.Decode(&v)
 	if err == nil {
 		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false) // an escape is six bytes for one, which count
+		e.SetEscapeHTML(false) // escaping would make one byte six, which count for the limit
 		err = e.Encode(v)
 	}
 	if err != nil {
-		n.fault("must be valid JSON")
+		n.addFault("must be valid JSON")
 		return nil
 	}
 	return bytes.TrimSpace(b.Bytes())

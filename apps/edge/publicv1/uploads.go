@@ -18,16 +18,20 @@ import (
 const opUpload = "publicv1.upload"
 
 func (m mount) upload() {
-	op := m.operation("upload", http.MethodPost, "/upload", "Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
-	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: &huma.Schema{
+	op := m.operation("upload", http.MethodPost, "/upload",
+		"Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
+	form := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{"file": {Type: huma.TypeString, Format: "binary"}},
-	}}}}
+	}
+	op.RequestBody = &huma.RequestBody{
+		Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}},
+	}
 	op = route.Answer[Medium](m.t.Stream, op, http.StatusCreated, "The stored file.")
 	m.t.Stream.Raw(op, m.receive)
 }
 
-// receive streams the field "file" to the media port; nothing is held in memory or on a disk of the edge.
+// receive streams the field "file" to Media.Upload. It keeps no part of the file in memory or on disk.
 func (m mount) receive(c *fiber.Ctx) error {
 	info := request.From(c.Context())
 	if err := info.Body.Limit(m.cfg.UploadLimit); err != nil {
@@ -47,32 +51,34 @@ func (m mount) receive(c *fiber.Ctx) error {
 	case errors.Is(file.err, io.ErrUnexpectedEOF):
 		return fault.Wrap(fault.Invalid, opUpload, "The upload ended before the file did.", err)
 	case file.err != nil:
-		return fault.Wrap(fault.Invalid, opUpload, "The file is not encoded as its header Content-Transfer-Encoding says.", err)
+		return fault.Wrap(fault.Invalid, opUpload,
+			"The file is not encoded as its header Content-Transfer-Encoding says.", err)
 	}
 	return err
 }
 
-// formFile keeps the error of a file that cannot be read to its end.
+// formFile keeps the error of the reads of a file, other than io.EOF.
 type formFile struct {
 	io.Reader
 	err error
 }
 
-func (f *formFile) Read(p []byte) (n int, err error) {
-	if n, err = f.Reader.Read(p); err != nil && !errors.Is(err, io.EOF) {
+func (f *formFile) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
 		f.err = err
 	}
 	return n, err
 }
 
-// The bounds of what comes before the content of the file, in bytes: the headers of a part are kept in memory.
+// The limits of what precedes the content of the file, in bytes. The headers of a part are kept in memory.
 const (
 	uploadHead   = 64 << 10
 	uploadedName = 1 << 10
 )
 
-// filePart finds the field "file"; other fields before it are read past. The library's errors quote what was sent, so they
-// are not passed on.
+// filePart returns the field "file" and skips the fields before it. Its errors are Invalid, and those of the body. They
+// do not contain the errors of package multipart, which quote the body.
 func filePart(contentType string, body *request.Body) (*multipart.Part, error) {
 	kind, params, err := mime.ParseMediaType(contentType)
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
@@ -86,7 +92,8 @@ func filePart(contentType string, body *request.Body) (*multipart.Part, error) {
 		case body.Err() != nil:
 			return nil, body.Err()
 		case head.refused:
-			return nil, fault.New(fault.Invalid, opUpload, "The content of the field file must begin within the first 64 KB of the body.")
+			return nil, fault.New(fault.Invalid, opUpload,
+				"The content of the field file must begin within the first 64 KB of the body.")
 		case errors.Is(err, io.EOF):
 			return nil, fault.New(fault.Invalid, opUpload, "There is no file: send it in the field file.")
 		case err != nil:
@@ -101,7 +108,7 @@ func filePart(contentType string, body *request.Body) (*multipart.Part, error) {
 	}
 }
 
-// headReader reads at most left bytes before the file is found, and refuses to read on then.
+// headReader fails after left bytes unless found is set. It sets refused then.
 type headReader struct {
 	io.Reader
 	left           int

@@ -12,20 +12,21 @@ import (
 	"crier/platform/fault"
 )
 
-// How much of an unread body is read away, and for how long, so that the connection lives on. The answer waits for it.
+// How much of an unread body Finish reads and discards, and for how long, so that the connection can be kept. The
+// answer is sent after it.
 const (
 	drainLimit = 256 << 10
 	drainTime  = 300 * time.Millisecond
 )
 
-// Body is a request's body as it comes from the wire. It remembers its end and its failure, because the stream below would
-// take the bytes of the next request for a continuation.
+// Body is the body of a request as it arrives. It keeps its end and its error, because the stream of fasthttp would
+// continue with the bytes of the next request. It is used by one goroutine.
 type Body struct {
 	stream io.Reader
-	length int // from the header, negative when chunked
-	read   int
-	limit  int64
-	err    error
+	length int   // of the header, negative when chunked
+	read   int   // bytes read so far
+	limit  int64 // bytes, 0 for no limit
+	err    error // of the last read, io.EOF after the end
 	loaded []byte
 }
 
@@ -37,7 +38,8 @@ func newBody(ctx *fasthttp.RequestCtx) *Body {
 	return b
 }
 
-// Limit makes reads beyond n bytes fail with fault.TooLarge; a body that says it is longer fails at once.
+// Limit makes reads beyond n bytes fail with fault.TooLarge. It returns that fault at once when the header names a
+// larger length.
 func (b *Body) Limit(n int64) error {
 	b.limit = n
 	if b.err == nil && int64(b.length) > n {
@@ -46,19 +48,21 @@ func (b *Body) Limit(n int64) error {
 	return nil
 }
 
-// Read reads on. Its errors are io.EOF, a fault.TooLarge, or a fault.Invalid when the client broke off or wrote nonsense.
+// Read reads from the body. Its errors are io.EOF, fault.TooLarge, and fault.Invalid when the body ended too early or
+// is not well formed.
 func (b *Body) Read(p []byte) (int, error) {
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return 0, tooLarge()
 	}
-	n, err := b.next(p)
+	n, err := b.readStream(p)
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return 0, tooLarge()
 	}
 	return n, err
 }
 
-func (b *Body) next(p []byte) (int, error) {
+// readStream reads from the stream without checking the limit, and keeps the error.
+func (b *Body) readStream(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -77,60 +81,66 @@ func (b *Body) next(p []byte) (int, error) {
 	return n, err
 }
 
-// Load reads the whole body, at most limit bytes, and puts it back for handlers that want it in one piece.
-func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) (data []byte, err error) {
+// Load reads and returns the whole body, at most limit bytes, without a byte order mark at its beginning, and gives it
+// to later handlers as the body of ctx. Its errors are those of Limit and Read.
+func (b *Body) Load(ctx *fasthttp.RequestCtx, limit int64) ([]byte, error) {
 	if err := b.Limit(limit); err != nil {
 		return nil, err
 	}
-	if data, err = b.all(); err != nil {
+	data, err := b.readAll()
+	if err != nil {
 		return nil, err
 	}
-	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors begin a file with a byte order mark
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // some editors write a byte order mark
 	b.loaded = data
 	ctx.Request.SetBodyStream(bytes.NewReader(data), len(data))
 	return data, nil
 }
 
-// Loaded returns what Load has read, nil before. It belongs to the request and must not be changed.
+// Loaded returns the body that Load has read, and nil before. It must not be changed, nor kept after the request.
 func (b *Body) Loaded() []byte { return b.loaded }
 
-// believed is how many bytes of a body must have arrived before memory is allocated for as many as its header says.
-const believed = 256 << 10
+// trustedLength is the largest Content-Length, in bytes, for which memory is allocated before anything has arrived. For
+// larger bodies this many bytes must have arrived.
+const trustedLength = 256 << 10
 
-// all reads to the end. A body of known length is copied once at most.
-func (b *Body) all() ([]byte, error) {
+// readAll reads to the end. A body of known length is copied once at most.
+func (b *Body) readAll() ([]byte, error) {
 	var data bytes.Buffer
-	first := min(max(b.length, 0), believed)
-	if b.length < 0 && 0 < b.limit && b.limit < believed { // less than what a buffer that grows would take
+	first := min(max(b.length, 0), trustedLength)
+	if b.length < 0 && 0 < b.limit && b.limit < trustedLength { // less than a growing buffer would take
 		first = int(b.limit)
 	}
 	data.Grow(first + bytes.MinRead)
-	if _, err := io.CopyN(&data, b, believed); err != nil {
+	if _, err := io.CopyN(&data, b, trustedLength); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = nil
 		}
 		return data.Bytes(), err
 	}
-	data.Grow(max(b.length-believed, 0) + bytes.MinRead)
+	data.Grow(max(b.length-trustedLength, 0) + bytes.MinRead)
 	_, err := data.ReadFrom(b)
 	return data.Bytes(), err
 }
 
-// Finish is called when the answer is ready: what is left of the body is read away, and the connection closes when that is too much, too slow or has failed,
-// so that nothing inside a body is ever taken for a request. It always closes behind chunks, because a proxy may see the end of their trailer elsewhere.
+// Finish must be called when the answer is ready. It reads and discards the rest of the body, and closes the connection
+// when that is too long, takes too long or fails, so that no part of a body is ever read as a request. A connection
+// with a chunked body is always closed, because a proxy may see the end of its trailer elsewhere.
 func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	chunked := b.stream != nil && b.length < 0
-	lost := b.err == nil && ctx.RequestBodyStream() != b.stream
-	if chunked || lost || ctx.Response.ConnectionClose() || b.err == nil && b.length-b.read > drainLimit {
-		HangUp(ctx)
+	replaced := b.err == nil && ctx.RequestBodyStream() != b.stream
+	tooLong := b.err == nil && b.length-b.read > drainLimit
+	if chunked || replaced || tooLong || ctx.Response.ConnectionClose() {
+		CloseAfterAnswer(ctx)
 		return
 	}
 	b.drain(ctx)
 	if !errors.Is(b.err, io.EOF) {
-		HangUp(ctx)
+		CloseAfterAnswer(ctx)
 	}
 }
 
+// drain reads and discards up to drainLimit bytes within drainTime.
 func (b *Body) drain(ctx *fasthttp.RequestCtx) {
 	if b.err != nil {
 		return
@@ -140,20 +150,20 @@ func (b *Body) drain(ctx *fasthttp.RequestCtx) {
 	}
 	buf := make([]byte, 16<<10)
 	for left := drainLimit; b.err == nil && left > 0; {
-		n, _ := b.next(buf[:min(left, len(buf))]) // the error stays in b.err
+		n, _ := b.readStream(buf[:min(left, len(buf))]) // the error is in b.err
 		left -= n
 	}
 }
 
-// HangUp closes the connection behind the answer, in a way that lets a client which is still sending read it.
-func HangUp(ctx *fasthttp.RequestCtx) {
+// CloseAfterAnswer closes the connection after the answer. A client that is still sending can read the answer first.
+func CloseAfterAnswer(ctx *fasthttp.RequestCtx) {
 	ctx.SetConnectionClose()
 	if c, ok := ctx.Conn().(interface{ Linger() }); ok {
 		c.Linger()
 	}
 }
 
-// Err is the failure of the body, nil while it is sound.
+// Err returns the first error of the body, nil if there was none but its end.
 func (b *Body) Err() error {
 	if b.limit > 0 && int64(b.read) > b.limit {
 		return tooLarge()

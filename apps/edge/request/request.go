@@ -1,4 +1,4 @@
-// Package request is what the edge knows of the request at hand: its id, whose it is, its body, and what went wrong with it.
+// Package request holds the record of the current request: its id, its principal, its body and its fault.
 package request
 
 import (
@@ -11,22 +11,25 @@ import (
 
 type infoKey struct{}
 
-// Info travels with one request and is not to be kept after it.
+// Info is the record of one request. It must not be kept after the request.
 type Info struct {
-	ID        string
-	Principal tenancy.Principal // zero before authentication
-	Err       error             // the fault that was answered, for the log
-	Body      *Body
+	// ID is the request id of logs and of the header X-Request-Id.
+	ID string
+	// Principal is who the request acts for. It is zero before the authentication.
+	Principal tenancy.Principal
+	// Err is the error that was answered, for the log.
+	Err  error
+	Body *Body
 }
 
-// Start begins the record of a request.
+// Start stores a new record in the context of a request and returns it.
 func Start(ctx *fasthttp.RequestCtx) *Info {
 	info := &Info{Body: newBody(ctx)}
 	ctx.SetUserValue(infoKey{}, info)
 	return info
 }
 
-// From finds the record in a handler's context; outside a request it is an empty one.
+// From returns the record of the request that ctx belongs to, and an empty one if ctx belongs to none.
 func From(ctx context.Context) *Info {
 	if info, ok := ctx.Value(infoKey{}).(*Info); ok {
 		return info
@@ -34,5 +37,5 @@ func From(ctx context.Context) *Info {
 	return &Info{Body: &Body{}}
 }
 
-// Principal is who the request acts for; zero on routes without authentication.
+// Principal returns who the request acts for. It is zero on routes without authentication.
 func Principal(ctx context.Context) tenancy.Principal { return From(ctx).Principal }

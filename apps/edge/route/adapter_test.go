@@ -20,7 +20,8 @@ import (
 	"crier/apps/edge/request"
 )
 
-// serve mounts the table as the edge does and returns its address. Every request has a record, whose id is the header X-Id.
+// serve mounts the table as the edge does and returns its address. Every request has a record, with the id of the
+// header X-Id.
 func serve(t *testing.T, table *Table, before ...fiber.Handler) string {
 	t.Helper()
 	app := fiber.New(fiber.Config{
@@ -55,7 +56,7 @@ func serve(t *testing.T, table *Table, before ...fiber.Handler) string {
 
 type userKey struct{}
 
-// deadlines counts the read deadlines that are removed from its connections.
+// deadlines is a listener that counts how often a read deadline of its connections is removed.
 type deadlines struct{ net.Listener }
 
 func (l *deadlines) Accept() (net.Conn, error) {
@@ -78,7 +79,7 @@ func (c *counted) SetReadDeadline(at time.Time) error {
 	return c.Conn.SetReadDeadline(at)
 }
 
-// call sends a request and returns its answer with the body.
+// call sends a request and returns the answer and its body.
 func call(t *testing.T, method, address, body string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
@@ -116,7 +117,7 @@ type noteOutput struct {
 	Body    map[string]string
 }
 
-func TestAdapter_HandlerGetsTheRequestAndItsAnswerIsSent(t *testing.T) {
+func TestAdapter_HandlerGetsRequestAndAnswers(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")
 	JSON(table, huma.Operation{OperationID: "note", Method: "POST", Path: "/notes/{place}"}, func(_ context.Context, in *noteInput) (*noteOutput, error) {
@@ -144,7 +145,7 @@ func TestAdapter_HandlerGetsTheRequestAndItsAnswerIsSent(t *testing.T) {
 	}
 }
 
-func TestAdapter_ContextKeepsTheValuesOfItsOwnRequest(t *testing.T) {
+func TestAdapter_ContextKeepsValuesOfItsRequest(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")
 	kept := make(chan context.Context, 2)
@@ -169,8 +170,8 @@ func TestAdapter_ContextKeepsTheValuesOfItsOwnRequest(t *testing.T) {
 	}
 }
 
-// huma removes the deadline of a body whose operation has none of its own. The server's stays.
-func TestAdapter_DeadlinesOfTheConnectionStay(t *testing.T) {
+// TestAdapter_KeepsDeadlinesOfConnection: huma would remove the deadline of a body if its operation has none.
+func TestAdapter_KeepsDeadlinesOfConnection(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")
 	JSON(table, huma.Operation{OperationID: "note", Method: "POST", Path: "/notes/{place}"}, func(context.Context, *noteInput) (*struct{}, error) {
@@ -192,7 +193,7 @@ func TestAdapter_DeadlinesOfTheConnectionStay(t *testing.T) {
 	}
 }
 
-func TestAdapter_ContextDescribesTheRequest(t *testing.T) {
+func TestAdapter_ContextDescribesRequest(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")
 	op := &huma.Operation{Method: "POST", Path: "/raw/{name}"}
@@ -241,7 +242,7 @@ func TestAdapter_ContextDescribesTheRequest(t *testing.T) {
 	}
 }
 
-func TestAdapter_ServesNothingItself(t *testing.T) {
+func TestAdapter_Answers501(t *testing.T) {
 	t.Parallel()
 	answer := httptest.NewRecorder()
 	New("1", "").API().Adapter().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))

@@ -7,17 +7,17 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Answer adds a success answer to a hand-written operation; T is its JSON body.
+// Answer returns op with a documented answer whose JSON body is a T.
 func Answer[T any](t *Table, op huma.Operation, status int, description string) huma.Operation {
 	return Content(op, status, description, "application/json", Schema[T](t))
 }
 
-// Schema describes T once for the whole document.
+// Schema returns a reference to the schema of T, which the document holds once.
 func Schema[T any](t *Table) *huma.Schema {
 	return t.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
-// Content adds an answer of any content type; an empty one has no body.
+// Content returns op with a documented answer of a content type. With an empty content type the answer has no body.
 func Content(op huma.Operation, status int, description, contentType string, schema *huma.Schema) huma.Operation {
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}

@@ -1,4 +1,5 @@
-// Package route is the table of the edge: every route with its handlers, its place in the OpenAPI document, and whether it is built.
+// Package route holds the route table of the edge: every route with its handlers, its place in the OpenAPI document,
+// and whether it is built.
 package route
 
 import (
@@ -18,16 +19,16 @@ import (
 	"crier/platform/fault"
 )
 
-// wireHuma sets huma's process-wide choices once.
-var wireHuma = sync.OnceFunc(func() {
+// configureHuma sets the process-wide variables of huma once.
+var configureHuma = sync.OnceFunc(func() {
 	huma.NewError = problem.FromHuma
 	huma.DefaultArrayNullable = false
 })
 
-// Route is one method of one path; parameters are written {name}.
+// Route is one method of one path. Parameters of the path are written {name}.
 type Route struct{ Method, Path string }
 
-// String is "METHOD path".
+// String returns "METHOD path".
 func (r Route) String() string { return r.Method + " " + r.Path }
 
 type entry struct {
@@ -36,31 +37,33 @@ type entry struct {
 	state    state
 }
 
-// state is how far a route is.
+// state is whether a route is built.
 type state int
 
 const (
 	built   state = iota
-	missing       // of the interface
-	added         // of what the interface does not list, missing too
+	missing       // not built, listed in the interface
+	added         // not built, not listed in the interface
 )
 
-// Table collects routes before any is served, so that their order never depends on who registered first.
+// Table collects all routes before Mount registers them with Fiber, so that their order does not depend on the order of
+// the calls. It is not safe for concurrent use.
 type Table struct {
 	*shared
-	before []fiber.Handler
+	before []fiber.Handler // run before the handlers of each route
 }
 
+// shared is what all views of one table have in common, see With.
 type shared struct {
 	api     huma.API
-	billing string
-	pending []fiber.Handler
+	billing string          // the URL in answers with 402
+	pending []fiber.Handler // run before the operation that JSON is registering
 	entries []entry
 }
 
-// New makes an empty table. Version is the service's, billing the address told with 402.
+// New returns an empty table. Its document has the version of the service, and its answers with 402 the URL billing.
 func New(version, billing string) *Table {
-	wireHuma()
+	configureHuma()
 	t := &Table{shared: &shared{billing: billing}}
 	cfg := huma.DefaultConfig("Crier", version)
 	cfg.CreateHooks = nil
@@ -68,11 +71,12 @@ func New(version, billing string) *Table {
 	cfg.AllowAdditionalPropertiesByDefault = true
 	cfg.OnAddOperation = append(cfg.OnAddOperation, func(_ *huma.OpenAPI, op *huma.Operation) { describe(op) })
 	cfg.Components.Headers = headers()
-	t.api = huma.NewAPI(cfg, adapter{t.shared})
+	t.api = huma.NewAPI(cfg, adapter{s: t.shared})
 	return t
 }
 
-// describe says what huma does not know: its 422 is the 400 that is really answered, where there is anything to validate; the database may be away; and requests are counted.
+// describe corrects the answers of an operation that huma generates: 400 instead of 422 if the operation can be invalid
+// at all, 503 where there is 500, and the rate-limit headers.
 func describe(op *huma.Operation) {
 	if r, ok := op.Responses["422"]; ok {
 		delete(op.Responses, "422")
@@ -81,13 +85,13 @@ func describe(op *huma.Operation) {
 		}
 	}
 	if failed := op.Responses["500"]; failed != nil && op.Responses["503"] == nil {
-		away := *failed
-		away.Description = http.StatusText(http.StatusServiceUnavailable)
-		header(&away, "Retry-After")
-		op.Responses["503"] = &away
+		unavailable := *failed
+		unavailable.Description = http.StatusText(http.StatusServiceUnavailable)
+		header(&unavailable, "Retry-After")
+		op.Responses["503"] = &unavailable
 	}
 	for status, r := range op.Responses {
-		if len(op.Security) > 0 && status != "401" { // whoever has a credential is counted
+		if len(op.Security) > 0 && status != "401" { // requests with a valid credential are counted
 			header(r, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
 		}
 		if status == "409" || status == "429" {
@@ -96,6 +100,7 @@ func describe(op *huma.Operation) {
 	}
 }
 
+// header adds headers to a response by reference to the components of the document.
 func header(r *huma.Response, names ...string) {
 	if r.Headers == nil {
 		r.Headers = map[string]*huma.Param{}
@@ -105,7 +110,7 @@ func header(r *huma.Response, names ...string) {
 	}
 }
 
-// headers are described once.
+// headers returns the headers that the components of the document describe.
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{
@@ -120,18 +125,20 @@ func headers() map[string]*huma.Param {
 }
 
 func (s *shared) add(method, path string, handlers []fiber.Handler, state state) {
-	s.entries = append(s.entries, entry{Route{method, braces(path)}, handlers, state})
+	route := Route{Method: method, Path: braces(path)}
+	s.entries = append(s.entries, entry{Route: route, handlers: handlers, state: state})
 }
 
-// With is the same table with handlers that run before those of the routes added through it.
+// With returns a view of the table. The routes that are added through it run the handlers before their own.
 func (t *Table) With(before ...fiber.Handler) *Table {
-	return &Table{t.shared, append(slices.Clone(t.before), before...)}
+	return &Table{shared: t.shared, before: append(slices.Clone(t.before), before...)}
 }
 
-// API is the document and its schemas.
+// API returns huma's API, which holds the OpenAPI document and its schemas.
 func (t *Table) API() huma.API { return t.api }
 
-// JSON adds a typed route. Bodies are capped before huma sees them.
+// JSON adds a route with typed input and output. An error of fn is logged and answered by package problem. The limits
+// of huma for bodies are switched off: middleware limits them.
 func JSON[I, O any](t *Table, op huma.Operation, fn func(context.Context, *I) (*O, error)) {
 	op.MaxBodyBytes, op.BodyReadTimeout = -1, -1
 	t.pending = t.before
@@ -145,7 +152,7 @@ func JSON[I, O any](t *Table, op huma.Operation, fn func(context.Context, *I) (*
 	})
 }
 
-// Raw adds a plain route and its hand-written operation.
+// Raw adds a route with Fiber handlers. The answers of op.Errors are added to op, which is otherwise complete.
 func (t *Table) Raw(op huma.Operation, handlers ...fiber.Handler) {
 	for _, status := range op.Errors {
 		op = Answer[problem.Fault](t, op, status, http.StatusText(status))
@@ -154,22 +161,23 @@ func (t *Table) Raw(op huma.Operation, handlers ...fiber.Handler) {
 	t.add(op.Method, op.Path, append(slices.Clone(t.before), handlers...), built)
 }
 
-// Missing adds a route of the interface that is not built: it answers 501 after its authentication.
-func (t *Table) Missing(method, path string) { t.refuse(method, path, missing) }
+// Missing adds a route of the interface that is not built. It answers 501 after the handlers of With.
+func (t *Table) Missing(method, path string) { t.addNotBuilt(method, path, missing) }
 
-// Added is Missing for a route that the interface does not list.
-func (t *Table) Added(method, path string) { t.refuse(method, path, added) }
+// Added is like Missing for a route that the interface does not list.
+func (t *Table) Added(method, path string) { t.addNotBuilt(method, path, added) }
 
-func (t *Table) refuse(method, path string, state state) {
-	words := method + " " + path + " is not built yet."
+func (t *Table) addNotBuilt(method, path string, state state) {
+	message := method + " " + path + " is not built yet."
 	t.add(method, path, append(slices.Clone(t.before), func(*fiber.Ctx) error {
-		return fault.New(fault.NotBuilt, "route.Missing", words)
+		return fault.New(fault.NotBuilt, "route.Missing", message)
 	}), state)
 }
 
-// Mount serves the table: literal segments win over parameters wherever both match, and every GET answers HEAD too.
+// Mount registers all routes with app. Where several match, literal segments take precedence over parameters. Every GET
+// answers HEAD too.
 func (t *Table) Mount(app *fiber.App) {
-	slices.SortStableFunc(t.entries, func(a, b entry) int { return order(a.Path, b.Path) })
+	slices.SortStableFunc(t.entries, func(a, b entry) int { return comparePaths(a.Path, b.Path) })
 	for _, e := range t.entries {
 		if e.Method == http.MethodGet {
 			app.Add(http.MethodHead, colons(e.Path), e.handlers...)
@@ -178,8 +186,8 @@ func (t *Table) Mount(app *fiber.App) {
 	}
 }
 
-// order puts literals before parameters before wildcards, segment by segment.
-func order(a, b string) int {
+// comparePaths orders paths segment by segment: literals before parameters before wildcards.
+func comparePaths(a, b string) int {
 	as, bs := strings.Split(a, "/"), strings.Split(b, "/")
 	for i := range min(len(as), len(bs)) {
 		if c := cmp.Or(cmp.Compare(rank(as[i]), rank(bs[i])), strings.Compare(as[i], bs[i])); c != 0 {
@@ -200,14 +208,14 @@ func rank(segment string) int {
 	}
 }
 
-// Built lists the routes that work, in order.
+// Built returns the routes that work, sorted.
 func (t *Table) Built() []Route { return t.list(built) }
 
-// NotBuilt lists the routes of the interface that answer 501.
+// NotBuilt returns the routes of the interface that answer 501, sorted.
 func (t *Table) NotBuilt() []Route { return t.list(missing) }
 
-// NotBuiltBeyond lists the other routes that answer 501.
-func (t *Table) NotBuiltBeyond() []Route { return t.list(added) }
+// NotBuiltAdded returns the routes that are not in the interface and answer 501, sorted.
+func (t *Table) NotBuiltAdded() []Route { return t.list(added) }
 
 func (t *Table) list(state state) []Route {
 	var out []Route
@@ -216,11 +224,13 @@ func (t *Table) list(state state) []Route {
 			out = append(out, e.Route)
 		}
 	}
-	slices.SortFunc(out, func(a, b Route) int { return cmp.Or(order(a.Path, b.Path), strings.Compare(a.Method, b.Method)) })
+	slices.SortFunc(out, func(a, b Route) int {
+		return cmp.Or(comparePaths(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+	})
 	return out
 }
 
-// Document is the OpenAPI document, always the same bytes for the same table.
+// Document returns the OpenAPI document as JSON, the same bytes for the same table.
 func (t *Table) Document() ([]byte, error) {
 	b, err := json.MarshalIndent(t.api.OpenAPI(), "", "  ")
 	if err != nil {
@@ -229,6 +239,7 @@ func (t *Table) Document() ([]byte, error) {
 	return append(b, '\n'), nil
 }
 
+// braces writes parameters as {name} instead of :name.
 func braces(path string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -239,6 +250,7 @@ func braces(path string) string {
 	return strings.Join(parts, "/")
 }
 
+// colons writes parameters as :name instead of {name}, as Fiber does.
 func colons(path string) string {
 	return strings.NewReplacer("{", ":", "}", "").Replace(path)
 }

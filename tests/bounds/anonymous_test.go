@@ -14,8 +14,9 @@ import (
 	"crier/apps/edge"
 )
 
-// stranger sends a request without a credential and returns the status of the answer. Its body may be shorter than it says.
-func (r *rig) stranger(t *testing.T, route edge.Route, framing string, body []byte) int {
+// anonymous sends a request without a credential and returns the status of the answer. The body may be shorter than its
+// Content-Length.
+func (r *rig) anonymous(t *testing.T, route edge.Route, framing string, body []byte) int {
 	t.Helper()
 	kind := "application/json"
 	if strings.HasSuffix(route.Path, "/upload") {
@@ -41,13 +42,13 @@ func (r *rig) stranger(t *testing.T, route edge.Route, framing string, body []by
 	return resp.StatusCode
 }
 
-// opens returns whether a route has to read the body of a stranger.
+// opens returns whether a route reads a body without a credential.
 func opens(route edge.Route) bool {
 	return route.Path == "/auth/login" || route.Path == "/integrations/social-connect/{integration}"
 }
 
-// Who waits for the rest of a body answers 408.
-func TestNoOtherRouteReadsTheBodyOfAStranger(t *testing.T) {
+// TestOtherRoutes_ReadNoBodyWithoutCredential: a route that waits for the rest of the body would answer 408.
+func TestOtherRoutes_ReadNoBodyWithoutCredential(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	begun := bytes.Repeat([]byte(" "), 16<<10) // more than the server reads with the headers
@@ -55,7 +56,7 @@ func TestNoOtherRouteReadsTheBodyOfAStranger(t *testing.T) {
 		if route.Method == http.MethodGet || opens(route) {
 			continue
 		}
-		if status := r.stranger(t, route, "Content-Length: 900000", begun); status == http.StatusRequestTimeout || status < 400 {
+		if status := r.anonymous(t, route, "Content-Length: 900000", begun); status == http.StatusRequestTimeout || status < 400 {
 			t.Errorf("%s is answered with %d", route, status)
 		}
 	}

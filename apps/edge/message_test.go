@@ -8,7 +8,7 @@ import (
 	"crier/apps/edge/publicv1"
 )
 
-func TestOnlyJSONIsJSON(t *testing.T) {
+func TestBody_MustBeJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for kind, status := range map[string]int{"": 201, "application/json": 201, "Application/JSON; charset=utf-8": 201, "text/plain": 400, "application/cbor": 400, "application/x-www-form-urlencoded": 400, ";": 400} {
@@ -17,7 +17,7 @@ func TestOnlyJSONIsJSON(t *testing.T) {
 	want(t, s.api(t, "POST", "/public/v1/posts", "\xef\xbb\xbf"+goodPost), 201)
 }
 
-func TestSentencesOfBodiesAreReadable(t *testing.T) {
+func TestBody_FaultsAreReadable(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	for body, words := range map[string]string{
@@ -29,7 +29,7 @@ func TestSentencesOfBodiesAreReadable(t *testing.T) {
 	want(t, s.api(t, "POST", "/integrations/social-connect/sandbox", `{"state":"","code":""}`), 400, "state must be a string with a length of at least 1")
 }
 
-func TestTextThatCannotBeStoredIsAFaultOfItsField(t *testing.T) {
+func TestCreate_UnstorableTextIsFieldFault(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	login := s.api(t, "POST", "/auth/login", `{"email":"a\u0000@example.org","password":"x"}`)
@@ -42,21 +42,21 @@ func TestTextThatCannotBeStoredIsAFaultOfItsField(t *testing.T) {
 		want(t, s.api(t, "POST", "/public/v1/posts", `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":["`+image+`"]}]}]}`), 400, "posts.0.value.0.image.0 must not hold the character NUL")
 	}
 	if len(s.creates) != 0 {
-		t.Error("reached its port")
+		t.Errorf("%d commands reached the port, want none", len(s.creates))
 	}
 }
 
-func TestAPlusMayArriveAsASpace(t *testing.T) {
+func TestParseDate_AcceptsSpaceForPlus(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 1, 1, 22, 30, 0, 0, time.UTC)
 	for _, s := range []string{"2026-01-02T00:30:00+02:00", "2026-01-02T00:30:00 02:00", "2026-01-02 00:30:00 02:00", "2026-01-02T00:30:00 0200"} {
 		if got, ok := publicv1.ParseDate(s); !ok || !got.Equal(at) {
-			t.Errorf("%s is %v", s, got)
+			t.Errorf("%s: got %v, %v, want %v", s, got, ok, at)
 		}
 	}
 	s := start(t, nil)
 	want(t, s.api(t, "GET", "/public/v1/posts?startDate=2026-01-02T00:30:00+02:00&endDate="+url.QueryEscape("2026-01-03T00:30:00+02:00"), ""), 200)
 	if len(s.lists) != 1 || !s.lists[0].Start.Equal(at) {
-		t.Errorf("%+v", s.lists)
+		t.Errorf("got the queries %+v, want one from %v", s.lists, at)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-func TestPace_IsALeastRateAfterAGrace(t *testing.T) {
+func TestTransferLimit_IsMinimumRateAfterGrace(t *testing.T) {
 	t.Parallel()
 	begun := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
@@ -25,14 +25,14 @@ func TestPace_IsALeastRateAfterAGrace(t *testing.T) {
 		"more than there is time":  {100, 1 << 40, time.Hour},
 		"more than can be counted": {1, 1<<63 - 1, time.Hour},
 	} {
-		p := pace{begun: begun, end: begun.Add(time.Hour), grace: 30 * time.Second, rate: c.rate, moved: c.moved}
+		p := transferLimit{begun: begun, end: begun.Add(time.Hour), grace: 30 * time.Second, rate: c.rate, moved: c.moved}
 		if got := p.deadline().Sub(begun); got != c.want {
 			t.Errorf("%s: the next byte has until %s, want %s", name, got, c.want)
 		}
 	}
 }
 
-// limited is a listener on loopback with the rules that accepts until it is closed.
+// limited listens on loopback with the rules and accepts connections until the test ends.
 func limited(t *testing.T, rules connRules) (address string, accepted chan net.Conn, log *syncbuffer.Buffer) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -59,19 +59,19 @@ func limited(t *testing.T, rules connRules) (address string, accepted chan net.C
 	return ln.Addr().String(), accepted, log
 }
 
-// next returns the connection that is accepted next.
+// next returns the next accepted connection.
 func next(t *testing.T, accepted chan net.Conn) net.Conn {
 	t.Helper()
 	select {
 	case c := <-accepted:
 		return c
 	case <-time.After(20 * time.Second):
-		t.Fatal("the connection is not accepted")
+		t.Fatal("the connection was not accepted")
 		return nil
 	}
 }
 
-// dialOne connects; closed returns whether the server closes the connection without a byte.
+// dialOne connects. The function closed returns whether the server closes the connection without sending a byte.
 func dialOne(t *testing.T, address string) (closed func() bool) {
 	t.Helper()
 	c, err := net.Dial("tcp", address)
@@ -88,12 +88,12 @@ func dialOne(t *testing.T, address string) (closed func() bool) {
 	}
 }
 
-func nobody(netip.Addr) bool { return false }
+func exemptNone(netip.Addr) bool { return false }
 
-func everybody(netip.Addr) bool { return true }
+func exemptAll(netip.Addr) bool { return true }
 
-// filled is a listener whose rules allow two connections, after it had two and closed three more, which it logged once,
-// with these words. first is the first of the two.
+// filled returns a listener whose rules allow two connections and that has them. It checks that three more are closed,
+// and that the log has one line about them with words. first is the first of the two connections.
 func filled(t *testing.T, rules connRules, words string) (address string, accepted chan net.Conn, first net.Conn) {
 	t.Helper()
 	address, accepted, log := limited(t, rules)
@@ -103,7 +103,7 @@ func filled(t *testing.T, rules connRules, words string) (address string, accept
 	next(t, accepted)
 	for range 3 {
 		if closed := dialOne(t, address); !closed() {
-			t.Error("one too many stays open")
+			t.Error("a third connection stays open, want it closed")
 		}
 	}
 	if n := strings.Count(log.String(), "too many connections"); n != 1 || !strings.Contains(log.String(), words) {
@@ -112,9 +112,9 @@ func filled(t *testing.T, rules connRules, words string) (address string, accept
 	return address, accepted, first
 }
 
-func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
+func TestListener_ClosesConnectionBeyondLimitOfClient(t *testing.T) {
 	t.Parallel()
-	address, accepted, first := filled(t, connRules{all: 100, most: 2, free: nobody}, "client=127.0.0.1")
+	address, accepted, first := filled(t, connRules{total: 100, perClient: 2, exempt: exemptNone}, "client=127.0.0.1")
 	for range 2 { // only the first close counts
 		if err := first.Close(); err != nil {
 			t.Fatal(err)
@@ -123,13 +123,13 @@ func TestListener_ClosesOneConnectionTooManyOfAClient(t *testing.T) {
 	dialOne(t, address)
 	next(t, accepted)
 	if closed := dialOne(t, address); !closed() || len(accepted) != 0 {
-		t.Error("one too many stays open after another was closed")
+		t.Error("a third connection stays open after another was closed, want it closed")
 	}
 }
 
-func TestListener_ClosesOneConnectionTooManyOfAll(t *testing.T) {
+func TestListener_ClosesConnectionBeyondLimitOfAll(t *testing.T) {
 	t.Parallel()
-	address, accepted, first := filled(t, connRules{all: 2, most: 100, free: everybody}, "MAX_CONNECTIONS")
+	address, accepted, first := filled(t, connRules{total: 2, perClient: 100, exempt: exemptAll}, "MAX_CONNECTIONS")
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -137,21 +137,21 @@ func TestListener_ClosesOneConnectionTooManyOfAll(t *testing.T) {
 	next(t, accepted)
 }
 
-func TestListener_LimitsNoProxyAndNotThisMachine(t *testing.T) {
+func TestListener_ExemptsProxiesAndLoopback(t *testing.T) {
 	t.Parallel()
-	trusted, err := proxies([]string{"10.0.0.0/8"})
+	trusted, err := parseProxies([]string{"10.0.0.0/8"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{trusted: trusted, cfg: Config{MaxConns: 100, ClientConns: 1}}
 	rules := s.connRules()
 	for address, free := range map[string]bool{"127.0.0.1": true, "::1": true, "10.1.2.3": true, "192.168.0.1": false, "203.0.113.9": false, "2001:db8::1": false} {
-		if got := rules.free(netip.MustParseAddr(address)); got != free {
+		if got := rules.exempt(netip.MustParseAddr(address)); got != free {
 			t.Errorf("%s: unlimited %t, want %t", address, got, free)
 		}
 	}
-	if rules.most != 1 || rules.all != 100 {
-		t.Errorf("a client may have %d connections and all %d, want 1 and 100", rules.most, rules.all)
+	if rules.perClient != 1 || rules.total != 100 {
+		t.Errorf("a client may have %d connections and all %d, want 1 and 100", rules.perClient, rules.total)
 	}
 	address, accepted, _ := limited(t, rules)
 	for range 3 {
@@ -160,15 +160,15 @@ func TestListener_LimitsNoProxyAndNotThisMachine(t *testing.T) {
 	}
 }
 
-func TestListener_CountsTheNetworksOfAClient(t *testing.T) {
+func TestListener_CountsNetworksOfClient(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		most int
 		from []string
-		open int // of one connection from each
+		open int // connections that stay open of one from each address
 	}{
 		"one address":                      {2, []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, 2},
-		"neighbours":                       {1, []string{"203.0.113.8", "203.0.113.9", "203.0.113.8"}, 2},
+		"two addresses":                    {1, []string{"203.0.113.8", "203.0.113.9", "203.0.113.8"}, 2},
 		"addresses of one /64":             {2, []string{"2001:db8::1", "2001:db8::2", "2001:db8::3"}, 2},
 		"networks of one /48":              {1, []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:0:4::1", "2001:db8:0:5::1"}, 4},
 		"networks of two":                  {1, []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:1:4::1", "2001:db8:1:5::1"}, 5},
@@ -177,7 +177,7 @@ func TestListener_CountsTheNetworksOfAClient(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := listenOn(nil, connRules{all: 100, most: c.most, free: nobody})
+			l := listenOn(nil, connRules{total: 100, perClient: c.most, exempt: exemptNone})
 			var open []*conn
 			for _, from := range c.from {
 				own := &conn{quotas: l.quotas(&net.TCPAddr{IP: net.ParseIP(from)})}
@@ -190,10 +190,10 @@ func TestListener_CountsTheNetworksOfAClient(t *testing.T) {
 			}
 			for _, own := range open {
 				l.remove(own)
-				l.leave(own)
+				l.uncount(own)
 			}
 			if len(l.counts) != 0 || len(l.open) != 0 {
-				t.Errorf("after all have left %v is counted", l.counts)
+				t.Errorf("after all were closed %v is counted, want nothing", l.counts)
 			}
 		})
 	}

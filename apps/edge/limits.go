@@ -1,0 +1,141 @@
+package edge
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/request"
+	"crier/platform/fault"
+	"crier/platform/limit"
+	"crier/tenancy"
+)
+
+// How many requests of a kind one organization may have in this process at the same time, so that it never takes all
+// connections to the database, nor all memory. Further requests wait for placeTimeout.
+const (
+	maxWrites   = 4 // creates and edits of posts
+	maxBodies   = 4 // largest bodies of such requests, or smaller ones with as many bytes
+	maxReads    = 8 // other reads of the public API
+	maxLists    = 2 // lists of posts
+	maxUploads  = 4
+	maxSessions = 4 // requests with a session, besides those of the public API
+
+	placeTimeout = 5 * time.Second
+)
+
+// orgLimit limits the requests of each organization that run at the same time.
+type orgLimit struct{ *limit.PerKey[tenancy.OrgID] }
+
+func newOrgLimit(most int) orgLimit { return orgLimit{limit.New[tenancy.OrgID](most)} }
+
+// take waits for n places of the organization of a request. The caller calls release once, when it is done with them.
+// take returns RateLimited when they are not free within placeTimeout.
+func (a orgLimit) take(ctx context.Context, c *fiber.Ctx, n int) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, placeTimeout)
+	defer cancel()
+	release, err = a.Take(ctx, request.From(c.Context()).Principal.Org, n)
+	if err != nil {
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "edge.orgLimit", RetryAfter: time.Second, Err: err,
+			Message: "Your organization has too many requests in progress; " +
+				"send the next one when one of them is answered.",
+		}
+	}
+	return release, nil
+}
+
+// limitRequests returns a handler that lets at most so many requests of an organization run at the same time. A request
+// keeps its place until its handler returns.
+func (s *Server) limitRequests(most int) fiber.Handler {
+	a := newOrgLimit(most)
+	return func(c *fiber.Ctx) error {
+		release, err := a.take(c.UserContext(), c, 1)
+		if err != nil {
+			return err
+		}
+		defer release()
+		return c.Next()
+	}
+}
+
+// limitBodies is like limitRequests, but limits the bytes of bodies. It runs before they are read, and a body of
+// unknown length counts as the longest, in bytes.
+func (s *Server) limitBodies(longest int64) fiber.Handler {
+	a := newOrgLimit(maxBodies * int(longest))
+	return func(c *fiber.Ctx) error {
+		release, err := a.take(c.UserContext(), c, bodySize(c, longest))
+		if err != nil {
+			return err
+		}
+		defer release()
+		return c.Next()
+	}
+}
+
+// bodySize returns how many bytes the body of a request can have, at most longest.
+func bodySize(c *fiber.Ctx, longest int64) int {
+	size := c.Request().Header.ContentLength()
+	if size < 0 || size > int(longest) {
+		return int(longest)
+	}
+	return size
+}
+
+// limitAnswers is like limitRequests for large answers: a request keeps its place until its answer is written, because
+// the answer stays in memory while the client does not read it.
+func (s *Server) limitAnswers(most int) fiber.Handler {
+	a := newOrgLimit(most)
+	return func(c *fiber.Ctx) error {
+		release, err := a.take(c.UserContext(), c, 1)
+		if err != nil {
+			return err
+		}
+		release = sync.OnceFunc(release)
+		sent := false
+		defer func() {
+			if !sent {
+				release()
+			}
+		}()
+		if err := c.Next(); err != nil {
+			return err
+		}
+		resp := c.Response()
+		body, size := resp.BodyStream(), resp.Header.ContentLength()
+		if body == nil {
+			own := resp.SwapBody(nil)
+			body, size = bytes.NewReader(own), len(own)
+		}
+		resp.SetBodyStream(limitedBody{Reader: body, release: release}, size)
+		sent = true
+		return nil
+	}
+}
+
+// limitedBody is the body of an answer that has a place. fasthttp closes it when it was written or cannot be written.
+type limitedBody struct {
+	io.Reader
+	release func()
+}
+
+// Close frees the place.
+func (b limitedBody) Close() error {
+	b.release()
+	return nil
+}
+
+// byMethod returns a handler that calls reading for GET and HEAD, and changing for other methods.
+func byMethod(reading, changing fiber.Handler) fiber.Handler {
+	return func(c *fiber.Ctx) error {
+		if c.Method() == http.MethodGet || c.Method() == http.MethodHead {
+			return reading(c)
+		}
+		return changing(c)
+	}
+}
