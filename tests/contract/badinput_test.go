@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestBadInputIsRefusedAndStoresNothing(t *testing.T) {
+func TestBadInput_IsRefusedAndStoresNothing(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"BODY_LIMIT": "2000", "POST_BODY_LIMIT": "250000"})
 	o := r.organization(t)
@@ -71,7 +71,7 @@ func TestBadInputIsRefusedAndStoresNothing(t *testing.T) {
 	}
 }
 
-func TestOddButHarmlessInputIsTaken(t *testing.T) {
+func TestUnusualInput_IsAccepted(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -115,7 +115,7 @@ func TestOddButHarmlessInputIsTaken(t *testing.T) {
 	}
 }
 
-func TestChangeStatus_UnknownPostComesBeforeUnknownWord(t *testing.T) {
+func TestChangeStatus_UnknownPostPrecedesUnknownStatus(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -126,7 +126,7 @@ func TestChangeStatus_UnknownPostComesBeforeUnknownWord(t *testing.T) {
 	o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "zz"}).refusal(t, 400)
 }
 
-func TestTextThatCannotBeStoredIsRefused(t *testing.T) {
+func TestBadInput_UnstorableTextIsRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)

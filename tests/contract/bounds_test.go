@@ -12,7 +12,7 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// largest is a create of as many parts and as much text as one may have.
+// largest returns a create with the largest number of parts and bytes of text.
 func largest(channel string) m {
 	var entries []m
 	for range 5 {
@@ -29,8 +29,8 @@ func largest(channel string) m {
 	return request("draft", tomorrow(), entries...)
 }
 
-// What a create may hold, each a step beyond.
-func TestACreateHasASize(t *testing.T) {
+// TestCreate_SizeIsLimited exceeds each limit of a create by one.
+func TestCreate_SizeIsLimited(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -72,7 +72,7 @@ func withSettings(settings, entry m) m {
 	return entry
 }
 
-// delayed are parts with a delay, but the first.
+// delayed returns n parts; all but the first have a delay.
 func delayed(n int) []m {
 	parts := []m{part("x")}
 	for range n - 1 {
@@ -83,8 +83,9 @@ func delayed(n int) []m {
 	return parts
 }
 
-// An answer may be much larger than what is stored: by markup, and by occurrences that are not stored.
-func TestAListHasASizeAsItIsAnswered(t *testing.T) {
+// TestList_SizeOfAnswerIsLimited: markup and occurrences that are not stored can make an answer much larger than the
+// stored posts.
+func TestList_SizeOfAnswerIsLimited(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -118,8 +119,8 @@ func TestAListHasASizeAsItIsAnswered(t *testing.T) {
 	}
 }
 
-// A list answers at most 8 MB of text, so that no number of lists at once needs more memory than there is.
-func TestAListHasASize(t *testing.T) {
+// TestList_SizeOfTextIsLimited: a list has at most 8 MB of text, which bounds the memory of parallel lists.
+func TestList_SizeOfTextIsLimited(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -156,8 +157,9 @@ func TestAListHasASize(t *testing.T) {
 	}
 }
 
-// However much one organization writes at once, others are answered.
-func TestOneOrganizationNeverHoldsAllConnections(t *testing.T) {
+// TestOneOrganization_NeverTakesAllConnections creates posts of a second organization while the first sends 16 large
+// requests at the same time.
+func TestOneOrganization_NeverTakesAllConnections(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	busy, other := r.organization(t), r.organization(t)
@@ -167,7 +169,7 @@ func TestOneOrganizationNeverHoldsAllConnections(t *testing.T) {
 		other.create(t, request("draft", tomorrow(), entry(c, part("x"))))
 		return time.Since(began)
 	}
-	quiet := took()
+	idle := took()
 	var writers sync.WaitGroup
 	done := make(chan int, 16)
 	for range 16 {
@@ -190,13 +192,14 @@ func TestOneOrganizationNeverHoldsAllConnections(t *testing.T) {
 		answers[status]++
 	}
 	if answers[http.StatusCreated] == 0 || answers[http.StatusCreated]+answers[http.StatusTooManyRequests] != 16 {
-		t.Errorf("the one that writes much is answered %v", answers)
+		t.Errorf("the busy organization got %v by status, want 16 of 201 and 429 and at least one 201", answers)
 	}
-	t.Logf("another's create took %v at most, %v when it was quiet; the large ones were answered %v", slowest, quiet, answers)
+	t.Logf("a create of the other organization took %v at most, %v without load; the large ones got %v", slowest, idle, answers)
 }
 
-// Text is published and answered as it was sent, HTML is cleaned, and each says which it is.
-func TestContentSaysWhatItIs(t *testing.T) {
+// TestContent_HasType: text is published and answered as it was sent, HTML is sanitized, and contentType names which it
+// is.
+func TestContent_HasType(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -225,7 +228,7 @@ func TestContentSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestAnOrganizationHasAStorageLimit(t *testing.T) {
+func TestUpload_StorageOfOrganizationIsLimited(t *testing.T) {
 	t.Parallel()
 	file := gifImage(t)
 	r := start(t, map[string]string{"ORG_STORAGE_LIMIT": "1500"})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// newKey makes one more API key of the organization.
+// newKey creates another API key of the organization. same is the organization with that key.
 func (o org) newKey(t *testing.T) (same org, revoke func()) {
 	t.Helper()
 	full, key, err := o.app.Accounts.CreateKey(t.Context(), o.who, "another")
@@ -22,7 +22,7 @@ func (o org) newKey(t *testing.T) (same org, revoke func()) {
 	}
 }
 
-func TestCredentialsThatAreOver(t *testing.T) {
+func TestCredentials_ExpiredOrRevokedAreRefused(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	t.Run("an expired key is refused", func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestCredentialsThatAreOver(t *testing.T) {
 		}
 		o.do(t, http.MethodPost, "/posts", later("none", part("x"))).refusal(t, http.StatusUnauthorized)
 	})
-	t.Run("a key that ends later is taken", func(t *testing.T) {
+	t.Run("a key that expires later is accepted", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		o.tenant(t, `update api_key set expires_at = now() + interval '1 hour'`)

@@ -64,8 +64,8 @@ func TestDisconnect(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOnAChannelThatIsDisconnectedMeanwhile races creates and pauses against disconnects.
-func TestNothingIsLeftOnAChannelThatIsDisconnectedMeanwhile(t *testing.T) {
+// TestDisconnect_RemovesConcurrentCreatesAndPauses creates and pauses while a channel is disconnected.
+func TestDisconnect_RemovesConcurrentCreatesAndPauses(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)

@@ -1,2 +1,2 @@
-// Package contract tests the whole service in one process, over real Postgres, as its clients and its attackers use it.
+// Package contract tests the whole service in one process, on a real Postgres, through its HTTP interface.
 package contract

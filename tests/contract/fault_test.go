@@ -15,7 +15,7 @@ func uploading() m { return m{"method": "POST", "path": "/api/media"} }
 
 func TestPlatformFaults(t *testing.T) {
 	t.Parallel()
-	// The pretend platform is told to fail, so errors in the log are the point here only where a test says so; none of these is one.
+	// The sandbox is scripted to fail. No error is logged in these tests except where r.expected names one.
 	r := start(t, map[string]string{"SETTLE_TIME": "1s", "BACKOFF_FOR": "10s"})
 	once := func(t *testing.T, o org, c channel, id, text string) m {
 		t.Helper()
@@ -40,7 +40,7 @@ func TestPlatformFaults(t *testing.T) {
 			}
 		})
 	}
-	t.Run("tries run out", func(t *testing.T) {
+	t.Run("the post fails when the retries are used up", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -50,7 +50,7 @@ func TestPlatformFaults(t *testing.T) {
 			t.Fatalf("%v", e)
 		}
 	})
-	t.Run("tries run out on a platform that always fails", func(t *testing.T) {
+	t.Run("the post fails on a platform that always fails", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -63,7 +63,7 @@ func TestPlatformFaults(t *testing.T) {
 			t.Errorf("%d things happened", n)
 		}
 	})
-	t.Run("a platform that asks for more time than there is ends the post with its words", func(t *testing.T) {
+	t.Run("a Retry-After beyond the retry window fails the post with the platform's message", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -74,7 +74,7 @@ func TestPlatformFaults(t *testing.T) {
 		}
 		once(t, o, c, o.create(t, now(c.id, part("the next"))), "the next")
 	})
-	t.Run("the next goes at once when the one that is backing off is deleted", func(t *testing.T) {
+	t.Run("the next post is sent at once when the one that backs off is deleted", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -98,7 +98,7 @@ func TestPlatformFaults(t *testing.T) {
 			o.reaches(t, o.create(t, now(c.id, part("the next"))), "PUBLISHED")
 		}
 	})
-	t.Run("a 500 after the post was taken is looked up, never repeated", func(t *testing.T) {
+	t.Run("a 500 after the platform took the post is reconciled, never repeated", func(t *testing.T) {
 		t.Parallel()
 		for _, grade := range []string{"A", "C"} {
 			for _, action := range []string{"error_after", "drop_answer"} {
@@ -112,7 +112,7 @@ func TestPlatformFaults(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a platform that cannot be asked leaves the outcome to the person", func(t *testing.T) {
+	t.Run("an opaque platform leaves the outcome to the user", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "E")
@@ -136,7 +136,7 @@ func TestPlatformFaults(t *testing.T) {
 		r.fault(t, c, "processing", nil, m{"polls": 2})
 		once(t, o, c, o.create(t, now(c.id, part("film", medium))), "film")
 	})
-	t.Run("refused content is an error in words", func(t *testing.T) {
+	t.Run("refused content fails with the platform's message", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -159,7 +159,7 @@ func TestPlatformFaults(t *testing.T) {
 			t.Fatal(got)
 		}
 	})
-	t.Run("a failed thread part keeps what is out, and republish begins anew", func(t *testing.T) {
+	t.Run("a failed thread part keeps the published parts, and republish starts over", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -177,7 +177,7 @@ func TestPlatformFaults(t *testing.T) {
 			t.Fatal(got)
 		}
 	})
-	t.Run("order is kept behind a head that backs off, and other channels go on", func(t *testing.T) {
+	t.Run("posts wait behind one that backs off, and other channels continue", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c, free := o.channel(t, "A"), o.channel(t, "A")
@@ -191,7 +191,7 @@ func TestPlatformFaults(t *testing.T) {
 			t.Fatal(got)
 		}
 	})
-	t.Run("a channel whose access is dead waits for its reconnect", func(t *testing.T) {
+	t.Run("a channel whose access is revoked waits until it is connected again", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -215,7 +215,7 @@ func TestPlatformFaults(t *testing.T) {
 	})
 }
 
-// reconnect signs in as the dashboard does and renews a channel, after tries that must change nothing.
+// reconnect connects a channel again as the dashboard does, after refused attempts that must change nothing.
 func reconnect(t *testing.T, o org, c channel) {
 	t.Helper()
 	person := o
@@ -245,7 +245,7 @@ func reconnect(t *testing.T, o org, c channel) {
 	finish(state, code(t, o.sandbox, c.account, "A")).refusal(t, 400)
 }
 
-func TestConnect_DatabaseThatIsAwayIsNotTheClientsMistake(t *testing.T) {
+func TestConnect_LostDatabaseIs503(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -256,7 +256,7 @@ func TestConnect_DatabaseThatIsAwayIsNotTheClientsMistake(t *testing.T) {
 	body := m{"state": state, "code": code(t, o.sandbox, "account", "A")}
 	person := o
 	person.prefix, person.key = "", ""
-	r.meant.Store("the database is stopping")
+	r.expected.Store("the database is stopping")
 	r.as(t, "none", "", `create function away() returns trigger language plpgsql as $$
 		begin raise exception 'the database is stopping' using errcode = '57P03'; end $$;
 		create trigger away before delete on connect_state execute function away()`)

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Files of other servers are never taken for ours, whatever their path: the text of a post would show one picture and
-// the post another.
-func TestFileOfAnotherServerIsNotOurs(t *testing.T) {
+// TestFile_OfAnotherServerIsNotOurs uses paths of our files on another host. They must not be replaced by our files.
+func TestFile_OfAnotherServerIsNotOurs(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -39,8 +38,8 @@ func TestFileOfAnotherServerIsNotOurs(t *testing.T) {
 	}
 }
 
-// An upload that cannot be recorded leaves no bytes behind, which nobody could find or delete.
-func TestUploadThatCannotBeRecordedLeavesNoFile(t *testing.T) {
+// TestUpload_LeavesNoFileWhenNotRecorded: the bytes of such a file could never be found or deleted.
+func TestUpload_LeavesNoFileWhenNotRecorded(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	r := start(t, map[string]string{"CRIER_HOME": home})
@@ -61,7 +60,7 @@ func TestUploadThatCannotBeRecordedLeavesNoFile(t *testing.T) {
 	r.as(t, "none", "", `create function full_disk() returns trigger language plpgsql as $$
 		begin raise exception 'the disk is full' using errcode = '53100'; end $$;
 		create trigger full_disk before insert on media execute function full_disk()`)
-	r.meant.Store("the disk is full")
+	r.expected.Store("the disk is full")
 	if a := o.upload(t, "a.png", png(t)); a.Status < 500 {
 		t.Fatalf("%v", a)
 	}
@@ -75,8 +74,9 @@ func TestUploadThatCannotBeRecordedLeavesNoFile(t *testing.T) {
 	}
 }
 
-// A text on a platform that de-duplicates by key needs no preparation; its access may end all the same.
-func TestAccessThatEndsAtATextIsRenewed(t *testing.T) {
+// TestAccessToken_ExpiredAtTextIsRenewed: a text on a platform with grade A has no prepare step that would renew the
+// token.
+func TestAccessToken_ExpiredAtTextIsRenewed(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SETTLE_TIME": "1s"})
 	for _, grade := range []string{"A", "C", "E"} {

@@ -330,7 +330,7 @@ func TestPosts(t *testing.T) {
 	})
 }
 
-func TestListOfPosts(t *testing.T) {
+func TestList_Posts(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)

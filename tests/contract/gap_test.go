@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// gap is how long a channel rests after its last post, by its queue; 0 when it does not.
+// gap returns how long the queue of a channel waits after its last post, 0 if it does not.
 func (r *rig) gap(t *testing.T, c channel) (gap time.Duration) {
 	t.Helper()
 	db, err := pgx.Connect(t.Context(), r.database)
@@ -27,7 +27,7 @@ func (r *rig) gap(t *testing.T, c channel) (gap time.Duration) {
 	return gap
 }
 
-func TestPause_HeldPostsWaitAndGoOnOneByOne(t *testing.T) {
+func TestPause_HeldPostsAreReleasedOneByOne(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"LATE_GAP": "1h"})
 	o := r.organization(t)

@@ -57,7 +57,7 @@ func TestIdempotencyKey(t *testing.T) {
 			t.Fatalf("%s posts", n)
 		}
 	})
-	t.Run("a refused request does not use the key up", func(t *testing.T) {
+	t.Run("a refused request does not use up the key", func(t *testing.T) {
 		t.Parallel()
 		o := first.organization(t)
 		c := o.channel(t, "A")
@@ -90,7 +90,7 @@ func TestIdempotencyKey(t *testing.T) {
 	})
 }
 
-// storm sends one request 200 times at once under one key.
+// storm sends one request 200 times in parallel with one key.
 func storm(t *testing.T, o org, nodes []*rig) {
 	t.Helper()
 	body := later(o.channel(t, "A").id, part("only once"))
@@ -160,7 +160,7 @@ func TestRateLimit(t *testing.T) {
 		number(t, over.Header.Get("X-RateLimit-Reset")) != reset {
 		t.Fatalf("%v %v, the window ends at %d", over, over.Header, reset)
 	}
-	// Both are rounded up, and the answer was made between the two times.
+	// Both are rounded up, and the service answered between the two times.
 	if reset < before.Unix()+wait-1 || reset > after.Unix()+wait+1 {
 		t.Fatalf("the window ends at %d, but %d s after an answer made from %v to %v", reset, wait, before, after)
 	}

@@ -49,7 +49,7 @@ func gifImage(t *testing.T) []byte {
 	return b.Bytes()
 }
 
-// mp4 is the beginning of one, which is all that anybody here looks at.
+// mp4 returns the beginning of a video. The service reads no more of it.
 func mp4() []byte {
 	return append([]byte("\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41\x00\x00\x00\x08free\x00\x00\x00\x10mdat"), make([]byte, 64)...)
 }

@@ -19,7 +19,7 @@ import (
 	"crier/platform/migrations"
 )
 
-// retried is a log that closes itself when a migration is tried again.
+// retried is a log that closes a channel when a migration is retried.
 type retried struct {
 	once sync.Once
 	done chan struct{}
@@ -32,10 +32,10 @@ func (r *retried) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestMigrate_NoRequestFailsWhileItWaitsForALock changes post while somebody reads it in one long transaction, as a
-// backup does, with the time-out that it has in earnest: requests wait behind it for as long. The service logs no error
-// meanwhile either: see testLog.
-func TestMigrate_NoRequestFailsWhileItWaitsForALock(t *testing.T) {
+// TestMigrate_NoRequestFailsWhileItWaitsForLock changes the table post while one long transaction reads it, as a backup
+// does, with the real lock timeout: requests wait behind the migration for as long. testLog fails the test if the
+// service logs an error.
+func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -57,7 +57,7 @@ func TestMigrate_NoRequestFailsWhileItWaitsForALock(t *testing.T) {
 	}()
 
 	var stop atomic.Bool
-	var posts sync.Map // the ids of those that were to go out at once
+	var posts sync.Map // the ids of those that are published at once
 	var served atomic.Int32
 	var clients errgroup.Group
 	for n := range 4 {
@@ -97,8 +97,7 @@ func TestMigrate_NoRequestFailsWhileItWaitsForALock(t *testing.T) {
 	}
 }
 
-// useOnce is what a client does: it publishes a post, whose id is returned, schedules another one, lists both and
-// deletes the second.
+// useOnce publishes a post, whose id it returns, schedules another one, lists both and deletes the second.
 func (o org) useOnce(ctx context.Context, c channel, text string) (string, error) {
 	var made []struct{ PostID string }
 	ask := func(status int, method, path string, body any) error {
@@ -124,7 +123,7 @@ func (o org) useOnce(ctx context.Context, c channel, text string) (string, error
 	return out, ask(http.StatusOK, http.MethodDelete, "/posts/"+made[0].PostID, nil)
 }
 
-// withMigration are the product's migrations and one more.
+// withMigration returns the migrations of the product and one more.
 func withMigration(t *testing.T, name, sql string) fstest.MapFS {
 	t.Helper()
 	const dir = "../../platform/migrations"

@@ -7,7 +7,7 @@ import (
 	"crier/tests/call"
 )
 
-// dashboard is the organization as its owner's browser sees it.
+// dashboard returns a function that sends requests with a session of the owner.
 func (o org) dashboard(t *testing.T) (signedIn func(method, path string, body any) answer) {
 	t.Helper()
 	token, err := o.app.Accounts.Login(t.Context(), "203.0.113.9", o.email, password)
@@ -66,7 +66,7 @@ func TestPause(t *testing.T) {
 	t.Run("the operator sees the queue", func(t *testing.T) {
 		t.Parallel()
 		const token = "the operator's secret"
-		r := start(t, map[string]string{"SWEEP": "1h", "MONITOR_TOKEN": token}) // nobody looks, so what becomes due stays
+		r := start(t, map[string]string{"SWEEP": "1h", "MONITOR_TOKEN": token}) // without a sweep, posts that become due stay
 		o := r.organization(t)
 		c, held := o.channel(t, "A"), o.channel(t, "A")
 		o.create(t, later(c.id, part("next")))

@@ -10,7 +10,7 @@ import (
 
 func (r *rig) judge() sandboxtest.Judge { return sandboxtest.Judge{URL: r.sandbox} }
 
-// fault scripts the pretend platform for one account.
+// fault scripts the sandbox for one account.
 func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
 	t.Helper()
 	fault := m{"match": match, "action": action}
@@ -20,7 +20,7 @@ func (r *rig) fault(t *testing.T, c channel, action string, match, more m) {
 	}
 }
 
-// published is what the judge has of an account, oldest first.
+// published returns the posts of an account on the sandbox, oldest first.
 func (r *rig) published(t *testing.T, c channel) []sandboxtest.Post {
 	t.Helper()
 	out, err := r.judge().Posts(t.Context(), c.account)
@@ -30,7 +30,7 @@ func (r *rig) published(t *testing.T, c channel) []sandboxtest.Post {
 	return out
 }
 
-// texts is what an account published, oldest first.
+// texts returns the texts that an account has published, oldest first.
 func (r *rig) texts(t *testing.T, c channel) string {
 	t.Helper()
 	var out []string

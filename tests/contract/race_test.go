@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// TestChangesAtTheTimeOfAPost: whatever is asked of a post around the moment when it goes out, the answer is true.
-func TestChangesAtTheTimeOfAPost(t *testing.T) {
+// TestChanges_WhilePostIsSentAreAnsweredTruly changes posts around the moment of their publication. The answer must
+// match what the platform has.
+func TestChanges_WhilePostIsSentAreAnsweredTruly(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -24,7 +25,7 @@ func TestChangesAtTheTimeOfAPost(t *testing.T) {
 			a := o.do(t, http.MethodPost, "/posts", b)
 			o.reaches(t, id, "PUBLISHED")
 			if want := map[int]string{201: "edited", 409: old}[a.Status]; want == "" || r.texts(t, c) != want {
-				t.Errorf("the edit answered %v, and %q went out", a, r.texts(t, c))
+				t.Errorf("the edit was answered with %v, but %q was published", a, r.texts(t, c))
 			}
 		},
 		func(t *testing.T, c channel, id, old string, _ func(string) m) {
@@ -73,18 +74,18 @@ func TestChangesAtTheTimeOfAPost(t *testing.T) {
 			})
 		}
 	})
-	// Whoever comes after them proves that nothing was late.
+	// A later post on each channel proves that all earlier ones have ended.
 	o.reaches(t, o.create(t, now(o.channel(t, "A").id, part("the last"))), "PUBLISHED")
 	still.Range(func(c, had any) bool {
 		if got := r.texts(t, c.(channel)); got != had {
-			t.Errorf("%q went out, and %q before it was stopped", got, had)
+			t.Errorf("published are %q, want %q as before the stop", got, had)
 		}
 		return true
 	})
 }
 
-// TestNowNeedsNoSweep: a post for now is claimed because its commit is told, not because somebody looks.
-func TestNowNeedsNoSweep(t *testing.T) {
+// TestNow_NeedsNoSweep: a post for now is claimed because its creation wakes the actor, with a sweep only every hour.
+func TestNow_NeedsNoSweep(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SWEEP": "1h"})
 	o := r.organization(t)
@@ -95,12 +96,12 @@ func TestNowNeedsNoSweep(t *testing.T) {
 	o.reaches(t, late, "PUBLISHED")
 	full := o.get(t, "/posts/"+late).object(t)
 	if got := happened(full); !slices.Equal(got, []string{"written", "edited", "moved", "claimed", "confirmed"}) {
-		t.Fatalf("%v", got)
+		t.Fatalf("got the events %v, want written, edited, moved, claimed, confirmed", got)
 	}
 	for i, e := range full["timeline"].([]any) {
 		e := e.(m)
 		if e["node"] == nil || (e["by"] == nil) != (i > 2) || i > 2 && i != 3 && e["reason"] != "part 1" {
-			t.Errorf("%v", e)
+			t.Errorf("event %d has a wrong node, author or reason: %v", i, e)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"crier/tests/relay"
 )
 
-// nostr connects a channel of another platform.
+// nostr connects a channel on a relay.
 func (o org) nostr(t *testing.T, r *relay.Relay) channel {
 	t.Helper()
 	state, err := o.app.Channels.Begin(t.Context(), o.who, publishing.BeginConnect{Connector: "nostr"})
@@ -27,7 +27,7 @@ func (o org) nostr(t *testing.T, r *relay.Relay) channel {
 	return channel{connected.Channel.ID.String(), connected.Channel.AccountID}
 }
 
-func TestAPlatformsRateIsKeptOverAllOrganizations(t *testing.T) {
+func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
 	t.Parallel()
 	const organizations, each, most = 5, 3, 3
 	book := func(t *testing.T, r *rig, due time.Time) (all []org, posts []string) {
@@ -41,7 +41,7 @@ func TestAPlatformsRateIsKeptOverAllOrganizations(t *testing.T) {
 		}
 		return all, posts
 	}
-	t.Run("no more go out than it allows, and another platform's do", func(t *testing.T) {
+	t.Run("no more are published than it allows, and another platform continues", func(t *testing.T) {
 		t.Parallel()
 		free := relay.Start(t)
 		r := start(t, map[string]string{"PLATFORM_RATES": fmt.Sprintf("sandbox=%d/1h", most), "OUTBOUND_ALLOW": free.Addr()})
@@ -67,7 +67,7 @@ func TestAPlatformsRateIsKeptOverAllOrganizations(t *testing.T) {
 			t.Errorf("%d of %d posts are under way, want %d at most", n, len(posts), most)
 		}
 	})
-	t.Run("all go out in the end", func(t *testing.T) {
+	t.Run("all are published in the end", func(t *testing.T) {
 		t.Parallel()
 		r := start(t, map[string]string{"PLATFORM_RATES": fmt.Sprintf("sandbox=%d/300ms", most)})
 		all, posts := book(t, r, time.Now().Add(3*time.Second))

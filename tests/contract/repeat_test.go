@@ -13,13 +13,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// clock changes what only the scheduler may.
+// clock runs a statement with the role of the scheduler.
 func (r *rig) clock(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	r.as(t, "crier_clock", "", sql, args...)
 }
 
-// tenant changes what no route changes yet.
+// tenant runs a statement with the role of the organization, for changes that no route makes yet.
 func (o org) tenant(t *testing.T, sql string, args ...any) {
 	t.Helper()
 	o.as(t, "crier_tenant", o.who.Org.String(), sql, args...)
@@ -40,7 +40,7 @@ func (r *rig) as(t *testing.T, role, organization, sql string, args ...any) {
 	}
 }
 
-// between lists what lies between two times.
+// between lists the posts of a range of dates.
 func (o org) between(t *testing.T, from, to time.Time) []m {
 	t.Helper()
 	q := url.Values{"startDate": {from.UTC().Format(time.RFC3339)}, "endDate": {to.UTC().Format(time.RFC3339)}}
@@ -65,7 +65,7 @@ func repeating(body m, more m) m {
 	return body
 }
 
-// booked waits until the step has stored a listed occurrence, and returns its id.
+// booked waits until the maintenance step has stored a listed occurrence, and returns its id.
 func (o org) booked(t *testing.T, post string) string {
 	t.Helper()
 	var full m
@@ -122,7 +122,7 @@ func TestRepeats(t *testing.T) {
 			t.Fatal(dates(got))
 		}
 	})
-	t.Run("the end of one books the next, twice over", func(t *testing.T) {
+	t.Run("the end of an occurrence stores the next one, twice", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -188,7 +188,7 @@ func TestRepeats(t *testing.T) {
 			t.Fatal(msg)
 		}
 	})
-	t.Run("all that follow are changed with the next one", func(t *testing.T) {
+	t.Run("all later occurrences are changed with the next one", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		c := o.channel(t, "A")
@@ -264,8 +264,8 @@ func TestRepeats(t *testing.T) {
 	})
 }
 
-// Between the end of an occurrence and the step that writes the next one, the API shows and changes what follows as
-// always.
+// TestRepeats_BeforeTheStep: between the end of an occurrence and the step that stores the next one, the API lists and
+// changes later occurrences as usual.
 func TestRepeats_BeforeTheStep(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SWEEP": "1h"})

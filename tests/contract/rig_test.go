@@ -30,7 +30,7 @@ const (
 	password = "correct horse battery"
 )
 
-// rig is a running service with its own database and its own pretend platform.
+// rig is a running service with its own database and its own sandbox.
 type rig struct {
 	sealing  string // the encryption key
 	app      *boot.App
@@ -40,13 +40,13 @@ type rig struct {
 	owner    tenancy.Principal
 	names    *atomic.Int64
 	http     *http.Client
-	meant    *atomic.Value // a string: errors in the log that contain it are meant
+	expected *atomic.Value // a string: errors in the log that contain it do not fail the test
 }
 
-// start brings up a service; settings win over the ones that suit tests.
+// start runs a service. settings override the defaults of the tests.
 func start(t *testing.T, settings map[string]string) *rig {
 	t.Helper()
-	r := &rig{database: dbtest.URL(t), sandbox: sandboxtest.Start(t), names: &atomic.Int64{}, meant: &atomic.Value{}, email: "owner@crier.test"}
+	r := &rig{database: dbtest.URL(t), sandbox: sandboxtest.Start(t), names: &atomic.Int64{}, expected: &atomic.Value{}, email: "owner@crier.test"}
 	r.run(t, settings)
 	owner, err := r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: r.email, Name: "Owner", Password: password, Organization: "First"})
 	if err != nil {
@@ -56,7 +56,7 @@ func start(t *testing.T, settings map[string]string) *rig {
 	return r
 }
 
-// beside is another process' worth of service on the same database and platform.
+// beside runs a second service on the same database and sandbox, like another process.
 func (r *rig) beside(t *testing.T, settings map[string]string) *rig {
 	t.Helper()
 	second := *r
@@ -83,7 +83,7 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg); err != nil {
 		t.Fatal(err)
 	}
-	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t, r.meant}, &slog.HandlerOptions{Level: slog.LevelError})))
+	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t, r.expected}, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err := r.app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -95,15 +95,14 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 	r.http = dialing(t, r.app.Addr())
 }
 
-// testLog makes an error that the service logs the test's: nothing here may be the service's fault, but what a test
-// means to cause.
+// testLog fails the test if the service logs an error, except one that contains the text in rig.expected.
 type testLog struct {
-	t     *testing.T
-	meant *atomic.Value
+	t        *testing.T
+	expected *atomic.Value
 }
 
 func (l testLog) Write(line []byte) (int, error) {
-	if meant, ok := l.meant.Load().(string); !ok || !strings.Contains(string(line), meant) {
+	if meant, ok := l.expected.Load().(string); !ok || !strings.Contains(string(line), meant) {
 		l.t.Errorf("the service logged: %s", line)
 	}
 	return len(line), nil
@@ -117,7 +116,7 @@ func dialing(t *testing.T, address string) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// org is one organization as its API clients see it.
+// org is one organization with its API key.
 type org struct {
 	*rig
 	prefix string
@@ -125,7 +124,7 @@ type org struct {
 	who    tenancy.Principal
 }
 
-// organization makes a new one.
+// organization creates an organization.
 func (r *rig) organization(t *testing.T) org {
 	t.Helper()
 	who, err := r.app.Accounts.CreateOrganization(t.Context(), r.owner.Person, "Organization")
@@ -160,13 +159,13 @@ func (o org) channel(t *testing.T, grade string) channel {
 	return channel{connected.Channel.ID.String(), account}
 }
 
-// code is what the connect form of the sandbox sends.
+// code returns the code that the connect form of the sandbox sends.
 func code(t *testing.T, service, account, grade string) string {
 	t.Helper()
 	return formCode(t, m{"service": service, "name": account, "password": password, "grade": grade})
 }
 
-// formCode is a connect form as the dashboard sends it.
+// formCode returns the fields of a connect form as the dashboard sends them.
 func formCode(t *testing.T, fields m) string {
 	t.Helper()
 	return base64.StdEncoding.EncodeToString(encode(t, fields))
@@ -186,10 +185,10 @@ func encode(t *testing.T, v any) []byte {
 	return raw
 }
 
-// answer is what came back.
+// answer is the answer to a request.
 type answer struct{ call.Answer }
 
-// want ends the test when the status is another.
+// want ends the test unless the answer has this status.
 func (a answer) want(t *testing.T, status int) answer {
 	t.Helper()
 	if a.Status != status {
@@ -217,7 +216,7 @@ func (a answer) list(t *testing.T) (out []m) {
 	return out
 }
 
-// refusal checks the one error body and returns its sentence.
+// refusal checks the body of an error with this status and returns its sentence.
 func (a answer) refusal(t *testing.T, status int) string {
 	t.Helper()
 	body := a.want(t, status).object(t)
@@ -228,7 +227,7 @@ func (a answer) refusal(t *testing.T, status int) string {
 	return msg
 }
 
-// do makes one request; headers come in pairs. A body that is a string goes as it is.
+// do sends one request. Headers are pairs of names and values. A string is sent as it is, other bodies as JSON.
 func (o org) do(t *testing.T, method, path string, body any, headers ...string) answer {
 	t.Helper()
 	a, err := o.attempt(t.Context(), method, path, body, headers...)
@@ -238,7 +237,7 @@ func (o org) do(t *testing.T, method, path string, body any, headers ...string) 
 	return a
 }
 
-// attempt is do for goroutines: it never ends the test.
+// attempt is like do but returns errors, for goroutines that must not end the test.
 func (o org) attempt(ctx context.Context, method, path string, body any, headers ...string) (answer, error) {
 	a, err := call.Do(ctx, o.http, method, base+o.prefix+path, body, append([]string{"Authorization", o.key}, headers...)...)
 	return answer{a}, err
@@ -249,51 +248,51 @@ func (o org) get(t *testing.T, path string) answer {
 	return o.do(t, http.MethodGet, path, nil)
 }
 
-// create posts and returns the first post's id.
+// create sends a body to POST /posts and returns the id of the first post.
 func (o org) create(t *testing.T, body any, headers ...string) string {
 	t.Helper()
 	made := o.do(t, http.MethodPost, "/posts", body, headers...).want(t, http.StatusCreated).list(t)
 	return made[0]["postId"].(string)
 }
 
-// count is how many posts the organization has.
+// count returns the number of posts of the organization.
 func (o org) count(t *testing.T) string {
 	t.Helper()
 	return o.get(t, "/posts?page=0").want(t, http.StatusOK).Header.Get("X-Total-Count")
 }
 
-// part is one content object.
+// part returns one part of a post.
 func part(text string, media ...any) m { return m{"content": text, "image": media} }
 
-// entry is one channel's share.
+// entry returns the entry of one channel in a request.
 func entry(channel string, parts ...m) m {
 	return m{"integration": m{"id": channel}, "value": parts}
 }
 
-// request is a body of POST /posts.
+// request returns a body of POST /posts.
 func request(kind string, date time.Time, entries ...m) m {
 	return m{"type": kind, "date": date.UTC().Format(time.RFC3339), "shortLink": false, "tags": []any{}, "posts": entries}
 }
 
-// now is a body that publishes text at once.
+// now returns a body that publishes at once.
 func now(channel string, parts ...m) m { return request("now", time.Now(), entry(channel, parts...)) }
 
-// later is a body that schedules for a day ahead.
+// later returns a body that schedules for the next day.
 func later(channel string, parts ...m) m {
 	return request("schedule", tomorrow(), entry(channel, parts...))
 }
 
 func tomorrow() time.Time { return time.Now().Add(24 * time.Hour).Truncate(time.Second) }
 
-// eventually waits until ok says true; tell says what was there at the end.
-func eventually(t *testing.T, what string, ok func() bool, tell func() any) {
+// eventually waits until ok returns true. When that takes too long, it ends the test with the value of state.
+func eventually(t *testing.T, what string, ok func() bool, state func() any) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if ok() {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s did not come about; there is %v", what, tell())
+			t.Fatalf("timed out waiting for %s; got %v", what, state())
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"crier/apps/edge"
 )
 
-func TestNoRequestIsTooOdd(t *testing.T) {
+func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o := r.organization(t)
@@ -71,7 +71,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// page checks that nothing on a page breaks its policy, and that every link of it leads somewhere.
+// page checks that nothing on a page violates its policy, and that every link has a target.
 func page(t *testing.T, o org, path string, a answer) {
 	t.Helper()
 	policy := a.Header.Get("Content-Security-Policy")
@@ -116,12 +116,12 @@ func follow(t *testing.T, o org, path, link, element string, ids map[string]bool
 	t.Helper()
 	if anchor, ok := strings.CutPrefix(link, "#"); ok {
 		if name, err := url.PathUnescape(anchor); err != nil || !ids[name] {
-			t.Errorf("%s links to %s, which is nowhere", path, link)
+			t.Errorf("%s links to %s, which does not exist", path, link)
 		}
 		return
 	}
 	if strings.Contains(link, "://") || strings.HasPrefix(link, "//") {
-		t.Errorf("%s leads away to %s (%s)", path, link, element)
+		t.Errorf("%s links to another site: %s (%s)", path, link, element)
 		return
 	}
 	from, err := url.Parse(path)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// keys compares a record's members with the contract's, whose optional ones end in "?".
+// keys compares the members of a record with those of the contract. Optional ones end in "?".
 func keys(t *testing.T, got m, want ...string) {
 	t.Helper()
 	for k := range got {

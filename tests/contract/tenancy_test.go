@@ -11,19 +11,19 @@ import (
 	"crier/publishing"
 )
 
-func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
+func TestTenancy_OtherOrganizationsDataIsNotFound(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
-	owner, stranger := r.organization(t), r.organization(t)
+	owner, other := r.organization(t), r.organization(t)
 	theirs := owner.channel(t, "A")
-	mine := stranger.channel(t, "A")
+	mine := other.channel(t, "A")
 	medium := owner.upload(t, "secret.png", png(t)).want(t, http.StatusCreated).object(t)
 	post := owner.create(t, later(theirs.id, part("theirs", medium), m{"content": "reply", "delay": 5}))
 	record := owner.get(t, "/posts/"+post).want(t, http.StatusOK)
 	full := record.object(t)
 	reply := full["posts"].([]any)[0].(m)["value"].([]any)[1].(m)["id"].(string)
 
-	t.Run("and answer alike", func(t *testing.T) {
+	t.Run("ids of others are answered like unknown ids", func(t *testing.T) {
 		t.Run("in a path", func(t *testing.T) {
 			t.Parallel()
 			ids := []string{post, reply, full["group"].(string), theirs.id, medium["id"].(string), id.New[publishing.PostTag]().String(), "not-an-id", strings.Repeat("7", 300), "%00", "%27%20or%201=1", "00000000-0000-0000-0000-000000000000"}
@@ -37,14 +37,14 @@ func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
 				for _, body := range bodiesFor(route.Method) {
 					var same answer
 					for j, one := range ids {
-						o := stranger
+						o := other
 						o.prefix = ""
 						a := o.do(t, route.Method, filled(route.Path, one), body)
 						if i < len(built) && a.Status != http.StatusNotFound || i >= len(built) && a.Status != http.StatusNotImplemented {
 							t.Errorf("%s with %s, body %v: %v", route, one, body, a)
 						}
 						if j > 0 && (a.Body != same.Body || a.Status != same.Status) {
-							t.Errorf("%s tells %s from %s: %v and %v", route, one, ids[0], a, same)
+							t.Errorf("%s answers %s with %v and %s with %v, want the same", route, one, a, ids[0], same)
 						}
 						same = a
 					}
@@ -86,19 +86,19 @@ func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
 			for name, g := range groups {
 				same := ""
 				for i, v := range g.values {
-					a := stranger.do(t, http.MethodPost, "/posts", g.body(v))
+					a := other.do(t, http.MethodPost, "/posts", g.body(v))
 					a.refusal(t, http.StatusBadRequest)
 					if len(a.object(t)["errors"].([]any)) != 1 {
 						t.Errorf("%s: %v", name, a)
 					}
 					words := strings.ReplaceAll(a.Body, v, "…")
 					if i > 0 && words != same {
-						t.Errorf("%s tells %s from another: %s and %s", name, v, words, same)
+						t.Errorf("%s answers %s with %s and another with %s, want the same", name, v, words, same)
 					}
 					same = words
 				}
 			}
-			if n := stranger.count(t); n != "0" {
+			if n := other.count(t); n != "0" {
 				t.Errorf("%s posts were made", n)
 			}
 		})
@@ -106,22 +106,22 @@ func TestAnotherOrganizationsThingsDoNotExist(t *testing.T) {
 			t.Parallel()
 			for _, v := range []string{theirs.id, "not-an-id", id.New[publishing.PostTag]().String()} {
 				for _, path := range []string{"/posts?page=0&customer=" + v, "/integrations?group=" + v} {
-					if a := stranger.get(t, path).want(t, http.StatusOK); a.Body != "[]\n" && a.Body != "[]" {
+					if a := other.get(t, path).want(t, http.StatusOK); a.Body != "[]\n" && a.Body != "[]" {
 						t.Errorf("%s: %v", path, a)
 					}
 				}
 			}
 		})
 	})
-	if a := stranger.get(t, "/integrations").list(t); len(a) != 1 || a[0]["id"] != mine.id {
-		t.Errorf("the stranger's channels: %v", a)
+	if a := other.get(t, "/integrations").list(t); len(a) != 1 || a[0]["id"] != mine.id {
+		t.Errorf("the channels of the other organization: %v", a)
 	}
 	if a := owner.get(t, "/posts/"+post); a.Body != record.Body {
 		t.Errorf("the owner's post is now %v, before %v", a, record)
 	}
 }
 
-func TestOneBadEntryStopsTheWholeRequest(t *testing.T) {
+func TestCreate_OneBadEntryRefusesRequest(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
 	o, other := r.organization(t), r.organization(t)
@@ -150,7 +150,7 @@ func filled(path, id string) string {
 	return strings.Join(parts, "/")
 }
 
-// bodiesFor is what a route may be sent; the answer must not depend on whose id it is with any of them.
+// bodiesFor returns bodies for a route. With none of them the answer may depend on the organization of the id.
 func bodiesFor(method string) []any {
 	if method == http.MethodPut || method == http.MethodPost {
 		return []any{m{"status": "draft"}, m{"status": "schedule"}, m{"status": "schedule", "republish": true}, m{"status": "nonsense"}}

@@ -10,8 +10,7 @@ import (
 	"crier/tests/sandboxtest"
 )
 
-// silence makes the platform take a post, lose its answer, and then answer nothing useful for as long as the service
-// asks.
+// silence makes the sandbox take a post, lose its answer, and then fail every question of the service.
 func (r *rig) silence(t *testing.T, c channel, after string) {
 	t.Helper()
 	r.fault(t, c, "drop_answer", posting(), nil)
@@ -22,7 +21,7 @@ func (r *rig) silence(t *testing.T, c channel, after string) {
 	r.fault(t, c, after, m{}, more)
 }
 
-// speak ends all faults.
+// speak ends all faults of the sandbox.
 func (r *rig) speak(t *testing.T) {
 	t.Helper()
 	if err := r.judge().Clear(t.Context(), ""); err != nil {
@@ -30,7 +29,7 @@ func (r *rig) speak(t *testing.T) {
 	}
 }
 
-// held is how many requests hang on the platform.
+// held returns the number of requests that hang on the sandbox.
 func (r *rig) held(t *testing.T) (n int) {
 	t.Helper()
 	all, err := r.judge().Held(t.Context())
@@ -45,7 +44,8 @@ func (r *rig) held(t *testing.T) (n int) {
 
 var briefly = map[string]string{"SETTLE_TIME": "1s", "UNKNOWN_FOR": "2s", "BACKOFF_FOR": "3s"}
 
-// The platform has the post, its answer was lost, and then it is away for longer than the service asks and tries.
+// TestUnknown_IsNeverReportedAsFailed: the platform has the post, its answer was lost, and it fails for longer than the
+// service reconciles.
 func TestUnknown_IsNeverReportedAsFailed(t *testing.T) {
 	t.Parallel()
 	for _, after := range []string{"error_before", "rate_limit"} {
@@ -77,7 +77,7 @@ func TestUnknown_IsNeverReportedAsFailed(t *testing.T) {
 	}
 }
 
-func TestUnknown_IsNotEditedWhileItIsTriedAgain(t *testing.T) {
+func TestUnknown_IsNotEditedWhileItIsRetried(t *testing.T) {
 	t.Parallel()
 	r := start(t, map[string]string{"SETTLE_TIME": "1s", "UNKNOWN_FOR": "2s", "BACKOFF_FOR": "60s"})
 	o := r.organization(t)
@@ -122,8 +122,8 @@ func TestUnknown_CanBeDeleted(t *testing.T) {
 	}
 }
 
-// Posts on a server that hangs hold at most half of the permits; all of them are those of one process here.
-func TestHangingServer_HoldsUpNobodyElse(t *testing.T) {
+// TestHangingServer_DelaysNoOtherServer: posts on a server that hangs hold at most half of the permits of a process.
+func TestHangingServer_DelaysNoOtherServer(t *testing.T) {
 	t.Parallel()
 	elsewhere := sandboxtest.Start(t) // another destination
 	r := start(t, map[string]string{"MAX_IN_FLIGHT": "16", "REQUEST_DEADLINE": "10m", "OUTBOUND_ALLOW": strings.TrimPrefix(elsewhere, "http://")})
@@ -142,7 +142,7 @@ func TestHangingServer_HoldsUpNobodyElse(t *testing.T) {
 	c := healthy.channel(t, "A")
 	healthy.reaches(t, healthy.create(t, now(c.id, part("healthy"))), "PUBLISHED") // long before a call that hangs has ended
 	if n := r.held(t); n != 8 {
-		t.Fatalf("%d calls hang, want half of the permits", n)
+		t.Fatalf("%d calls hang, want 8, half of the permits", n)
 	}
 	r.speak(t)
 }

@@ -61,7 +61,7 @@ func TestZones(t *testing.T) {
 		if got := fmt.Sprint(shown()); got != want {
 			t.Fatalf("listed are %s, want %s", got, want)
 		}
-		// The next one is written for the time that was listed.
+		// The next occurrence is stored with the time that was listed.
 		next := o.between(t, begin, begin.Add(24*time.Hour))[1]
 		o.do(t, http.MethodDelete, "/posts/"+id, nil).want(t, http.StatusOK)
 		stored := o.get(t, "/posts/"+next["id"].(string)).want(t, http.StatusOK).object(t)
@@ -111,7 +111,7 @@ func TestZones(t *testing.T) {
 			}
 		}
 	})
-	t.Run("what is no zone is refused, and uses nothing up", func(t *testing.T) {
+	t.Run("an invalid zone is refused, and the state can be used again", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
 		for _, sent := range []any{"Mars/Olympus", "europe/berlin", "Local", "../../etc/passwd", "900", "-721", 900, "5.5", "NaN", "Europe/Berlin\x00", strings.Repeat("A/", 40)} {
