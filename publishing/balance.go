@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// balance returns sanitised HTML in which each element is closed, inside of the element that it was opened in, so that
-// nothing of it reaches into what stands around it in a page. HTML of which that is true already is returned as it is.
-// The time is linear.
+// balance returns sanitised HTML in which each element is closed inside of the element that it was opened in, so that
+// it cannot change the page around it. Balanced HTML is returned unchanged. The time is linear.
 //
 // An element without an end is closed with the one around it, a paragraph before the next block, and a list item before
 // the next one. The end of a link, of bold or of underlined text closes no block: the element is closed together with
@@ -21,15 +20,15 @@ func balance(clean string) string {
 	b := balancer{byName: map[string][]int{}}
 	done := 0
 	for _, t := range tags {
-		b.out.WriteString(clean[done:t.at])
+		b.out.WriteString(clean[done:t.start])
 		done = t.end
 		switch {
 		case t.name == "br": // also its end, which browsers take for a break
 			b.out.WriteString("<br>")
 		case t.closing:
-			b.end(t.name)
+			b.closeTag(t.name)
 		default:
-			b.begin(t.name, strings.TrimRight(clean[t.at:t.end], "/> ")+">")
+			b.openTag(t.name, strings.TrimRight(clean[t.start:t.end], "/> ")+">")
 		}
 	}
 	b.out.WriteString(clean[done:])
@@ -37,7 +36,7 @@ func balance(clean string) string {
 	return b.out.String()
 }
 
-// balanced returns whether each tag is closed, in the reverse order of the tags.
+// balanced reports whether each tag is closed, in the reverse order of the tags.
 func balanced(tags []tag) bool {
 	var open []string
 	for _, t := range tags {
@@ -59,19 +58,20 @@ func balanced(tags []tag) bool {
 
 // balancer writes balanced HTML.
 type balancer struct {
-	out    strings.Builder
-	open   []element
-	blocks []int            // in open
-	byName map[string][]int // in open, without those that have ended
+	out  strings.Builder
+	open []element
+	// blocks and byName hold indexes of open; byName is without the elements that have ended.
+	blocks []int
+	byName map[string][]int
 }
 
-// element is one that is open. It has ended when its end came and a block in it is still open.
+// element is an open element. It has ended when its end tag was read while a block in it is still open.
 type element struct {
 	name  string
 	ended bool
 }
 
-func (b *balancer) begin(name, opening string) {
+func (b *balancer) openTag(name, opening string) {
 	if !isInline(name) {
 		b.closeBlock("p")
 	}
@@ -93,7 +93,7 @@ func (b *balancer) closeBlock(name string) {
 	}
 }
 
-func (b *balancer) end(name string) {
+func (b *balancer) closeTag(name string) {
 	same := b.byName[name]
 	if len(same) == 0 {
 		if !isInline(name) {
@@ -126,5 +126,5 @@ func (b *balancer) closeTo(n int) {
 	}
 }
 
-// isInline returns whether an element of the subset stands within a line.
+// isInline reports whether an element of the subset is not a block.
 func isInline(name string) bool { return name == "a" || name == "u" || name == "strong" }

@@ -7,27 +7,34 @@ import (
 	"crier/tenancy"
 )
 
-// MaxChannels is how many channels any organization can have: a list of its channels holds them all in memory, about
+// MaxChannels is the largest number of channels of one organization. A list of channels is held in memory, at about
 // 3 KB each.
 const MaxChannels = 10_000
 
 // Channel is a connected account on a platform.
 type Channel struct {
-	ID            ChannelID
-	Org           tenancy.OrgID
-	Connector     string // lower-case platform identifier
-	Name          string
-	Profile       string // handle
-	Picture       string // URL, may be empty
-	AccountID     string // the platform's own id
+	ID  ChannelID
+	Org tenancy.OrgID
+	// Connector is the lower-case identifier of the platform.
+	Connector string
+	Name      string
+	// Profile is the handle of the account.
+	Profile string
+	// Picture is a URL; it may be empty.
+	Picture string
+	// AccountID is the id of the account on its platform.
+	AccountID string
+	// Account is what the connector stores about the account.
 	Account       json.RawMessage
 	Grade         Grade
 	Customer      *Customer
 	Disabled      bool
 	RefreshNeeded bool
-	Timezone      string // as tenancy.LoadZone reads it: an IANA name or a fixed offset
-	Destination   string // host that its posts go to; only the sender reads it
-	CreatedAt     time.Time
+	// Timezone is an IANA name or a fixed offset, in the form that tenancy.LoadZone takes.
+	Timezone string
+	// Destination is the host that its posts go to. Only the sender loads it.
+	Destination string
+	CreatedAt   time.Time
 }
 
 // Grade is what a platform offers so that a post goes out exactly once. The letter is what the table stores.
@@ -38,7 +45,7 @@ const (
 	// GradeIdempotent: the platform de-duplicates by a key or a content address of ours, so that sending the same
 	// publication twice makes one post.
 	GradeIdempotent Grade = "A"
-	// GradeTrackable: a stored handle says what became of the publication.
+	// GradeTrackable: the platform returns the outcome of a publication by a stored handle.
 	GradeTrackable Grade = "B"
 	// GradeMarked: a published post can be found with certainty by a mark of ours.
 	GradeMarked Grade = "C"
@@ -48,11 +55,11 @@ const (
 	GradeOpaque Grade = "E"
 )
 
-// Valid returns whether the grade exists.
+// Valid reports whether the grade exists.
 func (g Grade) Valid() bool { return len(g) == 1 && g >= GradeIdempotent && g <= GradeOpaque }
 
-// Deduplicates returns whether an absent publication may be sent again at once under its own key.
+// Deduplicates reports whether an absent publication may be sent again at once under its own key.
 func (g Grade) Deduplicates() bool { return g == GradeIdempotent || g == GradeTrackable }
 
-// Askable returns whether the platform can say what became of a publication.
+// Askable reports whether the platform can be asked for the outcome of a publication.
 func (g Grade) Askable() bool { return g != GradeOpaque }

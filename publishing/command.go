@@ -8,7 +8,7 @@ import (
 	"crier/platform/fault"
 )
 
-// CreateType says what becomes of a new post.
+// CreateType is when a created post is published, if at all.
 type CreateType string
 
 // The types. Update keeps the state of an existing post and changes its content.
@@ -19,56 +19,75 @@ const (
 	CreateUpdate   CreateType = "update"
 )
 
-// Valid tells whether the type exists.
+// Valid reports whether the type exists.
 func (t CreateType) Valid() bool {
 	return t == CreateNow || t == CreateSchedule || t == CreateDraft || t == CreateUpdate
 }
 
-// The sizes that one create may have.
+// The limits of one CreatePosts.
 const (
-	MaxEntries        = 100
-	MaxParts          = 100       // of one entry
-	MaxAllParts       = 500       // of all entries
-	MaxAllImages      = 2_000     // of all parts
-	MaxText           = 100_000   // characters of one part, as it is stored
-	MaxAllTexts       = 1_000_000 // bytes of all parts and alternative texts, as they are sent and as they are stored
-	MaxAlt            = 2_000     // characters
-	MaxAttachments    = 40
-	MaxDelay          = 60 * 24 * 30 // minutes
-	MaxSettings       = 100_000      // bytes
-	MaxAllSettings    = 1_000_000    // bytes of all posts: those of an entry count once more for each part with a delay
-	MaxSettingsDepth  = 100
+	MaxEntries = 100
+	// MaxParts is the limit of one entry, MaxAllParts and MaxAllImages are those of all entries together.
+	MaxParts     = 100
+	MaxAllParts  = 500
+	MaxAllImages = 2_000
+	// MaxText is in characters of one part, as it is stored.
+	MaxText = 100_000
+	// MaxAllTexts is in bytes of all parts and alternative texts, as they are sent and as they are stored.
+	MaxAllTexts = 1_000_000
+	// MaxAlt is in characters.
+	MaxAlt         = 2_000
+	MaxAttachments = 40
+	// MaxDelay is in minutes.
+	MaxDelay = 60 * 24 * 30
+	// MaxSettings and MaxAllSettings are in bytes. In the sum, the settings of an entry count once more for each of its
+	// parts with a delay, because each begins a post.
+	MaxSettings      = 100_000
+	MaxAllSettings   = 1_000_000
+	MaxSettingsDepth = 100
+	// MaxIdempotencyKey and maxID, the limit of a channel id as it is sent, are in bytes.
 	MaxIdempotencyKey = 255
-	maxID             = 255 // bytes of a channel id as it is sent
+	maxID             = 255
 )
 
-// CreatePosts asks for one post per entry. Ids stay as the client sent them: an id that names nothing is that entry's fault.
+// CreatePosts asks for one post for each entry. Ids are as the client sent them, so that an unknown id is reported with
+// its entry.
 type CreatePosts struct {
-	Type           CreateType
-	Date           time.Time // UTC; ignored for now
-	Entries        []CreateEntry
-	Republish      bool
-	Repeat         Repeat
-	Method         CreationMethod
-	IdempotencyKey string // empty = none
-	RequestHash    []byte // SHA-256 of method, path and body, to tell a repeat from another request under the same key
+	Type CreateType
+	// Date is in UTC. CreateNow ignores it.
+	Date      time.Time
+	Entries   []CreateEntry
+	Republish bool
+	Repeat    Repeat
+	Method    CreationMethod
+	// IdempotencyKey is empty for a request without one.
+	IdempotencyKey string
+	// RequestHash is the SHA-256 of method, path and body. It distinguishes a repeated request from another one with
+	// the same key.
+	RequestHash []byte
 }
 
-// CreateEntry is one channel's share.
+// CreateEntry asks for the post of one channel.
 type CreateEntry struct {
-	Integration string // channel id
-	Group       string // existing group to replace, empty for a new one
-	Value       []CreateValue
-	Settings    json.RawMessage // object, nil = none
+	// Integration is the id of the channel.
+	Integration string
+	// Group is the id of an existing group to replace, empty for a new post.
+	Group string
+	Value []CreateValue
+	// Settings is a JSON object, or nil.
+	Settings json.RawMessage
 }
 
 // CreateValue is one part.
 type CreateValue struct {
-	ID      string // existing part or post id, empty for a new one
+	// ID is the id of an existing part or post, empty for a new one.
+	ID      string
 	Content string
-	Type    ContentType // of Content; empty = told from it, see ReadContent
-	Image   []CreateImage
-	Delay   int // minutes after the part before
+	// Type is the form of Content; when it is empty, ReadContent detects it.
+	Type  ContentType
+	Image []CreateImage
+	// Delay is in minutes after the part before it.
+	Delay int
 }
 
 // CreateImage names a stored medium by its URL on this instance, or by its id. The URL wins.
@@ -78,7 +97,7 @@ type CreateImage struct {
 	Alt string
 }
 
-// Validate finds every fault that needs no look-up.
+// Validate returns Invalid with every problem that can be found without the database.
 func (c CreatePosts) Validate() error {
 	var faults fault.List
 	add := func(name, format string, args ...any) { faults.Add(name, fmt.Sprintf(format, args...)) }
@@ -104,7 +123,7 @@ func (c CreatePosts) Validate() error {
 				settings += len(e.Settings)
 			}
 			images += len(v.Image)
-			texts += v.bytes()
+			texts += v.textSize()
 		}
 	}
 	if parts > MaxAllParts {
@@ -114,7 +133,8 @@ func (c CreatePosts) Validate() error {
 		add("posts", "must hold at most %d images in all", MaxAllImages)
 	}
 	if settings > MaxAllSettings {
-		add("posts", "must hold at most %d bytes of settings in all, those of an entry counted once more for each of its parts with a delay", MaxAllSettings)
+		add("posts", "must hold at most %d bytes of settings in all, "+
+			"those of an entry counted once more for each of its parts with a delay", MaxAllSettings)
 	}
 	if texts > MaxAllTexts {
 		add("posts", "must hold at most %d bytes of text in all", MaxAllTexts)
@@ -135,7 +155,8 @@ func (e CreateEntry) validate(at string, add func(name, format string, args ...a
 	if len(e.Settings) > MaxSettings {
 		add(at+".settings", "must be smaller than %d bytes", MaxSettings)
 	} else if !storableJSON(e.Settings) {
-		add(at+".settings", "must hold no NUL characters, only numbers of at most %d characters with exponents from -%d to %d, and at most %d levels", maxDigits, maxExponent, maxExponent, MaxSettingsDepth)
+		add(at+".settings", "must hold no NUL characters, only numbers of at most %d characters "+
+			"with exponents from -%d to %d, and at most %d levels", maxDigits, maxExponent, maxExponent, MaxSettingsDepth)
 	}
 	for i, v := range e.Value {
 		v.validate(fmt.Sprintf("%s.value.%d", at, i), i, add)
@@ -165,8 +186,8 @@ func (v CreateValue) validate(at string, index int, add func(name, format string
 	}
 }
 
-// bytes is how long the texts of a part are.
-func (v CreateValue) bytes() int {
+// textSize returns the number of bytes of the texts of a part.
+func (v CreateValue) textSize() int {
 	n := len(v.Content)
 	for _, m := range v.Image {
 		n += len(m.Alt)
@@ -174,7 +195,7 @@ func (v CreateValue) bytes() int {
 	return n
 }
 
-// Created is one entry's answer.
+// Created is the answer to one entry.
 type Created struct {
 	Post    PostID
 	Channel ChannelID
@@ -182,18 +203,21 @@ type Created struct {
 
 // CreateResult is the answer to CreatePosts, in the order of the entries.
 type CreateResult struct {
-	Created  []Created
-	Replayed bool // the key had an answer already: this is it, nothing new was made
-	Mismatch bool // and the repeat's body differed from the first
+	Created []Created
+	// Replayed means that this is the stored answer of an earlier request with the same key, and that no post was made.
+	Replayed bool
+	// Mismatch means that the earlier request was a different one.
+	Mismatch bool
 }
 
-// ChangeStatus takes a post to DRAFT or to QUEUE.
+// ChangeStatus asks to move a post to DRAFT or to QUEUE.
 type ChangeStatus struct {
-	Status    string // draft or schedule
+	// Status is draft or schedule.
+	Status    string
 	Republish bool
 }
 
-// Validate checks the word.
+// Validate returns Invalid for an unknown status.
 func (c ChangeStatus) Validate() error {
 	if c.Status == "draft" || c.Status == "schedule" {
 		return nil

@@ -15,13 +15,15 @@ import (
 	"crier/tenancy"
 )
 
-// Storable tells whether text can be kept and sent as it is: valid UTF-8 without NUL.
+// Storable reports whether text can be stored and sent unchanged: whether it is valid UTF-8 without NUL.
 func Storable(s string) bool { return tenancy.Storable(s) }
 
-// Blank tells whether nothing of a text can be seen: it is empty or made of white space, controls and characters that only shape others.
+// Blank reports whether a text has no visible character: it is empty or consists of white space, controls and
+// characters that only change the form of others.
 func Blank(text string) bool {
 	for _, r := range text {
-		if r != brailleBlank && !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
+		if r != brailleBlank && !unicode.IsSpace(r) && !unicode.In(r, unicode.Cc, unicode.Cf,
+			unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) {
 			return false
 		}
 	}
@@ -30,8 +32,8 @@ func Blank(text string) bool {
 
 const brailleBlank = '\u2800' // a pattern of no dots
 
-// storableJSON returns whether a database takes a JSON document as it is: its text is storable, its numbers are ordinary
-// and it is not too deep.
+// storableJSON reports whether the database accepts a JSON document: its texts are storable, its numbers are short and
+// it has at most MaxSettingsDepth levels.
 func storableJSON(raw json.RawMessage) bool {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
@@ -50,7 +52,7 @@ func storableJSON(raw json.RawMessage) bool {
 				return false
 			}
 		case json.Number:
-			if !ordinary(v.String()) {
+			if !shortNumber(v.String()) {
 				return false
 			}
 		}
@@ -66,8 +68,8 @@ const (
 	maxExponent = 30
 )
 
-// ordinary returns whether a number of JSON is short, also when it is written without an exponent.
-func ordinary(number string) bool {
+// shortNumber reports whether a JSON number is short, also when it is written without an exponent.
+func shortNumber(number string) bool {
 	if len(number) > maxDigits {
 		return false
 	}
@@ -94,16 +96,17 @@ type Content struct {
 	HTML bool
 }
 
-// ReadContent takes content as it is sent, in the form that is said; "" means HTML when it begins with a tag of the
-// subset, white space aside, or one of its tags is closed, and plain text otherwise. The time is linear.
-func ReadContent(sent string, said ContentType) Content {
-	if said == ContentText || said == "" && !isHTML(sent) {
+// ReadContent returns the content that a client sent, sanitised if it is HTML. When form is empty, the content is HTML
+// if it begins with a tag of the subset, white space aside, or if one of its tags is closed, and plain text otherwise.
+// The time is linear.
+func ReadContent(sent string, form ContentType) Content {
+	if form == ContentText || form == "" && !isHTML(sent) {
 		return Content{Text: sent}
 	}
 	return Content{Text: sanitize(sent), HTML: true}
 }
 
-// Type is the form.
+// Type returns the form of the content.
 func (c Content) Type() ContentType {
 	if c.HTML {
 		return ContentHTML
@@ -111,7 +114,7 @@ func (c Content) Type() ContentType {
 	return ContentText
 }
 
-// Plain is the text as a platform without markup gets it: blocks become lines, list items get a dash, a link whose text
+// Plain returns the text for a platform without markup: blocks become lines, list items get a dash, a link whose text
 // differs keeps its address. White space that only lays out the markup, a line feed with indentation beside a block, is
 // left out. The time is linear.
 func (c Content) Plain() string {
@@ -120,25 +123,25 @@ func (c Content) Plain() string {
 	}
 	var w plainWriter
 	for z := html.NewTokenizer(strings.NewReader(c.Text)); z.Next() != html.ErrorToken; {
-		w.token(z.Token())
+		w.writeToken(z.Token())
 	}
 	w.endLink()
 	return strings.Trim(w.String(), "\n")
 }
 
-// Excerpt is the beginning of the plain text, at most 200 characters.
+// Excerpt returns the beginning of the plain text, at most 200 characters.
 func (c Content) Excerpt() string {
-	const most = 200
+	const limit = 200
 	plain, n := c.Plain(), 0
 	for i := range plain {
-		if n++; n > most {
+		if n++; n > limit {
 			return plain[:i]
 		}
 	}
 	return plain
 }
 
-// Markup is the text as HTML that may be put into a page: of plain text, each line is a paragraph.
+// Markup returns the text as HTML that is safe in a page. Each line of plain text becomes a paragraph.
 func (c Content) Markup() string {
 	if c.HTML {
 		return c.Text
@@ -151,17 +154,20 @@ func (c Content) Markup() string {
 	return b.String()
 }
 
+// plainWriter writes the plain text of HTML.
 type plainWriter struct {
 	strings.Builder
-	href   string // of the link that is open
-	begin  int    // where its text begins
-	layout string // white space with a line feed at the end of the text, which is left out if a block begins or ends
+	// href is the address of the open link, begin where its text begins.
+	href  string
+	begin int
+	// layout is white space with a line feed at the end of the text. It is dropped if a block begins or ends next.
+	layout string
 }
 
-// text writes text but the layout around it.
-func (w *plainWriter) text(s string) {
-	w.flush()
-	if words := strings.TrimLeft(s, " \t\r\n"); w.atLine() && strings.Contains(s[:len(s)-len(words)], "\n") {
+// writeText writes text without the layout around it.
+func (w *plainWriter) writeText(s string) {
+	w.writeLayout()
+	if words := strings.TrimLeft(s, " \t\r\n"); w.atLineStart() && strings.Contains(s[:len(s)-len(words)], "\n") {
 		s = words
 	}
 	words := strings.TrimRight(s, " \t\r\n")
@@ -171,31 +177,31 @@ func (w *plainWriter) text(s string) {
 	w.WriteString(s)
 }
 
-// flush writes the layout: text follows it.
-func (w *plainWriter) flush() {
+// writeLayout writes the pending layout, because text follows it.
+func (w *plainWriter) writeLayout() {
 	w.WriteString(w.layout)
 	w.layout = ""
 }
 
-// atLine returns whether nothing is in the line yet.
-func (w *plainWriter) atLine() bool {
+// atLineStart reports whether the current line is empty.
+func (w *plainWriter) atLineStart() bool {
 	s := w.String()
 	return s == "" || strings.HasSuffix(s, "\n")
 }
 
-func (w *plainWriter) token(t html.Token) {
+func (w *plainWriter) writeToken(t html.Token) {
 	end := t.Type == html.EndTagToken
 	switch {
 	case t.Type == html.TextToken:
-		w.text(t.Data)
+		w.writeText(t.Data)
 	case t.DataAtom == atom.Br:
 		w.layout = ""
 		w.WriteString("\n")
 	case t.DataAtom == atom.A:
-		w.flush()
+		w.writeLayout()
 		w.endLink()
 		if !end {
-			w.href, w.begin = hrefOf(t), w.Len()
+			w.href, w.begin = href(t), w.Len()
 		}
 	case !isBlock(t.DataAtom):
 	case end:
@@ -203,7 +209,7 @@ func (w *plainWriter) token(t html.Token) {
 		w.WriteString("\n")
 	default:
 		w.layout = ""
-		w.line()
+		w.startLine()
 		if t.DataAtom == atom.Li {
 			w.WriteString("- ")
 		}
@@ -214,7 +220,7 @@ func isBlock(a atom.Atom) bool {
 	return a == atom.P || a == atom.H1 || a == atom.H2 || a == atom.H3 || a == atom.Ul || a == atom.Li
 }
 
-// endLink adds the address of the link that is open unless its text shows it. Links do not contain others.
+// endLink writes the address of the open link unless its text contains it. Links are not nested.
 func (w *plainWriter) endLink() {
 	if w.href != "" && !strings.Contains(w.String()[w.begin:], strings.TrimPrefix(w.href, "mailto:")) {
 		w.WriteString(" (" + w.href + ")")
@@ -222,14 +228,14 @@ func (w *plainWriter) endLink() {
 	w.href = ""
 }
 
-// line starts a new line unless one has just begun.
-func (w *plainWriter) line() {
-	if !w.atLine() {
+// startLine starts a new line unless the current one is empty.
+func (w *plainWriter) startLine() {
+	if !w.atLineStart() {
 		w.WriteString("\n")
 	}
 }
 
-func hrefOf(t html.Token) string {
+func href(t html.Token) string {
 	for _, a := range t.Attr {
 		if a.Key == "href" {
 			return a.Val

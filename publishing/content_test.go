@@ -11,7 +11,7 @@ import (
 	"crier/publishing"
 )
 
-func TestPlainText(t *testing.T) {
+func TestContent_Plain(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
 		"plain text stays byte for byte":        {" a < b && c > d \n\n ü 👩‍👩‍👧 ", " a < b && c > d \n\n ü 👩‍👩‍👧 "},
@@ -26,10 +26,16 @@ func TestPlainText(t *testing.T) {
 		"a tag that is mentioned stays":         {"C++ <p> tag & a<b", "C++ <p> tag & a<b"},
 		"so does a break":                       {"<br makes no line, <br> does", "<br makes no line, <br> does"},
 		"an end before its beginning stays":     {"close with </p>, open with <p>", "close with </p>, open with <p>"},
-		"blocks of other HTML":                  {"<p>Intro</p><div>one</div><div>two</div><table><tr><td>a</td><td>b</td></tr></table><h4>Head</h4><pre>x</pre>end", "Intro\none\ntwo\na b\nHead\nx\nend"},
-		"blocks around others":                  {"<div><div><p>a</p></div><section>b</section></div><p>c</p>", "a\nb\nc"},
-		"a quotation in a text":                 {"<p>a</p>b<blockquote>c</blockquote>d", "a\nb\nc\nd"},
-		"markup with layout":                    {"<h1>Title</h1>\n<p>\n  Some text\n  and more.\n</p>\n<ul>\n  <li>a</li>\n  <li>b <strong>c</strong>\n d</li>\n</ul>\n", "Title\nSome text\n  and more.\n- a\n- b c\n d"},
+		"blocks of other HTML": {
+			"<p>Intro</p><div>one</div><div>two</div><table><tr><td>a</td><td>b</td></tr></table><h4>Head</h4><pre>x</pre>end",
+			"Intro\none\ntwo\na b\nHead\nx\nend",
+		},
+		"blocks around others":  {"<div><div><p>a</p></div><section>b</section></div><p>c</p>", "a\nb\nc"},
+		"a quotation in a text": {"<p>a</p>b<blockquote>c</blockquote>d", "a\nb\nc\nd"},
+		"markup with layout": {
+			"<h1>Title</h1>\n<p>\n  Some text\n  and more.\n</p>\n<ul>\n  <li>a</li>\n  <li>b <strong>c</strong>\n d</li>\n</ul>\n",
+			"Title\nSome text\n  and more.\n- a\n- b c\n d",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -46,9 +52,9 @@ func TestSanitize(t *testing.T) {
 		"plain text is not touched":   {"<script>alert(1)</script>", "<script>alert(1)</script>"},
 		"scripts go":                  {"<p>a<script>alert(1)</script></p>", "<p>a</p>"},
 		"handlers go":                 {`<p onclick="x()">a</p>`, "<p>a</p>"},
-		"odd schemes go":              {`<p><a href="javascript:x()">a</a></p>`, "<p>a</p>"},
+		"other schemes are removed":   {`<p><a href="javascript:x()">a</a></p>`, "<p>a</p>"},
 		"the subset stays":            {"<h1>a</h1><ul><li><strong>b</strong></li></ul>", "<h1>a</h1><ul><li><strong>b</strong></li></ul>"},
-		"what is outside it loses it": {"<p><em>a</em></p>", "<p>a</p>"},
+		"other elements are removed":  {"<p><em>a</em></p>", "<p>a</p>"},
 		"upper case and breaks count": {"one<BR>two <STRONG>x</STRONG>", "one<br>two <strong>x</strong>"},
 		"a leading break is enough":   {" <br/>a < b", " <br/>a &lt; b"},
 		"a mentioned tag is not HTML": {"C++ <p> tag & a<b", "C++ <p> tag & a<b"},
@@ -59,7 +65,7 @@ func TestSanitize(t *testing.T) {
 		"a doctype goes":              {"<!DOCTYPE html>\n<p>a</p>", "\n<p>a</p>"},
 		"half a doctype is text":      {"<p>a</p><!doctype", "<p>a</p>&lt;!doctype"},
 		"comments go":                 {"<!--StartFragment--><p>a</p><!-- <b> -->", "<p>a</p>"},
-		"odd comments are text":       {"<p>a <! b <? c </ d</p>", "<p>a &lt;! b &lt;? c &lt;/ d</p>"},
+		"unclosed comments are text":  {"<p>a <! b <? c </ d</p>", "<p>a &lt;! b &lt;? c &lt;/ d</p>"},
 		"texts of frames stay":        {"<p>a<iframe>b</iframe><object>c</object></p>", "<p>abc</p>"},
 		"HTML stays HTML":             {"<a>x &lt;p&gt; & y</a>", "<p>x &lt;p&gt; &amp; y</p>"},
 		"attributes may hold a >":     {`<p title="a>b">c</p>`, "<p>c</p>"},
@@ -105,27 +111,27 @@ func plain(sent string) string  { return publishing.ReadContent(sent, "").Plain(
 func isHTML(sent string) bool   { return publishing.ReadContent(sent, "").HTML }
 func markup(sent string) string { return publishing.ReadContent(sent, "").Markup() }
 
-func TestReadContent_TakesTheFormThatIsSaid(t *testing.T) {
+func TestReadContent_TakesTheGivenForm(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		sent string
-		said publishing.ContentType
+		form publishing.ContentType
 		want publishing.Content
 	}{
-		"HTML by its form":      {"<p>a</p>", "", publishing.Content{Text: "<p>a</p>", HTML: true}},
-		"text by its form":      {"a <p> b", "", publishing.Content{Text: "a <p> b"}},
-		"HTML that is text":     {"<p>a</p><script>x</script>", publishing.ContentText, publishing.Content{Text: "<p>a</p><script>x</script>"}},
-		"text that is HTML":     {"a & b<script>x</script>", publishing.ContentHTML, publishing.Content{Text: "<p>a &amp; b</p>", HTML: true}},
-		"HTML of another form":  {"<img src=x onerror=y>a", publishing.ContentHTML, publishing.Content{Text: "<p>a</p>", HTML: true}},
-		"nothing that is HTML":  {"", publishing.ContentHTML, publishing.Content{Text: "<p></p>", HTML: true}},
-		"no word about nothing": {"", "", publishing.Content{}},
+		"HTML by its form":       {"<p>a</p>", "", publishing.Content{Text: "<p>a</p>", HTML: true}},
+		"text by its form":       {"a <p> b", "", publishing.Content{Text: "a <p> b"}},
+		"HTML that is text":      {"<p>a</p><script>x</script>", publishing.ContentText, publishing.Content{Text: "<p>a</p><script>x</script>"}},
+		"text that is HTML":      {"a & b<script>x</script>", publishing.ContentHTML, publishing.Content{Text: "<p>a &amp; b</p>", HTML: true}},
+		"HTML of another form":   {"<img src=x onerror=y>a", publishing.ContentHTML, publishing.Content{Text: "<p>a</p>", HTML: true}},
+		"nothing that is HTML":   {"", publishing.ContentHTML, publishing.Content{Text: "<p></p>", HTML: true}},
+		"nothing without a form": {"", "", publishing.Content{}},
 	} {
-		got := publishing.ReadContent(c.sent, c.said)
+		got := publishing.ReadContent(c.sent, c.form)
 		if got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+			t.Errorf("%s: got %+v, want %+v", name, got, c.want)
 		}
-		if again := publishing.ReadContent(got.Text, ""); c.said != publishing.ContentText && again != got {
-			t.Errorf("%s: sent again it is %+v", name, again)
+		if again := publishing.ReadContent(got.Text, ""); c.form != publishing.ContentText && again != got {
+			t.Errorf("%s: sent again: got %+v, want %+v", name, again, got)
 		}
 	}
 }
@@ -141,18 +147,19 @@ func TestContent_MarkupIsSafeInAPage(t *testing.T) {
 		"":                             "",
 	} {
 		if got := markup(sent); got != want {
-			t.Errorf("%q: %q, want %q", sent, got, want)
+			t.Errorf("%q: got %q, want %q", sent, got, want)
 		}
 	}
 }
 
-// words are what people write, with < in every place that is no tag.
+// words draws a text as people write it, in which no < begins a tag.
 func words(t *rapid.T, more ...string) string {
-	known := []string{"a", "p", "br", "<", ">", "<>", "</", "/>", "<3", "a<b", "c>d", "1<2", "<name>", "</name>", "List<String>", "<b", "<script>", "<em>", "<T>", "<!", "<?", "<!-", "\"", "'", "=", ";", "ü", "👩‍👩‍👧", "\n", "  "}
+	known := []string{"a", "p", "br", "<", ">", "<>", "</", "/>", "<3", "a<b", "c>d", "1<2", "<name>", "</name>", "List<String>", "<b",
+		"<script>", "<em>", "<T>", "<!", "<?", "<!-", "\"", "'", "=", ";", "ü", "👩‍👩‍👧", "\n", "  "}
 	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(known, more...)), 0, 12).Draw(t, "words"), " ")
 }
 
-func TestPlainTextComesThroughUnchanged(t *testing.T) {
+func TestContent_PlainTextIsUnchanged(t *testing.T) {
 	t.Parallel()
 	opening := regexp.MustCompile(`^\s*<(p|br|strong|a)[ />]`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,21 +173,21 @@ func TestPlainTextComesThroughUnchanged(t *testing.T) {
 	})
 }
 
-func TestTextWithinMarkupComesThroughUnchanged(t *testing.T) {
+func TestContent_TextWithinMarkupIsUnchanged(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		text := "x " + words(t) + " x"
 		c := publishing.ReadContent("<p>"+text+"</p>", "")
 		if got := c.Plain(); got != text {
-			t.Fatalf("%q became %q", text, got)
+			t.Fatalf("got %q, want %q", got, text)
 		}
 		if again := publishing.ReadContent(c.Text, ""); again != c {
-			t.Fatalf("%q became %q the second time", c.Text, again.Text)
+			t.Fatalf("%q sent again: got %q, want it unchanged", c.Text, again.Text)
 		}
 	})
 }
 
-// open returns the elements of HTML that are not closed in order.
+// open returns the elements of HTML that are not closed in the reverse order.
 func open(content string) (out []string) {
 	for _, m := range regexp.MustCompile(`<(/?)([a-z0-9]+)[^>]*>`).FindAllStringSubmatch(content, -1) {
 		last := len(out) - 1
@@ -241,7 +248,7 @@ func TestBlank(t *testing.T) {
 		"a": false, " . ": false, "👩‍👩‍👧": false, "\u200b!": false, "🏴\U000e0067\U000e007f": false, "ـ": false, "\ufffd": false,
 	} {
 		if got := publishing.Blank(text); got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("Blank(%q): got %v, want %v", text, got, want)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"crier/tenancy"
 )
 
-// The upload limits in bytes, when nothing else is configured.
+// The default upload limits in bytes.
 const (
 	MaxImageSize = 10 << 20
 	MaxVideoSize = 1 << 30
@@ -15,29 +15,35 @@ const (
 
 // Medium is a stored file of an organization.
 type Medium struct {
-	ID           MediaID
-	Org          tenancy.OrgID
-	Key          string // unguessable, part of its URL
-	Name         string // file name without extension, safe in a URL
-	Ext          string // png, jpg, jpeg, gif or mp4
-	ContentType  string
-	Size         int64
-	Width        int // pixels; 0 when not known
+	ID  MediaID
+	Org tenancy.OrgID
+	// Key is an unguessable part of its URL.
+	Key string
+	// Name is the file name without extension, in characters that are safe in a URL.
+	Name string
+	// Ext is png, jpg, jpeg, gif or mp4.
+	Ext         string
+	ContentType string
+	// Size is in bytes.
+	Size int64
+	// Width and Height are in pixels; 0 means not known.
+	Width        int
 	Height       int
 	OriginalName string
 	CreatedAt    time.Time
 }
 
-// Path is where the file is served, under the base URL: /files/{key}/{name}.{ext}.
+// Path returns where the file is served, under the base URL: /files/{key}/{name}.{ext}.
 func (m Medium) Path() string { return "/files/" + m.Key + "/" + m.Name + "." + m.Ext }
 
-// BlobKey is where the bytes lie in the blob store.
+// BlobKey returns the key of the file in the blob store.
 func (m Medium) BlobKey() string { return m.Org.String() + "/" + m.Key }
 
-// DerivedKey is where the bytes of a picture made of this image lie, one key for each attempt to make it.
+// DerivedKey returns the blob key of a picture that is derived from this image. Each attempt to make it has its own
+// key.
 func (m Medium) DerivedKey(spec string, attempt int) string {
 	return m.BlobKey() + "." + spec + "." + strconv.Itoa(attempt)
 }
 
-// Video tells whether the medium is a video; everything else is an image.
+// Video reports whether the medium is a video; everything else is an image.
 func (m Medium) Video() bool { return m.Ext == "mp4" }

@@ -6,7 +6,7 @@ import (
 	"crier/platform/fault"
 )
 
-// PauseScope says what is paused.
+// PauseScope is the kind of object that is paused.
 type PauseScope string
 
 // The scopes, from the widest to the narrowest.
@@ -16,19 +16,21 @@ const (
 	PauseChannel      PauseScope = "channel"
 )
 
-// Valid tells whether the scope exists.
+// Valid reports whether the scope exists.
 func (s PauseScope) Valid() bool {
 	return s == PauseOrganization || s == PauseCustomer || s == PauseChannel
 }
 
-// SetPause keeps back what a channel, a group of channels or the whole organization would publish, or lets it go on. A channel publishes while nothing that it belongs to is paused.
+// SetPause pauses or resumes publishing of a channel, a customer or the organization. A channel publishes while neither
+// it nor its customer nor its organization is paused.
 type SetPause struct {
-	Scope  PauseScope
-	ID     string // as sent; not looked at for the organization
+	Scope PauseScope
+	// ID is the id as the client sent it. It is ignored for the organization.
+	ID     string
 	Paused bool
 }
 
-// Validate checks the scope.
+// Validate returns Invalid for an unknown scope.
 func (s SetPause) Validate() error {
 	if s.Scope.Valid() {
 		return nil
@@ -36,34 +38,45 @@ func (s SetPause) Validate() error {
 	return fault.New(fault.Invalid, "publishing.SetPause", "There is no such thing to pause.")
 }
 
-// MaxHeldShown is how many held posts an answer previews.
+// MaxHeldShown is the largest number of held posts in an answer.
 const MaxHeldShown = 20
 
-// PauseResult tells what a pause holds back, or what a resume lets go.
+// PauseResult is the effect of a pause or a resume.
 type PauseResult struct {
-	Paused   bool
-	Held     int    // posts that are due already and wait
-	InFlight int    // posts whose call to the platform had begun: they end
-	Missed   int    // of a resume: held for too long, and given up
-	Posts    []Post // the first of those that wait or are booked, without parts, by due time
+	Paused bool
+	// Held is the number of posts that are due and wait.
+	Held int
+	// InFlight is the number of posts whose call to the platform had begun. They are not stopped.
+	InFlight int
+	// Missed is the number of posts that a resume gave up because they were held for too long.
+	Missed int
+	// Posts are the first scheduled posts in the order of their due times, at most MaxHeldShown, without parts.
+	Posts []Post
+	// Channels and Texts have the names of the channels and the excerpts of these posts.
 	Channels map[ChannelID]string
 	Texts    map[PostID]string
 }
 
-// Figures is how a queue stands.
-type Figures struct {
-	Due        int           // could be published now
-	Overdue    int           // of those, for longer than the alarm's time
-	Oldest     time.Duration // how long the oldest of them has waited
-	Waiting    int           // due, but behind another post of their channel, backing off or keeping a gap
-	Held       int           // due, and kept back by a pause or a channel that must be reconnected
+// QueueStats are the statistics of a queue. The numbers are numbers of posts.
+type QueueStats struct {
+	// Due could be published now.
+	Due int
+	// Overdue are those of Due that are later than OverdueAfter.
+	Overdue int
+	// Oldest is how long the oldest post of Due has waited.
+	Oldest time.Duration
+	// Waiting are due, but another post of their channel comes first, or they back off or keep a gap.
+	Waiting int
+	// Held are due, but a pause or a channel that must be reconnected holds them.
+	Held       int
 	Publishing int
 	Unknown    int
-	Next       *time.Time // when the next post is due
+	// Next is when the next post is due; nil when there is none or it was not asked for.
+	Next *time.Time
 }
 
-// OverdueAfter is the lateness from which the alarm counts a post.
+// OverdueAfter is the lateness from which a post counts as overdue.
 const OverdueAfter = 30 * time.Second
 
-// Healthy tells whether nothing waits that should be out.
-func (f Figures) Healthy() bool { return f.Overdue == 0 }
+// Healthy reports whether no post is overdue.
+func (s QueueStats) Healthy() bool { return s.Overdue == 0 }

@@ -7,7 +7,9 @@ import (
 	"crier/tenancy"
 )
 
-// Waker tells the scheduler that an organization has something due; it never fails a request, because the sweep finds what a lost call would have told.
+// Waker wakes the actor of an organization.
 type Waker interface {
+	// Wake reports that the organization has a post due at the given time; the zero time means now. It never fails:
+	// the sweep finds a post whose wake-up was lost.
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
 }

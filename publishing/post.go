@@ -1,4 +1,4 @@
-// Package publishing holds the words and rules of what the product does: posts, channels, media and their states. It does no I/O.
+// Package publishing defines posts, channels, media and their states, and the rules that apply to them. It does no I/O.
 package publishing
 
 import (
@@ -9,7 +9,7 @@ import (
 	"crier/tenancy"
 )
 
-// The tags that keep the ids of this domain apart (platform/id).
+// The tags that distinguish the types of ids (platform/id).
 type (
 	PostTag        struct{}
 	GroupTag       struct{}
@@ -33,48 +33,59 @@ type (
 	SeriesID      = id.ID[SeriesTag]
 )
 
-// Post is one channel's share of what was asked: the parts that go out in one go. The root is the group's first post;
-// a part with a delay begins a follower, which waits for its predecessor.
+// Post is what one channel publishes at one time: one or more parts. The root is the first post of its group. A part
+// with a delay begins a follower, which waits for its predecessor.
 type Post struct {
-	ID             PostID
-	Org            tenancy.OrgID
-	Group          GroupID
-	Channel        ChannelID
-	State          State
-	Due            *time.Time // nil while WAITING
-	PublishDate    time.Time  // what the calendar shows
-	After          PostID     // predecessor, zero for a root
-	Delay          time.Duration
-	Revision       int
-	Settings       json.RawMessage // object; "__type" is the connector
+	ID      PostID
+	Org     tenancy.OrgID
+	Group   GroupID
+	Channel ChannelID
+	State   State
+	// Due is nil while the post is in StateWaiting.
+	Due *time.Time
+	// PublishDate is the time that the calendar shows.
+	PublishDate time.Time
+	// After is the predecessor, zero for a root. Delay is the time after its publication.
+	After    PostID
+	Delay    time.Duration
+	Revision int
+	// Settings is a JSON object; its member "__type" is the connector.
+	Settings       json.RawMessage
 	CreationMethod CreationMethod
 	ReleaseID      *string
 	ReleaseURL     *string
 	Error          *string
 	ErrorCode      *string
 	OutcomeUnknown bool
-	Series         SeriesID // of a repeated post, zero for any other
-	Occurrence     int      // its number in the series
-	Interval       int      // days between occurrences
-	Coming         *Coming  // set on a later occurrence, which is not stored yet
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
-	Parts          []Part // in order; positions count through the whole group
+	// Series is zero for a post that does not repeat. Occurrence is the number of the post in it, Interval the days
+	// between two occurrences.
+	Series     SeriesID
+	Occurrence int
+	Interval   int
+	// Projected is set on a later occurrence, which is not stored yet.
+	Projected *ProjectedOccurrence
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	// Parts are in order. Their positions count through the whole group.
+	Parts []Part
 }
 
-// Coming is what a later occurrence is made of.
-type Coming struct {
-	Template GroupID   // whose content it will have
-	Next     time.Time // when the next occurrence, the one that is stored, goes out
+// ProjectedOccurrence is the source of an occurrence that is not stored yet.
+type ProjectedOccurrence struct {
+	// Template is the group whose content the occurrence will have.
+	Template GroupID
+	// Next is the due time of the next occurrence, which is stored.
+	Next time.Time
 }
 
 // Part is one piece of a post: the main text, a thread part or a comment.
 type Part struct {
-	ID         PartID
-	Position   int
-	Content    Content
-	Media      []Attachment
-	Delay      time.Duration // after the part before it
+	ID       PartID
+	Position int
+	Content  Content
+	Media    []Attachment
+	// Delay is the time after the publication of the part before it.
+	Delay      time.Duration
 	ReleaseID  *string
 	ReleaseURL *string
 }
@@ -85,7 +96,7 @@ type Attachment struct {
 	Alt   string
 }
 
-// Event is one line of a post's timeline.
+// Event is one entry of the timeline of a post.
 type Event struct {
 	At     time.Time
 	Event  string
@@ -94,10 +105,10 @@ type Event struct {
 	Reason *string
 }
 
-// CreationMethod says by which way a post came in.
+// CreationMethod is the client through which a post was created.
 type CreationMethod string
 
-// The ways in.
+// The creation methods.
 const (
 	MethodAPI      CreationMethod = "API"
 	MethodCLI      CreationMethod = "CLI"
@@ -107,7 +118,7 @@ const (
 	MethodUnknown  CreationMethod = "UNKNOWN"
 )
 
-// MethodFromClient maps what a public client says of itself; anything but CLI is the API.
+// MethodFromClient returns the method for the name that a public client sent: MethodCLI for CLI, else MethodAPI.
 func MethodFromClient(s string) CreationMethod {
 	if s == string(MethodCLI) {
 		return MethodCLI
@@ -115,7 +126,7 @@ func MethodFromClient(s string) CreationMethod {
 	return MethodAPI
 }
 
-// Customer is a channel group of an agency.
+// Customer is a group of channels, such as a client of an agency.
 type Customer struct {
 	ID   CustomerID
 	Name string

@@ -2,11 +2,13 @@ package publishing
 
 import "time"
 
-// ListPosts asks for the posts of a date range, or for a page of all posts when Page is set. Both are ordered by publish date, then id.
+// ListPosts asks for the posts of a date range, or for a page of all posts when Page is set. Both are ordered by
+// publish date, then by id.
 type ListPosts struct {
 	Start, End time.Time
 	Page       *Page
-	Customer   string // customer id as sent, empty = all
+	// Customer is a customer id as the client sent it; empty means all customers.
+	Customer string
 }
 
 // Page is a zero-indexed page.
@@ -20,47 +22,54 @@ const (
 	DefaultPageLimit = 20
 	MaxPageLimit     = 100
 	MaxRange         = 366 * 24 * time.Hour
-	MaxListed        = 10_000 // posts in one range answer
-	CountAhead       = 10_000 // posts after a page that are counted at most
-	// MaxListedBytes is how much the posts of one answer may hold: texts and settings as they are stored, and ListedPart
-	// for each part, image and later post of a thread. Settings have as much again of their own.
+	// MaxListed is the largest number of posts in the answer for a range.
+	MaxListed = 10_000
+	// CountAhead is the largest number of posts after a page that are counted.
+	CountAhead = 10_000
+	// MaxListedBytes bounds the posts of one answer: the stored texts, and ListedPart for each part, image and
+	// follower. The stored settings have a bound of the same size.
 	MaxListedBytes = 8 << 20
-	ListedPart     = 128 // bytes
+	// ListedPart is in bytes.
+	ListedPart = 128
 )
 
-// Thread is what the calendar shows as one item: a group's root with all its parts, whatever run they go out in.
+// Thread is one item of the calendar: the posts of a group.
 type Thread struct {
-	Root      Post // with every part of the group, in order
+	// Root has every part of the group in order, those of the followers included.
+	Root      Post
 	Followers []Post
 	Channel   Channel
-	Media     map[MediaID]Medium // of all parts
+	// Media has the media of all parts.
+	Media map[MediaID]Medium
 }
 
-// Told is the post whose state and error the thread shows: the first one that failed, else the first that is not out yet, else the root.
-func (t Thread) Told() Post {
+// Effective returns the post whose state and error are those of the thread: the root unless it is published, else the
+// first follower that failed, else the first that is not published yet, else the root.
+func (t Thread) Effective() Post {
 	if t.Root.State != StatePublished {
 		return t.Root
 	}
-	told := t.Root
+	effective := t.Root
 	for _, f := range t.Followers {
 		if f.State == StateError {
 			return f
 		}
-		if told.State == StatePublished {
-			told = f
+		if effective.State == StatePublished {
+			effective = f
 		}
 	}
-	return told
+	return effective
 }
 
 // ThreadPage is an answer to ListPosts.
 type ThreadPage struct {
 	Threads []Thread
-	Total   int // of all pages, or of those up to CountAhead posts after this one; only set in page mode
+	// Total is the number of posts on all pages, at most CountAhead after this page. It is 0 for a range.
+	Total   int
 	HasMore bool
 }
 
-// PostDetail is one post with everything that is known of it.
+// PostDetail is a thread with its timeline.
 type PostDetail struct {
 	Thread
 	Events []Event

@@ -14,7 +14,8 @@ import (
 // Lease is the right of one process start to schedule the posts of some shards. Every statement that schedules checks
 // in the database that the shards still belong to Holder, so a stale Lease changes nothing.
 type Lease struct {
-	Holder uuid.UUID // id of the process start
+	// Holder is the id of the process start.
+	Holder uuid.UUID
 	Shards []int16
 }
 
@@ -34,7 +35,8 @@ const ClaimWindow = 256
 
 // ClaimLimits are the limits that a claim shares with the other posts of its process.
 type ClaimLimits struct {
-	// Platforms has the number of posts of each platform that may be claimed. A platform that is not in it has no limit.
+	// Platforms has the number of posts of each platform that may be claimed. A platform that is not in it has no
+	// limit.
 	Platforms map[string]int
 	// Busy has the number of permits that the posts of each destination hold.
 	Busy map[string]int
@@ -52,32 +54,34 @@ type Claimed struct {
 	Post      PostID
 	Channel   ChannelID
 	Connector string
-	// Place is the destination of its calls, in the form that ClaimLimits.Busy counts: "@" and the destination.
-	Place string
-	Token uuid.UUID
+	// Destination is that of its calls, in the form of the keys of ClaimLimits.Busy: "@" and the host.
+	Destination string
+	Token       uuid.UUID
 	// Attempt is the number of this claim among those of the post, beginning with 1.
 	Attempt int
 	Due     time.Time
 }
 
-// ClaimResult is what a claim took and what it left.
+// ClaimResult is the result of a claim.
 type ClaimResult struct {
 	Claimed []Claimed
-	// Next is when each organization has something due on a free channel that was visited. An organization without such
-	// a channel is not in it.
+	// Next is when each organization has a post due on a free channel that was visited. An organization without such a
+	// channel is not in it.
 	Next map[tenancy.OrgID]time.Time
 	// More is the last channel that was visited, of organizations that may have more channels.
 	More map[tenancy.OrgID]ChannelID
-	// Held are the platforms and destinations at their limit for which each organization has something due. They are
+	// AtLimit are the platforms and destinations at their limit for which each organization has something due. They are
 	// not in Next.
-	Held map[tenancy.OrgID][]string
+	AtLimit map[tenancy.OrgID][]string
 	// Now is the time of the database.
 	Now time.Time
 }
 
-// NewClaimResult returns an empty result, to which others can be added.
+// NewClaimResult returns an empty result to which others can be added.
 func NewClaimResult() ClaimResult {
-	return ClaimResult{Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]ChannelID{}, Held: map[tenancy.OrgID][]string{}}
+	return ClaimResult{
+		Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]ChannelID{}, AtLimit: map[tenancy.OrgID][]string{},
+	}
 }
 
 // Add merges the result of another claim of the same process into r.
@@ -89,8 +93,8 @@ func (r *ClaimResult) Add(other ClaimResult) {
 		}
 	}
 	maps.Copy(r.More, other.More)
-	for org, places := range other.Held {
-		r.Held[org] = append(r.Held[org], places...)
+	for org, names := range other.AtLimit {
+		r.AtLimit[org] = append(r.AtLimit[org], names...)
 	}
 	if other.Now.After(r.Now) {
 		r.Now = other.Now
@@ -142,46 +146,54 @@ type AttachedMedium struct {
 
 // Work is everything that sending one claimed post needs.
 type Work struct {
-	Org     tenancy.OrgID
-	Post    PostID
-	Group   GroupID
-	Token   uuid.UUID // claim token
+	Org   tenancy.OrgID
+	Post  PostID
+	Group GroupID
+	// Token is the claim token.
+	Token   uuid.UUID
 	Attempt int
 	// Failing is the time since the first of the transient failures in a row; zero at a first try.
 	Failing  time.Duration
 	Due      time.Time
 	Settings json.RawMessage
 	Channel  Channel
-	// Gone says that the channel was disconnected.
-	Gone       bool
-	Credential []byte // sealed
+	// Disconnected is set when the channel was disconnected.
+	Disconnected bool
+	Credential   []byte // sealed
 	// Parts are the publications of this post, in order.
 	Parts []Publication
 	// Before are the published parts of the posts of the thread that precede this one, in order.
 	Before []Publication
 	// Committing is when the latest irreversible call was announced; zero before.
 	Committing time.Time
-	// CallEnded says that the sender has seen its call end, so that no call of it is in progress.
+	// CallEnded is set when the sender saw the end of its call, so that none is in progress.
 	CallEnded bool
-	// Looks is how often the platform was asked for an unknown outcome.
-	Looks int
-	// Reaps is how many claims in a row ended with their process.
+	// ReconcileAttempts is the number of times that the platform was asked for the unknown outcome.
+	ReconcileAttempts int
+	// Reaps is the number of claims in a row that ended with their process.
 	Reaps int
-	// MaybeSent says that a call of the current part may have reached the platform before this claim.
+	// MaybeSent is set when a call of the current part may have reached the platform before this claim.
 	MaybeSent bool
 }
 
-// Result is how a claim, or a question about an unknown outcome, ended.
+// Result is how a claim or the reconciliation of an unknown outcome ended.
 type Result string
 
 // The results.
 const (
-	ResultPublished Result = "published" // every part is on the platform
-	ResultResume    Result = "resume"    // this part is on the platform, later ones are not
-	ResultError     Result = "error"     // the post is given up
-	ResultRetry     Result = "retry"     // nothing was sent: back to the queue; without a publication it does not count as failing
-	ResultUnknown   Result = "unknown"   // the platform may have acted
-	ResultLater     Result = "later"     // the outcome is still unknown: ask again
+	// ResultPublished means that every part is on the platform.
+	ResultPublished Result = "published"
+	// ResultResume means that this part is on the platform and later ones are not.
+	ResultResume Result = "resume"
+	// ResultError means that the post is given up.
+	ResultError Result = "error"
+	// ResultRetry means that nothing was sent: the post goes back to the queue. Without a publication it does not count
+	// as a failure.
+	ResultRetry Result = "retry"
+	// ResultUnknown means that the platform may have published the part.
+	ResultUnknown Result = "unknown"
+	// ResultLater means that the outcome is still unknown, and that the platform must be asked again.
+	ResultLater Result = "later"
 )
 
 // Outcome is how the claim of one post ended. Publication is the part that it is about, zero when none was reached.
@@ -190,14 +202,14 @@ type Outcome struct {
 	Post   PostID
 	Token  uuid.UUID
 	Result Result
-	// Error is a sentence for people, Code one of the error codes.
+	// Error is a sentence for people, Code is one of the error codes.
 	Error string
 	Code  string
-	// After is the time until the next try or question.
+	// After is the time until the next try, or until the platform is asked again.
 	After time.Duration
-	// CallEnded says, of ResultUnknown, that the call of this process is over.
+	// CallEnded is set with ResultUnknown when the call of this process has ended.
 	CallEnded bool
-	// Proven says, of ResultRetry and ResultError, that nothing that any earlier call sent is on the platform.
+	// Proven is set with ResultRetry and ResultError when it is proved that no earlier call published anything.
 	Proven      bool
 	Publication PublicationID
 	// ReleaseID, ReleaseURL and Ref are those of the part.
@@ -209,25 +221,25 @@ type Outcome struct {
 	RootURL string
 }
 
-// Finished is what became of an Outcome.
+// Finished is what storing an Outcome changed.
 type Finished struct {
 	Org  tenancy.OrgID
 	Post PostID
 	// State is the new state of the post, empty when its claim had ended before.
 	State State
 	Due   time.Time
-	// Second says that the platform has published the part twice, under two release ids.
-	Second bool
-	// Locked says that another transaction has the post locked: the outcome is not stored and must be sent again.
+	// PublishedTwice is set when the platform has published the part twice, under two release ids.
+	PublishedTwice bool
+	// Locked is set when another transaction has locked the post: the outcome is not stored and must be stored again.
 	Locked bool
 }
 
-// UnknownPost is a post with an unknown outcome whose time to ask the platform has come.
+// UnknownPost is a post with an unknown outcome for which the platform must be asked now.
 type UnknownPost struct {
 	Post PostID
 	Org  tenancy.OrgID
-	// Place is the destination of its calls, as in Claimed.
-	Place string
-	// Stale says that the outcome has been unknown for longer than it may be.
+	// Destination is that of its calls, as in Claimed.
+	Destination string
+	// Stale is set when the outcome has been unknown for longer than UNKNOWN_FOR.
 	Stale bool
 }

@@ -5,12 +5,12 @@ import "time"
 // lastYear bounds every recurrence: no occurrence is later than this year, in UTC.
 const lastYear = 2200
 
-// maxShift is more than any zone is away from UTC. No zone changes its clocks twice within twice this time.
+// maxShift is more than the largest offset from UTC. No zone changes its clocks twice within twice this time.
 const maxShift = 16 * time.Hour
 
-// Recurrence is when the occurrences of a repeated post take place: every so many days at one wall-clock time of one
-// time zone. A time that the clocks skip is as much later as they jump, and of a time that they show twice it is the
-// first. It does no I/O; the caller loads its zone (tenancy.LoadZone).
+// Recurrence is the rule of a repeated post: every Days days at one wall-clock time of one time zone. A wall-clock time
+// that the zone skips is moved later by the size of the jump; of one that occurs twice the first is taken. It does no
+// I/O; the caller loads the zone (tenancy.LoadZone).
 type Recurrence struct {
 	// Anchor is the wall-clock time of occurrence Base, written as a time in UTC.
 	Anchor time.Time
@@ -19,13 +19,14 @@ type Recurrence struct {
 	Days int
 	// Base is the number of the occurrence at the anchor. Earlier numbers belong to the rule that this one replaced.
 	Base int
-	// Until is when the last occurrence may be, nil for no end.
+	// Until is the latest time of an occurrence; nil means no end.
 	Until *time.Time
-	// Count is how many occurrences there are, from Base on and with skipped ones; 0 for no end.
+	// Count is the number of occurrences from Base on, skipped ones included; 0 means no end.
 	Count int
 }
 
-// WallClock is what a clock in the zone shows at an instant, written as a time in UTC: the form of Recurrence.Anchor.
+// WallClock returns what a clock in the zone shows at an instant, written as a time in UTC: the form of
+// Recurrence.Anchor.
 func WallClock(at time.Time, zone *time.Location) time.Time {
 	l := at.In(zone)
 	return time.Date(l.Year(), l.Month(), l.Day(), l.Hour(), l.Minute(), l.Second(), l.Nanosecond(), time.UTC)
@@ -47,8 +48,8 @@ func (r Recurrence) Has(number int) bool {
 	return at.Year() <= lastYear && (r.Until == nil || !at.After(*r.Until))
 }
 
-// FirstAfter returns the smallest number, from Base on, whose instant is after t. The end of the recurrence does not
-// count. It takes the same few steps however far t is from the anchor.
+// FirstAfter returns the smallest number, from Base on, whose instant is after t, also beyond the end of the
+// recurrence. Its cost does not depend on the distance of t from the anchor.
 func (r Recurrence) FirstAfter(t time.Time) int {
 	const day = 24 * 60 * 60
 	// An instant is less than two days away from its wall-clock time read as UTC: an offset, and a skipped day.
@@ -60,10 +61,10 @@ func (r Recurrence) FirstAfter(t time.Time) int {
 	return number
 }
 
-// instant is when the clocks of a zone show a wall-clock time. time.Date does not say which of two offsets it takes;
-// this takes the one before a change: the first of two times, and for a skipped one as much later as the clocks jump.
-// It does not ask for the bounds of an offset: on the last day of a leap year time.Time.ZoneBounds returns an end
-// that is past.
+// instant returns when the clocks of a zone show a wall-clock time. time.Date does not define which of two offsets it
+// takes; instant takes the one before the change, which gives the first of two times, and moves a skipped time by the
+// size of the jump. It does not use time.Time.ZoneBounds, which returns an end in the past on the last day of a leap
+// year.
 func instant(wall time.Time, zone *time.Location) time.Time {
 	before, after := offsetAt(wall.Add(-maxShift), zone), offsetAt(wall.Add(maxShift), zone)
 	first, second := wall.Add(-before), wall.Add(-after)
@@ -73,7 +74,7 @@ func instant(wall time.Time, zone *time.Location) time.Time {
 	return first // before it, or skipped by it
 }
 
-// offsetAt is how far clocks in the zone are ahead of UTC at an instant.
+// offsetAt returns how far clocks in the zone are ahead of UTC at an instant.
 func offsetAt(at time.Time, zone *time.Location) time.Duration {
 	_, seconds := at.In(zone).Zone()
 	return time.Duration(seconds) * time.Second

@@ -12,11 +12,14 @@ const (
 	MaxOccurrences = 10_000
 )
 
-// Repeat says how a post repeats: every so many days at the same wall-clock time in its channel's zone, anchored to its date.
+// Repeat is how a post repeats: every Days days at the wall-clock time that its date has in the zone of its channel.
 type Repeat struct {
-	Days  int        // 0 = once
-	Until *time.Time // no occurrence is later; nil = for ever
-	Count int        // occurrences in all, with the first and with skipped ones; 0 = no end
+	// Days between two occurrences; 0 means that the post does not repeat.
+	Days int
+	// Until is the latest time of an occurrence; nil means no end.
+	Until *time.Time
+	// Count is the number of occurrences, the first and skipped ones included; 0 means no end.
+	Count int
 }
 
 func (r Repeat) validate(date time.Time, add func(name, format string, args ...any)) {
@@ -37,7 +40,8 @@ func (r Repeat) validate(date time.Time, add func(name, format string, args ...a
 	}
 }
 
-// Occurrence is the id of what belongs to the nth occurrence of a series, made of the same thing's id in the first: a later occurrence has its id before it is stored.
+// Occurrence returns the id that an object of the first occurrence has in the nth one. A later occurrence therefore has
+// its ids before it is stored. Applying the function twice with the same number returns the original id.
 func Occurrence[T any](first id.ID[T], nth int) id.ID[T] {
 	u := first.UUID()
 	for i := range 4 {

@@ -9,24 +9,24 @@ import (
 	"crier/publishing"
 )
 
-func TestOccurrenceIDs(t *testing.T) {
+func TestOccurrence_IDs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		first := id.New[publishing.PostTag]()
 		n, m := rapid.IntRange(0, 1<<20).Draw(t, "n"), rapid.IntRange(0, 1<<20).Draw(t, "m")
 		if publishing.Occurrence(first, 0) != first {
-			t.Fatal("the first occurrence has another id than the series")
+			t.Fatal("occurrence 0 has another id, want that of the first occurrence")
 		}
 		if (publishing.Occurrence(first, n) == publishing.Occurrence(first, m)) != (n == m) {
-			t.Fatal("two numbers and one id, or the other way round")
+			t.Fatalf("numbers %d and %d: the ids must be equal exactly when the numbers are", n, m)
 		}
 		if publishing.Occurrence(publishing.Occurrence(first, n), n) != first {
-			t.Fatal("the number cannot be read back")
+			t.Fatalf("number %d applied twice does not return the original id", n)
 		}
 	})
 }
 
-func TestTold(t *testing.T) {
+func TestThread_Effective(t *testing.T) {
 	t.Parallel()
 	at := func(states ...publishing.State) publishing.Thread {
 		th := publishing.Thread{Root: publishing.Post{State: states[0]}}
@@ -49,8 +49,8 @@ func TestTold(t *testing.T) {
 		"the root has failed":               {at(failed, failed), "ERROR"},
 		"the root is a draft":               {at(draft, waits), "DRAFT"},
 	} {
-		if got := c.thread.Told().State.Wire(); got != c.want {
-			t.Errorf("%s: %s, not %s", name, got, c.want)
+		if got := c.thread.Effective().State.Wire(); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"crier/publishing"
 )
 
-func TestWireStates(t *testing.T) {
+func TestState_WireAndStatus(t *testing.T) {
 	t.Parallel()
 	want := map[publishing.State][2]string{
 		"DRAFT": {"DRAFT", "draft"}, "WAITING": {"QUEUE", "scheduled"}, "QUEUE": {"QUEUE", "scheduled"}, "PUBLISHING": {"QUEUE", "scheduled"},
@@ -18,7 +18,7 @@ func TestWireStates(t *testing.T) {
 	}
 	for _, s := range publishing.States() {
 		if got := [2]string{s.Wire(), s.Status()}; got != want[s] {
-			t.Errorf("%s: %v, want %v", s, got, want[s])
+			t.Errorf("%s: got %v, want %v", s, got, want[s])
 		}
 	}
 	if publishing.State("GONE").Valid() || len(want) != len(publishing.States()) {
@@ -33,11 +33,12 @@ func TestMove(t *testing.T) {
 			for _, published := range []bool{false, true} {
 				for _, republish := range []bool{false, true} {
 					for _, to := range []publishing.State{publishing.StateDraft, publishing.StateQueue} {
-						sure := s != publishing.StatePublished && !published && (!unknown || to == publishing.StateDraft)
-						free := !s.Claimed() && (republish || sure)
+						unpublished := s != publishing.StatePublished && !published && (!unknown || to == publishing.StateDraft)
+						allowed := !s.Claimed() && (republish || unpublished)
 						err := publishing.Move(s, to, unknown, published, republish)
-						if free != (err == nil) || !free && !fault.Is(err, fault.Conflict) {
-							t.Errorf("%s to %s unknown=%v published=%v republish=%v: %v", s, to, unknown, published, republish, err)
+						if allowed != (err == nil) || !allowed && !fault.Is(err, fault.Conflict) {
+							t.Errorf("%s to %s unknown=%v published=%v republish=%v: got %v, want it allowed: %v",
+								s, to, unknown, published, republish, err, allowed)
 						}
 					}
 				}
@@ -46,7 +47,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-func TestCreateValidate(t *testing.T) {
+func TestCreatePosts_Validate(t *testing.T) {
 	t.Parallel()
 	good := func() publishing.CreatePosts {
 		return publishing.CreatePosts{Type: publishing.CreateSchedule, Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
@@ -88,7 +89,7 @@ func TestCreateValidate(t *testing.T) {
 			c.spoil(&cmd)
 			var f *fault.Error
 			if err := cmd.Validate(); !errors.As(err, &f) || f.Kind != fault.Invalid || len(f.Fields) != 1 || f.Fields[0].Name != c.field {
-				t.Fatalf("%+v", err)
+				t.Fatalf("got %+v, want Invalid with the field %s", err, c.field)
 			}
 		})
 	}

@@ -2,17 +2,20 @@ package publishing
 
 import "time"
 
-// FailuresToStop is after how many failures in a row a post is not repeated any more.
+// FailuresToStop is the number of failed occurrences in a row that ends a series.
 const FailuresToStop = 2
 
-// StopReason says why a series has no further occurrences. A CHECK constraint of the table carries the same list.
+// StopReason is why a series has no further occurrences. A CHECK constraint of the table carries the same list.
 type StopReason string
 
 // The reasons.
 const (
-	StopEnded   StopReason = "ended"   // its end is reached, or its channel is gone
-	StopFailed  StopReason = "failed"  // too many occurrences failed in a row
-	StopDeleted StopReason = "deleted" // by a person
+	// StopEnded means that the end of the recurrence is reached, or that the channel was disconnected.
+	StopEnded StopReason = "ended"
+	// StopFailed means that FailuresToStop occurrences failed in a row.
+	StopFailed StopReason = "failed"
+	// StopDeleted means that a person deleted the series.
+	StopDeleted StopReason = "deleted"
 )
 
 // OccurrenceState is how a stored occurrence counts for its series.
@@ -20,10 +23,13 @@ type OccurrenceState string
 
 // The states of occurrences.
 const (
-	OccurrenceOpen      OccurrenceState = "open"      // it has not ended
-	OccurrencePublished OccurrenceState = "published" // it ends a row of failures
+	// OccurrenceOpen is that of an occurrence that has not ended.
+	OccurrenceOpen OccurrenceState = "open"
+	// OccurrencePublished resets the count of failures.
+	OccurrencePublished OccurrenceState = "published"
 	OccurrenceFailed    OccurrenceState = "failed"
-	OccurrencePassedBy  OccurrenceState = "passed_by" // deleted, or missed during a pause: neither a failure nor a success
+	// OccurrencePassedBy was deleted, or missed during a pause. It counts as neither failure nor success.
+	OccurrencePassedBy OccurrenceState = "passed_by"
 )
 
 // StoredOccurrence is an occurrence that has a row.
@@ -44,24 +50,24 @@ type Series struct {
 	Connected bool
 }
 
-// Progress is what follows in a series.
+// Progress is the result of Series.Advance.
 type Progress struct {
-	// Number and Failures are the series' new ones.
+	// Number and Failures are the new values of the series.
 	Number   int
 	Failures int
 	// Write is set when occurrence Number has no row yet.
 	Write bool
-	// Stop is set when nothing follows; Number is then the last occurrence.
+	// Stop is set when no occurrence follows; Number is then the last one.
 	Stop StopReason
 }
 
-// Advance decides what follows the current occurrence: nothing new while it is open, else the next one that is stored
-// and open or lies after now. Occurrences without a row whose time is past are left out, as if they had been skipped.
-// The stored ones are those from the current one on, in the order of their numbers. The result depends on nothing
-// else, so it may be asked again.
+// Advance returns the occurrence that becomes the current one: the same one while it is open, else the next one that is
+// stored and open, or that is later than now. Earlier occurrences without a row are skipped. stored are the stored
+// occurrences from the current one on, in the order of their numbers. Advance is pure: it returns the same result when
+// it is called again after a crash.
 func (s Series) Advance(stored []StoredOccurrence, now time.Time) Progress {
 	p := Progress{Number: s.Number, Failures: s.Failures}
-	state := OccurrencePassedBy // of a current occurrence without a row
+	state := OccurrencePassedBy // a current occurrence without a row was skipped
 	if len(stored) > 0 && stored[0].Number == s.Number {
 		state, stored = stored[0].State, stored[1:]
 	}

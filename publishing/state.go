@@ -2,18 +2,21 @@ package publishing
 
 import "crier/platform/fault"
 
-// State is where a post stands. A CHECK constraint of the table carries the same list.
+// State is the state of a post. A CHECK constraint of the table carries the same list.
 type State string
 
 // The states. WAITING, PUBLISHING and UNKNOWN never reach the wire: they are QUEUE there.
 const (
-	StateDraft      State = "DRAFT"
-	StateQueue      State = "QUEUE"
-	StateWaiting    State = "WAITING"    // a delayed run of parts whose predecessor is not out yet
-	StatePublishing State = "PUBLISHING" // claimed by a worker
-	StateUnknown    State = "UNKNOWN"    // sent, and it is not known whether the platform acted
-	StatePublished  State = "PUBLISHED"
-	StateError      State = "ERROR"
+	StateDraft State = "DRAFT"
+	StateQueue State = "QUEUE"
+	// StateWaiting is that of a follower whose predecessor is not published yet.
+	StateWaiting State = "WAITING"
+	// StatePublishing is that of a post that a worker has claimed.
+	StatePublishing State = "PUBLISHING"
+	// StateUnknown is that of a post that was sent without an answer: the platform may have published it.
+	StateUnknown   State = "UNKNOWN"
+	StatePublished State = "PUBLISHED"
+	StateError     State = "ERROR"
 )
 
 // States lists every state, in the order of a post's life.
@@ -21,7 +24,7 @@ func States() []State {
 	return []State{StateDraft, StateWaiting, StateQueue, StatePublishing, StateUnknown, StatePublished, StateError}
 }
 
-// Valid tells whether the state exists.
+// Valid reports whether the state exists.
 func (s State) Valid() bool {
 	for _, v := range States() {
 		if s == v {
@@ -31,7 +34,7 @@ func (s State) Valid() bool {
 	return false
 }
 
-// Wire is the state as clients see it.
+// Wire returns the state as clients see it.
 func (s State) Wire() string {
 	switch s {
 	case StateWaiting, StatePublishing, StateUnknown:
@@ -41,7 +44,7 @@ func (s State) Wire() string {
 	}
 }
 
-// Status is the older word for the state: draft, scheduled, published or failed.
+// Status returns the state in the older words of the API: draft, scheduled, published or failed.
 func (s State) Status() string {
 	switch s {
 	case StateDraft:
@@ -55,10 +58,10 @@ func (s State) Status() string {
 	}
 }
 
-// Claimed tells whether a worker holds the post, so that edits must wait.
+// Claimed reports whether the post is being sent or its outcome is unknown, so that it cannot be edited.
 func (s State) Claimed() bool { return s == StatePublishing || s == StateUnknown }
 
-// The error codes that clients see beside ERROR.
+// The error codes of posts in StateError, as clients see them.
 const (
 	CodeMissed          = "missed"
 	CodeOutcomeUnknown  = "outcome_unknown"
@@ -69,12 +72,13 @@ const (
 	CodeTooLong         = "took_too_long"
 )
 
-// MaybeSentAdvice follows the reason why a post was given up that may have been published.
-const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: look there before publishing it again."
+// MaybeSentAdvice is appended to the error of a post that was given up and may have been published.
+const MaybeSentAdvice = " A call for it may have reached the platform and was never answered: " +
+	"look there before publishing it again."
 
-// Move returns why a post cannot be taken to DRAFT or QUEUE by hand, as a Conflict: claimed posts never move, and
-// posts that are published, or may be, move only with republish. Only un-scheduling a post that may be published is
-// allowed: it keeps that it may be. published means that a part of the post has a release.
+// Move returns nil when a person may move a post to DRAFT or QUEUE, and else a Conflict with the reason. A claimed post
+// cannot move. A post that is published, or may be, moves only with republish, except that one that may be published
+// can be moved to DRAFT; it stays marked as such. published means that a part of the post has a release.
 func Move(state, to State, outcomeUnknown, published, republish bool) error {
 	const op = "publishing.Move"
 	if state.Claimed() {
@@ -84,10 +88,12 @@ func Move(state, to State, outcomeUnknown, published, republish bool) error {
 		return nil
 	}
 	if state == StatePublished || published {
-		return fault.New(fault.Conflict, op, "The post is published already, at least in part; send republish: true to publish it again.")
+		return fault.New(fault.Conflict, op,
+			"The post is published already, at least in part; send republish: true to publish it again.")
 	}
 	if outcomeUnknown && to != StateDraft {
-		return fault.New(fault.Conflict, op, "The post may already be published; look on the platform, then send republish: true to publish it again.")
+		return fault.New(fault.Conflict, op,
+			"The post may already be published; look on the platform, then send republish: true to publish it again.")
 	}
 	return nil
 }

@@ -6,19 +6,20 @@ import (
 	"strings"
 )
 
-// Partly says what became of a thread that stopped midway: which parts are out, so that nobody publishes them a second time, and why part at is not.
-// Positions count from 0, in words from 1. With nothing out it is why, alone.
-func Partly(out []int, at int, why string) string {
-	if len(out) == 0 {
-		return why
+// PartialPublishMessage returns the error message of a thread that stopped midway: the parts that are published, so
+// that they are not published again by hand, and the reason why part failed was not. Positions count from 0 and are
+// shown from 1. When no part is published, the result is reason alone.
+func PartialPublishMessage(published []int, failed int, reason string) string {
+	if len(published) == 0 {
+		return reason
 	}
-	words := make([]string, len(out))
-	for i, position := range out {
-		words[i] = strconv.Itoa(position + 1)
+	numbers := make([]string, len(published))
+	for i, position := range published {
+		numbers[i] = strconv.Itoa(position + 1)
 	}
-	which := "Part " + words[0] + " is"
-	if last := len(words) - 1; last > 0 {
-		which = "Parts " + strings.Join(words[:last], ", ") + " and " + words[last] + " are"
+	subject := "Part " + numbers[0] + " is"
+	if last := len(numbers) - 1; last > 0 {
+		subject = "Parts " + strings.Join(numbers[:last], ", ") + " and " + numbers[last] + " are"
 	}
-	return fmt.Sprintf("%s published. Part %d: %s", which, at+1, why)
+	return fmt.Sprintf("%s published. Part %d: %s", subject, failed+1, reason)
 }

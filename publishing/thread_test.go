@@ -6,12 +6,12 @@ import (
 	"crier/publishing"
 )
 
-func TestPartly(t *testing.T) {
+func TestPartialPublishMessage(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		out  []int
-		at   int
-		want string
+		published []int
+		failed    int
+		want      string
 	}{
 		{nil, 0, "Too long."},
 		{nil, 2, "Too long."},
@@ -19,8 +19,8 @@ func TestPartly(t *testing.T) {
 		{[]int{0, 1}, 2, "Parts 1 and 2 are published. Part 3: Too long."},
 		{[]int{0, 1, 2}, 4, "Parts 1, 2 and 3 are published. Part 5: Too long."},
 	} {
-		if got := publishing.Partly(c.out, c.at, "Too long."); got != c.want {
-			t.Errorf("%v, %d: %q", c.out, c.at, got)
+		if got := publishing.PartialPublishMessage(c.published, c.failed, "Too long."); got != c.want {
+			t.Errorf("parts %v published, part %d failed: got %q, want %q", c.published, c.failed, got, c.want)
 		}
 	}
 }

@@ -146,7 +146,7 @@ const releaseTimeout = 2 * time.Second
 func (a *App) drain(ctx context.Context) {
 	a.health.SetReady(false)
 	a.edge.Drain()
-	a.worker.Quiesce()
+	a.worker.Drain()
 	release, cancel := context.WithTimeout(ctx, releaseTimeout)
 	defer cancel()
 	if err := a.member.Release(release); err != nil {
@@ -269,7 +269,7 @@ func (a *App) openServices(ctx context.Context) error {
 	}
 	a.cfg.Publishing.BaseURL, a.cfg.Sender.BaseURL = a.cfg.Edge.Base(), a.cfg.Edge.Base()
 	a.cfg.Publishing.RequestDeadline = a.cfg.Sender.RequestDeadline
-	a.cfg.Worker.LookRest = a.cfg.Sender.UnknownFor / 8 // several questions to the platform fit into UNKNOWN_FOR
+	a.cfg.Worker.ReconcileRest = a.cfg.Sender.UnknownFor / 8 // several questions to the platform fit into UNKNOWN_FOR
 	dispatch := &dispatcher{}
 	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (a *App) openServices(ctx context.Context) error {
 	deps.Pictures = a.pictures
 	a.sender = sender.New(a.cfg.Sender, sender.Deps(deps))
 	a.worker = worker.New(a.cfg.Worker, worker.Deps{
-		Claimer: a.sender, Publisher: a.sender, Keeper: a.sender, Actors: a.actors, Clock: clock.System{}, Log: a.log,
+		Claimer: a.sender, Publisher: a.sender, Maintainer: a.sender, Actors: a.actors, Clock: clock.System{}, Log: a.log,
 		Metrics: worker.NewMetrics(a.registry), Bucket: a.bucket(),
 		Suspend: func(reason string) { a.member.Suspend(reason) }, Resume: func() { a.member.Resume() },
 		Lease: func() publishing.Lease {
@@ -300,7 +300,7 @@ func (a *App) openServices(ctx context.Context) error {
 	monitorDeps := deps
 	monitorDeps.DB = a.queueDB
 	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
-		Posts: posts, Queue: queue{Posts: posts, figures: publishingservice.NewPosts(a.cfg.Publishing, monitorDeps)},
+		Posts: posts, Queue: queue{Posts: posts, stats: publishingservice.NewPosts(a.cfg.Publishing, monitorDeps)},
 		Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
 		Limiter: a.actors, Attempts: a.attempts(), AccountKey: accountKey, Health: a.health,
 		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,

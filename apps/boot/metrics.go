@@ -49,12 +49,12 @@ func (a *App) serveQueue(w http.ResponseWriter, r *http.Request) {
 // such requests take no connection from the scheduler.
 type queue struct {
 	*publishingservice.Posts
-	figures *publishingservice.Posts
+	stats *publishingservice.Posts
 }
 
-// Figures returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
-func (q queue) Figures(ctx context.Context, name string) (publishing.Figures, error) {
-	return q.figures.Figures(ctx, name)
+// QueueStats returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
+func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueStats, error) {
+	return q.stats.QueueStats(ctx, name)
 }
 
 // openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is used. It has one

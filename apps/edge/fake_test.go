@@ -163,11 +163,11 @@ func (q queue) Pause(_ context.Context, p tenancy.Principal, cmd publishing.SetP
 		Channels: map[publishing.ChannelID]string{held.Channel: "News"}, Texts: map[publishing.PostID]string{held.ID: "Hello"}}, q.note(string(cmd.Scope), cmd.ID)
 }
 
-func (q queue) Figures(_ context.Context, name string) (publishing.Figures, error) {
+func (q queue) QueueStats(_ context.Context, name string) (publishing.QueueStats, error) {
 	if name != "publish" {
-		return publishing.Figures{}, fault.New(fault.NotFound, "fake", "There is no such queue.")
+		return publishing.QueueStats{}, fault.New(fault.NotFound, "fake", "There is no such queue.")
 	}
-	f := publishing.Figures{Due: 2, Publishing: 1, Next: &day}
+	f := publishing.QueueStats{Due: 2, Publishing: 1, Next: &day}
 	if q.sick.Load() {
 		f.Overdue, f.Oldest = 1, 90*time.Second
 	}

@@ -10,8 +10,8 @@ import (
 	"crier/tenancy"
 )
 
-// width is how many organizations one claim looks at.
-const width = 512
+// claimWidth is how many organizations one claim looks at.
+const claimWidth = 512
 
 // claimGather is how long a claim after a rest waits for organizations whose posts are due at the same time.
 const claimGather = 5 * time.Millisecond
@@ -25,7 +25,7 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 		case <-w.ready:
 		}
 		for ctx.Err() == nil {
-			if w.waiting() < width {
+			if w.claimable() < claimWidth {
 				pace.Wait(ctx.Done())
 			}
 			if !w.claim(ctx, sending) {
@@ -37,8 +37,8 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 	}
 }
 
-// waiting is how many organizations could be served now.
-func (w *Worker) waiting() int {
+// claimable is how many organizations could be served now.
+func (w *Worker) claimable() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return min(w.turns.Len(), max(0, w.free))
@@ -49,17 +49,17 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.claiming.begin()
 	w.mu.Lock()
 	free := max(0, w.free)
-	grants := w.turns.Take(free, width)
+	grants := w.turns.Take(free, claimWidth)
 	wants := make([]publishing.Want, len(grants))
 	for i, g := range grants {
 		wants[i] = w.scans.want(g.Org, g.Permits)
 	}
-	w.free -= permits(wants)
+	w.free -= permitsOf(wants)
 	w.mu.Unlock()
 	for i, x := range w.spans.split(wants) {
 		w.claiming.begin()
 		if i > 0 && ctx.Err() != nil {
-			w.answer(x, publishing.ClaimResult{}, w.deps.Clock.Now(), ctx.Err()) // the process is about to stop
+			w.settle(x, publishing.ClaimResult{}, w.deps.Clock.Now(), ctx.Err()) // the process is about to stop
 			continue
 		}
 		free -= w.claimSpan(ctx, sending, x, free)
@@ -67,7 +67,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	return len(grants) > 0
 }
 
-func permits(wants []publishing.Want) (n int) {
+func permitsOf(wants []publishing.Want) (n int) {
 	for _, want := range wants {
 		n += want.Permits
 	}
@@ -77,57 +77,57 @@ func permits(wants []publishing.Want) (n int) {
 // claimSpan carries out one claim and returns how many posts it brought.
 func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 	asked := w.deps.Clock.Now()
-	round, err := w.take(ctx, x, free)
-	w.limits.taken(round.Claimed)
+	round, err := w.claimOnce(ctx, x, free)
+	w.limits.spend(round.Claimed)
 	for _, c := range round.Claimed {
-		w.places.take(c.Place)
+		w.destinations.take(c.Destination)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.deps.Log.Warn("not everything could be claimed", "organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
 	}
-	w.answer(x, round, asked, err) // before the first of them can end: an actor counts up, then down
-	w.start(sending, round)
+	w.settle(x, round, asked, err) // before the first of them can end: an actor counts up, then down
+	w.sendClaimed(sending, round)
 	return len(round.Claimed)
 }
 
-// answer gives back the permits that a claim did not use and answers its offers.
-func (w *Worker) answer(x span, round publishing.ClaimResult, asked time.Time, err error) {
-	w.release(permits(x.wants) - len(round.Claimed))
-	w.tell(x, round, asked, err != nil)
+// settle gives back the permits that a claim did not use and answers its offers.
+func (w *Worker) settle(x span, round publishing.ClaimResult, asked time.Time, err error) {
+	w.release(permitsOf(x.wants) - len(round.Claimed))
+	w.answerOffers(x, round, asked, err != nil)
 }
 
 // claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to
 // nobody until its time is over.
 const claimTime = 5 * time.Second
 
-func (w *Worker) take(ctx context.Context, x span, free int) (publishing.ClaimResult, error) {
+func (w *Worker) claimOnce(ctx context.Context, x span, free int) (publishing.ClaimResult, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimTime)
 	defer cancel()
-	limits := publishing.ClaimLimits{Platforms: w.limits.left(), Busy: w.places.busy(), Free: free}
+	limits := publishing.ClaimLimits{Platforms: w.limits.left(), Busy: w.destinations.busy(), Free: free}
 	round, lost, err := w.deps.Claimer.Claim(ctx, w.deps.Lease(), x.wants, x.window, limits)
 	w.spans.done(x, len(lost) == 0 || ctx.Err() == nil)
 	if len(lost) > 0 {
 		w.mu.Lock()
 		for _, number := range lost {
-			w.lost = append(w.lost, lostClaim{number: number, at: w.deps.Clock.Now()})
+			w.lostClaims = append(w.lostClaims, lostClaim{number: number, at: w.deps.Clock.Now()})
 		}
-		w.lost = w.lost[max(0, len(w.lost)-lostKept):]
+		w.lostClaims = w.lostClaims[max(0, len(w.lostClaims)-maxLostClaims):]
 		w.mu.Unlock()
 		w.SweepNow()
 	}
 	return round, err
 }
 
-// lostFor is how long a claim whose answer was lost may still be stored: longer than the server lets a statement run.
-const lostFor = 20 * time.Second
+// lostClaimAge is how long a claim whose answer was lost may still be stored: longer than the server lets a statement run.
+const lostClaimAge = 20 * time.Second
 
-// lostKept bounds the claims that are given back; what older ones took is reaped when its time is over.
-const lostKept = 1000
+// maxLostClaims bounds the claims that are given back; what older ones took is reaped when its time is over.
+const maxLostClaims = 1000
 
 // giveBack returns to the queue what claims took whose answer never came.
 func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
 	w.mu.Lock()
-	lost := slices.Clone(w.lost)
+	lost := slices.Clone(w.lostClaims)
 	w.mu.Unlock()
 	if len(lost) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lost = slices.DeleteFunc(w.lost, func(x lostClaim) bool { return slices.Contains(numbers, x.number) && now.Sub(x.at) > lostFor })
+	w.lostClaims = slices.DeleteFunc(w.lostClaims, func(x lostClaim) bool { return slices.Contains(numbers, x.number) && now.Sub(x.at) > lostClaimAge })
 	return nil
 }
 
@@ -153,9 +153,9 @@ const (
 	aloneWait   = 5 * time.Second
 )
 
-// tell answers the offers. After a failed claim only those are answered with what it brought who got something; the
+// answerOffers answers the offers. After a failed claim only those are answered with what it brought who got something; the
 // others ask again soon.
-func (w *Worker) tell(x span, round publishing.ClaimResult, asked time.Time, failed bool) {
+func (w *Worker) answerOffers(x span, round publishing.ClaimResult, asked time.Time, failed bool) {
 	wait := refusedWait
 	if x.window < publishing.ClaimWindow {
 		wait = aloneWait
@@ -171,22 +171,22 @@ func (w *Worker) tell(x span, round publishing.ClaimResult, asked time.Time, fai
 		n := claimed[want.Org]
 		if failed && n == 0 {
 			w.deps.Actors.Refused(want.Org, wait)
-			w.scans.again(want.Org)
+			w.scans.restart(want.Org)
 			continue
 		}
-		next, done := w.scans.step(want, round, n)
+		next, done := w.scans.advance(want, round, n)
 		if !done {
 			w.Offer(want.Org, want.Permits)
 			continue
 		}
 		w.deps.Actors.Granted(want.Org, n, next, round.Now)
-		for _, name := range round.Held[want.Org] {
-			if isPlace(name) {
-				w.places.hold(name, want.Org)
+		for _, name := range round.AtLimit[want.Org] {
+			if isDestination(name) {
+				w.destinations.enqueue(name, want.Org)
 			} else {
-				w.limits.hold(want.Org, name)
+				w.limits.enqueue(want.Org, name)
 			}
 		}
 	}
-	w.places.answered(x.wants)
+	w.destinations.claimed(x.wants)
 }

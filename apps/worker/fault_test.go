@@ -17,7 +17,7 @@ import (
 	"crier/publishing/sender"
 )
 
-func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
+func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {
 	t.Parallel()
 	// The database is away; a grant, a table or a column is missing for a while, or the disk is full.
 	causes := []error{errors.New("connection refused")}
@@ -29,7 +29,7 @@ func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				back := time.Now().Add(10 * time.Minute)
-				w := &world{refuse: func([]publishing.Outcome) error {
+				w := &backend{refuse: func([]publishing.Outcome) error {
 					if time.Now().Before(back) {
 						return cause
 					}
@@ -38,8 +38,8 @@ func TestFinish_WaitsForWhatEveryStatementNeeds(t *testing.T) {
 				k, ids := w.start(t, 40)
 				time.Sleep(15 * time.Minute)
 				synctest.Wait()
-				if got := w.seen(); !same(got.stored, ids) || len(got.aside) != 0 || got.busy != 0 {
-					t.Errorf("%d of %d outcomes are stored, %d set aside, %d under way", len(got.stored), len(ids), len(got.aside), got.busy)
+				if got := w.snapshot(); !same(got.stored, ids) || len(got.setAside) != 0 || got.inFlight != 0 {
+					t.Errorf("%d of %d outcomes are stored, %d set aside, %d under way", len(got.stored), len(ids), len(got.setAside), got.inFlight)
 				}
 				stop(t, k, time.Minute)
 			})
@@ -54,7 +54,7 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{hold: make(chan struct{})}
+				w := &backend{hold: make(chan struct{})}
 				k, ids := w.start(t, 20)
 				bad, well := ids[7], time.Now().Add(30*time.Minute)
 				w.refuse = func(outcomes []publishing.Outcome) error {
@@ -66,15 +66,15 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 				close(w.hold)
 				time.Sleep(time.Minute)
 				synctest.Wait()
-				if got := w.seen(); len(got.stored) != 19 || got.busy != 0 || !slices.Equal(got.aside, []publishing.PostID{bad}) {
-					t.Fatalf("%d of 19 outcomes are stored beside a refused one, %d are under way, %v is set aside", len(got.stored), got.busy, got.aside)
+				if got := w.snapshot(); len(got.stored) != 19 || got.inFlight != 0 || !slices.Equal(got.setAside, []publishing.PostID{bad}) {
+					t.Fatalf("%d of 19 outcomes are stored beside a refused one, %d are under way, %v is set aside", len(got.stored), got.inFlight, got.setAside)
 				}
 				if !strings.Contains(w.log.String(), "release of "+bad.String()) {
 					t.Errorf("the log does not say what is out:\n%s", w.log.String())
 				}
 				time.Sleep(time.Hour)
 				synctest.Wait()
-				if got := w.seen(); !same(got.stored, ids) || got.least < 0 {
+				if got := w.snapshot(); !same(got.stored, ids) || got.minInFlight < 0 {
 					t.Fatalf("once it is accepted, %d of %d outcomes are stored", len(got.stored), len(ids))
 				}
 				stop(t, k, time.Minute)
@@ -83,25 +83,25 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 	}
 }
 
-// stuck is a database on which the statement that stores the outcome of a post takes longer than any may, up to a time.
-type stuck struct {
-	*world
+// stuckFinish is a database on which the statement that stores the outcome of a post takes longer than any may, up to a time.
+type stuckFinish struct {
+	*backend
 	post  publishing.PostID
 	until time.Time
 }
 
-func (s *stuck) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
+func (s *stuckFinish) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
 	if time.Now().Before(s.until) && slices.ContainsFunc(outcomes, func(o publishing.Outcome) bool { return o.Post == s.post }) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return s.world.Finish(ctx, outcomes)
+	return s.backend.Finish(ctx, outcomes)
 }
 
 func TestFinish_KeepsSlowOutcomeBesideTheOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{hold: make(chan struct{})}
+		w := &backend{hold: make(chan struct{})}
 		var ids []publishing.PostID
 		for range 20 {
 			p := id.New[publishing.PostTag]()
@@ -109,19 +109,19 @@ func TestFinish_KeepsSlowOutcomeBesideTheOthers(t *testing.T) {
 			w.due = append(w.due, publishing.Claimed{Org: organization, Post: p, Token: token})
 		}
 		k := w.build()
-		k.deps.Publisher = &stuck{world: w, post: ids[7], until: time.Now().Add(time.Hour)}
+		k.deps.Publisher = &stuckFinish{backend: w, post: ids[7], until: time.Now().Add(time.Hour)}
 		k.Start(t.Context())
 		k.Offer(organization, 64)
 		close(w.hold)
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		if got := w.seen(); len(got.stored) != 19 || len(got.aside) != 0 || got.busy != 1 {
-			t.Fatalf("%d of 19 outcomes are stored beside a slow one, %d are set aside, %d under way", len(got.stored), len(got.aside), got.busy)
+		if got := w.snapshot(); len(got.stored) != 19 || len(got.setAside) != 0 || got.inFlight != 1 {
+			t.Fatalf("%d of 19 outcomes are stored beside a slow one, %d are set aside, %d under way", len(got.stored), len(got.setAside), got.inFlight)
 		}
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := w.seen(); !same(got.stored, ids) || got.busy != 0 {
-			t.Errorf("%d of %d outcomes are stored when none is slow, %d are under way", len(got.stored), len(ids), got.busy)
+		if got := w.snapshot(); !same(got.stored, ids) || got.inFlight != 0 {
+			t.Errorf("%d of %d outcomes are stored when none is slow, %d are under way", len(got.stored), len(ids), got.inFlight)
 		}
 		stop(t, k, time.Minute)
 		if !strings.Contains(w.log.String(), "release of "+ids[7].String()) {
@@ -133,7 +133,7 @@ func TestFinish_KeepsSlowOutcomeBesideTheOthers(t *testing.T) {
 func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{hold: make(chan struct{})}
+		w := &backend{hold: make(chan struct{})}
 		k, ids := w.start(t, 20)
 		bad := ids[7]
 		w.refuse = func(outcomes []publishing.Outcome) error {
@@ -145,35 +145,35 @@ func TestFinish_StoresRefusedOutcomeWithoutItsTexts(t *testing.T) {
 		close(w.hold)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.seen(); !same(got.stored, ids) || !slices.Equal(got.bare, []publishing.PostID{bad}) || len(got.aside) != 0 {
-			t.Fatalf("%d of %d are stored, without texts %v, aside %v", len(got.stored), len(ids), got.bare, got.aside)
+		if got := w.snapshot(); !same(got.stored, ids) || !slices.Equal(got.withoutTexts, []publishing.PostID{bad}) || len(got.setAside) != 0 {
+			t.Fatalf("%d of %d are stored, without texts %v, aside %v", len(got.stored), len(ids), got.withoutTexts, got.setAside)
 		}
 		stop(t, k, time.Minute)
 	})
 }
 
-func TestClaim_GivesBackWhatALostAnswerTook(t *testing.T) {
+func TestClaim_GivesBackClaimsWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{lost: true}
+		w := &backend{lost: true}
 		k, _ := w.start(t, 1)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if !slices.Contains(w.seen().givenBack, 7) {
+		if !slices.Contains(w.snapshot().givenBack, 7) {
 			t.Fatal("the claim is not given back")
 		}
 		stop(t, k, time.Minute)
 	})
 }
 
-// tending counts the sweeps, each of which gives a reason for the next.
-type tending struct {
-	*world
+// countingMaintainer counts the sweeps, each of which gives a reason for the next.
+type countingMaintainer struct {
+	*backend
 	sweeps atomic.Int64
 	hang   chan struct{} // the first sweep waits for it, whatever its context says; nil = none does
 }
 
-func (k *tending) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
+func (k *countingMaintainer) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
 	if k.sweeps.Add(1) == 1 && k.hang != nil {
 		<-k.hang
 	}
@@ -183,8 +183,8 @@ func (k *tending) Maintain(context.Context, publishing.Lease) (sender.Maintained
 func TestSweep_HasALeastInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		k := &tending{world: &world{}}
-		k.keeper = k
+		k := &countingMaintainer{backend: &backend{}}
+		k.maintainer = k
 		w, _ := k.start(t, 0)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -197,7 +197,7 @@ func TestSweep_HasALeastInterval(t *testing.T) {
 
 func TestWatch_SuspendsWhileALoopHangs(t *testing.T) {
 	t.Parallel()
-	w := &world{}
+	w := &backend{}
 	var suspended, resumed atomic.Int64
 	w.suspend, w.resume = func(string) { suspended.Add(1) }, func() { resumed.Add(1) }
 	k := w.build()

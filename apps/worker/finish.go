@@ -22,23 +22,23 @@ const (
 	asideEvery   = time.Minute           // how often outcomes that the database refused are tried again
 )
 
-// ended is an outcome to be stored, and how many posts of its organization are no longer under way with it.
-type ended struct {
+// pendingOutcome is an outcome to be stored, and how many posts of its organization are no longer under way with it.
+type pendingOutcome struct {
 	publishing.Outcome
-	posts int
-	place string // the destination of the post's calls, if posts is not 0
-	tries int    // that met a lock or ran out of time
-	aside bool   // the database has refused it
+	posts       int
+	destination string // the destination of the post's calls, if posts is not 0
+	tries       int    // that met a lock or ran out of time
+	setAside    bool   // the database has refused it
 }
 
 // newFinish makes the batcher of outcomes. No outcome is dropped before it is stored: while the database is away, or
 // something is missing that every statement needs, all of them wait; one that the database refuses is set aside and
 // tried again each minute, and one whose rows another transaction has locked is tried again, each beside the others; one
 // whose statement runs out of time each time is tried again too, and leaves most of the time to the others.
-func (w *Worker) newFinish() *batch.Batcher[*ended] {
-	return batch.New(batch.Rules[*ended]{
-		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout, Stop: w.over,
-		Pick: once, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, ItemFailed: w.storeLater, GiveUp: w.lose,
+func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
+	return batch.New(batch.Rules[*pendingOutcome]{
+		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout, Stop: w.stopExpired,
+		Pick: onePerPost, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, ItemFailed: w.storeAlone, GiveUp: w.reportLost,
 		CallFailed: func(outcomes, try int, err error) time.Duration {
 			w.deps.Log.Error("outcomes cannot be stored yet", "posts", outcomes, "try", try, "error", err)
 			return min(storePause, time.Duration(try)*100*time.Millisecond)
@@ -47,9 +47,9 @@ func (w *Worker) newFinish() *batch.Batcher[*ended] {
 	})
 }
 
-// once takes one outcome of each post, because a statement must not have two. Of a post with two, that of its sender
+// onePerPost takes one outcome of each post, because a statement must not have two. Of a post with two, that of its sender
 // and that of a look-up, it takes a success first.
-func once(all []*ended) (now, rest []*ended) {
+func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	at := map[publishing.PostID]int{}
 	for _, e := range all {
 		i, seen := at[e.Post]
@@ -67,7 +67,7 @@ func once(all []*ended) (now, rest []*ended) {
 }
 
 // store stores outcomes in one statement, reports them to the actors, and returns those whose posts are locked.
-func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err error) {
+func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*pendingOutcome, err error) {
 	outcomes := make([]publishing.Outcome, len(some))
 	for i, e := range some {
 		outcomes[i] = e.Outcome
@@ -82,7 +82,7 @@ func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err
 		if f.State == publishing.StateUnknown && !f.Locked {
 			w.SweepNow() // it is looked up at once
 		}
-		if f.Second {
+		if f.PublishedTwice {
 			w.deps.Metrics.twice.Inc()
 			w.deps.Log.Error("a platform has published a post twice; the timeline has both release ids", "org", f.Org, "post", f.Post)
 		}
@@ -95,7 +95,7 @@ func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err
 			continue
 		}
 		over[e.Org] += e.posts
-		if e.posts > 0 && (e.Result != publishing.ResultPublished || !w.places.join(e.place, e.Org)) {
+		if e.posts > 0 && (e.Result != publishing.ResultPublished || !w.destinations.join(e.destination, e.Org)) {
 			claims[e.Org] = true
 		}
 		if f.State == "" {
@@ -109,31 +109,31 @@ func (w *Worker) store(ctx context.Context, some []*ended) (locked []*ended, err
 	return locked, nil
 }
 
-// storeLater returns when an outcome is tried again whose rows are locked, whose statement runs out of time, or which the
+// storeAlone returns when an outcome is tried again whose rows are locked, whose statement runs out of time, or which the
 // database refuses even without the texts of the platform: those are what it is refused for as a rule. The organization
 // of a refused one may go on, and its post says why it does not.
-func (w *Worker) storeLater(e *ended, cause error) time.Duration {
+func (w *Worker) storeAlone(e *pendingOutcome, cause error) time.Duration {
 	if !pg.IsRefused(cause) {
 		if e.tries++; !pg.IsLocked(cause) && !errors.Is(cause, batch.ErrLocked) {
 			w.report(e, "an outcome takes too long to store; it is tried again beside the others", cause)
 		}
 		return min(storePause, lockedPause<<min(e.tries-1, 10))
 	}
-	if w.storeBare(e) {
+	if w.storeWithoutTexts(e) {
 		return 0
 	}
-	if !e.aside {
+	if !e.setAside {
 		w.setAside(e, cause)
 	}
 	return asideEvery
 }
 
-func (w *Worker) storeBare(e *ended) bool {
+func (w *Worker) storeWithoutTexts(e *pendingOutcome) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	bare := *e
-	bare.Outcome = sender.Bare(e.Outcome)
-	locked, err := w.store(ctx, []*ended{&bare})
+	bare.Outcome = sender.WithoutTexts(e.Outcome)
+	locked, err := w.store(ctx, []*pendingOutcome{&bare})
 	if err != nil || len(locked) > 0 {
 		return false
 	}
@@ -141,7 +141,7 @@ func (w *Worker) storeBare(e *ended) bool {
 	return true
 }
 
-func (w *Worker) setAside(e *ended, cause error) {
+func (w *Worker) setAside(e *pendingOutcome, cause error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 	defer cancel()
 	w.deps.Metrics.refused.Inc()
@@ -150,16 +150,16 @@ func (w *Worker) setAside(e *ended, cause error) {
 	}
 	w.report(e, "the database refuses an outcome; it is tried again each minute", cause)
 	w.deps.Actors.Done(e.Org, e.posts, false)
-	e.aside, e.posts = true, 0
+	e.setAside, e.posts = true, 0
 }
 
-// lose writes into the log what could not be stored, so that nobody has to guess what is published.
-func (w *Worker) lose(e *ended, err error) {
+// reportLost writes into the log what could not be stored, so that nobody has to guess what is published.
+func (w *Worker) reportLost(e *pendingOutcome, err error) {
 	w.deps.Metrics.lost.Inc()
 	w.report(e, "an outcome could not be stored; it is looked up when its claim ends", err)
 	w.deps.Actors.Done(e.Org, e.posts, false)
 }
 
-func (w *Worker) report(e *ended, message string, err error) {
+func (w *Worker) report(e *pendingOutcome, message string, err error) {
 	w.deps.Log.Error(message, "org", e.Org, "post", e.Post, "token", e.Token, "result", e.Result, "releaseId", e.ReleaseID, "error", err)
 }

@@ -66,9 +66,9 @@ type limits struct {
 	clock  clock.Clock
 	log    *slog.Logger
 
-	ctx  context.Context
-	end  context.CancelFunc
-	runs sync.WaitGroup
+	ctx     context.Context
+	end     context.CancelFunc
+	servers sync.WaitGroup
 
 	mu  sync.Mutex
 	all map[string]*limit
@@ -83,17 +83,17 @@ type limit struct {
 	served bool // a goroutine serves the line
 
 	// These are of the goroutine that serves the line.
-	alone *rate.Limiter
-	away  time.Time // the bucket did not answer; until then it is not asked again
+	localRate     *rate.Limiter
+	retryBucketAt time.Time // the bucket did not answer; until then it is not asked again
 }
 
 const (
 	bucketBudget = 100 * time.Millisecond
-	bucketRest   = time.Second
-	lineGap      = 20 * time.Millisecond  // the least, between two times that tokens are taken
-	mostPause    = time.Second            // the most, whatever the bucket answers
-	unusedGap    = 200 * time.Millisecond // until the next in line is woken for a token that is not used
-	tokensKept   = 64                     // by one process, at most
+	bucketRetry  = time.Second
+	minPause     = 20 * time.Millisecond  // the least, between two times that tokens are taken
+	maxPause     = time.Second            // the most, whatever the bucket answers
+	unusedPause  = 200 * time.Millisecond // until the next in line is woken for a token that is not used
+	maxTokens    = 64                     // by one process, at most
 	tokenLife    = 2 * time.Second        // of a token that is not used: it must not be sent beside those of a later span
 )
 
@@ -101,7 +101,7 @@ func newLimits(rates Rates, l *limits) *limits {
 	l.ctx, l.end = context.WithCancel(context.Background())
 	l.all = map[string]*limit{}
 	for name, r := range rates {
-		l.all[name] = &limit{name: name, rate: r, alone: rate.NewLimiter(rate.Every(r.gap()), r.Posts)}
+		l.all[name] = &limit{name: name, rate: r, localRate: rate.NewLimiter(rate.Every(r.gap()), r.Posts)}
 	}
 	return l
 }
@@ -124,8 +124,8 @@ func (x *limit) left(now time.Time) int {
 	return len(x.tokens)
 }
 
-// taken books what was claimed.
-func (l *limits) taken(claimed []publishing.Claimed) {
+// spend books what was claimed.
+func (l *limits) spend(claimed []publishing.Claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claimed {
@@ -135,8 +135,8 @@ func (l *limits) taken(claimed []publishing.Claimed) {
 	}
 }
 
-// hold puts an organization in the line of a platform that had no tokens for it.
-func (l *limits) hold(org tenancy.OrgID, platform string) {
+// enqueue puts an organization in the line of a platform that had no tokens for it.
+func (l *limits) enqueue(org tenancy.OrgID, platform string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	x := l.all[platform]
@@ -145,7 +145,7 @@ func (l *limits) hold(org tenancy.OrgID, platform string) {
 	}
 	if x.line.Offer(org, 1); !x.served {
 		x.served = true
-		l.runs.Go(func() { l.serve(x) })
+		l.servers.Go(func() { l.serve(x) })
 	}
 }
 
@@ -163,9 +163,9 @@ func (l *limits) serve(x *limit) {
 		for _, g := range l.book(x, got) {
 			l.wake(g.Org)
 		}
-		pause := min(max(lineGap, wait), mostPause)
+		pause := min(max(minPause, wait), maxPause)
 		if l.unused(x) {
-			pause = min(pause, unusedGap)
+			pause = min(pause, unusedPause)
 		}
 		select {
 		case <-time.After(pause):
@@ -181,7 +181,7 @@ func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	x.served = x.line.Len() > 0
-	n = min(x.line.Len()+int(tokenLife/4/x.rate.gap()), tokensKept, max(1, x.rate.Posts/4), l.free())
+	n = min(x.line.Len()+int(tokenLife/4/x.rate.gap()), maxTokens, max(1, x.rate.Posts/4), l.free())
 	return n - x.left(l.clock.Now()), x.served
 }
 
@@ -195,7 +195,7 @@ func (l *limits) unused(x *limit) bool {
 // take asks the bucket, and when there is none or it cannot be asked, allows this process its part of the rate.
 func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	now := l.clock.Now()
-	if l.bucket != nil && !now.Before(x.away) {
+	if l.bucket != nil && !now.Before(x.retryBucketAt) {
 		ctx, cancel := context.WithTimeout(l.ctx, bucketBudget)
 		defer cancel()
 		got, wait, err := l.bucket.Take(ctx, x.name, x.rate.Posts, x.rate.Per, n)
@@ -203,12 +203,12 @@ func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 			return got, wait
 		}
 		l.log.Warn("the shared rates cannot be asked for; this process keeps to its part of them", "error", err)
-		x.away = now.Add(bucketRest)
+		x.retryBucketAt = now.Add(bucketRetry)
 	}
 	part := l.share()
-	x.alone.SetLimitAt(now, rate.Limit(part*float64(x.rate.Posts)/x.rate.Per.Seconds()))
-	x.alone.SetBurstAt(now, max(1, int(part*float64(x.rate.Posts))))
-	for got < n && x.alone.AllowN(now, 1) {
+	x.localRate.SetLimitAt(now, rate.Limit(part*float64(x.rate.Posts)/x.rate.Per.Seconds()))
+	x.localRate.SetBurstAt(now, max(1, int(part*float64(x.rate.Posts))))
+	for got < n && x.localRate.AllowN(now, 1) {
 		got++
 	}
 	return got, 0
@@ -230,5 +230,5 @@ func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 // close ends the waiting: nothing more is claimed.
 func (l *limits) close() {
 	l.end()
-	l.runs.Wait()
+	l.servers.Wait()
 }

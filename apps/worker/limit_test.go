@@ -39,7 +39,7 @@ func TestRates(t *testing.T) {
 
 // platform is a bucket, and an organization that has posts for its platform.
 type platform struct {
-	*sleepers
+	*wakeRecorder
 	*limits
 
 	state  sync.Mutex // of what follows
@@ -63,9 +63,9 @@ func (p *platform) Take(_ context.Context, _ string, _ int, _ time.Duration, n i
 }
 
 func newPlatform(r Rate, bucket func(n int) (int, time.Duration, error)) *platform {
-	p := &platform{sleepers: &sleepers{}, bucket: bucket, free: 1000}
+	p := &platform{wakeRecorder: &wakeRecorder{}, bucket: bucket, free: 1000}
 	p.limits = newLimits(Rates{"x": r}, &limits{
-		bucket: p, wake: p.sleepers.wake, free: p.permits, share: func() float64 { return .25 },
+		bucket: p, wake: p.wakeRecorder.wake, free: p.permits, share: func() float64 { return .25 },
 		clock: clock.System{}, log: slog.New(slog.DiscardHandler),
 	})
 	return p
@@ -94,7 +94,7 @@ func shared(r Rate) func(n int) (int, time.Duration, error) {
 // claim takes what is allowed of so many due posts, and returns how many that were.
 func (p *platform) claim(due int) int {
 	n := min(due, p.left()["x"])
-	p.taken(append(slices.Repeat([]publishing.Claimed{{Connector: "x"}}, n), publishing.Claimed{Connector: "free"}))
+	p.spend(append(slices.Repeat([]publishing.Claimed{{Connector: "x"}}, n), publishing.Claimed{Connector: "free"}))
 	return n
 }
 
@@ -104,7 +104,7 @@ func (p *platform) burst(d time.Duration) (sum int) {
 	org := id.New[tenancy.OrgTag]()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if sum += p.claim(1000); p.left()["x"] == 0 {
-			p.hold(org, "x")
+			p.enqueue(org, "x")
 		}
 	}
 	return sum
@@ -130,9 +130,9 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 		orgs := make([]tenancy.OrgID, 4)
 		for i := range orgs {
 			orgs[i] = id.New[tenancy.OrgTag]()
-			p.hold(orgs[i], "x")
-			p.hold(orgs[i], "x")
-			p.hold(orgs[i], "unknown")
+			p.enqueue(orgs[i], "x")
+			p.enqueue(orgs[i], "x")
+			p.enqueue(orgs[i], "unknown")
 		}
 		p.set(func() { p.free = 1000 })
 		time.Sleep(100 * time.Millisecond)
@@ -168,10 +168,10 @@ func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
 			}
 		}
 		for range 5 {
-			p.hold(id.New[tenancy.OrgTag](), "x")
+			p.enqueue(id.New[tenancy.OrgTag](), "x")
 		}
 		last := id.New[tenancy.OrgTag]()
-		p.hold(last, "x")
+		p.enqueue(last, "x")
 		began := time.Now()
 		for p.count() < 6 {
 			time.Sleep(100 * time.Millisecond)
@@ -193,7 +193,7 @@ func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 			p := newPlatform(r, bucket)
 			defer p.close()
 			for range 40 {
-				p.hold(id.New[tenancy.OrgTag](), "x") // and it claims nothing
+				p.enqueue(id.New[tenancy.OrgTag](), "x") // and it claims nothing
 			}
 			all = append(all, p)
 		}
@@ -221,7 +221,7 @@ func TestRate_LeavesTokensToOtherProcesses(t *testing.T) {
 		defer p.close()
 		p.set(func() { p.free = 0 })
 		for range 100 {
-			p.hold(id.New[tenancy.OrgTag](), "x")
+			p.enqueue(id.New[tenancy.OrgTag](), "x")
 		}
 		time.Sleep(time.Second)
 		if synctest.Wait(); p.asked != 0 {
@@ -274,15 +274,15 @@ func TestRate_WithoutItsBucket(t *testing.T) {
 	})
 }
 
-func TestRate_AsksAgainWithinASecondWhateverTheBucketAnswers(t *testing.T) {
+func TestRate_AsksTheBucketAgainWithinASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform(Rate{40, 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, time.Hour, nil })
 		defer p.close()
-		p.hold(id.New[tenancy.OrgTag](), "x")
+		p.enqueue(id.New[tenancy.OrgTag](), "x")
 		synctest.Wait()
 		p.set(func() { p.bucket = func(n int) (int, time.Duration, error) { return n, 0, nil } })
-		time.Sleep(mostPause)
+		time.Sleep(maxPause)
 		if synctest.Wait(); p.count() != 1 {
 			t.Errorf("%d are woken a second after a bucket that answered an hour has tokens again, want 1", p.count())
 		}

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestLatenessIsMeasured(t *testing.T) {
+func TestMetrics_Lateness(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)

@@ -12,19 +12,19 @@ import (
 	"crier/publishing"
 )
 
-func TestOnce_TakesOneOutcomeOfEachPostSuccessFirst(t *testing.T) {
+func TestOnePerPost_TakesSuccessFirst(t *testing.T) {
 	t.Parallel()
 	a, b := id.New[publishing.PostTag](), id.New[publishing.PostTag]()
-	outcome := func(p publishing.PostID, r publishing.Result) *ended {
-		return &ended{Outcome: publishing.Outcome{Post: p, Result: r}}
+	outcome := func(p publishing.PostID, r publishing.Result) *pendingOutcome {
+		return &pendingOutcome{Outcome: publishing.Outcome{Post: p, Result: r}}
 	}
-	wave, rest := once([]*ended{
+	wave, rest := onePerPost([]*pendingOutcome{
 		outcome(a, publishing.ResultError), outcome(b, publishing.ResultRetry), outcome(a, publishing.ResultPublished), outcome(a, publishing.ResultLater),
 	})
 	if len(wave) != 2 || wave[0].Post != a || wave[0].Result != publishing.ResultPublished || wave[1].Post != b {
 		t.Errorf("first are %+v", wave)
 	}
-	if len(rest) != 2 || slices.ContainsFunc(rest, func(e *ended) bool { return e.Post != a || e.Result == publishing.ResultPublished }) {
+	if len(rest) != 2 || slices.ContainsFunc(rest, func(e *pendingOutcome) bool { return e.Post != a || e.Result == publishing.ResultPublished }) {
 		t.Errorf("then come %+v", rest)
 	}
 }
@@ -37,7 +37,7 @@ func TestFinish_LockedRowsHoldNoOtherUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				w := &world{hold: make(chan struct{})}
+				w := &backend{hold: make(chan struct{})}
 				k, ids := w.start(t, 20)
 				free, calls := time.Now().Add(20*time.Second), 0
 				if name == "of the post" {
@@ -54,13 +54,13 @@ func TestFinish_LockedRowsHoldNoOtherUp(t *testing.T) {
 				close(w.hold)
 				time.Sleep(time.Second)
 				synctest.Wait()
-				if got := w.seen(); len(got.stored) != 19 || got.busy != 1 {
-					t.Fatalf("%d outcomes are stored beside one that waits for a lock, %d posts are under way", len(got.stored), got.busy)
+				if got := w.snapshot(); len(got.stored) != 19 || got.inFlight != 1 {
+					t.Fatalf("%d outcomes are stored beside one that waits for a lock, %d posts are under way", len(got.stored), got.inFlight)
 				}
 				time.Sleep(25 * time.Second)
 				synctest.Wait()
-				if got := w.seen(); !same(got.stored, ids) || got.busy != 0 || calls > 60 {
-					t.Fatalf("%d of %d outcomes are stored by %d statements, %d posts are under way", len(got.stored), len(ids), calls, got.busy)
+				if got := w.snapshot(); !same(got.stored, ids) || got.inFlight != 0 || calls > 60 {
+					t.Fatalf("%d of %d outcomes are stored by %d statements, %d posts are under way", len(got.stored), len(ids), calls, got.inFlight)
 				}
 				stop(t, k, time.Minute)
 			})

@@ -19,25 +19,25 @@ type scan struct {
 	next  *time.Time // the earliest that was found since
 }
 
-// scansKept bounds the organizations whose next scan does not begin at their first channel.
-const scansKept = 10_000
+// maxScans bounds the organizations whose next scan does not begin at their first channel.
+const maxScans = 10_000
 
 // want is what the next claim asks for an organization.
 func (s scans) want(org tenancy.OrgID, permits int) publishing.Want {
 	return publishing.Want{Org: org, Permits: permits, After: s[org].after}
 }
 
-// again is after a claim that failed: the next offer goes on at the same channels, and then looks at all of them, since
+// restart is after a claim that failed: the next offer goes on at the same channels, and then looks at all of them, since
 // posts may have fallen due meanwhile where it had looked.
-func (s scans) again(org tenancy.OrgID) {
+func (s scans) restart(org tenancy.OrgID) {
 	if x, ok := s[org]; ok {
 		s[org] = scan{after: x.after}
 	}
 }
 
-// step takes what a claim brought to an organization. done is false when the rest of its channels must be looked at
+// advance takes what a claim brought to an organization. done is false when the rest of its channels must be looked at
 // before the offer is answered; next is then not known yet.
-func (s scans) step(want publishing.Want, round publishing.ClaimResult, claimed int) (next *time.Time, done bool) {
+func (s scans) advance(want publishing.Want, round publishing.ClaimResult, claimed int) (next *time.Time, done bool) {
 	org, x := want.Org, s[want.Org]
 	delete(s, org)
 	if at, ok := round.Next[org]; ok {
@@ -52,7 +52,7 @@ func (s scans) step(want publishing.Want, round publishing.ClaimResult, claimed 
 	}
 	switch {
 	case claimed > 0:
-		if more && len(s) < scansKept {
+		if more && len(s) < maxScans {
 			s[org] = scan{after: last}
 		}
 		now := round.Now

@@ -12,9 +12,9 @@ import (
 	"crier/tenancy"
 )
 
-// TestScans_AnswersWhenAllChannelsWereLookedAt plays claims that look at a window of an organization's channels each,
+// TestScans_AnswerWhenAllChannelsWereVisited plays claims that look at a window of an organization's channels each,
 // from wherever the last scan ended.
-func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
+func TestScans_AnswerWhenAllChannelsWereVisited(t *testing.T) {
 	t.Parallel()
 	org := id.New[tenancy.OrgTag]()
 	rapid.Check(t, func(t *rapid.T) {
@@ -45,7 +45,7 @@ func TestScans_AnswersWhenAllChannelsWereLookedAt(t *testing.T) {
 					break
 				}
 			}
-			if _, done := s.step(want, publishing.ClaimResult(round), 0); done {
+			if _, done := s.advance(want, publishing.ClaimResult(round), 0); done {
 				if len(seen) != len(channels) {
 					t.Fatalf("%d of %d channels were looked at when the offer was answered", len(seen), len(channels))
 				}

@@ -14,9 +14,9 @@ import (
 	"crier/tenancy"
 )
 
-// agencies are organizations with many channels, on a database that is slow.
-type agencies struct {
-	*world
+// slowBackend are organizations with many channels, on a database that is slow.
+type slowBackend struct {
+	*backend
 	worker *Worker
 
 	mu       sync.Mutex
@@ -28,9 +28,9 @@ type agencies struct {
 	due      map[publishing.ChannelID]publishing.PostID
 }
 
-// newAgencies have a post due on their first channel and one on their last.
-func newAgencies(orgs, channels int) *agencies {
-	a := &agencies{world: &world{}, channels: map[tenancy.OrgID][]publishing.ChannelID{}, due: map[publishing.ChannelID]publishing.PostID{}}
+// newSlowBackend have a post due on their first channel and one on their last.
+func newSlowBackend(orgs, channels int) *slowBackend {
+	a := &slowBackend{backend: &backend{}, channels: map[tenancy.OrgID][]publishing.ChannelID{}, due: map[publishing.ChannelID]publishing.PostID{}}
 	a.worker = a.build()
 	a.worker.deps.Claimer, a.worker.deps.Actors = a, a
 	for range orgs {
@@ -45,7 +45,7 @@ func newAgencies(orgs, channels int) *agencies {
 }
 
 // publish has a post due on the first channel of each organization and one on the last, and returns all posts.
-func (a *agencies) publish(most int) (posts []publishing.PostID) {
+func (a *slowBackend) publish(most int) (posts []publishing.PostID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.most, a.largest, a.together = most, 0, map[tenancy.OrgID]bool{}
@@ -59,7 +59,7 @@ func (a *agencies) publish(most int) (posts []publishing.PostID) {
 	return posts
 }
 
-func (a *agencies) Claim(
+func (a *slowBackend) Claim(
 	ctx context.Context, _ publishing.Lease, wants []publishing.Want, window int, _ publishing.ClaimLimits,
 ) (publishing.ClaimResult, []int64, error) {
 	round := publishing.NewClaimResult()
@@ -89,7 +89,7 @@ func (a *agencies) Claim(
 	return round, nil, nil
 }
 
-func (a *agencies) tooMuch(wants []publishing.Want, window int) bool {
+func (a *slowBackend) tooMuch(wants []publishing.Want, window int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	isSlow := func(want publishing.Want) bool {
@@ -107,14 +107,14 @@ func (a *agencies) tooMuch(wants []publishing.Want, window int) bool {
 	return true
 }
 
-func (a *agencies) Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
-	a.world.Granted(org, claimed, next, now)
+func (a *slowBackend) Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
+	a.backend.Granted(org, claimed, next, now)
 	if next != nil {
 		a.worker.Offer(org, 8)
 	}
 }
 
-func (a *agencies) Refused(org tenancy.OrgID, wait time.Duration) {
+func (a *slowBackend) Refused(org tenancy.OrgID, wait time.Duration) {
 	time.AfterFunc(wait, func() { a.worker.Offer(org, 8) })
 }
 
@@ -122,14 +122,14 @@ func TestClaim_LooksAtFewerChannelsWhenItRunsOutOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const orgs, channels = 8, 600
-		a := newAgencies(orgs, channels)
+		a := newSlowBackend(orgs, channels)
 		a.worker.Start(t.Context())
 		var want []publishing.PostID
 		for _, most := range []int{3 * publishing.ClaimWindow, 100, 0, 0, 0} {
 			want = append(want, a.publish(most)...)
 			time.Sleep(time.Hour)
 			synctest.Wait()
-			if got := a.seen(); !same(got.stored, want) || got.busy != 0 {
+			if got := a.snapshot(); !same(got.stored, want) || got.inFlight != 0 {
 				t.Fatalf("%d of %d posts are published when a claim can look at %d channels", len(got.stored), len(want), most)
 			}
 		}
@@ -146,7 +146,7 @@ func TestClaim_OneSlowOrganizationIsClaimedByItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				a := newAgencies(8, 40)
+				a := newSlowBackend(8, 40)
 				slow := slices.Collect(maps.Keys(a.channels))[0]
 				a.slow = map[tenancy.OrgID]int{slow: most}
 				a.worker.Start(t.Context())
@@ -163,7 +163,7 @@ func TestClaim_OneSlowOrganizationIsClaimedByItself(t *testing.T) {
 						t.Fatalf("after round %d posts are left of %d organizations, %d of the slow one", round, len(left), left[slow])
 					}
 				}
-				if got := a.seen(); most > 0 && !same(got.stored, want) {
+				if got := a.snapshot(); most > 0 && !same(got.stored, want) {
 					t.Errorf("%d of %d posts are published", len(got.stored), len(want))
 				}
 				stop(t, a.worker, time.Minute)
@@ -173,7 +173,7 @@ func TestClaim_OneSlowOrganizationIsClaimedByItself(t *testing.T) {
 }
 
 // left is how many posts are due, by organization.
-func (a *agencies) left() map[tenancy.OrgID]int {
+func (a *slowBackend) left() map[tenancy.OrgID]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	out := map[tenancy.OrgID]int{}
@@ -193,18 +193,18 @@ func TestClaim_FindsWhatFellDueWhileClaimsFailed(t *testing.T) {
 	org, channel := id.New[tenancy.OrgTag](), id.New[publishing.ChannelTag]()
 	s := scans{}
 	first := publishing.ClaimResult{Now: time.Now(), More: map[tenancy.OrgID]publishing.ChannelID{org: channel}}
-	if _, done := s.step(s.want(org, 1), first, 0); done {
+	if _, done := s.advance(s.want(org, 1), first, 0); done {
 		t.Fatal("the offer is answered before all channels were looked at")
 	}
-	s.again(org)
+	s.restart(org)
 	if want := s.want(org, 1); want.After != channel {
 		t.Fatal("the scan begins anew after a claim that failed: it may never come to its end")
 	}
 	rest := publishing.ClaimResult{Now: time.Now()}
-	if _, done := s.step(s.want(org, 1), rest, 0); done {
+	if _, done := s.advance(s.want(org, 1), rest, 0); done {
 		t.Fatal("the offer is answered although posts may have fallen due on the channels that were looked at first")
 	}
-	if _, done := s.step(s.want(org, 1), rest, 0); !done {
+	if _, done := s.advance(s.want(org, 1), rest, 0); !done {
 		t.Fatal("the offer is not answered when all channels were looked at")
 	}
 }

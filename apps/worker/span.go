@@ -13,9 +13,9 @@ import (
 type spans map[tenancy.OrgID]int
 
 const (
-	spanMost  = width * publishing.ClaimWindow // channels of the largest claim
-	spanShare = 8                              // a claim that failed is done by so many
-	spansKept = 10_000                         // organizations; when more run out of time, it is the database that is slow
+	maxSpan     = claimWidth * publishing.ClaimWindow // channels of the largest claim
+	spanDivisor = 8                                   // a claim that failed is done by so many
+	maxSpans    = 10_000                              // organizations; when more run out of time, it is the database that is slow
 )
 
 // span is what one claim looks at: organizations, and a window of channels of each.
@@ -44,7 +44,7 @@ func (s spans) of(org tenancy.OrgID) int {
 	if most, ok := s[org]; ok {
 		return most
 	}
-	return spanMost
+	return maxSpan
 }
 
 // done takes how a claim ended. After one that did not come in time the next ones look at an eighth of its channels;
@@ -52,9 +52,9 @@ func (s spans) of(org tenancy.OrgID) int {
 func (s spans) done(x span, inTime bool) {
 	for _, want := range x.wants {
 		switch most, limited := s[want.Org]; {
-		case !inTime && (limited || len(s) < spansKept):
-			s[want.Org] = max(1, len(x.wants)*x.window/spanShare)
-		case limited && 2*most < spanMost:
+		case !inTime && (limited || len(s) < maxSpans):
+			s[want.Org] = max(1, len(x.wants)*x.window/spanDivisor)
+		case limited && 2*most < maxSpan:
 			s[want.Org] = 2 * most
 		default:
 			delete(s, want.Org)

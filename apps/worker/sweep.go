@@ -12,15 +12,15 @@ import (
 // sweepHorizon is how far ahead a sweep wakes organizations; their own timers do the rest.
 const sweepHorizon = time.Minute
 
-// leastSweep is the least time from one sweep to the next, however many reasons there are for one.
-const leastSweep = time.Second
+// minSweepGap is the least time from one sweep to the next, however many reasons there are for one.
+const minSweepGap = time.Second
 
 func (w *Worker) sweepLoop(ctx, sending context.Context) {
 	tick := time.NewTicker(w.cfg.Sweep)
 	defer tick.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
-	var last woken
+	var last wakeRound
 	select {
 	case <-w.sweep: // asked for before the first sweep, which is at once
 	default:
@@ -31,9 +31,9 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		last = w.look(ctx, sending, last)
+		last = w.runSweep(ctx, sending, last)
 		w.sweeping.end()
-		rest.Reset(min(leastSweep, w.cfg.Sweep))
+		rest.Reset(min(minSweepGap, w.cfg.Sweep))
 		select {
 		case <-ctx.Done():
 			return
@@ -46,12 +46,12 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 // sweepStep is the deadline of one part of a sweep. Each of its statements has one of its own.
 const sweepStep = time.Minute
 
-// look gives back what lost claims took, ends what is over, asks for unknown outcomes, and wakes the organizations
+// runSweep gives back what lost claims took, ends what is over, asks for unknown outcomes, and wakes the organizations
 // that have something due. A part that fails is tried again with the next sweep and keeps no other from being done.
-func (w *Worker) look(ctx, sending context.Context, last woken) woken {
+func (w *Worker) runSweep(ctx, sending context.Context, last wakeRound) wakeRound {
 	lease := w.deps.Lease()
 	if len(lease.Shards) == 0 {
-		return woken{}
+		return wakeRound{}
 	}
 	next := last
 	for _, part := range []struct {
@@ -60,25 +60,25 @@ func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 	}{
 		{"give back lost claims", func(ctx context.Context) error { return w.giveBack(ctx, lease) }},
 		{"end what is over", func(ctx context.Context) error { return w.maintain(ctx, lease) }},
-		{"write next occurrences", func(ctx context.Context) error { return w.occurrences(ctx, lease) }},
-		{"look up unknown outcomes", func(ctx context.Context) error { return w.doubts(ctx, sending, lease) }},
+		{"write next occurrences", func(ctx context.Context) error { return w.writeOccurrences(ctx, lease) }},
+		{"look up unknown outcomes", func(ctx context.Context) error { return w.reconcileUnknown(ctx, sending, lease) }},
 		{"wake organizations", func(ctx context.Context) error {
 			began := w.deps.Clock.Now()
-			if !last.over(lease, began) {
+			if !last.isDue(lease, began) {
 				return nil
 			}
-			next = woken{}
-			if err := w.wake(ctx, lease); err != nil {
+			next = wakeRound{}
+			if err := w.wakeDue(ctx, lease); err != nil {
 				return err
 			}
-			next = woken{lease, began, w.deps.Clock.Now()}
+			next = wakeRound{lease, began, w.deps.Clock.Now()}
 			return nil
 		}},
 	} {
 		w.sweeping.begin()
 		step, cancel := context.WithTimeout(ctx, sweepStep)
 		if err := part.do(step); err != nil && ctx.Err() == nil {
-			w.deps.Metrics.sweeps.Inc()
+			w.deps.Metrics.sweepFailures.Inc()
 			w.deps.Log.Warn("a part of the sweep failed; it is tried again", "part", part.name, "error", err)
 		}
 		cancel()
@@ -87,7 +87,7 @@ func (w *Worker) look(ctx, sending context.Context, last woken) woken {
 }
 
 func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {
-	m, err := w.deps.Keeper.Maintain(ctx, lease)
+	m, err := w.deps.Maintainer.Maintain(ctx, lease)
 	w.deps.Metrics.maintained(m)
 	if m.More {
 		w.SweepNow()
@@ -95,50 +95,50 @@ func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {
 	return err
 }
 
-// occurrences writes what follows in repeated posts.
-func (w *Worker) occurrences(ctx context.Context, lease publishing.Lease) error {
-	_, more, err := w.deps.Keeper.WriteOccurrences(ctx, lease)
+// writeOccurrences writes what follows in repeated posts.
+func (w *Worker) writeOccurrences(ctx context.Context, lease publishing.Lease) error {
+	_, more, err := w.deps.Maintainer.WriteOccurrences(ctx, lease)
 	if more {
 		w.SweepNow()
 	}
 	return err
 }
 
-// woken is when everybody of a lease was woken.
-type woken struct {
+// wakeRound is when everybody of a lease was woken.
+type wakeRound struct {
 	lease      publishing.Lease
 	began, end time.Time
 }
 
-// over returns true when it is time to wake everybody again. That reads much of what is due, mostly to tell actors what
+// isDue returns true when it is time to wake everybody again. That reads much of what is due, mostly to tell actors what
 // they know: while very much is due it rests ten times as long as it took, at most a quarter of a minute. For shards that
 // are new it never rests.
-func (l woken) over(lease publishing.Lease, now time.Time) bool {
+func (l wakeRound) isDue(lease publishing.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
 }
 
-// doubts asks for unknown outcomes, each beside the others.
-func (w *Worker) doubts(ctx, sending context.Context, lease publishing.Lease) error {
-	admitted := map[asker]int{}
-	open, more, err := w.deps.Keeper.Doubts(ctx, lease, w.looks.resting(w.deps.Clock.Now()), func(f publishing.UnknownPost) bool {
-		a := asker{f.Org, f.Place}
-		if !w.looks.admit(a) {
+// reconcileUnknown asks for unknown outcomes, each beside the others.
+func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing.Lease) error {
+	admitted := map[reconcileKey]int{}
+	open, more, err := w.deps.Maintainer.ClaimUnknown(ctx, lease, w.reconciles.resting(w.deps.Clock.Now()), func(f publishing.UnknownPost) bool {
+		a := reconcileKey{f.Org, f.Destination}
+		if !w.reconciles.admit(a) {
 			return false
 		}
 		admitted[a]++
 		return true
 	})
 	for _, d := range open {
-		if !d.Blind {
-			admitted[asker{d.Org, d.Place}]--
+		if !d.SkipPlatform {
+			admitted[reconcileKey{d.Org, d.Destination}]--
 		}
 		w.sending.Add(1)
 		go w.reconcile(sending, d)
 	}
 	for a, n := range admitted { // of posts that others have taken or that cannot be read
 		for range n {
-			w.looks.done(a, false, false, w.deps.Clock.Now())
+			w.reconciles.done(a, false, false, w.deps.Clock.Now())
 		}
 	}
 	if more {
@@ -147,19 +147,19 @@ func (w *Worker) doubts(ctx, sending context.Context, lease publishing.Lease) er
 	return err
 }
 
-func (w *Worker) reconcile(ctx context.Context, d sender.Doubt) {
+func (w *Worker) reconcile(ctx context.Context, d sender.Unknown) {
 	defer w.sending.Done()
-	out, unanswered := w.deps.Keeper.Reconcile(ctx, d)
-	if !d.Blind {
-		w.looks.done(asker{d.Org, d.Place}, true, unanswered != nil, w.deps.Clock.Now())
+	out, unanswered := w.deps.Maintainer.Reconcile(ctx, d)
+	if !d.SkipPlatform {
+		w.reconciles.done(reconcileKey{d.Org, d.Destination}, true, unanswered != nil, w.deps.Clock.Now())
 	}
 	w.deps.Metrics.reconciled(out.Result)
-	w.finish.Add(&ended{Outcome: out})
+	w.finish.Add(&pendingOutcome{Outcome: out})
 }
 
-func (w *Worker) wake(ctx context.Context, lease publishing.Lease) error {
+func (w *Worker) wakeDue(ctx context.Context, lease publishing.Lease) error {
 	asked := w.deps.Clock.Now()
-	next, now, err := w.deps.Keeper.Sweep(ctx, lease, sweepHorizon)
+	next, now, err := w.deps.Maintainer.Sweep(ctx, lease, sweepHorizon)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (w *Worker) wake(ctx context.Context, lease publishing.Lease) error {
 	}
 	w.deps.Metrics.queued(next, now)
 	for org, at := range next {
-		if !w.places.waits(org) {
+		if !w.destinations.isWaiting(org) {
 			w.deps.Actors.Wake(ctx, org, at)
 		}
 	}

@@ -7,19 +7,19 @@ import (
 	"crier/publishing"
 )
 
-func TestWakingEverybodyRests(t *testing.T) {
+func TestWakeRound_IsDue(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	lease := publishing.Lease{Shards: []int16{1, 2}}
-	quick, slow, slower := woken{lease, began, began.Add(2 * time.Millisecond)}, woken{lease, began, began.Add(time.Second)}, woken{lease, began, began.Add(10 * time.Second)}
+	quick, slow, slower := wakeRound{lease, began, began.Add(2 * time.Millisecond)}, wakeRound{lease, began, began.Add(time.Second)}, wakeRound{lease, began, began.Add(10 * time.Second)}
 	for _, tt := range []struct {
 		name  string
-		last  woken
+		last  wakeRound
 		lease publishing.Lease
 		after time.Duration // since the end
 		want  bool
 	}{
-		{"the first is at once", woken{}, lease, 0, true},
+		{"the first is at once", wakeRound{}, lease, 0, true},
 		{"a quick one comes with every sweep", quick, lease, 5 * time.Second, true},
 		{"a slow one rests", slow, lease, 5 * time.Second, false},
 		{"and comes back", slow, lease, 10 * time.Second, true},
@@ -28,7 +28,7 @@ func TestWakingEverybodyRests(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			if got := tt.last.over(tt.lease, tt.last.end.Add(tt.after)); got != tt.want {
+			if got := tt.last.isDue(tt.lease, tt.last.end.Add(tt.after)); got != tt.want {
 				t.Errorf("got %t", got)
 			}
 		})

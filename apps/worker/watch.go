@@ -9,9 +9,9 @@ import (
 	"crier/platform/clock"
 )
 
-// pulse is what one loop shows of itself to those who watch it: when it began the piece of work that it does now.
+// loopTimer is what one loop shows of itself to those who watch it: when it began the piece of work that it does now.
 // Times are monotonic.
-type pulse struct {
+type loopTimer struct {
 	name  string
 	limit time.Duration // a piece of work that takes longer hangs
 	began atomic.Int64  // clock.Boot; 0 = it waits for work
@@ -19,16 +19,16 @@ type pulse struct {
 }
 
 // begin says that the loop starts a piece of work, or goes on to the next.
-func (p *pulse) begin() { p.began.Store(int64(clock.Boot())) }
+func (p *loopTimer) begin() { p.began.Store(int64(clock.Boot())) }
 
 // end says that the loop waits for work.
-func (p *pulse) end() {
+func (p *loopTimer) end() {
 	p.began.Store(0)
 	p.ended.Store(int64(clock.Boot()))
 }
 
 // age is how long the piece of work takes already that the loop does now; 0 when it waits.
-func (p *pulse) age() time.Duration {
+func (p *loopTimer) age() time.Duration {
 	began := p.began.Load()
 	if began == 0 {
 		return 0
@@ -37,9 +37,9 @@ func (p *pulse) age() time.Duration {
 }
 
 // idle is how long ago the last piece of work ended.
-func (p *pulse) idle() time.Duration { return max(0, clock.Boot()-time.Duration(p.ended.Load())) }
+func (p *loopTimer) idle() time.Duration { return max(0, clock.Boot()-time.Duration(p.ended.Load())) }
 
-func (p *pulse) hangs() bool { return p.age() > p.limit }
+func (p *loopTimer) hangs() bool { return p.age() > p.limit }
 
 // Limits of the loops' pieces of work, longer than the deadlines of their statements. Many outcomes that the database
 // refuses one by one may take the finish loop longer; then others take over, and are held up as long.
@@ -64,7 +64,7 @@ func (w *Worker) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		hangs := ""
-		for _, p := range w.pulses() {
+		for _, p := range w.loopTimers() {
 			if p.hangs() {
 				hangs = p.name
 			}
@@ -83,11 +83,13 @@ func (w *Worker) watch(ctx context.Context) {
 	}
 }
 
-func (w *Worker) pulses() []*pulse { return []*pulse{&w.claiming, &w.finishing, &w.sweeping} }
+func (w *Worker) loopTimers() []*loopTimer {
+	return []*loopTimer{&w.claiming, &w.finishing, &w.sweeping}
+}
 
 // Check returns an error that names the loops that hang, for the health of the process.
 func (w *Worker) Check(context.Context) error {
-	for _, p := range w.pulses() {
+	for _, p := range w.loopTimers() {
 		if p.hangs() {
 			return fmt.Errorf("the %s loop has hung for %s", p.name, p.age().Round(time.Second))
 		}

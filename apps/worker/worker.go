@@ -1,4 +1,5 @@
-// Package worker publishes: it hands out permits in turns, claims, sends and finishes posts, and sweeps up what was left behind.
+// Package worker publishes: it distributes permits among organizations, claims, sends and finishes posts, and sweeps for
+// posts that no timer covers.
 package worker
 
 import (
@@ -16,135 +17,156 @@ import (
 	"crier/tenancy"
 )
 
-// Config of a worker.
+// Config configures a Worker.
 type Config struct {
+	// ReconcileRest is the longest time for which a platform that does not answer is not asked for unknown outcomes.
+	ReconcileRest time.Duration
+
 	InFlight int           `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time, at most half of them to one destination."`
 	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
 	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
-	LookRest time.Duration // the longest that a platform which does not answer is not asked for unknown outcomes
 	Rates    Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without it each process keeps to its part."`
 }
 
-// Actors is how the worker tells organizations' actors what came of their offers.
+// Actors are the actors of the organizations; see org.Client.
 type Actors interface {
+	// Granted answers an offer: claimed posts are in flight, and next is when the next one is due, nil for none.
 	Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time)
+	// Refused answers an offer whose claim failed. The organization may offer again after wait.
 	Refused(org tenancy.OrgID, wait time.Duration)
+	// Done reports posts that are no longer in flight. waits means that the organization is in a line and will be woken.
 	Done(org tenancy.OrgID, posts int, waits bool)
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
+	// SetNow reports the time of the database that a statement returned which began at asked.
 	SetNow(now, asked time.Time)
 }
 
-// Claimer takes posts out of the queue; see sender.Sender.
+// Claimer claims posts; see sender.Sender.
 type Claimer interface {
 	Warmup(ctx context.Context) error
-	Claim(ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits) (publishing.ClaimResult, []int64, error)
-	GiveBack(ctx context.Context, l publishing.Lease, lost []int64) error
-	Load(ctx context.Context, claimed []publishing.Claimed) (map[publishing.PostID]publishing.Work, map[publishing.PostID]publishing.Outcome, error)
+	Claim(
+		ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits,
+	) (result publishing.ClaimResult, unanswered []int64, err error)
+	GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error
+	Load(
+		ctx context.Context, claimed []publishing.Claimed,
+	) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error)
 }
 
-// Publisher is the act of publishing; see sender.Sender.
+// Publisher sends posts and stores their outcomes; see sender.Sender.
 type Publisher interface {
-	Send(ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error) publishing.Outcome
+	Send(
+		ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error,
+	) publishing.Outcome
 	Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error)
 	SetAside(ctx context.Context, o publishing.Outcome, cause error) error
 }
 
-// Keeper looks after what is late, unknown or forgotten; see sender.Sender.
-type Keeper interface {
+// Maintainer takes care of posts that are late, unknown or covered by no timer; see sender.Sender.
+type Maintainer interface {
 	Maintain(ctx context.Context, l publishing.Lease) (sender.Maintained, error)
-	Doubts(ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool) ([]sender.Doubt, bool, error)
-	Reconcile(ctx context.Context, d sender.Doubt) (publishing.Outcome, error)
-	Sweep(ctx context.Context, l publishing.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error)
+	ClaimUnknown(
+		ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
+	) (unknown []sender.Unknown, more bool, err error)
+	Reconcile(ctx context.Context, u sender.Unknown) (out publishing.Outcome, unanswered error)
+	Sweep(
+		ctx context.Context, l publishing.Lease, horizon time.Duration,
+	) (next map[tenancy.OrgID]time.Time, now time.Time, err error)
 	WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error)
 }
 
-// Deps is what a worker needs.
+// Deps are what a Worker needs.
 type Deps struct {
-	Claimer   Claimer
-	Publisher Publisher
-	Keeper    Keeper
-	Actors    Actors
-	Lease     func() publishing.Lease
-	Suspend   func(reason string) // leaves the organizations to other processes while a loop hangs
-	Resume    func()
-	Bucket    Bucket // nil when the processes share none
-	Clock     clock.Clock
-	Log       *slog.Logger
-	Metrics   *Metrics
+	Claimer    Claimer
+	Publisher  Publisher
+	Maintainer Maintainer
+	Actors     Actors
+	Lease      func() publishing.Lease
+	// Suspend leaves the organizations to other processes while a loop hangs, Resume takes them back.
+	Suspend func(reason string)
+	Resume  func()
+	// Bucket is nil when the processes share none.
+	Bucket  Bucket
+	Clock   clock.Clock
+	Log     *slog.Logger
+	Metrics *Metrics
 }
 
-// Worker sends posts. Start it once.
+// Worker publishes the posts of the organizations whose shards this process owns. It is safe for concurrent use.
 type Worker struct {
 	cfg  Config
 	deps Deps
 
-	mu     sync.Mutex
-	turns  fairqueue.Queue
-	limits *limits
-	places *places
-	looks  *lookouts
-	scans  scans // of the claim loop
-	free   int
-	lost   []lostClaim
+	limits       *limits
+	destinations *destinations
+	reconciles   *reconcileLimiter
+	finish       *batch.Batcher[*pendingOutcome]
 
-	spans spans // of the claim loop
+	// Only the claim loop uses these.
+	scans scans
+	spans spans
 
-	claiming, finishing, sweeping pulse
+	mu           sync.Mutex // protects the fields below
+	turns        fairqueue.Queue
+	free         int // permits
+	lostClaims   []lostClaim
+	cancelClaims context.CancelFunc
+	// cancelSending cancels the contexts of the posts that are being sent.
+	cancelSending context.CancelFunc
+	drainStarted  time.Time // zero before
 
-	ready  chan struct{} // an offer or a permit came in
-	sweep  chan struct{}
-	finish *batch.Batcher[*ended]
-	quiet  chan struct{} // closed when nothing more is claimed
-	over   chan struct{} // closed when the time for a clean stop is up
+	claiming, finishing, sweeping loopTimer
 
-	claims  sync.WaitGroup // the loops that start work, and the one that watches them
-	sending sync.WaitGroup // posts under way
-	stop    context.CancelFunc
-	cut     context.CancelFunc
-	stopped time.Time // when nothing more was claimed; zero before
+	ready       chan struct{} // receives when an offer or a permit comes in
+	sweep       chan struct{} // receives when a sweep is asked for
+	draining    chan struct{} // closed when no more posts are claimed
+	stopExpired chan struct{} // closed when the time for Stop is over
+
+	loops   sync.WaitGroup // the loops, and the goroutine that watches them
+	sending sync.WaitGroup // posts that are being sent or reconciled
 }
 
-// lostClaim is a claim statement whose answer never came.
+// lostClaim is a claim statement without an answer.
 type lostClaim struct {
 	number int64
 	at     time.Time
 }
 
-// New makes a worker. It is the Dispatcher of the organizations' actors.
+// New returns a Worker, which starts with Start. It is the dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
-		cfg: cfg, deps: deps, free: cfg.InFlight, looks: newLookouts(cfg.LookRest), scans: scans{},
-		spans: spans{},
-		ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1), quiet: make(chan struct{}), over: make(chan struct{}),
+		cfg: cfg, deps: deps, free: cfg.InFlight, reconciles: newReconcileLimiter(cfg.ReconcileRest),
+		scans: scans{}, spans: spans{}, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1),
+		draining: make(chan struct{}), stopExpired: make(chan struct{}),
 	}
 	w.claiming.name, w.claiming.limit = "claim", claimHangs
 	w.finishing.name, w.finishing.limit = "finish", finishHangs
 	w.sweeping.name, w.sweeping.limit = "sweep", sweepHangs
 	w.finish = w.newFinish()
 	wake := func(org tenancy.OrgID) { deps.Actors.Wake(context.Background(), org, time.Time{}) }
-	w.places = newPlaces(wake, w.permits, deps.Clock)
+	w.destinations = newDestinations(wake, w.freePermits, deps.Clock)
 	w.limits = newLimits(cfg.Rates, &limits{
-		bucket: deps.Bucket, wake: wake, free: w.permits, clock: deps.Clock, log: deps.Log,
+		bucket: deps.Bucket, wake: wake, free: w.freePermits, clock: deps.Clock, log: deps.Log,
 		share: func() float64 { return float64(len(deps.Lease().Shards)) / tenancy.Shards },
 	})
-	deps.Metrics.watch(w)
+	deps.Metrics.registerGauges(w)
 	return w
 }
 
-// Start begins to claim and to sweep; the first sweep is at once.
+// Start begins to claim and to sweep. The first sweep is at once. It must be called once.
 func (w *Worker) Start(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	starting, stop := context.WithCancel(ctx)
 	sending, cut := context.WithCancel(ctx)
 	w.mu.Lock()
-	w.stop, w.cut = stop, cut
+	w.cancelClaims, w.cancelSending = stop, cut
 	w.mu.Unlock()
-	w.claims.Go(func() {
+	w.loops.Go(func() {
 		w.warmup(starting)
 		w.claimLoop(starting, sending)
 	})
-	w.claims.Go(func() { w.sweepLoop(starting, sending) })
-	w.claims.Go(func() { w.watch(starting) })
+	w.loops.Go(func() { w.sweepLoop(starting, sending) })
+	w.loops.Go(func() { w.watch(starting) })
 }
 
 // warmup runs before the first claim and gives up after claimTime.
@@ -156,36 +178,40 @@ func (w *Worker) warmup(ctx context.Context) {
 	}
 }
 
-// Quiesce claims nothing more. Calls under way go on, and the time that Stop gives them begins here; a post that only waits for its platform goes back, to be
-// taken up by another process.
-func (w *Worker) Quiesce() {
+// Drain stops the claims. Calls in progress go on, and the time that Stop gives them begins here. A post that waits for
+// its platform goes back to the queue, for another process.
+func (w *Worker) Drain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.stop != nil && w.stopped.IsZero() {
-		w.stopped = w.deps.Clock.Now()
-		w.stop()
-		close(w.quiet)
+	if w.cancelClaims != nil && w.drainStarted.IsZero() {
+		w.drainStarted = w.deps.Clock.Now()
+		w.cancelClaims()
+		close(w.draining)
 	}
 }
 
-// Stop claims nothing more, gives what is under way its time, and stores every outcome. A call that is still running when ctx ends is not cut off:
-// what it did is looked up after the next start. An outcome that can then not be stored any more is written into the log.
+// Stop drains the worker, waits for the posts that are being sent, DRAIN_TIMEOUT at most, and stores every outcome. A call
+// that is still running when ctx ends is not interrupted; after the next start its outcome is unknown and the platform
+// is asked. An outcome that cannot be stored until then is logged.
 func (w *Worker) Stop(ctx context.Context) error {
-	w.Quiesce()
-	w.claims.Wait()
+	w.Drain()
+	w.loops.Wait()
 	w.limits.close()
-	w.places.close()
+	w.destinations.close()
 	ended := make(chan struct{})
-	go func() { w.sending.Wait(); close(ended) }()
-	patience := time.NewTimer(w.cfg.Drain - w.deps.Clock.Now().Sub(w.stopped))
-	defer patience.Stop()
+	go func() {
+		w.sending.Wait()
+		close(ended)
+	}()
+	timeout := time.NewTimer(w.cfg.Drain - w.deps.Clock.Now().Sub(w.drainStarted))
+	defer timeout.Stop()
 	select {
 	case <-ended:
-	case <-patience.C:
+	case <-timeout.C:
 		w.deps.Log.Warn("posts are still being sent; their outcome is looked up after the next start")
 	case <-ctx.Done():
 	}
-	w.cut()
+	w.cancelSending()
 	stored := make(chan struct{})
 	go func() {
 		<-ended
@@ -195,23 +221,23 @@ func (w *Worker) Stop(ctx context.Context) error {
 	select {
 	case <-stored:
 	case <-ctx.Done():
-		close(w.over)
+		close(w.stopExpired)
 	}
 	return nil
 }
 
-// Offer puts an organization into the queue for permits.
+// Offer adds an organization to the queue for permits. Its actor gets an answer, Granted or Refused.
 func (w *Worker) Offer(org tenancy.OrgID, permits int) {
 	w.mu.Lock()
 	w.turns.Offer(org, permits)
 	w.mu.Unlock()
-	signal(w.ready)
+	notify(w.ready)
 }
 
-// SweepNow looks for forgotten posts at once.
-func (w *Worker) SweepNow() { signal(w.sweep) }
+// SweepNow asks for a sweep at once.
+func (w *Worker) SweepNow() { notify(w.sweep) }
 
-func signal(c chan struct{}) {
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -222,32 +248,32 @@ func (w *Worker) release(n int) {
 	w.mu.Lock()
 	w.free += n
 	w.mu.Unlock()
-	signal(w.ready)
+	notify(w.ready)
 }
 
-// permits is how many nobody holds.
-func (w *Worker) permits() int {
+// freePermits returns the number of free permits.
+func (w *Worker) freePermits() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.free
 }
 
-// releaseOf gives back the permit of a post to a destination.
-func (w *Worker) releaseOf(place string) {
+// releasePermit gives back a permit of a destination.
+func (w *Worker) releasePermit(destination string) {
 	w.release(1)
-	w.places.release(place)
+	w.destinations.release(destination)
 }
 
-// acquireOf takes the permit back after a wait.
-func (w *Worker) acquireOf(place string) {
+// takePermit takes a permit of a destination after a wait, also when none is free.
+func (w *Worker) takePermit(destination string) {
 	w.mu.Lock()
 	w.free--
 	w.mu.Unlock()
-	w.places.take(place)
+	w.destinations.take(destination)
 }
 
-// start loads what was claimed, in one go, and sends each post by itself.
-func (w *Worker) start(ctx context.Context, round publishing.ClaimResult) {
+// sendClaimed loads the claimed posts together and sends each in a goroutine of its own.
+func (w *Worker) sendClaimed(ctx context.Context, round publishing.ClaimResult) {
 	if len(round.Claimed) == 0 {
 		return
 	}
@@ -255,12 +281,13 @@ func (w *Worker) start(ctx context.Context, round publishing.ClaimResult) {
 	go func() {
 		works, unreadable, err := w.deps.Claimer.Load(ctx, round.Claimed)
 		if err != nil {
-			w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue", "posts", len(round.Claimed), "error", err)
+			w.deps.Log.Warn("claimed posts could not be loaded; they go back to the queue",
+				"posts", len(round.Claimed), "error", err)
 		}
 		for _, c := range round.Claimed {
 			w.deps.Metrics.claimed(c.Due, w.deps.Clock.Now())
 			if out, ok := unreadable[c.Post]; ok {
-				w.ended(c, out)
+				w.finishClaim(c, out)
 				continue
 			}
 			work, ok := works[c.Post]
@@ -269,38 +296,40 @@ func (w *Worker) start(ctx context.Context, round publishing.ClaimResult) {
 	}()
 }
 
-// send publishes one post and hands its outcome on. What could not be loaded goes back to the queue.
+// send sends one post and queues its outcome. A post that could not be loaded goes back to the queue.
 func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing.Work, loaded bool) {
-	out := sender.Returned(c)
+	out := sender.Requeued(c)
 	if loaded && work.Token == c.Token {
 		done := w.deps.Metrics.sending()
-		out = w.deps.Publisher.Send(ctx, work, func(ctx context.Context, d time.Duration) error { return w.yield(ctx, c.Place, d) })
+		out = w.deps.Publisher.Send(ctx, work, func(ctx context.Context, d time.Duration) error {
+			return w.yield(ctx, c.Destination, d)
+		})
 		done(work.Channel.Connector, out.Result)
 	}
-	w.ended(c, out)
+	w.finishClaim(c, out)
 }
 
-// ended hands the outcome of a claimed post on and gives back what the post held.
-func (w *Worker) ended(c publishing.Claimed, out publishing.Outcome) {
+// finishClaim queues the outcome of a claimed post and gives back its permit.
+func (w *Worker) finishClaim(c publishing.Claimed, out publishing.Outcome) {
 	defer w.sending.Done()
-	w.finish.Add(&ended{Outcome: out, posts: 1, place: c.Place})
-	w.releaseOf(c.Place)
+	w.finish.Add(&pendingOutcome{Outcome: out, posts: 1, destination: c.Destination})
+	w.releasePermit(c.Destination)
 }
 
-// errQuiet ends the waiting of a post when the process is about to stop.
-var errQuiet = errors.New("the worker is stopping")
+// errDraining ends the wait of a post when the worker drains.
+var errDraining = errors.New("the worker is draining")
 
-// yield waits without a permit.
-func (w *Worker) yield(ctx context.Context, place string, d time.Duration) error {
-	w.releaseOf(place)
-	defer w.acquireOf(place)
+// yield waits for d without a permit. It returns errDraining when the worker drains.
+func (w *Worker) yield(ctx context.Context, destination string, d time.Duration) error {
+	w.releasePermit(destination)
+	defer w.takePermit(destination)
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return nil
-	case <-w.quiet:
-		return errQuiet
+	case <-w.draining:
+		return errDraining
 	case <-ctx.Done():
 		return ctx.Err()
 	}

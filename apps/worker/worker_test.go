@@ -23,47 +23,47 @@ import (
 	"crier/tenancy"
 )
 
-// world is everything around a worker: one organization with posts to claim, a database that may be away, and the actor's account of what is under way.
-type world struct {
-	mu     sync.Mutex
-	due    []publishing.Claimed
-	hold   chan struct{}                    // sending waits for it, whatever its context says; nil = no wait
-	slow   time.Duration                    // what a claim takes, unless its context ends
-	refuse func([]publishing.Outcome) error // what the database says to a finish
-	stored []publishing.PostID
-	busy   int
-	least  int
-	lost   bool // the answer to a claim never comes
-	aside  []publishing.PostID
-	bare   []publishing.PostID // stored without texts
+// backend is everything around a worker: one organization with posts to claim, a database that may be away, and the actor's account of what is under way.
+type backend struct {
+	mu           sync.Mutex
+	due          []publishing.Claimed
+	hold         chan struct{}                    // sending waits for it, whatever its context says; nil = no wait
+	slow         time.Duration                    // what a claim takes, unless its context ends
+	refuse       func([]publishing.Outcome) error // what the database says to a finish
+	stored       []publishing.PostID
+	inFlight     int
+	minInFlight  int
+	lost         bool // the answer to a claim never comes
+	setAside     []publishing.PostID
+	withoutTexts []publishing.PostID // stored without texts
 
 	lockedPost  publishing.PostID
 	lockedUntil time.Time
 
-	givenBack []int64
-	keeper    Keeper // in place of the world itself
-	suspend   func(string)
-	resume    func()
-	log       bytes.Buffer
+	givenBack  []int64
+	maintainer Maintainer // in place of the world itself
+	suspend    func(string)
+	resume     func()
+	log        bytes.Buffer
 }
 
-func (w *world) Warmup(context.Context) error { return nil }
+func (w *backend) Warmup(context.Context) error { return nil }
 
-func (w *world) GiveBack(_ context.Context, _ publishing.Lease, lost []int64) error {
+func (w *backend) GiveBack(_ context.Context, _ publishing.Lease, lost []int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.givenBack = append(w.givenBack, lost...)
 	return nil
 }
 
-func (w *world) SetAside(_ context.Context, o publishing.Outcome, _ error) error {
+func (w *backend) SetAside(_ context.Context, o publishing.Outcome, _ error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.aside = append(w.aside, o.Post)
+	w.setAside = append(w.setAside, o.Post)
 	return nil
 }
 
-func (w *world) Claim(
+func (w *backend) Claim(
 	ctx context.Context, _ publishing.Lease, _ []publishing.Want, _ int, _ publishing.ClaimLimits,
 ) (publishing.ClaimResult, []int64, error) {
 	select {
@@ -81,7 +81,7 @@ func (w *world) Claim(
 	return r, nil, nil
 }
 
-func (w *world) Load(_ context.Context, claimed []publishing.Claimed) (map[publishing.PostID]publishing.Work, map[publishing.PostID]publishing.Outcome, error) {
+func (w *backend) Load(_ context.Context, claimed []publishing.Claimed) (map[publishing.PostID]publishing.Work, map[publishing.PostID]publishing.Outcome, error) {
 	out := map[publishing.PostID]publishing.Work{}
 	for _, c := range claimed {
 		out[c.Post] = publishing.Work{Org: organization, Post: c.Post, Token: token}
@@ -89,14 +89,14 @@ func (w *world) Load(_ context.Context, claimed []publishing.Claimed) (map[publi
 	return out, nil, nil
 }
 
-func (w *world) Send(_ context.Context, x publishing.Work, _ func(context.Context, time.Duration) error) publishing.Outcome {
+func (w *backend) Send(_ context.Context, x publishing.Work, _ func(context.Context, time.Duration) error) publishing.Outcome {
 	if w.hold != nil {
 		<-w.hold
 	}
 	return publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, ReleaseID: "release of " + x.Post.String(), ReleaseURL: "url"}
 }
 
-func (w *world) Finish(_ context.Context, outcomes []publishing.Outcome) (out []publishing.Finished, err error) {
+func (w *backend) Finish(_ context.Context, outcomes []publishing.Outcome) (out []publishing.Finished, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.refuse != nil {
@@ -111,66 +111,66 @@ func (w *world) Finish(_ context.Context, outcomes []publishing.Outcome) (out []
 		}
 		w.stored = append(w.stored, o.Post)
 		if o.Ref == nil && o.ReleaseURL == "" {
-			w.bare = append(w.bare, o.Post)
+			w.withoutTexts = append(w.withoutTexts, o.Post)
 		}
 		out = append(out, publishing.Finished{Org: o.Org, Post: o.Post, State: publishing.StatePublished})
 	}
 	return out, nil
 }
 
-func (w *world) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
+func (w *backend) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {
 	return sender.Maintained{}, nil
 }
-func (w *world) Doubts(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]sender.Doubt, bool, error) {
+func (w *backend) ClaimUnknown(context.Context, publishing.Lease, []string, func(publishing.UnknownPost) bool) ([]sender.Unknown, bool, error) {
 	return nil, false, nil
 }
-func (w *world) Reconcile(context.Context, sender.Doubt) (publishing.Outcome, error) {
+func (w *backend) Reconcile(context.Context, sender.Unknown) (publishing.Outcome, error) {
 	return publishing.Outcome{}, nil
 }
-func (w *world) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func (w *backend) Sweep(context.Context, publishing.Lease, time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return nil, time.Time{}, nil
 }
 
-func (w *world) WriteOccurrences(context.Context, publishing.Lease) (int, bool, error) {
+func (w *backend) WriteOccurrences(context.Context, publishing.Lease) (int, bool, error) {
 	return 0, false, nil
 }
 
-func (w *world) Granted(_ tenancy.OrgID, claimed int, _ *time.Time, _ time.Time) { w.count(claimed) }
-func (w *world) Refused(tenancy.OrgID, time.Duration)                            {}
-func (w *world) Done(_ tenancy.OrgID, posts int, _ bool)                         { w.count(-posts) }
-func (w *world) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
-func (w *world) SetNow(_, _ time.Time)                                           {}
+func (w *backend) Granted(_ tenancy.OrgID, claimed int, _ *time.Time, _ time.Time) { w.count(claimed) }
+func (w *backend) Refused(tenancy.OrgID, time.Duration)                            {}
+func (w *backend) Done(_ tenancy.OrgID, posts int, _ bool)                         { w.count(-posts) }
+func (w *backend) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
+func (w *backend) SetNow(_, _ time.Time)                                           {}
 
-// glimpse is what the world has seen up to a moment.
-type glimpse struct {
-	stored, aside, bare []publishing.PostID
-	givenBack           []int64
-	busy, least         int
+// snapshot is what the world has seen up to a moment.
+type snapshot struct {
+	stored, setAside, withoutTexts []publishing.PostID
+	givenBack                      []int64
+	inFlight, minInFlight          int
 }
 
-func (w *world) seen() glimpse {
+func (w *backend) snapshot() snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return glimpse{
-		stored: slices.Clone(w.stored), aside: slices.Clone(w.aside), bare: slices.Clone(w.bare), givenBack: slices.Clone(w.givenBack),
-		busy: w.busy, least: w.least,
+	return snapshot{
+		stored: slices.Clone(w.stored), setAside: slices.Clone(w.setAside), withoutTexts: slices.Clone(w.withoutTexts), givenBack: slices.Clone(w.givenBack),
+		inFlight: w.inFlight, minInFlight: w.minInFlight,
 	}
 }
 
-func (w *world) count(n int) {
+func (w *backend) count(n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.busy += n
-	w.least = min(w.least, w.busy)
+	w.inFlight += n
+	w.minInFlight = min(w.minInFlight, w.inFlight)
 }
 
-func (w *world) Write(p []byte) (int, error) {
+func (w *backend) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.log.Write(p)
 }
 
-var _ io.Writer = (*world)(nil)
+var _ io.Writer = (*backend)(nil)
 
 const organizationText = "01890000-0000-7000-8000-000000000001"
 
@@ -179,7 +179,7 @@ var (
 	token           = uuid.MustParse(organizationText)
 )
 
-func (w *world) start(t *testing.T, posts int) (*Worker, []publishing.PostID) {
+func (w *backend) start(t *testing.T, posts int) (*Worker, []publishing.PostID) {
 	t.Helper()
 	var ids []publishing.PostID
 	for range posts {
@@ -193,16 +193,16 @@ func (w *world) start(t *testing.T, posts int) (*Worker, []publishing.PostID) {
 	return k, ids
 }
 
-func (w *world) build() *Worker {
-	var keeper Keeper = w
-	if w.keeper != nil {
-		keeper = w.keeper
+func (w *backend) build() *Worker {
+	var keeper Maintainer = w
+	if w.maintainer != nil {
+		keeper = w.maintainer
 	}
 	if w.suspend == nil {
 		w.suspend, w.resume = func(string) {}, func() {}
 	}
 	return New(Config{InFlight: 64, Sweep: time.Hour, Drain: 5 * time.Second}, Deps{
-		Claimer: w, Publisher: w, Keeper: keeper, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Claimer: w, Publisher: w, Maintainer: keeper, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
 		Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
 	})
 }
@@ -220,23 +220,23 @@ func same(got, want []publishing.PostID) bool {
 	return len(got) == len(want) && !slices.ContainsFunc(want, func(p publishing.PostID) bool { return !slices.Contains(got, p) })
 }
 
-func TestWhatAStopFindsBeingClaimedIsSent(t *testing.T) {
+func TestStop_SendsWhatWasBeingClaimed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{slow: 2 * time.Second}
+		w := &backend{slow: 2 * time.Second}
 		k, ids := w.start(t, 20)
 		time.Sleep(time.Second)
 		stop(t, k, time.Minute)
-		if !same(w.stored, ids) || w.busy != 0 {
-			t.Fatalf("%d of %d outcomes stored, %d under way", len(w.stored), len(ids), w.busy)
+		if !same(w.stored, ids) || w.inFlight != 0 {
+			t.Fatalf("%d of %d outcomes stored, %d under way", len(w.stored), len(ids), w.inFlight)
 		}
 	})
 }
 
-func TestAStopTellsWhatItCouldNotStore(t *testing.T) {
+func TestStop_LogsWhatItCouldNotStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{refuse: func([]publishing.Outcome) error { return errors.New("connection refused") }}
+		w := &backend{refuse: func([]publishing.Outcome) error { return errors.New("connection refused") }}
 		k, ids := w.start(t, 3)
 		time.Sleep(time.Second)
 		stop(t, k, 7*time.Second)
@@ -249,10 +249,10 @@ func TestAStopTellsWhatItCouldNotStore(t *testing.T) {
 	})
 }
 
-func TestAStopDoesNotWaitForACallThatHangs(t *testing.T) {
+func TestStop_DoesNotWaitForAHangingCall(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{hold: make(chan struct{})}
+		w := &backend{hold: make(chan struct{})}
 		k, ids := w.start(t, 1)
 		synctest.Wait()
 		began := time.Now()
@@ -268,15 +268,15 @@ func TestAStopDoesNotWaitForACallThatHangs(t *testing.T) {
 	})
 }
 
-func TestAnEndIsNeverToldBeforeItsBeginning(t *testing.T) {
+func TestClaim_GrantsBeforeDone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{}
+		w := &backend{}
 		k, _ := w.start(t, 60)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if w.least < 0 || w.busy != 0 {
-			t.Fatalf("%d under way, %d at the least", w.busy, w.least)
+		if w.minInFlight < 0 || w.inFlight != 0 {
+			t.Fatalf("%d under way, %d at the least", w.inFlight, w.minInFlight)
 		}
 		stop(t, k, time.Minute)
 	})

@@ -18,7 +18,7 @@ import (
 	"crier/tests/publishtest"
 )
 
-// isolation is a Publisher on a database of its own.
+// isolation is a rig with one Sender.
 type isolation struct {
 	*rig
 	sender *sender.Sender
@@ -27,10 +27,10 @@ type isolation struct {
 func newIsolation(t *testing.T) *isolation {
 	t.Helper()
 	r := newRig(t)
-	return &isolation{r, sender.New(limits, r.deps)}
+	return &isolation{rig: r, sender: sender.New(limits, r.deps)}
 }
 
-// book books a post that has been due for a while.
+// book inserts a post that has been due for the time late.
 func (m member) book(c publishing.ChannelID, late time.Duration) publishing.PostID {
 	m.Helper()
 	posts := fixture.Post(m.who.Org, c, time.Now())
@@ -61,8 +61,7 @@ func claimed(round publishing.ClaimResult) (out []publishing.PostID) {
 	return out
 }
 
-// refuse makes Postgres refuse every change of one post that an upkeep or a claim makes; events of it can still be
-// written.
+// refuse makes Postgres refuse every update of one post. Its events can still be written.
 func (r *isolation) refuse(post publishing.PostID, code string) {
 	r.Helper()
 	owner, err := pgx.Connect(r.Context(), r.Address)
@@ -78,7 +77,7 @@ func (r *isolation) state(post publishing.PostID) publishing.State {
 	return publishtest.Value[publishing.State](r.rig.Base, `select state from post where id = $1`, post)
 }
 
-func (m member) setAside(post publishing.PostID) (reasons int) {
+func (m member) setAsideReasons(post publishing.PostID) (reasons int) {
 	m.Helper()
 	m.OK(m.DB.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
 		return tx.QueryRow(m.Context(), `select count(*) from post_event where post_id = $1 and event = 'set_aside' and length(reason) > 20`, post).Scan(&reasons)
@@ -95,12 +94,12 @@ func TestClaim_RepairsHoldThatDisagreesWithPosts(t *testing.T) {
 	behind := broken.book(c, time.Second)
 	want := []publishing.Want{broken.want(8), healthy.want(8)}
 	r.claim(want...)
-	r.Clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as somebody may "unstick" a channel
+	r.Clock(`update channel_queue set busy_post = null where channel_id = $1`, c) // as an operator may try to release a channel
 	posts := []publishing.PostID{broken.book(beside, time.Second), healthy.book(healthy.connect(), time.Second)}
 	got := claimed(r.claim(want...))
 	for _, p := range posts {
 		if !slices.Contains(got, p) {
-			t.Errorf("%s is not claimed beside a channel whose hold is wrong", p)
+			t.Errorf("%s is not claimed because of another channel whose hold is wrong", p)
 		}
 	}
 	if len(got) != 2 || r.state(behind) != publishing.StateQueue {
@@ -127,23 +126,23 @@ func TestClaim_SetsAsideChannelThatIsRefused(t *testing.T) {
 			got := claimed(r.claim(broken.want(8), healthy.want(8)))
 			for _, p := range posts {
 				if !slices.Contains(got, p) {
-					t.Errorf("%s is not claimed beside one that the database refuses", p)
+					t.Errorf("%s is not claimed because the database refuses another post", p)
 				}
 			}
-			if broken.setAside(bad) != 1 || r.sender.SetAsides() != 1 {
-				t.Fatal("nobody can read why the post does not go out")
+			if broken.setAsideReasons(bad) != 1 || r.sender.SetAsides() != 1 {
+				t.Fatal("the timeline has no reason why the post is not sent")
 			}
 			if more := claimed(r.claim(broken.want(8))); len(more) != 0 {
 				t.Fatalf("claimed again: %v", more)
 			}
-			if broken.setAside(bad) != 1 {
+			if broken.setAsideReasons(bad) != 1 {
 				t.Fatal("a channel that is set aside is tried at each claim")
 			}
 		})
 	}
 }
 
-func TestClaim_LooksAtTheWindowThatIsAsked(t *testing.T) {
+func TestClaim_VisitsTheGivenWindow(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	org := r.organization()
@@ -157,8 +156,8 @@ func TestClaim_LooksAtTheWindowThatIsAsked(t *testing.T) {
 	}
 }
 
-// timeOut ends every statement that loads posts of more than so many channels, as statement_timeout does.
-func (r *isolation) timeOut(most int) {
+// timeOutLoadsOver makes every statement that loads posts of more than most channels time out.
+func (r *isolation) timeOutLoadsOver(most int) {
 	r.Helper()
 	owner, err := pgx.Connect(r.Context(), r.Address)
 	r.OK(err)
@@ -175,7 +174,7 @@ func (r *isolation) timeOut(most int) {
 	r.OK(errors.Join(err, owner.Close(r.Context())))
 }
 
-func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
+func TestLoad_ReadsFewerPostsAfterATimeout(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	org := r.organization()
@@ -186,7 +185,7 @@ func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
 	if len(left) != 20 {
 		t.Fatalf("%d of 20 posts are claimed", len(left))
 	}
-	r.timeOut(4)
+	r.timeOutLoadsOver(4)
 	calls := 0
 	for ; len(left) > 0 && calls < 20; calls++ {
 		works, unreadable, err := r.sender.Load(t.Context(), left)
@@ -203,8 +202,8 @@ func TestLoad_ReadsFewerPostsAtOnceWhenItRunsOutOfTime(t *testing.T) {
 	}
 }
 
-// neverInTime has every statement time out that loads this post.
-func (r *isolation) neverInTime(post publishing.PostID) {
+// timeOutLoadsOf makes every statement that loads this post time out.
+func (r *isolation) timeOutLoadsOf(post publishing.PostID) {
 	r.Helper()
 	owner, err := pgx.Connect(r.Context(), r.Address)
 	r.OK(err)
@@ -217,7 +216,7 @@ func (r *isolation) neverInTime(post publishing.PostID) {
 	r.OK(errors.Join(err, owner.Close(r.Context())))
 }
 
-func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
+func TestLoad_SlowPostDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	broken, healthy := r.organization(), r.organization()
@@ -225,7 +224,7 @@ func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
 	for range 3 {
 		healthy.book(healthy.connect(), time.Second)
 	}
-	r.neverInTime(bad)
+	r.timeOutLoadsOf(bad)
 	left := r.claim(broken.want(8), healthy.want(8)).Claimed
 	var last publishing.Outcome
 	for range 200 {
@@ -238,7 +237,7 @@ func TestLoad_PostThatTakesTooLongHoldsNoOtherUp(t *testing.T) {
 			last = out
 			break
 		}
-		if len(left) == 1 { // beside posts that can be loaded, it is the post's own fault
+		if len(left) == 1 { // together with posts that can be loaded, it is known to be the slow one
 			left = append(left, r.claim(healthy.want(8)).Claimed...)
 			healthy.book(healthy.connect(), time.Second)
 		}
@@ -264,7 +263,7 @@ func TestLoad_EndsSoonWhenTheDatabaseIsAway(t *testing.T) {
 		org.book(org.connect(), time.Second)
 	}
 	claimed := r.claim(org.want(64)).Claimed
-	r.timeOut(0)
+	r.timeOutLoadsOver(0)
 	for range 20 {
 		works, unreadable, err := r.sender.Load(t.Context(), claimed)
 		if len(works)+len(unreadable) > 0 || err == nil {
@@ -293,12 +292,12 @@ func TestMaintain_LeavesRefusedRowOut(t *testing.T) {
 			t.Fatalf("%s is %s beside a post that the database refuses", p, got)
 		}
 	}
-	if n := org.setAside(bad); n != 1 || r.state(bad) != publishing.StateQueue {
+	if n := org.setAsideReasons(bad); n != 1 || r.state(bad) != publishing.StateQueue {
 		t.Fatalf("the refused post has %d reasons in its timeline", n)
 	}
 }
 
-func TestMaintain_LooksAgainForLockedPost(t *testing.T) {
+func TestMaintain_FindsALockedPostAgain(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	org := r.organization()
@@ -348,22 +347,22 @@ func TestMaintain_ExpiresUntilNothingIsLate(t *testing.T) {
 	}
 }
 
-func TestSend_PanicEndsItsPostOnly(t *testing.T) {
+func TestSend_PanicEndsOnlyItsPost(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	c := publishing.Channel{Connector: "none"}
 	for phase, want := range map[publishing.Phase]publishing.Result{publishing.PhasePreparing: publishing.ResultError, publishing.PhaseCommitting: publishing.ResultUnknown} {
 		parts := []publishing.Publication{{Phase: phase}}
 		w := publishing.Work{Channel: c, Parts: parts}
-		if out := sender.Panicking(r.sender, w); out.Result != want {
+		if out := sender.SendPanicking(r.sender, w); out.Result != want {
 			t.Errorf("a panic while %s ends as %q, want %q", phase, out.Result, want)
 		}
 	}
 }
 
-// A post that is sent again without a proof may be out since its first call: whoever reads the platform's list back
-// must begin there, not at the last call, and ask every server that it was sent to.
-func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
+// A post that is sent again without a proof may have been published by its first call. A search on the platform must
+// begin there, not at the last call, and cover every server that it was sent to.
+func TestReconcile_AsksFromTheFirstCallOn(t *testing.T) {
 	t.Parallel()
 	r := newIsolation(t)
 	org := r.organization()
@@ -384,7 +383,7 @@ func TestReconcile_LooksBackToTheFirstCall(t *testing.T) {
 		if r.OK(err); try == 0 {
 			first = works[0].Committing
 		}
-		asked := sender.Asked(r.sender, works[0])
+		asked := sender.ItemToReconcile(r.sender, works[0])
 		if first.IsZero() || !asked.Committing.Equal(first) || (try > 0) != works[0].Committing.After(first) {
 			t.Errorf("call %d was at %s, the platform is asked for what came after %s, want %s", try+1, works[0].Committing, asked.Committing, first)
 		}

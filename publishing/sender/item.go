@@ -9,38 +9,40 @@ import (
 	"crier/publishing/connector"
 )
 
-// item is the connector's view of a part.
+// item returns the connector's view of part i.
 func (r *run) item(ctx context.Context, i int) connector.Item {
-	x := r.w.Parts[i]
+	x := r.work.Parts[i]
 	item := connector.Item{
-		Publication: x.ID, Due: x.Due.UTC(), CreatedAt: r.createdAt(x), Text: x.Content.Plain(), Settings: r.w.Settings,
-		Handle: x.Handle, Committing: x.MarkedAt,
+		Publication: x.ID, Due: x.Due.UTC(), CreatedAt: r.createdAt(x), Text: x.Content.Plain(),
+		Settings: r.work.Settings,
+		Handle:   x.Handle, Committing: x.MarkedAt,
 	}
 	for _, m := range x.Media {
-		item.Media = append(item.Media, r.picture(ctx, m.Medium, m.Alt))
+		item.Media = append(item.Media, r.mediaOf(ctx, m.Medium, m.Alt))
 	}
-	before := append(append([]publishing.Publication{}, r.w.Before...), r.w.Parts[:i]...)
+	before := append(append([]publishing.Publication{}, r.work.Before...), r.work.Parts[:i]...)
 	if len(before) > 0 {
-		item.Root, item.Parent = decode(before[0]), decode(before[len(before)-1])
+		item.Root, item.Parent = refOf(before[0]), refOf(before[len(before)-1])
 	}
 	return item
 }
 
-// lateCreated is how late a post must be to be dated by its claim instead of its due time.
-const lateCreated = 2 * time.Minute
+// claimDateAfter is the lateness from which a post may be dated by its claim instead of its due time.
+const claimDateAfter = 2 * time.Minute
 
-// createdAt is the time that a platform is told. It is the due time, which is part of the identity of the send,
-// except of a post that is late on a platform that de-duplicates by key alone: there it is the time of the first
-// claim, which was stored before the first call.
+// createdAt returns the creation time that is sent to the platform. It is the due time, which is part of the identity
+// of the send. A late post on a platform that de-duplicates by key alone gets the time of its first claim, which was
+// stored before the first call.
 func (r *run) createdAt(x publishing.Publication) time.Time {
-	late := x.ClaimedAt.Sub(x.Due) > lateCreated
-	if late && r.c.Describe().KeyOnly && r.w.Channel.Grade == publishing.GradeIdempotent {
+	late := x.ClaimedAt.Sub(x.Due) > claimDateAfter
+	if late && r.connector.Describe().KeyOnly && r.work.Channel.Grade == publishing.GradeIdempotent {
 		return x.ClaimedAt.UTC().Truncate(time.Millisecond).Add(time.Duration(x.Position) * time.Millisecond)
 	}
 	return x.Due.UTC()
 }
 
-func decode(x publishing.Publication) *connector.Ref {
+// refOf returns the connector's reference to a published part.
+func refOf(x publishing.Publication) *connector.Ref {
 	var ref connector.Ref
 	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
 		ref = connector.Ref{}
@@ -51,7 +53,8 @@ func decode(x publishing.Publication) *connector.Ref {
 	return &ref
 }
 
-func encode(ref connector.Ref) json.RawMessage {
+// encodeRef returns a reference in the form in which it is stored.
+func encodeRef(ref connector.Ref) json.RawMessage {
 	out, err := json.Marshal(ref)
 	if err != nil {
 		return json.RawMessage(`{}`)

@@ -21,30 +21,30 @@ import (
 	"crier/publishing/sender"
 )
 
-// acting is a platform whose calls a test makes; nil for those of platform.
-type acting struct {
+// scriptedPlatform is a platform whose methods a test defines; a nil prepare is that of platform.
+type scriptedPlatform struct {
 	*platform
 	prepare func(ctx context.Context) (connector.Step, error)
 	commit  func(ctx context.Context, s *connector.Session) (connector.Ref, error)
 	refresh func() (connector.Refreshed, error)
 }
 
-func (a acting) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
+func (a scriptedPlatform) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	if a.prepare == nil {
 		return a.platform.Prepare(ctx, s, item)
 	}
 	return a.prepare(ctx)
 }
 
-func (a acting) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
+func (a scriptedPlatform) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	return a.commit(ctx, s)
 }
 
-func (a acting) Refresh(context.Context, *connector.Session) (connector.Refreshed, error) {
+func (a scriptedPlatform) Refresh(context.Context, *connector.Session) (connector.Refreshed, error) {
 	return a.refresh()
 }
 
-// register makes the connector the one of the rig.
+// register makes c the only connector of the rig.
 func (r *rig) register(c connector.Connector) {
 	r.Helper()
 	registry, err := connector.NewRegistry(c)
@@ -52,7 +52,7 @@ func (r *rig) register(c connector.Connector) {
 	r.deps.Connectors = registry
 }
 
-// sendWith claims the organization's due post and sends it under the settings. It stores nothing of how that ends.
+// sendWith claims the organization's due post and sends it with cfg. It does not store the outcome.
 func (m member) sendWith(cfg sender.Config, yield func(context.Context, time.Duration) error) publishing.Outcome {
 	m.Helper()
 	from := sender.New(cfg, m.deps)
@@ -67,8 +67,8 @@ func (m member) sendWith(cfg sender.Config, yield func(context.Context, time.Dur
 	return from.Send(m.Context(), works[round.Claimed[0].Post], yield)
 }
 
-// A process may stand still between its mark and its call, as when the machine sleeps. By then the others may have
-// asked for the outcome and sent the post again, so the call must not begin after the deadline of a request.
+// A process may be suspended between its mark and its call. Others may then have asked for the outcome and sent the
+// post again, so the call must not begin after the deadline of a request.
 func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
 	t.Parallel()
 	var got atomic.Int32
@@ -79,11 +79,11 @@ func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
 	cfg := limits
 	cfg.RequestDeadline = 200 * time.Millisecond
 	var late bool
-	r.register(acting{platform: r.platform, commit: func(ctx context.Context, s *connector.Session) (connector.Ref, error) {
+	r.register(scriptedPlatform{platform: r.platform, commit: func(ctx context.Context, s *connector.Session) (connector.Ref, error) {
 		for from := clock.Boot(); late && clock.Boot() < from+cfg.RequestDeadline; {
-			time.Sleep(time.Millisecond) // it stands still for as long as a request may take
+			time.Sleep(time.Millisecond) // the process is suspended for as long as a request may take
 		}
-		// A process that was stopped goes on before it notices that its contexts have ended.
+		// A process that was suspended continues before it notices that its contexts have ended.
 		req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, server.URL, strings.NewReader("{}"))
 		if err != nil {
 			return connector.Ref{}, err
@@ -98,14 +98,14 @@ func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
 	m.book(m.channel, time.Second)
 	late = true
 	if out := m.sendWith(cfg, nil); out.Result != publishing.ResultRetry {
-		t.Errorf("a send that stood still ends as %q: %s, want a retry, since nothing was sent", out.Result, out.Error)
+		t.Errorf("a send that was suspended: got %q, %s, want a retry, since nothing was sent", out.Result, out.Error)
 	}
 	if n := got.Load(); n != 0 {
 		t.Errorf("the platform got %d calls after their limit", n)
 	}
 }
 
-// The limit of a call begins before its mark is stored, from which the others count.
+// The limit of a call begins before its mark is stored, because others count from the mark.
 func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -113,7 +113,7 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 	post := m.book(m.channel, time.Second)
 	prepared, locked := make(chan struct{}), make(chan struct{})
 	var began time.Duration
-	r.register(acting{
+	r.register(scriptedPlatform{
 		platform: r.platform,
 		prepare: func(context.Context) (connector.Step, error) {
 			close(prepared)
@@ -156,15 +156,15 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 	}
 }
 
-// What the platform refused because of its access was surely not sent: when our own code fails before the repeat, the
-// post is no unknown outcome.
-func TestSend_FailureAfterARefusedAccessIsNotUnknown(t *testing.T) {
+// A post whose credential the platform refused was not published: when our code panics before the repeat, its outcome
+// is not unknown.
+func TestSend_PanicAfterARefusedCredentialIsNotUnknown(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
 	m.book(m.channel, time.Second)
 	commits := 0
-	r.register(acting{
+	r.register(scriptedPlatform{
 		platform: r.platform,
 		prepare: func(context.Context) (connector.Step, error) {
 			return connector.Step{Ready: commits == 0, Wait: time.Second}, nil
@@ -183,8 +183,8 @@ func TestSend_FailureAfterARefusedAccessIsNotUnknown(t *testing.T) {
 	}
 }
 
-// The back-offs of a post count together: one that fails for longer than BACKOFF_FOR is given up, however short the
-// next wait is.
+// The back-offs of a post are added up: a post that fails for longer than BACKOFF_FOR is given up, even if the next
+// wait is short.
 func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -202,11 +202,11 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	}
 }
 
-// A platform that answers with an access that is too large to be stored must not cost the channel the one that it has.
-func TestSend_KeepsAccessWhenTheFreshOneIsTooLarge(t *testing.T) {
+// A refreshed credential that is too large to be stored must not cost the channel the one that it has.
+func TestSend_KeepsCredentialWhenTheNewOneIsTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.register(acting{platform: r.platform, prepare: func(context.Context) (connector.Step, error) {
+	r.register(scriptedPlatform{platform: r.platform, prepare: func(context.Context) (connector.Step, error) {
 		return connector.Step{}, &connector.Error{Kind: connector.KindReauth, Public: "expired"}
 	}, refresh: func() (connector.Refreshed, error) {
 		return connector.Refreshed{Credential: []byte(`"` + strings.Repeat("x", 430_000) + `"`)}, nil
@@ -228,17 +228,17 @@ func TestSend_KeepsAccessWhenTheFreshOneIsTooLarge(t *testing.T) {
 	}
 }
 
-func TestSend_ConnectionsAreOfTheOrganization(t *testing.T) {
+func TestSend_ConnectionsBelongToTheOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var owner string
-	r.register(acting{platform: r.platform, commit: func(ctx context.Context, _ *connector.Session) (connector.Ref, error) {
+	r.register(scriptedPlatform{platform: r.platform, commit: func(ctx context.Context, _ *connector.Session) (connector.Ref, error) {
 		owner = outbound.Owner(ctx)
 		return connector.Ref{ID: "release"}, nil
 	}})
 	m := r.organization()
 	m.book(m.channel, time.Second)
 	if out := m.sendWith(limits, nil); out.Result != publishing.ResultPublished || owner != m.who.Org.String() {
-		t.Errorf("the connections are of %q, want the organization %s: %s", owner, m.who.Org, out.Error)
+		t.Errorf("the connections belong to %q, want the organization %s: %s", owner, m.who.Org, out.Error)
 	}
 }

@@ -18,97 +18,109 @@ import (
 )
 
 const (
-	asideFor  = 10 * time.Minute // how long a row that Postgres refuses is left out
-	maxAside  = 1000             // rows that are left out at most; more are tried again
-	maxRounds = 20               // statements of one kind in one call of Maintain
-	ageEvery  = time.Minute      // how often stuck and orphaned posts are looked for: their limits are hours, and every waiting part is read
-	lateEvery = 15 * time.Second // how often missed posts are looked for while there are none, or a hundredth of MAX_LATE
+	// setAsideFor is how long a row that Postgres refuses is left out, maxSetAside how many are left out at most.
+	setAsideFor = 10 * time.Minute
+	maxSetAside = 1000
+	// maxRounds is the largest number of statements of one kind in one call of Maintain.
+	maxRounds = 20
+	// ageSearchEvery is the interval of the searches for stuck and orphaned posts. Their limits are hours, and each
+	// search reads every waiting part.
+	ageSearchEvery = time.Minute
+	// expireEvery is the longest interval of the searches for missed posts while there are none.
+	expireEvery = 15 * time.Second
 )
 
-// asides are the posts that Postgres refuses to change; they are left out for a while, so that the others go on.
-type asides struct {
-	count atomic.Int64 // ever
-	mu    sync.Mutex
+// setAsidePosts are the posts that Postgres refuses to change. They are left out for a while, so that the others go on.
+// It is safe for concurrent use.
+type setAsidePosts struct {
+	count atomic.Int64 // since the start
+	mu    sync.Mutex   // protects until
 	until map[publishing.PostID]time.Time
 }
 
-// SetAsides is how many rows were set aside since the start because Postgres refused them.
-func (s *Sender) SetAsides() int64 { return s.aside.count.Load() }
+// SetAsides returns how many rows were set aside since the start because Postgres refused them.
+func (s *Sender) SetAsides() int64 { return s.setAsides.count.Load() }
 
-func (a *asides) add(post publishing.PostID, until time.Time) {
+func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
 	a.count.Add(1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.until == nil {
 		a.until = map[publishing.PostID]time.Time{}
 	}
-	if len(a.until) < maxAside {
+	if len(a.until) < maxSetAside {
 		a.until[post] = until
 	}
 }
 
-// current lists the posts that are left out now.
-func (a *asides) current(now time.Time) []publishing.PostID {
+// current returns the posts that are left out now.
+func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	maps.DeleteFunc(a.until, func(_ publishing.PostID, until time.Time) bool { return now.After(until) })
 	return slices.Collect(maps.Keys(a.until))
 }
 
-// refusedRow sets a post aside that Postgres refuses to change, and writes the reason into its timeline.
-func (s *Sender) refusedRow(ctx context.Context, what string) func(publishing.PostID, error) {
+// setPostAside returns a function that sets a post aside which Postgres refuses to change, and writes the reason into
+// its timeline.
+func (s *Sender) setPostAside(ctx context.Context, what string) func(publishing.PostID, error) {
 	return func(post publishing.PostID, cause error) {
-		s.aside.add(post, s.deps.Clock.Now().Add(asideFor))
+		s.setAsides.add(post, s.deps.Clock.Now().Add(setAsideFor))
 		err := s.store.SetAside(ctx, post, s.deps.Node, "The database refuses this post ("+what+"): "+pg.Reason(cause))
-		s.deps.Log.Error("the database refuses a post; it is set aside", "post", post, "what", what, "error", errors.Join(cause, err))
+		s.deps.Log.Error("the database refuses a post; it is set aside",
+			"post", post, "what", what, "error", errors.Join(cause, err))
 	}
 }
 
 // Maintained is what a call of Maintain changed.
 type Maintained struct {
-	Expired int  // posts that were given up: too late, stuck or orphaned
-	Reaped  int  // claims that ended with their worker
-	More    bool // there is more of the same: call it again soon
+	// Expired is the number of posts that were given up because they were late, stuck or orphaned.
+	Expired int
+	// Reaped is the number of claims that ended with their worker.
+	Reaped int
+	// More is set when Maintain should be called again soon.
+	More bool
 }
 
-// Maintain gives up posts of the lease's shards that are too late or stand in a state for too long, and ends the
-// claims of dead workers. One kind of work that fails does not keep the others from being done, nor one post the
-// others of its kind.
+// Maintain gives up posts of the leased shards that are later than MAX_LATE, stuck in preparation or orphaned, and ends
+// the claims of dead workers. A failure of one kind does not prevent the others, nor does one post prevent the others
+// of its kind; the errors are joined.
 func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  publishingstore.Upkeep
 		after time.Duration
 		total *int
 	}
-	steps := []step{{publishingstore.UpkeepReap, 0, &m.Reaped}}
+	steps := []step{{kind: publishingstore.UpkeepReap, total: &m.Reaped}}
 	now := clock.Boot()
-	if over(s.noLate.Load(), now, min(lateEvery, s.cfg.MaxLate/100)) {
-		steps = append(steps, step{publishingstore.UpkeepExpire, s.cfg.MaxLate, &m.Expired})
+	if isDue(s.lastEmptyExpire.Load(), now, min(expireEvery, s.cfg.MaxLate/100)) {
+		steps = append(steps, step{kind: publishingstore.UpkeepExpire, after: s.cfg.MaxLate, total: &m.Expired})
 	}
-	if over(s.aged.Load(), now, ageEvery) {
-		s.aged.Store(int64(now))
-		steps = append(steps, step{publishingstore.UpkeepStuck, s.cfg.SendFor, &m.Expired},
-			step{publishingstore.UpkeepOrphans, s.cfg.WaitFor, &m.Expired})
+	if isDue(s.lastAgeSearch.Load(), now, ageSearchEvery) {
+		s.lastAgeSearch.Store(int64(now))
+		steps = append(steps,
+			step{kind: publishingstore.UpkeepStuck, after: s.cfg.SendFor, total: &m.Expired},
+			step{kind: publishingstore.UpkeepOrphans, after: s.cfg.WaitFor, total: &m.Expired})
 	}
 	for _, x := range steps {
 		n, found, failed := s.upkeep(ctx, l, x.kind, x.after)
 		*x.total += n
 		m.More = m.More || found == maxRounds*publishingstore.MaxUpkeep
 		if x.kind == publishingstore.UpkeepExpire && found == 0 && failed == nil {
-			s.noLate.Store(int64(now))
+			s.lastEmptyExpire.Store(int64(now))
 		}
 		err = errors.Join(err, failed)
 	}
 	return m, err
 }
 
-// over tells whether it is time for something that was last done at last, 0 for never; both by clock.Boot.
-func over(last int64, now, rest time.Duration) bool {
+// isDue reports whether rest has passed since last, by clock.Boot. A last of 0 means never.
+func isDue(last int64, now, rest time.Duration) bool {
 	return last == 0 || now-time.Duration(last) >= rest
 }
 
-// upkeep does one kind of work until there is none left or it has sent its share of statements. It returns how many
-// posts it changed, and how many it found: those that another transaction has locked are left to the next call.
+// upkeep does one kind of work until none is left or maxRounds statements were sent. It returns how many posts it
+// changed and how many it found; those that another transaction has locked are left to the next call.
 func (s *Sender) upkeep(
 	ctx context.Context, l publishing.Lease, kind publishingstore.Upkeep, after time.Duration,
 ) (changed, found int, err error) {
@@ -117,7 +129,7 @@ func (s *Sender) upkeep(
 		what = "its claim cannot be ended"
 	}
 	for range maxRounds {
-		ids, err := s.store.Find(ctx, l, kind, after, s.aside.current(s.deps.Clock.Now()), publishingstore.MaxUpkeep)
+		ids, err := s.store.Find(ctx, l, kind, after, s.setAsides.current(s.deps.Clock.Now()), publishingstore.MaxUpkeep)
 		if err != nil || len(ids) == 0 {
 			return changed, found, err
 		}
@@ -126,9 +138,9 @@ func (s *Sender) upkeep(
 			n, err := s.store.Do(ctx, kind, some, after, s.deps.Node)
 			changed += n
 			return err
-		}, func(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }, func(post publishing.PostID, cause error) {
+		}, isRefusedOrLocked, func(post publishing.PostID, cause error) {
 			if !pg.IsLocked(cause) {
-				s.refusedRow(ctx, what)(post, cause)
+				s.setPostAside(ctx, what)(post, cause)
 			}
 		})
 		if err != nil || len(ids) < publishingstore.MaxUpkeep {
@@ -138,7 +150,12 @@ func (s *Sender) upkeep(
 	return changed, found, nil
 }
 
-// Sweep finds every organization of the lease with something due within the horizon.
-func (s *Sender) Sweep(ctx context.Context, l publishing.Lease, horizon time.Duration) (map[tenancy.OrgID]time.Time, time.Time, error) {
+func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }
+
+// Sweep returns when each organization of the leased shards has its first post due within the horizon, and the time of
+// the database.
+func (s *Sender) Sweep(
+	ctx context.Context, l publishing.Lease, horizon time.Duration,
+) (map[tenancy.OrgID]time.Time, time.Time, error) {
 	return s.store.Sweep(ctx, l, horizon, s.cfg.MaxLate)
 }

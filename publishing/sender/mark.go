@@ -10,69 +10,72 @@ import (
 )
 
 const (
-	marksAtOnce = 512
+	maxMarks    = 512 // marks in one statement
 	markGather  = 10 * time.Millisecond
 	markTimeout = 10 * time.Second
-	markPause   = 50 * time.Millisecond // until the mark of a post that another transaction has locked is written again
-	markTries   = 60
-	markSpare   = slack / 2 // a claim so young is not renewed by its mark
+	// markPause and markTries bound the tries to write the mark of a post that another transaction has locked.
+	markPause = 50 * time.Millisecond
+	markTries = 60
+	// markSpare is the age below which a claim is not renewed by its mark.
+	markSpare = claimGrace / 2
 )
 
-// marking is a send that waits for its mark.
-type marking struct {
+// pendingMark is a request that waits for the next batch of marks.
+type pendingMark struct {
 	publishingstore.Mark
-	may   bool
-	err   error
-	tries int // while another transaction had its post
+	stored bool
+	err    error
+	// tries is how often another transaction had locked the post.
+	tries int
 	done  chan struct{}
 }
 
-func (m *marking) answer(may bool, err error) {
-	m.may, m.err = may, err
+func (m *pendingMark) complete(stored bool, err error) {
+	m.stored, m.err = stored, err
 	close(m.done)
 }
 
-// newMarks makes the batcher of marks. An error that is no single mark's fault ends all marks of its statement, because
-// they may be stored all the same.
-func (s *Sender) newMarks() *batch.Batcher[*marking] {
-	return batch.New(batch.Rules[*marking]{
-		MaxItems: marksAtOnce, MaxWaiting: marksAtOnce, Gather: markGather, Timeout: markTimeout,
+// newMarks returns the batcher of marks. An error that cannot be attributed to one mark fails all marks of its
+// statement, because they may be stored.
+func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
+	return batch.New(batch.Rules[*pendingMark]{
+		MaxItems: maxMarks, MaxWaiting: maxMarks, Gather: markGather, Timeout: markTimeout,
 		Do: s.writeMarks, Refused: pg.IsRefused, Locked: pg.IsLocked,
-		ItemFailed: func(m *marking, err error) time.Duration {
+		ItemFailed: func(m *pendingMark, err error) time.Duration {
 			if m.tries++; pg.IsRefused(err) || m.tries > markTries {
-				m.answer(false, err)
+				m.complete(false, err)
 				return 0
 			}
 			return markPause
 		},
-		GiveUp: func(m *marking, err error) { m.answer(false, err) },
+		GiveUp: func(m *pendingMark, err error) { m.complete(false, err) },
 	})
 }
 
-// mark returns when the mark is stored; false means that the call must not be made. After an error nobody knows whether
-// it is stored, and the call must not be made either.
+// mark waits until the mark is stored. False means that the claim is gone and the call must not be made. After an error
+// the mark may be stored or not; the call must not be made either.
 func (s *Sender) mark(x publishingstore.Mark) (bool, error) {
-	m := &marking{Mark: x, done: make(chan struct{})}
+	m := &pendingMark{Mark: x, done: make(chan struct{})}
 	s.marks.Add(m)
 	<-m.done
-	return m.may, m.err
+	return m.stored, m.err
 }
 
-// writeMarks stores marks in one statement, answers their sends, and returns those whose posts are locked.
-func (s *Sender) writeMarks(ctx context.Context, some []*marking) (locked []*marking, err error) {
-	marks := make([]publishingstore.Mark, len(some))
-	for i, m := range some {
+// writeMarks stores marks in one statement, completes them, and returns those whose posts are locked.
+func (s *Sender) writeMarks(ctx context.Context, pending []*pendingMark) (locked []*pendingMark, err error) {
+	marks := make([]publishingstore.Mark, len(pending))
+	for i, m := range pending {
 		marks[i] = m.Mark
 	}
-	may, busy, err := s.store.MarkCommitting(ctx, marks, s.hold(), markSpare)
+	stored, locks, err := s.store.MarkCommitting(ctx, marks, s.claimHold(), markSpare)
 	if err != nil {
 		return nil, err
 	}
-	for i, m := range some {
-		if busy[i] {
+	for i, m := range pending {
+		if locks[i] {
 			locked = append(locked, m)
 		} else {
-			m.answer(may[i], nil)
+			m.complete(stored[i], nil)
 		}
 	}
 	return locked, nil

@@ -14,19 +14,21 @@ import (
 
 // The bounds of one call of WriteOccurrences.
 const (
-	occurrenceBatch = 100                    // series
-	occurrencesTime = 5 * time.Second        // for all of them
-	occurrenceWait  = 200 * time.Millisecond // for connections of one organization
+	// occurrenceBatch is in series.
+	occurrenceBatch = 100
+	// occurrencesTime is the limit of the whole call.
+	occurrencesTime = 5 * time.Second
+	// occurrenceWait is the longest wait for a connection of one organization.
+	occurrenceWait = 200 * time.Millisecond
 )
 
 // WriteOccurrences writes the next occurrence of each repeated post whose current one has ended, at most 100 in a
-// call, and returns how many it wrote and whether there may be more to do at once. A series that fails is set aside
-// for a while, with a line in its timeline, in the log and in the count of SeriesSetAside; it stops no other. An
-// organization whose connections are all in use is passed over until the next call. An error means that the database
-// could not be asked.
+// call. It returns how many it wrote, and whether it should be called again at once. A series that fails is set aside
+// for a while, which its timeline, the log and SeriesSetAside show; the others go on. An organization whose connections
+// are all in use is skipped until the next call. An error means that the database could not be asked.
 //
-// A process that dies anywhere loses nothing: what has ended and has no successor is found again, and the key of the
-// occurrence lets it be written once.
+// A crash loses nothing: a series whose current occurrence has ended is found again, and the key of the occurrence
+// prevents that it is written twice.
 func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, occurrencesTime)
 	defer cancel()
@@ -42,13 +44,13 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (writ
 		}
 		wrote, err := s.store.Advance(ctx, e.Org, e.Series, false)
 		if err != nil && ctx.Err() == nil && !pg.IsOrgBusy(err) {
-			err = s.setAside(ctx, e, err)
+			err = s.setSeriesAside(ctx, e, err)
 		}
 		switch {
 		case err == nil:
 			moved++
 		case ctx.Err() != nil:
-			return written, moved > 0, nil // out of time, not out of order: the next call goes on
+			return written, moved > 0, nil // the time limit is no error: the next call goes on
 		case pg.IsOrgBusy(err):
 			busy[e.Org] = true
 		default:
@@ -58,19 +60,19 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (writ
 			written++
 		}
 	}
-	s.occurrences.Add(int64(written))
+	s.occurrencesWritten.Add(int64(written))
 	return written, moved > 0 && len(ended) == occurrenceBatch, nil
 }
 
-// OccurrencesWritten counts the occurrences that WriteOccurrences has written.
-func (s *Sender) OccurrencesWritten() int64 { return s.occurrences.Load() }
+// OccurrencesWritten returns the number of occurrences that WriteOccurrences has written.
+func (s *Sender) OccurrencesWritten() int64 { return s.occurrencesWritten.Load() }
 
-// SeriesSetAside counts how often a repeated post could not be continued and was left for later.
-func (s *Sender) SeriesSetAside() int64 { return s.seriesAside.Load() }
+// SeriesSetAside returns how often a series was set aside because its next occurrence could not be written.
+func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
 
-// setAside leaves a series for later; an error means that not even this could be stored: the database is away, or the
-// organization's connections are all in use.
-func (s *Sender) setAside(ctx context.Context, of publishingstore.SeriesRef, cause error) error {
+// setSeriesAside leaves a series for later. An error means that this could not be stored, because the database is away
+// or the connections of the organization are all in use.
+func (s *Sender) setSeriesAside(ctx context.Context, of publishingstore.SeriesRef, cause error) error {
 	reason := "The next occurrence could not be written; it is tried again."
 	if f := (*fault.Error)(nil); errors.As(cause, &f) && f.Kind == fault.Invalid {
 		reason = f.Message
@@ -79,7 +81,7 @@ func (s *Sender) setAside(ctx context.Context, of publishingstore.SeriesRef, cau
 	if pg.IsAway(err) || pg.IsOrgBusy(err) {
 		return err
 	}
-	s.seriesAside.Add(1)
+	s.seriesSetAside.Add(1)
 	s.deps.Log.Warn("the next occurrence of a repeated post cannot be written now; it is tried again later",
 		"org", of.Org, "series", of.Series, "error", errors.Join(cause, err))
 	return nil

@@ -12,37 +12,39 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// pictureRecheck is how long a post waits for a picture before it looks again: another process may make it.
+// pictureRecheck is how long a post waits for a picture before it is read again, because another process may make it.
 const pictureRecheck = 10 * time.Second
 
-// pictureTime is how long a statement about pictures may take.
+// pictureTime is the time limit of a statement about pictures.
 const pictureTime = 10 * time.Second
 
-// prepareWithPictures is prepare, once the pictures that the part needs are made. Waiting for them is outside of the
+// prepareWithPictures waits for the pictures that a part needs and prepares it. The wait does not count against the
 // deadline of a call.
 func (r *run) prepareWithPictures(ctx context.Context, i int) error {
-	if err := r.pictures(ctx, i); err != nil {
+	if err := r.waitForPictures(ctx, i); err != nil {
 		return err
 	}
 	return r.prepare(ctx, i)
 }
 
-// picture is the connector's view of an image, or of the picture that was made of it.
-func (r *run) picture(ctx context.Context, m publishing.Medium, alt string) connector.Media {
+// mediaOf returns the connector's view of a file, or of the picture that was derived from it.
+func (r *run) mediaOf(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	out := r.Sender.media(ctx, m, alt)
-	if d, made := r.derived[m.ID]; made {
-		out.ContentType, out.Size, out.Width, out.Height, out.URL = d.ContentType, d.Size, d.Width, d.Height, ""
+	if d, made := r.pictures[m.ID]; made {
+		out.ContentType, out.Size, out.URL = d.ContentType, d.Size, ""
+		out.Width, out.Height = d.Width, d.Height
 		out.Open = func() (io.ReadCloser, error) { return r.deps.Blobs.Open(ctx, d.BlobKey) }
 	}
 	return out
 }
 
-// pictures waits, without a permit, until the pictures that a part needs are made. It renews the claim meanwhile.
-func (r *run) pictures(ctx context.Context, i int) error {
-	x := &r.w.Parts[i]
+// waitForPictures waits, without a permit, until the pictures that a part needs are made. It renews the claim
+// meanwhile.
+func (r *run) waitForPictures(ctx context.Context, i int) error {
+	x := &r.work.Parts[i]
 	var keys []publishingstore.PictureKey
 	for _, m := range x.Media {
-		if key, needed := pictures.KeyOf(r.c, m.ID, r.Sender.media(ctx, m.Medium, m.Alt)); needed {
+		if key, needed := pictures.KeyOf(r.connector, m.ID, r.Sender.media(ctx, m.Medium, m.Alt)); needed {
 			keys = append(keys, key)
 		}
 	}
@@ -59,47 +61,49 @@ func (r *run) pictures(ctx context.Context, i int) error {
 	return err
 }
 
-// findPictures reads how the pictures of a part stand, and returns one that is pending, or nil when all are ready.
+// findPictures reads the states of the pictures of a part and returns one that is pending, or nil when all are ready.
 func (r *run) findPictures(
 	ctx context.Context, keys []publishingstore.PictureKey,
 ) (pending *publishingstore.DerivedPicture, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
-	all, err := r.store.Pictures(ctx, r.w.Org, keys)
-	if err == nil && len(all) < len(keys) { // saved before its platform needed this, or with an image attached twice
-		all, err = r.store.WantPictures(ctx, r.w.Org, keys)
+	all, err := r.store.Pictures(ctx, r.work.Org, keys)
+	if err == nil && len(all) < len(keys) { // the post is older than the connector's rule, or has an image twice
+		all, err = r.store.WantPictures(ctx, r.work.Org, keys)
 	}
 	if err != nil {
-		return nil, &connector.Error{Kind: connector.KindTransient, Public: "An image of this post could not be looked up.", Err: err}
+		const message = "An image of this post could not be looked up."
+		return nil, &connector.Error{Kind: connector.KindTransient, Public: message, Err: err}
 	}
-	r.derived = map[publishing.MediaID]publishingstore.DerivedPicture{}
+	r.pictures = map[publishing.MediaID]publishingstore.DerivedPicture{}
 	for _, d := range all {
 		switch {
 		case d.State == publishingstore.PictureFailed:
 			return nil, &connector.Error{Kind: connector.KindContent, Public: d.Error}
-		case d.State == publishingstore.PicturePending && d.Error != "" && d.Wait > 0: // the next attempt is some time off
+		case d.State == publishingstore.PicturePending && d.Error != "" && d.Wait > 0:
+			// An attempt failed, and the next one is later.
 			return nil, &connector.Error{Kind: connector.KindTransient, After: d.Wait, Public: d.Error}
 		case d.State == publishingstore.PicturePending:
 			pending = &d
 		default:
-			r.derived[d.Media] = d
+			r.pictures[d.Media] = d
 		}
 	}
 	return pending, nil
 }
 
-// awaitPicture gives the permit back until a pending picture may have changed.
+// awaitPicture waits without a permit until a pending picture may have changed.
 func (r *run) awaitPicture(ctx context.Context, x *publishing.Publication, key publishingstore.PictureKey) error {
-	changed, done := r.deps.Pictures.Await(r.w.Org, key)
+	changed, done := r.deps.Pictures.Await(r.work.Org, key)
 	defer done()
 	if d, err := r.findPictures(ctx, []publishingstore.PictureKey{key}); err != nil || d == nil {
-		return err // it was ready before the watch began
+		return err // it became ready before the watch began
 	}
 	saving, cancel := context.WithTimeout(ctx, pictureTime)
-	kept, err := r.store.SaveHandle(saving, r.w.Post, r.w.Token, x.ID, x.Handle, pictureRecheck+r.hold())
+	kept, err := r.store.SaveHandle(saving, r.work.Post, r.work.Token, x.ID, x.Handle, pictureRecheck+r.claimHold())
 	cancel()
 	if err != nil || !kept {
-		return lost(err)
+		return errClaimLost(err)
 	}
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()
@@ -114,5 +118,5 @@ func (r *run) awaitPicture(ctx context.Context, x *publishing.Publication, key p
 	if err == nil || errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		return nil
 	}
-	return &connector.Error{Kind: connector.KindTransient, Public: "Crier was stopped while publishing.", Err: err}
+	return errStopped(err)
 }

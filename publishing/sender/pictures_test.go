@@ -16,20 +16,20 @@ import (
 	"crier/tests/dbtest"
 )
 
-// gate stops the first reader of a file until it is opened.
-type gate struct {
+// readGate stops the first reader of a file until it is opened.
+type readGate struct {
 	reached chan string // key of a file that is about to be read
 	open    chan struct{}
 }
 
 // gate stops the first reader of a file.
-func (f *files) gate() *gate {
-	g := &gate{make(chan string, 1000), make(chan struct{})}
+func (f *files) gate() *readGate {
+	g := &readGate{reached: make(chan string, 1000), open: make(chan struct{})}
 	f.read = g.read
 	return g
 }
 
-func (g *gate) read(key string) {
+func (g *readGate) read(key string) {
 	g.reached <- key
 	select {
 	case <-g.open:
@@ -39,7 +39,7 @@ func (g *gate) read(key string) {
 
 func noYield(t *testing.T) func(context.Context, time.Duration) error {
 	return func(context.Context, time.Duration) error {
-		t.Error("a post waits though its picture is ready")
+		t.Error("a post waits although its picture is ready")
 		return errors.New("it waits")
 	}
 }
@@ -99,8 +99,9 @@ func TestPictures_OrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// An organization that uses all its connections holds up nobody else's pictures, also when posts wait for its own.
-func TestPictures_BusyOrganizationHoldsUpNobody(t *testing.T) {
+// An organization that uses all its connections does not delay the pictures of others, even when posts wait for its
+// own.
+func TestPictures_BusyOrganizationDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	busy, other := r.organization(), r.organization()
@@ -125,7 +126,7 @@ func TestPictures_BusyOrganizationHoldsUpNobody(t *testing.T) {
 }
 
 // The organization uses all its connections when its picture is done.
-func TestPictures_EndThatFindsNoConnectionHoldsUpNobody(t *testing.T) {
+func TestPictures_FinishWithoutAConnectionDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	busy, other := r.organization(), r.organization()
@@ -167,8 +168,8 @@ func TestPictures_NothingIsReadBeforeItsTurn(t *testing.T) {
 	}
 }
 
-// What finds no room in memory is found in the database.
-func TestPictures_MoreThanTheQueueHoldsAreAllMade(t *testing.T) {
+// Pictures beyond the limit of the queue in memory are read from the database.
+func TestPictures_MakesMoreThanTheQueueHolds(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	g := r.files.gate()
@@ -194,7 +195,7 @@ func TestPictures_MoreThanTheQueueHoldsAreAllMade(t *testing.T) {
 	}
 }
 
-func TestPictures_DecoderThatPanicsSpoilsOnePictureOnly(t *testing.T) {
+func TestPictures_PanicOfADecoderFailsOnePictureOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
@@ -222,8 +223,8 @@ func TestPictures_DecoderThatPanicsSpoilsOnePictureOnly(t *testing.T) {
 	}
 }
 
-// take begins to make the picture of an image, in a process that does not come to its end.
-func (m member) take(x publishing.Medium) {
+// abandonPicture begins to make the picture of an image, as a process that dies does.
+func (m member) abandonPicture(x publishing.Medium) {
 	m.Helper()
 	_, found, err := m.Store.TakePicture(m.Context(), m.who.Org, keyOf(x), publishingstore.PictureLimits{Unfinished: 3, Attempts: 10})
 	if m.OK(err); !found {
@@ -231,14 +232,14 @@ func (m member) take(x publishing.Medium) {
 	}
 }
 
-// A process took the picture and died. Nobody else knows of it but the database.
+// A process took the picture and died. Only the database knows of it.
 func TestPictures_KilledProcessLosesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
 	x := m.image()
 	m.save(nil, publishing.CreateSchedule, x)
-	m.take(x)
+	m.abandonPicture(x)
 	r.start(r.queue(r.files))
 	made := m.becomes(x, publishingstore.PictureReady)
 	if made.BlobKey != x.DerivedKey(fits.String(), 2) {
@@ -253,7 +254,7 @@ func TestPictures_PictureThatKillsTheProcessIsGivenUp(t *testing.T) {
 	x := m.image()
 	m.save(nil, publishing.CreateSchedule, x)
 	for range 3 {
-		m.take(x)
+		m.abandonPicture(x)
 	}
 	r.start(r.queue(r.files))
 	if failed := m.becomes(x, publishingstore.PictureFailed); failed.Error == "" {
@@ -264,8 +265,8 @@ func TestPictures_PictureThatKillsTheProcessIsGivenUp(t *testing.T) {
 	}
 }
 
-// The first process is held up while its lease runs out; the second makes the picture. What the first one has then
-// does not count.
+// The first process is delayed until its lease ends, and the second makes the picture. The result of the first is
+// discarded.
 func TestPictures_TwoProcessesMakeOnePicture(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -298,8 +299,8 @@ func TestPictures_TwoProcessesMakeOnePicture(t *testing.T) {
 	r.stored(made.BlobKey)
 }
 
-// The file store is away: the picture is tried again, and so is its post.
-func TestPictures_PassingFailureIsTriedAgain(t *testing.T) {
+// The file store is unavailable: the picture is tried again, and so is its post.
+func TestPictures_TransientFailureIsRetried(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
@@ -322,7 +323,7 @@ func TestPictures_PassingFailureIsTriedAgain(t *testing.T) {
 }
 
 // A stop gives the picture back at once, so that another process need not wait for the end of the lease.
-func TestPictures_StopGivesBackThePictureUnderWay(t *testing.T) {
+func TestPictures_StopGivesBackThePictureInProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
@@ -346,7 +347,7 @@ func TestPictures_StopGivesBackThePictureUnderWay(t *testing.T) {
 	}
 }
 
-// Saved by a process that only answers requests, claimed by another before its picture is made.
+// The post is saved by a process that makes no pictures and claimed by another one before its picture is made.
 func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -360,12 +361,12 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 	yields := 0
 	out := m.send(p, func(ctx context.Context, d time.Duration) error {
 		if yields++; yields > 3 {
-			return errors.New("woken for nothing, again and again")
+			return errors.New("woken more than three times")
 		}
 		if len(r.platform.sent) != 0 {
 			t.Error("the platform was called before the picture was made")
 		}
-		m.claimOutlasts(d)
+		m.checkClaimOutlasts(d)
 		if yields == 1 {
 			close(g.open)
 		}
@@ -373,7 +374,7 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-time.After(d):
-			t.Error("nobody woke the post when its picture was made")
+			t.Error("the post was not woken when its picture was made")
 			return nil
 		}
 	})
@@ -382,8 +383,8 @@ func TestSend_WaitsForItsPictureWithoutAPermit(t *testing.T) {
 	}
 }
 
-// A post that a person waits for comes before pictures of later posts, also of its own organization.
-func TestSend_PictureThatAPostWaitsForComesFirst(t *testing.T) {
+// The picture of a claimed post comes before those of later posts of its organization.
+func TestSend_PictureOfAClaimedPostComesFirst(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()
@@ -409,8 +410,8 @@ func TestSend_PictureThatAPostWaitsForComesFirst(t *testing.T) {
 	}
 }
 
-// Without a queue in this process, as when all workers but this one are gone, the post looks again by itself.
-func TestSend_LooksAgainWhenAnotherProcessMakesThePicture(t *testing.T) {
+// Another process makes the picture and cannot wake the post, which reads the state again after a while.
+func TestSend_FindsAPictureOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m := r.organization()

@@ -10,16 +10,16 @@ import (
 	"crier/publishing/connector"
 )
 
-// overloaded is a platform that takes nothing for now.
+// overloaded is a platform that fails every request for now.
 type overloaded struct{ *platform }
 
 func (overloaded) Prepare(context.Context, *connector.Session, connector.Item) (connector.Step, error) {
 	return connector.Step{}, &connector.Error{Kind: connector.KindTransient, Public: "Try again later."}
 }
 
-// A post must not be given up as soon as the operator has mended the settings, because its platform fails at that moment;
-// nor because another process, which has the platform, has not taken it yet.
-func TestSend_CountsNoTimeAsFailingInWhichTheSettingsAreWrong(t *testing.T) {
+// A post must not be given up because its platform fails right after the operator has corrected the settings, nor
+// because another process, which has the platform, has not claimed it yet.
+func TestSend_DoesNotCountTimeWithWrongSettings(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	org := r.organization()
@@ -38,7 +38,7 @@ func TestSend_CountsNoTimeAsFailingInWhichTheSettingsAreWrong(t *testing.T) {
 	}{{r.deps.Keyring, registry}, {wrong, registry}, {r.deps.Keyring, none}, {r.deps.Keyring, registry}} {
 		r.deps.Keyring, r.deps.Connectors = has.keys, has.platforms
 		if out := org.send(nil, nil); out.Result != publishing.ResultRetry {
-			t.Fatalf("try %d ends as %q: %s", try, out.Result, out.Error)
+			t.Fatalf("try %d: got %q, %s, want %q", try, out.Result, out.Error, publishing.ResultRetry)
 		}
 		r.Clock(`update post set not_before = null, failing_since = failing_since - interval '1 hour' where id = $1`, post)
 	}

@@ -11,48 +11,53 @@ import (
 	"crier/publishing/connector"
 )
 
-// failure turns a connector's error into an outcome.
-func (r *run) failure(ctx context.Context, x publishing.Publication, err error) publishing.Outcome {
+// failedOutcome returns the outcome of a send that ended with err.
+func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err error) publishing.Outcome {
 	out := r.outcome(x)
 	var e *connector.Error
 	if !errors.As(err, &e) {
-		e = &connector.Error{Kind: connector.KindOf(err, x.Phase == publishing.PhaseCommitting), Public: "Something went wrong while publishing.", Err: err}
+		e = &connector.Error{
+			Kind:   connector.KindOf(err, x.Phase == publishing.PhaseCommitting),
+			Public: "Something went wrong while publishing.", Err: err,
+		}
 	}
-	r.deps.Log.Warn("a post was not published", "org", r.w.Org, "post", r.w.Post, "part", x.Position, "phase", x.Phase, "attempt", r.w.Attempt, "error", e)
+	r.deps.Log.Warn("a post was not published", "org", r.work.Org, "post", r.work.Post, "part", x.Position,
+		"phase", x.Phase, "attempt", r.work.Attempt, "error", e)
 	switch e.Kind {
 	case connector.KindUnknown:
 		out.Result, out.CallEnded = publishing.ResultUnknown, true
-	case connector.KindTransient, connector.KindOperator: // nothing was sent, and the operator may mend it meanwhile
-		out.Result, out.After, out.Error, out.Code = r.again(e)
+	case connector.KindTransient, connector.KindOperator: // nothing was sent, and the operator may correct the settings
+		out.Result, out.After, out.Error, out.Code = r.retryOrFail(e)
 	case connector.KindReauth, connector.KindDisconnect:
-		out.Result, out.Error = r.park(ctx, e)
+		out.Result, out.Error = r.requireReconnect(ctx, e)
 	default:
 		out.Result, out.Error, out.Code = publishing.ResultError, e.Public, publishing.CodeRejected
 	}
 	if out.Result == publishing.ResultError {
-		out.Error = partly(r.w, x, out.Error)
+		out.Error = withPublishedParts(r.work, x, out.Error)
 	}
 	return out
 }
 
-// again plans the next try of something that surely did not happen. It gives up rather than wait past the end of its time, since the channel waits with it.
-func (r *run) again(e *connector.Error) (publishing.Result, time.Duration, string, string) {
-	wait := max(e.After, Backoff(r.w.Attempt, rand.Float64()))
-	if r.w.Failing+wait <= r.cfg.BackoffFor {
+// retryOrFail returns the result for a part that was certainly not sent, with the wait before the next try. It gives up
+// when that try would come after the retry window, because the other posts of the channel wait for this one.
+func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait time.Duration, message, code string) {
+	wait = max(e.After, Backoff(r.work.Attempt, rand.Float64()))
+	if r.work.Failing+wait <= r.cfg.BackoffFor {
 		return publishing.ResultRetry, wait, e.Public, ""
 	}
 	tries := "one try"
-	if r.w.Attempt > 1 {
-		tries = fmt.Sprintf("%d tries", r.w.Attempt)
+	if r.work.Attempt > 1 {
+		tries = fmt.Sprintf("%d tries", r.work.Attempt)
 	}
-	said := fmt.Sprintf("Given up after %s: %s", tries, e.Public)
+	message = fmt.Sprintf("Given up after %s: %s", tries, e.Public)
 	if e.After > r.cfg.BackoffFor {
-		said += " The platform asked to wait for " + inWords(e.After) + "."
+		message += " The platform asked to wait for " + inWords(e.After) + "."
 	}
-	return publishing.ResultError, 0, said, publishing.CodeRetriesUsedUp
+	return publishing.ResultError, 0, message, publishing.CodeRetriesUsedUp
 }
 
-// inWords returns a duration as people read it, such as "30 days" or "90 minutes": in the largest unit that it has at
+// inWords returns a duration for people, such as "30 days" or "90 minutes": in the largest unit that it has at
 // least twice, rounded up.
 func inWords(d time.Duration) string {
 	for _, unit := range []struct {
@@ -69,13 +74,13 @@ func inWords(d time.Duration) string {
 	return "1 second"
 }
 
-// The back-off between tries: it doubles from firstBackoff up to longestBackoff; half of it is jitter.
+// The back-off between tries doubles from firstBackoff up to longestBackoff. Half of it is jitter.
 const (
 	firstBackoff   = time.Second
 	longestBackoff = 5 * time.Minute
 )
 
-// Backoff is the wait after the nth try; jitter is a number from 0 to 1.
+// Backoff returns the wait after a try, which counts from 1. jitter is a number from 0 to 1.
 func Backoff(attempt int, jitter float64) time.Duration {
 	top := longestBackoff
 	if attempt < 10 {
@@ -84,12 +89,14 @@ func Backoff(attempt int, jitter float64) time.Duration {
 	return top/2 + time.Duration(float64(top/2)*jitter)
 }
 
-// park keeps the channel's posts back until somebody reconnects it; the post itself waits with them.
-func (r *run) park(ctx context.Context, e *connector.Error) (publishing.Result, string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), slack)
+// requireReconnect stores that the channel must be connected again, which holds its posts until then, and returns the
+// result for this post, which waits with them.
+func (r *run) requireReconnect(ctx context.Context, e *connector.Error) (publishing.Result, string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), claimGrace)
 	defer cancel()
-	if err := r.store.Park(ctx, r.w.Org, r.w.Channel.ID, r.sealed); err != nil {
-		r.deps.Log.Error("a channel could not be parked", "channel", r.w.Channel.ID, "error", err)
+	if err := r.store.Park(ctx, r.work.Org, r.work.Channel.ID, r.sealed); err != nil {
+		r.deps.Log.Error("a channel that must be reconnected could not be marked as such",
+			"channel", r.work.Channel.ID, "error", err)
 	}
 	return publishing.ResultRetry, e.Public
 }

@@ -27,12 +27,12 @@ import (
 	"crier/tests/publishtest"
 )
 
-// fits is what the platform of these tests takes.
+// fits is the largest picture that the platform of these tests accepts.
 var fits = picture.Spec{MaxBytes: 2000, MaxSide: 40}
 
-// platform is a connector that takes small images only.
+// platform is a connector that accepts only small images.
 type platform struct {
-	connector.Connector // what is not asked here
+	connector.Connector // nil: methods that are not called
 	mu                  sync.Mutex
 	sent                []connector.Media
 }
@@ -56,12 +56,13 @@ func (p *platform) Commit(context.Context, *connector.Session, connector.Item) (
 	return connector.Ref{ID: "release"}, nil
 }
 
-// files counts what is read, and lets a test stop a reader or break it.
+// files records the keys that are opened, and lets a test stop or break a reader.
 type files struct {
 	blob.Store
 	mu     sync.Mutex
 	opened []string
-	read   func(key string) // called before the first byte of a file is read; nil for none
+	// read is called before the first byte of a file is read, unless it is nil.
+	read func(key string)
 }
 
 func (f *files) Open(ctx context.Context, key string) (blob.File, error) {
@@ -97,10 +98,10 @@ var limits = sender.Config{
 	BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute,
 }
 
-// saving are the limits of the service that saves posts.
-var saving = publishingservice.Config{BaseURL: limits.BaseURL, RequestDeadline: limits.RequestDeadline, MaxImage: 10 << 20, MaxVideo: 1 << 20, MaxChannels: 1000}
+// serviceConfig configures the service that saves posts.
+var serviceConfig = publishingservice.Config{BaseURL: limits.BaseURL, RequestDeadline: limits.RequestDeadline, MaxImage: 10 << 20, MaxVideo: 1 << 20, MaxChannels: 1000}
 
-// rig is the services of one process on a database.
+// rig is the sender of one process with a database.
 type rig struct {
 	*publishtest.Base
 	files    *files
@@ -137,13 +138,13 @@ func (m member) connect() publishing.ChannelID {
 	return m.Connect(m.who.Org)
 }
 
-// tenant executes a statement as the organization, past the services.
+// tenant executes a statement as the organization.
 func (m member) tenant(sql string, args ...any) {
 	m.Helper()
 	m.Tenant(m.who.Org, sql, args...)
 }
 
-// queue is the pictures of a process that is not started yet. Another process has other files or the same.
+// queue returns the picture maker of a process, which is not started yet.
 func (r *rig) queue(f *files) *pictures.Maker {
 	return pictures.New(pictures.Deps{DB: r.DB, Blobs: f, Log: r.Logger, Shards: func() []int16 { return r.lease.Shards }})
 }
@@ -179,7 +180,7 @@ var largeImage = sync.OnceValue(func() []byte {
 	return b.Bytes()
 })
 
-// image uploads a file that the platform does not take as it is.
+// image uploads an image that is too large for the platform.
 func (m member) image() publishing.Medium {
 	m.Helper()
 	raw := largeImage()
@@ -191,7 +192,7 @@ func (m member) image() publishing.Medium {
 	return medium
 }
 
-// post saves a post through the process of those pictures, which may be nil.
+// post saves a post through a process with the picture maker p, which may be nil.
 func (m member) post(p *pictures.Maker, kind publishing.CreateType, media ...publishing.Medium) (publishing.CreateResult, error) {
 	m.Helper()
 	deps := m.deps
@@ -200,13 +201,13 @@ func (m member) post(p *pictures.Maker, kind publishing.CreateType, media ...pub
 	for _, x := range media {
 		value.Image = append(value.Image, publishing.CreateImage{ID: x.ID.String()})
 	}
-	return publishingservice.NewPosts(saving, publishingservice.Deps(deps)).Create(m.Context(), m.who, publishing.CreatePosts{
+	return publishingservice.NewPosts(serviceConfig, publishingservice.Deps(deps)).Create(m.Context(), m.who, publishing.CreatePosts{
 		Type: kind, Date: time.Now().Add(time.Hour).UTC(), Method: publishing.MethodAPI,
 		Entries: []publishing.CreateEntry{{Integration: m.channel.String(), Value: []publishing.CreateValue{value}}},
 	})
 }
 
-// save is post, which must succeed.
+// save calls post, which must succeed.
 func (m member) save(p *pictures.Maker, kind publishing.CreateType, media ...publishing.Medium) {
 	m.Helper()
 	_, err := m.post(p, kind, media...)
@@ -217,7 +218,7 @@ func keyOf(x publishing.Medium) publishingstore.PictureKey {
 	return publishingstore.PictureKey{Media: x.ID, Spec: fits.String()}
 }
 
-// picture is how the picture of an image stands; its state is empty when there is none.
+// picture returns the derived picture of an image; its state is empty when there is none.
 func (m member) picture(x publishing.Medium) publishingstore.DerivedPicture {
 	m.Helper()
 	all, err := m.Store.Pictures(m.Context(), m.who.Org, []publishingstore.PictureKey{keyOf(x)})
@@ -245,12 +246,12 @@ func (r *rig) until(what string, reached func() bool) {
 		select {
 		case <-tick.C:
 		case <-end:
-			r.Fatalf("not reached: %s\n%s", what, r.Log.String())
+			r.Fatalf("waited a minute in vain: %s\n%s", what, r.Log.String())
 		}
 	}
 }
 
-// send claims the organization's due post and sends it; yield is called when it gives its permit back.
+// send claims the organization's due post, sends it and stores the outcome. yield is that of Sender.Send.
 func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duration) error) publishing.Outcome {
 	m.Helper()
 	deps := m.deps
@@ -269,7 +270,7 @@ func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duratio
 	return out
 }
 
-// stored reads a blob.
+// stored returns the content of a blob.
 func (r *rig) stored(key string) []byte {
 	r.Helper()
 	f, err := r.files.Store.Open(r.Context(), key)
@@ -280,8 +281,8 @@ func (r *rig) stored(key string) []byte {
 	return raw
 }
 
-// claimOutlasts checks that nobody takes over the organization's post while it waits for so long.
-func (m member) claimOutlasts(d time.Duration) {
+// checkClaimOutlasts checks that the claim of the organization's post does not end within d.
+func (m member) checkClaimOutlasts(d time.Duration) {
 	m.Helper()
 	outlasts := publishtest.Value[bool](m.rig.Base, `select claim_until > now() + $2 * interval '1 millisecond' from post where org_id = $1 and state = 'PUBLISHING'`, m.who.Org, d.Milliseconds())
 	if !outlasts {

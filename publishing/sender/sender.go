@@ -1,5 +1,6 @@
-// Package sender publishes posts: it claims them, sends them to their platforms, stores how that ended, asks platforms for
-// unknown outcomes, and ends what is late or left behind. The worker calls it; it decides nothing about order or time.
+// Package sender publishes posts: it claims them, sends them to their platforms, stores the outcomes, asks platforms
+// for unknown outcomes, and gives up posts that are late or stuck. The worker calls it and decides when, and in which
+// order.
 package sender
 
 import (
@@ -20,9 +21,11 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Config of the sender.
+// Config configures a Sender.
 type Config struct {
-	BaseURL         string
+	// BaseURL is the public address of this instance.
+	BaseURL string
+
 	RequestDeadline time.Duration `env:"REQUEST_DEADLINE, default=60s" doc:"Longest time that one call to a platform may take."`
 	MaxLate         time.Duration `env:"MAX_LATE, default=24h" doc:"A post that is later than this is given up as missed."`
 	LateGap         time.Duration `env:"LATE_GAP, default=30s" doc:"Pause between late posts of one channel."`
@@ -56,25 +59,31 @@ type Sender struct {
 	deps  Deps
 	store *publishingstore.Store
 
-	aged   atomic.Int64 // when stuck and orphaned posts were last looked for, by clock.Boot
-	noLate atomic.Int64 // when a search for missed posts last found none, by clock.Boot
-	marks  *batch.Batcher[*marking]
-	number atomic.Int64 // of the last claim statement
-	aside  asides
+	// lastAgeSearch is when stuck and orphaned posts were last searched, lastEmptyExpire when a search for missed posts
+	// last found none; both by clock.Boot.
+	lastAgeSearch   atomic.Int64
+	lastEmptyExpire atomic.Int64
 
-	occurrences, seriesAside atomic.Int64 // see OccurrencesWritten and SeriesSetAside
+	marks       *batch.Batcher[*pendingMark]
+	claimNumber atomic.Int64 // of the last claim statement
+	setAsides   setAsidePosts
+	loadSize    batch.Size // posts in a statement of Load
 
-	loading batch.Size // posts in a statement of Load
+	occurrencesWritten, seriesSetAside atomic.Int64
 }
 
-// New returns a Sender for one process. It does nothing by itself.
+// New returns a Sender for one process. It starts no goroutine.
 func New(cfg Config, deps Deps) *Sender {
-	s := &Sender{cfg: cfg, deps: deps, store: publishingstore.New(deps.DB).At(deps.Node), loading: batch.Size{Max: loadsAtOnce}}
+	s := &Sender{
+		cfg: cfg, deps: deps, store: publishingstore.New(deps.DB).At(deps.Node), loadSize: batch.Size{Max: maxLoads},
+	}
 	s.marks = s.newMarks()
 	return s
 }
 
 // media returns the connector's view of a file.
 func (s *Sender) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
-	return connector.MediaOf(m, alt, s.cfg.BaseURL, func() (io.ReadCloser, error) { return s.deps.Blobs.Open(ctx, m.BlobKey()) })
+	return connector.MediaOf(m, alt, s.cfg.BaseURL, func() (io.ReadCloser, error) {
+		return s.deps.Blobs.Open(ctx, m.BlobKey())
+	})
 }

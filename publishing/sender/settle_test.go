@@ -9,11 +9,11 @@ import (
 	"crier/publishing/sender"
 )
 
-// An absent post is sent again only when a call of it can have no effect any more: after the deadline of a request, and
-// SETTLE_TIME on top of it for what the platform has taken.
+// An absent post is sent again only when its call can no longer take effect: after the deadline of a request and
+// SETTLE_TIME, in which the platform may still process the request.
 func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 	t.Parallel()
-	whole := cfg.RequestDeadline + cfg.SettleTime
+	settled := cfg.RequestDeadline + cfg.SettleTime
 	for name, tc := range map[string]struct {
 		age  time.Duration
 		want publishing.Result
@@ -21,16 +21,16 @@ func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 		"waits until the deadline":             {cfg.RequestDeadline, publishing.ResultLater},
 		"waits until the settle time":          {cfg.SettleTime, publishing.ResultLater},
 		"waits beyond the settle time":         {cfg.SettleTime + time.Millisecond, publishing.ResultLater},
-		"waits within the deadline beside it":  {whole - time.Millisecond, publishing.ResultLater},
-		"waits to the end of both":             {whole, publishing.ResultLater},
-		"is sent again right after both":       {whole + time.Nanosecond, publishing.ResultRetry},
+		"waits within the deadline beside it":  {settled - time.Millisecond, publishing.ResultLater},
+		"waits to the end of both":             {settled, publishing.ResultLater},
+		"is sent again right after both":       {settled + time.Nanosecond, publishing.ResultRetry},
 		"is sent again long after both, still": {cfg.UnknownFor - time.Millisecond, publishing.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, grade := range []publishing.Grade{"C", "D"} {
-				if got := sender.Decide(connector.NotPublished, doubt(grade, tc.age, true, true, 3), cfg); got != tc.want {
-					t.Errorf("grade %s after %s: %s, want %s", grade, tc.age, got, tc.want)
+			for _, grade := range []publishing.Grade{publishing.GradeMarked, publishing.GradeSearchable} {
+				if got := sender.Decide(connector.NotPublished, unknownAfter(grade, tc.age, true, true, 3), cfg); got != tc.want {
+					t.Errorf("grade %s after %s: got %s, want %s", grade, tc.age, got, tc.want)
 				}
 			}
 		})

@@ -13,31 +13,39 @@ import (
 	"crier/tenancy"
 )
 
-func TestAThreadGivenUpTellsWhatIsOut(t *testing.T) {
+func TestGiveUp_NamesThePublishedParts(t *testing.T) {
 	t.Parallel()
 	part := func(position int, phase publishing.Phase) publishing.Publication {
 		return publishing.Publication{Position: position, Phase: phase}
 	}
+	const unknown = "The platform never told"
+	done, committing, preparing := publishing.PhaseDone, publishing.PhaseCommitting, publishing.PhasePreparing
+	type parts = []publishing.Publication
 	for name, c := range map[string]struct {
-		w      publishing.Work
-		begins string
+		before, parts parts
+		prefix        string
 	}{
-		"a single post says only why": {publishing.Work{Parts: []publishing.Publication{part(0, publishing.PhaseCommitting)}}, "The platform never told"},
-		"parts before it are named":   {publishing.Work{Parts: []publishing.Publication{part(0, publishing.PhaseDone), part(1, publishing.PhaseCommitting), part(2, publishing.PhasePreparing)}}, "Part 1 is published. Part 2: The platform never told"},
-		"parts of earlier runs too, each once": {publishing.Work{Before: []publishing.Publication{part(0, publishing.PhaseDone), part(0, publishing.PhaseDone), part(1, publishing.PhaseDone)}, Parts: []publishing.Publication{part(2, publishing.PhaseCommitting)}},
-			"Parts 1 and 2 are published. Part 3: The platform never told"},
-		"without a doubtful part, why": {publishing.Work{Parts: []publishing.Publication{part(0, publishing.PhaseDone)}}, "The platform never told"},
+		"a single post has the reason only": {nil, parts{part(0, committing)}, unknown},
+		"parts before it are named": {
+			nil, parts{part(0, done), part(1, committing), part(2, preparing)}, "Part 1 is published. Part 2: " + unknown,
+		},
+		"parts of earlier posts are named once": {
+			parts{part(0, done), part(0, done), part(1, done)}, parts{part(2, committing)},
+			"Parts 1 and 2 are published. Part 3: " + unknown,
+		},
+		"without an unknown part it has the reason only": {nil, parts{part(0, done)}, unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out := giveUp(c.w, publishing.Outcome{}); out.Code != publishing.CodeOutcomeUnknown || !strings.HasPrefix(out.Error, c.begins) {
-				t.Fatalf("%+v", out)
+			out := giveUp(publishing.Work{Before: c.before, Parts: c.parts}, publishing.Outcome{})
+			if out.Code != publishing.CodeOutcomeUnknown || !strings.HasPrefix(out.Error, c.prefix) {
+				t.Errorf("got %s, %q, want %s, %q", out.Code, out.Error, publishing.CodeOutcomeUnknown, c.prefix)
 			}
 		})
 	}
 }
 
-func TestAgain_SaysWaitAsPeopleReadIt(t *testing.T) {
+func TestRetryOrFail_FormatsTheWait(t *testing.T) {
 	t.Parallel()
 	r := &run{Sender: &Sender{cfg: Config{BackoffFor: time.Second / 2}}}
 	for after, want := range map[time.Duration]string{
@@ -53,32 +61,32 @@ func TestAgain_SaysWaitAsPeopleReadIt(t *testing.T) {
 		600*time.Millisecond + 1:        "1 second",
 		2*time.Minute + time.Nanosecond: "3 minutes",
 	} {
-		_, _, said, _ := r.again(&connector.Error{Kind: connector.KindTransient, After: after, Public: "Slow down."})
-		if !strings.HasSuffix(said, "Slow down. The platform asked to wait for "+want+".") {
-			t.Errorf("for %v people read %q, want %s", after, said, want)
+		_, _, message, _ := r.retryOrFail(&connector.Error{Kind: connector.KindTransient, After: after, Public: "Slow down."})
+		if !strings.HasSuffix(message, "Slow down. The platform asked to wait for "+want+".") {
+			t.Errorf("a wait of %v: got %q, want it to name %s", after, message, want)
 		}
 	}
 }
 
-// asked is a connector that looks who owns the connections of a look-up.
-type asked struct {
+// ownerRecorder is a connector that records the owner of the connections of Reconcile.
+type ownerRecorder struct {
 	connector.Connector
 	owner string
 }
 
-func (a *asked) Describe() connector.Descriptor { return connector.Descriptor{ID: "asked"} }
+func (a *ownerRecorder) Describe() connector.Descriptor { return connector.Descriptor{ID: "asked"} }
 
-func (a *asked) Reconcile(ctx context.Context, _ *connector.Session, _ connector.Item) (connector.Verdict, error) {
+func (a *ownerRecorder) Reconcile(ctx context.Context, _ *connector.Session, _ connector.Item) (connector.Verdict, error) {
 	a.owner = outbound.Owner(ctx)
 	return connector.Verdict{Outcome: connector.CannotTell}, nil
 }
 
-func TestAsk_ConnectionsAreOfTheOrganization(t *testing.T) {
+func TestAskPlatform_ConnectionsBelongToTheOrganization(t *testing.T) {
 	t.Parallel()
-	a := &asked{}
+	a := &ownerRecorder{}
 	w := publishing.Work{Org: id.New[tenancy.OrgTag](), Parts: []publishing.Publication{{}}}
-	r := &run{Sender: &Sender{cfg: Config{RequestDeadline: time.Minute}}, w: w, c: a}
-	if _, err := r.ask(t.Context(), 0); err != nil || a.owner != w.Org.String() {
-		t.Errorf("the connections are of %q, want the organization %s: %v", a.owner, w.Org, err)
+	r := &run{Sender: &Sender{cfg: Config{RequestDeadline: time.Minute}}, work: w, connector: a}
+	if _, err := r.askPlatform(t.Context(), 0); err != nil || a.owner != w.Org.String() {
+		t.Errorf("the connections belong to %q, want the organization %s: %v", a.owner, w.Org, err)
 	}
 }

@@ -21,26 +21,29 @@ import (
 	"crier/tenancy"
 )
 
-// Channels carries out what is asked about channels.
+// Channels are the use cases of channels. It is safe for concurrent use.
 type Channels struct {
 	core
-	connects *limit.PerKey[tenancy.OrgID] // calls of platforms in this process
+	// connects limits the calls of platforms of each organization in this process.
+	connects *limit.PerKey[tenancy.OrgID]
 }
 
-// NewChannels makes the service.
+// NewChannels returns the use cases of channels.
 func NewChannels(cfg Config, deps Deps) *Channels {
 	return &Channels{core: newCore(cfg, deps), connects: limit.New[tenancy.OrgID](connectsAtOnce)}
 }
 
 const (
-	stateLife       = time.Hour
-	mostTries       = 10 // of a connect, each of which calls the platform
-	connectsAtOnce  = 4  // of an organization, in one process
-	connectPatience = time.Second
-	connectRetry    = 5 * time.Second
+	stateLife = time.Hour
+	// maxTries is the largest number of tries of one connect. Each calls the platform.
+	maxTries = 10
+	// connectsAtOnce is the limit of one organization in one process.
+	connectsAtOnce = 4
+	connectWait    = time.Second
+	connectRetry   = 5 * time.Second
 )
 
-// Catalogue is every connector of this instance, by identifier.
+// Catalogue returns the descriptors of all connectors of this instance, by identifier.
 func (s *Channels) Catalogue() []connector.Descriptor {
 	var out []connector.Descriptor
 	for _, c := range s.deps.Connectors.All() {
@@ -49,7 +52,8 @@ func (s *Channels) Catalogue() []connector.Descriptor {
 	return out
 }
 
-// List answers the channels of the organization, of one customer when one is named.
+// List returns the channels of the organization, or those of one customer unless customer is empty. An id that names no
+// customer has no channels.
 func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error) {
 	parsed, ok := id.Parse[publishing.CustomerTag](customer)
 	if customer != "" && !ok {
@@ -59,7 +63,8 @@ func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer strin
 	return out, internal("publishing.ListChannels", err)
 }
 
-// Disconnect forgets a channel's access at once and removes what it was still to publish. What it has published stays, here and on the platform.
+// Disconnect deletes the credential of a channel and its unpublished posts. Published posts remain, here and on the
+// platform. It returns NotFound.
 func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel string) error {
 	const op = "publishing.Disconnect"
 	none := fault.New(fault.NotFound, op, "There is no such channel.")
@@ -78,13 +83,17 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 	return internal(op, err)
 }
 
-// Begin starts a connect and answers its state, good for an hour, ten tries and one use.
+// Begin starts a connect and returns its state, which is valid for an hour and ten tries, and can be used once. It
+// returns Invalid when there is no such platform or no such channel to reconnect.
 func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error) {
 	const op = "publishing.BeginConnect"
 	if _, ok := s.deps.Connectors.Get(cmd.Connector); !ok {
 		return "", fault.New(fault.Invalid, op, "There is no platform "+quoted(cmd.Connector)+" on this instance.")
 	}
-	st := publishingstore.ConnectState{Org: p.Org, Connector: cmd.Connector, Person: p.Person, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL, ExpiresAt: s.deps.Clock.Now().Add(stateLife)}
+	st := publishingstore.ConnectState{
+		Org: p.Org, Connector: cmd.Connector, Person: p.Person, Onboarding: cmd.Onboarding, ReturnURL: cmd.ReturnURL,
+		ExpiresAt: s.deps.Clock.Now().Add(stateLife),
+	}
 	if cmd.Refresh != "" {
 		channel, err := s.store.ChannelOfAccount(ctx, p.Org, cmd.Connector, cmd.Refresh)
 		if pg.IsNoRows(err) {
@@ -102,14 +111,16 @@ func (s *Channels) Begin(ctx context.Context, p tenancy.Principal, cmd publishin
 	return state, internal(op, s.store.SaveState(ctx, secret.HashToken(state), st))
 }
 
-// Finish checks what came back and stores the channel. The state is used up when the platform accepted the credentials, and
-// by ten tries: it needs no session, and must not serve to guess passwords or to make this instance call others. For the
-// same reason it is RateLimited while four connects of the organization are in progress; that counts as a try.
+// Finish signs in to the platform with the form and stores the channel. It needs no session. So that it cannot be used
+// to guess passwords or to make this instance call other hosts, the state is used up by a successful sign-in and by ten
+// tries, and Finish returns RateLimited while four connects of the organization are in progress, which counts as a try.
+// It returns Invalid for a state, a form or a credential that is not accepted, and Conflict at the limit of channels.
 func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	c, ok := s.deps.Connectors.Get(cmd.Connector)
 	if !ok {
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "There is no platform "+quoted(cmd.Connector)+" on this instance.")
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
+			"There is no platform "+quoted(cmd.Connector)+" on this instance.")
 	}
 	fields, err := formFields(c.Describe(), cmd.Code)
 	if err != nil {
@@ -119,33 +130,34 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	if err != nil {
 		return publishing.ChannelConnected{}, err
 	}
-	st, err := s.store.TryState(ctx, secret.HashToken(cmd.State), cmd.Connector, mostTries)
+	st, err := s.store.TryState(ctx, secret.HashToken(cmd.State), cmd.Connector, maxTries)
 	if pg.IsNoRows(err) {
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
-			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.", mostTries))
+			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.", maxTries))
 	}
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
 	}
-	leave, err := s.enter(ctx, st.Org)
+	leave, err := s.acquireConnect(ctx, st.Org)
 	if err != nil {
 		return publishing.ChannelConnected{}, err
 	}
 	defer leave()
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestDeadline)
 	defer cancel()
-	connected, err := c.Connect(outbound.WithOwner(ctx, st.Org.String()), connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}, fields)
+	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
+	connected, err := c.Connect(outbound.WithOwner(ctx, st.Org.String()), env, fields)
 	if err != nil {
 		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
 		return publishing.ChannelConnected{}, connectFault(op, err)
 	}
-	return s.connected(ctx, st, cmd, zone, connected)
+	return s.storeChannel(ctx, st, cmd, zone, connected)
 }
 
-// enter waits for a place among the connects of an organization, which leave gives back; it is called once. It returns
-// RateLimited when none is free in time.
-func (s *Channels) enter(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, connectPatience)
+// acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress. leave must be called
+// once. It returns RateLimited when the wait takes longer than connectWait.
+func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectWait)
 	defer cancel()
 	leave, err = s.connects.Enter(ctx, org)
 	if err != nil {
@@ -157,8 +169,10 @@ func (s *Channels) enter(ctx context.Context, org tenancy.OrgID) (leave func(), 
 	return leave, nil
 }
 
-func (s *Channels) connected(
-	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, zone tenancy.ZoneRequest, got connector.Connected,
+// storeChannel uses up the state of a connect and stores the connected account as a channel.
+func (s *Channels) storeChannel(
+	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, zone tenancy.ZoneRequest,
+	got connector.Connected,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	switch err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); {
@@ -181,7 +195,8 @@ func (s *Channels) connected(
 			}
 		}
 		if old != st.Channel {
-			return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "These credentials open another account than the channel's; nothing was changed.")
+			return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
+				"These credentials open another account than the channel's; nothing was changed.")
 		}
 	}
 	timezone, err := s.timezone(ctx, st.Org, zone, !old.IsZero())
@@ -193,8 +208,11 @@ func (s *Channels) connected(
 		return publishing.ChannelConnected{}, internal(op, err)
 	}
 	a := got.Account
-	channel := publishing.Channel{ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile, Picture: a.Picture,
-		AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone, Destination: a.Destination}
+	channel := publishing.Channel{
+		ID: id.New[publishing.ChannelTag](), Org: st.Org, Connector: st.Connector, Name: a.Name, Profile: a.Profile,
+		Picture: a.Picture, AccountID: a.ID, Account: orEmpty(a.Data), Grade: a.Grade, Timezone: timezone,
+		Destination: a.Destination,
+	}
 	channel, next, err := s.store.Connect(ctx, channel, sealed, s.cfg.MaxChannels)
 	if errors.Is(err, publishingstore.ErrTooManyChannels) {
 		message := fmt.Sprintf("Your organization has reached its limit of channels, which is %d. "+
@@ -210,8 +228,8 @@ func (s *Channels) connected(
 	return publishing.ChannelConnected{Channel: channel, Onboarding: st.Onboarding, ReturnURL: st.ReturnURL}, nil
 }
 
-// timezone is the zone that a connect gives its channel, empty for the one that it has or gets by itself. An offset
-// says only what a clock shows today, so it does not change the zone of a channel that exists.
+// timezone returns the zone for a channel that is connected, empty for the one that it has or the default. An offset is
+// that of today only, so it does not change the zone of a channel that exists.
 func (s *Channels) timezone(ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool) (string, error) {
 	if !asked.IsOffset {
 		return asked.Name, nil
@@ -233,9 +251,11 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// formFields reads a credential platform's code: base64 of a JSON object of the form's fields.
+// formFields decodes the code of a platform with a form: the base64 of a JSON object of the form's fields. It returns
+// Invalid for any other code.
 func formFields(d connector.Descriptor, code string) (map[string]string, error) {
-	bad := fault.New(fault.Invalid, "publishing.formFields", "The code must be the base64 form of a JSON object with the form's fields.")
+	bad := fault.New(fault.Invalid, "publishing.formFields",
+		"The code must be the base64 form of a JSON object with the form's fields.")
 	raw, err := base64.StdEncoding.DecodeString(code)
 	if err != nil {
 		if raw, err = base64.RawURLEncoding.DecodeString(code); err != nil {
@@ -257,8 +277,8 @@ func formFields(d connector.Descriptor, code string) (map[string]string, error) 
 	return fields, nil
 }
 
-// connectFault gives a platform's failure its words. What was typed decides whom we call, so a platform that is down, is none or refuses is the form's
-// fault; only one that asks us to wait is not.
+// connectFault returns the fault for a failed sign-in. The form decides which host is called, so a host that is down,
+// is no such platform or refuses the credential is Invalid. A host that asks to wait is RateLimited.
 func connectFault(op string, err error) error {
 	var e *connector.Error
 	if !errors.As(err, &e) {
@@ -266,9 +286,11 @@ func connectFault(op string, err error) error {
 	}
 	switch {
 	case e.After > 0 || e.Status == http.StatusTooManyRequests:
-		return &fault.Error{Kind: fault.RateLimited, Op: op, Message: e.Public, RetryAfter: min(e.After, time.Hour), Err: err}
+		return &fault.Error{
+			Kind: fault.RateLimited, Op: op, Message: e.Public, RetryAfter: min(e.After, time.Hour), Err: err,
+		}
 	case e.Kind == connector.KindTransient || e.Kind == connector.KindUnknown,
-		errors.Is(err, outbound.ErrBlocked): // as for a host that is not there: nobody learns which names of the private network exist
+		errors.Is(err, outbound.ErrBlocked): // as for a host that does not exist, to hide names of the private network
 		return fault.Wrap(fault.Invalid, op, e.Public+" Check what you typed, or try again later.", err)
 	default:
 		return fault.Wrap(fault.Invalid, op, e.Public, err)

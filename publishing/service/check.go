@@ -52,7 +52,8 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 	for i, e := range cmd.Entries {
 		entry, bad := s.checkEntry(ctx, known, e, cmd.Type)
 		if ctx.Err() != nil {
-			return nil, fault.Wrap(fault.TooLarge, "publishing.check", "To check these posts takes longer than a request may: send fewer at once.", ctx.Err())
+			return nil, fault.Wrap(fault.TooLarge, "publishing.check",
+				"To check these posts takes longer than a request may: send fewer at once.", ctx.Err())
 		}
 		for _, part := range entry.parts {
 			texts += len(part.content.Text)
@@ -67,8 +68,11 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 		}
 	}
 	if len(problems) == 0 && texts > publishing.MaxAllTexts {
-		return nil, &fault.Error{Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
-			Fields: []fault.Field{{Name: "posts", Message: fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)}}}
+		message := fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)
+		return nil, &fault.Error{
+			Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
+			Fields: []fault.Field{{Name: "posts", Message: message}},
+		}
 	}
 	if len(problems) > 0 {
 		return nil, contentFault(problems)
@@ -102,7 +106,10 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 		}
 	}
 	k, err := s.store.Lookup(ctx, p.Org, channels, media, keys)
-	out := catalogue{channels: map[string]publishing.Channel{}, byID: map[string]publishing.Medium{}, byKey: map[string]publishing.Medium{}}
+	out := catalogue{
+		channels: map[string]publishing.Channel{},
+		byID:     map[string]publishing.Medium{}, byKey: map[string]publishing.Medium{},
+	}
 	for _, c := range k.Channels {
 		out.channels[c.ID.String()] = c
 	}
@@ -130,15 +137,21 @@ func (s *Posts) keyOf(raw string) (key string, ours bool) {
 }
 
 // checkEntry returns an entry with its channel, media and texts, and its problems.
-func (s *Posts) checkEntry(ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType) (checked, []fault.Channel) {
+func (s *Posts) checkEntry(
+	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
+) (checked, []fault.Channel) {
 	channel, ok := known.channels[strings.ToLower(e.Integration)]
 	if !ok {
-		return checked{}, []fault.Channel{{Integration: e.Integration, Message: "There is no channel with the id " + quoted(e.Integration) + "."}}
+		message := "There is no channel with the id " + quoted(e.Integration) + "."
+		return checked{}, []fault.Channel{{Integration: e.Integration, Message: message}}
 	}
 	out := checked{channel: channel, settings: e.Settings, group: strings.TrimSpace(e.Group)}
 	var problems []fault.Channel
 	for i, v := range e.Value {
-		part := checkedPart{id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type), delay: time.Duration(v.Delay) * time.Minute}
+		part := checkedPart{
+			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),
+			delay: time.Duration(v.Delay) * time.Minute,
+		}
 		part.plain = part.content.Plain()
 		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
 			problems = append(problems, problemOf(channel, i, len(e.Value), tooLong))
@@ -183,7 +196,8 @@ func (s *Posts) medium(known catalogue, m publishing.CreateImage) (publishing.Me
 func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) []fault.Channel {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; publishing.Blank(first.plain) && len(first.media) == 0 {
-			return []fault.Channel{problemOf(e.channel, 0, 1, "The draft is empty: write a text or add an image or video.")}
+			const message = "The draft is empty: write a text or add an image or video."
+			return []fault.Channel{problemOf(e.channel, 0, 1, message)}
 		}
 		return nil
 	}
@@ -197,7 +211,8 @@ func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Channel {
 	}
 	c, ok := s.deps.Connectors.Get(e.channel.Connector)
 	if !ok {
-		return []fault.Channel{problemOf(e.channel, 0, 1, "This instance does not offer the platform of this channel any more.")}
+		const message = "This instance does not offer the platform of this channel any more."
+		return []fault.Channel{problemOf(e.channel, 0, 1, message)}
 	}
 	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {
@@ -249,7 +264,7 @@ func quoted(sent string) string {
 	return `"` + line + `"`
 }
 
-// settingsFor returns the settings with the platform's name as __type, whatever the client sent there.
+// settingsFor returns the settings with the platform's name as __type; a __type that the client sent is replaced.
 func settingsFor(c publishing.Channel, settings json.RawMessage) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	if len(settings) > 0 {

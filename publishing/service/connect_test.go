@@ -15,36 +15,37 @@ import (
 	publishingservice "crier/publishing/service"
 )
 
-// door is a platform that counts the credentials that it is asked for, and takes one.
-type door struct {
+// passwordPlatform is a platform that accepts one password and counts the attempts.
+type passwordPlatform struct {
 	*platform
-	asked atomic.Int32
+	attempts atomic.Int32
 }
 
-func (d *door) Describe() connector.Descriptor {
+func (d *passwordPlatform) Describe() connector.Descriptor {
 	out := d.platform.Describe()
 	out.Fields = []connector.Field{{Key: "password", Label: "Password", Type: "password", Validation: ".+"}}
 	return out
 }
 
-func (d *door) Connect(_ context.Context, _ connector.Env, fields map[string]string) (connector.Connected, error) {
-	d.asked.Add(1)
+func (d *passwordPlatform) Connect(_ context.Context, _ connector.Env, fields map[string]string) (connector.Connected, error) {
+	d.attempts.Add(1)
 	if fields["password"] != "right" {
 		return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
 	}
 	return connector.Connected{Account: connector.Account{ID: "account", Name: "A", Grade: publishing.GradeMarked}, Credential: []byte(`{}`)}, nil
 }
 
-// connecting is a connect that m has begun at the door; try finishes it with a password, or with a code that is no form.
-func connecting(t *testing.T) (d *door, try func(password string) error) {
+// beginConnect begins a connect at a passwordPlatform. try finishes it with a password; one with a quotation mark makes
+// an invalid form.
+func beginConnect(t *testing.T) (d *passwordPlatform, try func(password string) error) {
 	t.Helper()
 	r := newRig(t)
-	d = &door{platform: r.platform}
+	d = &passwordPlatform{platform: r.platform}
 	r.register(d)
 	return d, r.organization().begin(limits)
 }
 
-// begin begins a connect under the settings; finish finishes it with a password, or with a code that is no form.
+// begin begins a connect with cfg. finish finishes it with a password; one with a quotation mark makes an invalid form.
 func (m member) begin(cfg publishingservice.Config) (finish func(password string) error) {
 	m.Helper()
 	channels := publishingservice.NewChannels(cfg, m.deps)
@@ -59,7 +60,7 @@ func (m member) begin(cfg publishingservice.Config) (finish func(password string
 
 func TestFinishConnect_EndsAfterTenTries(t *testing.T) {
 	t.Parallel()
-	d, try := connecting(t)
+	d, try := beginConnect(t)
 	for range 10 {
 		if err := try("wrong"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "password is wrong") {
 			t.Fatalf("a wrong password: %v", err)
@@ -70,14 +71,14 @@ func TestFinishConnect_EndsAfterTenTries(t *testing.T) {
 			t.Errorf("after ten tries, with a %s password: %v, want begin again", password, err)
 		}
 	}
-	if n := d.asked.Load(); n != 10 {
+	if n := d.attempts.Load(); n != 10 {
 		t.Errorf("the platform was asked %d times, want 10", n)
 	}
 }
 
-func TestFinishConnect_TakesTheTenthTry(t *testing.T) {
+func TestFinishConnect_AcceptsTheTenthTry(t *testing.T) {
 	t.Parallel()
-	d, try := connecting(t)
+	d, try := beginConnect(t)
 	for range 20 { // it never reaches the platform
 		if err := try(`"`); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "base64") {
 			t.Fatalf("a form that is not JSON: %v", err)
@@ -94,19 +95,19 @@ func TestFinishConnect_TakesTheTenthTry(t *testing.T) {
 	if err := try("right"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "begin again") {
 		t.Errorf("the same again: %v", err)
 	}
-	if n := d.asked.Load(); n != 10 {
+	if n := d.attempts.Load(); n != 10 {
 		t.Errorf("the platform was asked %d times, want 10", n)
 	}
 }
 
-// slowDoor is a platform that answers a connect when it is opened.
-type slowDoor struct {
+// blockingPlatform is a platform whose Connect returns when opened is closed.
+type blockingPlatform struct {
 	*platform
-	inside chan struct{} // gets one for each connect that has begun
+	inside chan struct{} // receives a value for each connect that has begun
 	opened chan struct{}
 }
 
-func (d *slowDoor) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
+func (d *blockingPlatform) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
 	d.inside <- struct{}{}
 	select {
 	case <-d.opened:
@@ -115,10 +116,10 @@ func (d *slowDoor) Connect(ctx context.Context, _ connector.Env, _ map[string]st
 	return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
 }
 
-func TestFinishConnect_FourInProgressForEachOrganization(t *testing.T) {
+func TestFinishConnect_LimitsConnectsInProgress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	d := &slowDoor{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
+	d := &blockingPlatform{platform: r.platform, inside: make(chan struct{}, 10), opened: make(chan struct{})}
 	r.register(d)
 	channels := publishingservice.NewChannels(limits, r.deps)
 	var one, other string // states
@@ -161,21 +162,21 @@ func TestFinishConnect_FourInProgressForEachOrganization(t *testing.T) {
 	}
 }
 
-// ownerDoor is a platform that looks who owns the connections of a connect.
-type ownerDoor struct {
+// ownerRecorder is a platform that records the owner of the connections of Connect.
+type ownerRecorder struct {
 	*platform
 	owner string
 }
 
-func (d *ownerDoor) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
+func (d *ownerRecorder) Connect(ctx context.Context, _ connector.Env, _ map[string]string) (connector.Connected, error) {
 	d.owner = outbound.Owner(ctx)
 	return connector.Connected{}, &connector.Error{Kind: connector.KindReauth, Public: "The password is wrong."}
 }
 
-func TestFinishConnect_ConnectionsAreOfTheOrganization(t *testing.T) {
+func TestFinishConnect_ConnectionsBelongToTheOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	d := &ownerDoor{platform: r.platform}
+	d := &ownerRecorder{platform: r.platform}
 	r.register(d)
 	m := r.organization()
 	channels := publishingservice.NewChannels(limits, r.deps)
@@ -184,14 +185,14 @@ func TestFinishConnect_ConnectionsAreOfTheOrganization(t *testing.T) {
 	code := base64.StdEncoding.EncodeToString([]byte(`{}`))
 	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
 	if !fault.Is(err, fault.Invalid) || d.owner != m.who.Org.String() {
-		t.Errorf("the connections are of %q, want the organization %s: %v", d.owner, m.who.Org, err)
+		t.Errorf("the connections belong to %q, want the organization %s: %v", d.owner, m.who.Org, err)
 	}
 }
 
 func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.register(&door{platform: r.platform})
+	r.register(&passwordPlatform{platform: r.platform})
 	m := r.organization() // it has a channel
 	cfg := limits
 	cfg.MaxChannels = 1

@@ -35,8 +35,8 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	return nil
 }
 
-// DeleteGroup removes every post of a group. A repeated post ends with it: the occurrences that are stored go too, and none
-// follows.
+// DeleteGroup removes every post of a group. A repeated post ends with it: the occurrences that are stored go too, and
+// none follows.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)
@@ -51,7 +51,9 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 }
 
 // deleteGroup deletes the posts of a group and returns their states from before.
-func deleteGroup(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) ([]publishingstore.Standing, error) {
+func deleteGroup(
+	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID,
+) ([]publishingstore.Standing, error) {
 	posts, err := tx.LockGroup(ctx, group)
 	if err != nil {
 		return nil, err

@@ -18,33 +18,40 @@ import (
 	"crier/tenancy"
 )
 
-// Media carries out what is asked about files.
+// Media are the use cases of files. It is safe for concurrent use.
 type Media struct {
 	core
-	lookups chan struct{} // has an element for each file that is looked up by its key at this moment
+	// lookups has an element for each look-up of a file by its key that is in progress.
+	lookups chan struct{}
 }
 
-// NewMedia returns the service. Anybody may ask for a file, so its look-ups by key leave at least one connection of
-// pg.Gate to those of sessions and log-ins, where there is more than one: in pools of 16 connections or more.
+// NewMedia returns the use cases of files. Files are served without authentication. Their look-ups by key therefore
+// leave one connection of pg.Gate to sessions and log-ins, if it has more than one: in pools of 16 connections or more.
 func NewMedia(cfg Config, deps Deps) *Media {
-	most := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
-	return &Media{core: newCore(cfg, deps), lookups: make(chan struct{}, most)}
+	limit := max(1, deps.DB.Pool(pg.Gate).Config().MaxConns-1)
+	return &Media{core: newCore(cfg, deps), lookups: make(chan struct{}, limit)}
 }
 
 const (
-	lookupWait   = 2 * time.Second // how long a look-up of a file waits for others
-	keyLength    = 24              // base62 characters: 142 bits
+	// lookupWait is how long a look-up of a file waits for others.
+	lookupWait = 2 * time.Second
+	// keyLength is in base62 characters, which hold 142 bits.
+	keyLength = 24
+	// originalName is in characters.
 	originalName = 255
 )
 
-// Upload stores a file. Bytes go to rest first and the row follows: a file without a row is never served.
+// Upload stores a file and returns its row. It returns Invalid for a file that is of no known kind or incomplete, and
+// TooLarge for one that is larger than its limit or than the rest of the organization's storage. The content is stored
+// before the row, so that a crash leaves content that is never served.
 func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
 	const op = "publishing.Upload"
 	left, err := s.storageLeft(ctx, p.Org)
 	if err != nil {
 		return publishing.Medium{}, err
 	}
-	kind, body, err := publishingmedia.Sniff(filename, r, publishingmedia.Limits{Image: min(left, s.cfg.MaxImage), Video: min(left, s.cfg.MaxVideo)})
+	limits := publishingmedia.Limits{Image: min(left, s.cfg.MaxImage), Video: min(left, s.cfg.MaxVideo)}
+	kind, body, err := publishingmedia.Sniff(filename, r, limits)
 	if err != nil {
 		return publishing.Medium{}, uploadFault(op, err)
 	}
@@ -52,36 +59,43 @@ func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string
 	if err != nil {
 		return publishing.Medium{}, internal(op, err)
 	}
-	m := publishing.Medium{ID: id.New[publishing.MediaTag](), Org: p.Org, Key: key, Name: publishingmedia.Name(filename), Ext: kind.Ext, ContentType: kind.ContentType,
-		Width: kind.Width, Height: kind.Height, OriginalName: original(filename), CreatedAt: s.deps.Clock.Now()}
+	m := publishing.Medium{
+		ID: id.New[publishing.MediaTag](), Org: p.Org, Key: key, Name: publishingmedia.Name(filename),
+		Ext: kind.Ext, ContentType: kind.ContentType, Width: kind.Width, Height: kind.Height,
+		OriginalName: storableName(filename), CreatedAt: s.deps.Clock.Now(),
+	}
 	if m.Size, err = s.deps.Blobs.Create(ctx, m.BlobKey(), body); err != nil {
 		err = uploadFault(op, err)
-		if fault.Is(err, fault.TooLarge) && left < s.most(m) {
+		if fault.Is(err, fault.TooLarge) && left < s.maxSize(m) {
 			err = storageFull(op)
 		}
 		return publishing.Medium{}, err
 	}
 	if err := s.store.SaveMedium(ctx, m, s.cfg.MaxStored); err != nil {
-		return publishing.Medium{}, errors.Join(saveFault(op, err), s.deps.Blobs.Delete(context.WithoutCancel(ctx), m.BlobKey()))
+		deleted := s.deps.Blobs.Delete(context.WithoutCancel(ctx), m.BlobKey())
+		return publishing.Medium{}, errors.Join(saveFault(op, err), deleted)
 	}
 	return m, nil
 }
 
-// storageLeft returns how many bytes the organization may still store, and TooLarge for none.
+// storageLeft returns how many bytes the organization may still store. It returns TooLarge for 0.
 func (s *Media) storageLeft(ctx context.Context, org tenancy.OrgID) (int64, error) {
 	const op = "publishing.Upload"
 	if s.cfg.MaxStored == 0 {
 		return math.MaxInt64, nil
 	}
 	stored, err := s.store.Stored(ctx, org)
-	if err == nil && stored >= s.cfg.MaxStored {
+	if err != nil {
+		return 0, internal(op, err)
+	}
+	if stored >= s.cfg.MaxStored {
 		return 0, storageFull(op)
 	}
-	return s.cfg.MaxStored - stored, internal(op, err)
+	return s.cfg.MaxStored - stored, nil
 }
 
-// most is how many bytes a medium of this kind may have.
-func (s *Media) most(m publishing.Medium) int64 {
+// maxSize returns the largest size of a medium of this kind, in bytes.
+func (s *Media) maxSize(m publishing.Medium) int64 {
 	if m.Video() {
 		return s.cfg.MaxVideo
 	}
@@ -99,8 +113,8 @@ func storageFull(op string) error {
 	return fault.New(fault.TooLarge, op, "The storage of your organization is full. Ask whoever runs this instance for more.")
 }
 
-// original keeps what the client called the file, as far as it can be stored.
-func original(filename string) string {
+// storableName returns the beginning of the file name that the client sent, or "" when it cannot be stored.
+func storableName(filename string) string {
 	runes := []rune(filename)
 	if len(runes) > originalName {
 		runes = runes[:originalName]
@@ -111,7 +125,8 @@ func original(filename string) string {
 	return ""
 }
 
-// uploadFault passes a fault on, wherever it was wrapped on its way through the reader, and makes a broken-off body the client's.
+// uploadFault returns an error of an upload as a fault: one that the reader wrapped as it is, an incomplete body as
+// Invalid, and the others as Unavailable or Internal.
 func uploadFault(op string, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Kind != fault.Internal {
@@ -129,8 +144,8 @@ func uploadFault(op string, err error) error {
 	return internal(op, err)
 }
 
-// Open finds a file by the two parts of its public path. It returns NotFound when there is none, and Unavailable when too
-// many others are looked up at the same time.
+// Open returns a file by the two parts of its public path. It returns NotFound when there is none, and Unavailable when
+// too many others are looked up at the same time.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {
 	const op = "publishing.OpenFile"
 	if len(key) != keyLength || !publishing.Storable(key) {
@@ -150,7 +165,7 @@ func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, 
 	return m, f, nil
 }
 
-// lookup finds a file by its key, after those that are looked up already.
+// lookup returns a file by its key. It waits for other look-ups, lookupWait at most.
 func (s *Media) lookup(ctx context.Context, op, key string) (publishing.Medium, error) {
 	wait, cancel := context.WithTimeout(ctx, lookupWait)
 	defer cancel()

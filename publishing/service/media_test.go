@@ -15,7 +15,7 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Anybody may ask for files that do not exist, as often as they like. However slow that gets, sessions are looked up.
+// Requests for files need no credential. However many there are, sessions can be looked up.
 func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -45,18 +45,18 @@ func TestOpen_LeavesConnectionsToSessions(t *testing.T) {
 	for range files {
 		go func() { ended <- open(t.Context()) }()
 	}
-	hanging := func() (n int) {
+	blocked := func() (n int) {
 		r.OK(tx.QueryRow(t.Context(), "select count(*) from pg_locks where relation = 'media'::regclass and not granted").Scan(&n))
 		return n
 	}
-	for hanging() == 0 {
+	for blocked() == 0 {
 		if len(ended) > 0 {
 			t.Fatalf("a look-up of a file ends: %v", <-ended)
 		}
 	}
 	people := tenancystore.New(db)
 	for range 100 {
-		if n := hanging(); n >= gate {
+		if n := blocked(); n >= gate {
 			t.Fatalf("%d look-ups of files have all connections", n)
 		}
 		if found, err := people.SessionsByHash(t.Context(), [][]byte{make([]byte, 32)}, time.Now()); err != nil || len(found) > 0 {

@@ -10,12 +10,15 @@ import (
 	"crier/tenancy"
 )
 
-// Pause pauses or resumes an organization, a customer or a channel. Claims that have not come to their call are revoked;
-// calls in progress end. It returns what it holds back, and how many posts were given up as missed when it resumes.
+// Pause pauses or resumes an organization, a customer or a channel. Claims that have not come to their call are
+// revoked; calls in progress end. It returns what it holds back, and how many posts were given up as missed when it
+// resumes.
 //
 // Only who manages the organization may pause the whole of it: Forbidden. NotFound means that there is no such customer
 // or channel.
-func (s *Posts) Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (out publishing.PauseResult, err error) {
+func (s *Posts) Pause(
+	ctx context.Context, p tenancy.Principal, cmd publishing.SetPause,
+) (out publishing.PauseResult, err error) {
 	const op = "publishing.SetPause"
 	if err := cmd.Validate(); err != nil {
 		return out, err

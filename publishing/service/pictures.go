@@ -8,9 +8,11 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// wantPictures stores the pictures that an entry needs as pending, in the transaction of its posts, and returns their keys.
-// It returns Invalid when an image is known not to fit the platform.
-func (s *Posts) wantPictures(ctx context.Context, tx *publishingstore.Tx, e checked) (keys []publishingstore.PictureKey, err error) {
+// wantPictures stores the pictures that an entry needs as pending, in the transaction of its posts, and returns their
+// keys. It returns Invalid when an image is known not to fit the platform.
+func (s *Posts) wantPictures(
+	ctx context.Context, tx *publishingstore.Tx, e checked,
+) (keys []publishingstore.PictureKey, err error) {
 	if keys = s.pictures(ctx, e); len(keys) == 0 {
 		return nil, nil
 	}

@@ -22,8 +22,8 @@ func NewPosts(cfg Config, deps Deps) *Posts {
 	return &Posts{core: newCore(cfg, deps), keys: keys{running: map[string]chan struct{}{}}}
 }
 
-// inOrg runs fn in a transaction of the organization, and again after a serialization failure. When fn has ended a post that
-// held its channel, it wakes the organization, because the next post of the channel may be due.
+// inOrg runs fn in a transaction of the organization, and again after a serialization failure. When fn has ended a post
+// that held its channel, it wakes the organization, because the next post of the channel may be due.
 func (s *Posts) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishingstore.Tx) error) error {
 	freed := false
 	err := s.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
@@ -37,8 +37,8 @@ func (s *Posts) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishin
 	return err
 }
 
-// groupOf returns the group of a post. A later occurrence of a repeated post is stored first, so that it can be skipped or
-// changed by itself.
+// groupOf returns the group of a post. A later occurrence of a repeated post is stored first, so that it can be skipped
+// or changed by itself.
 func groupOf(ctx context.Context, tx *publishingstore.Tx, post publishing.PostID) (publishing.GroupID, error) {
 	group, err := tx.GroupOf(ctx, post)
 	if pg.IsNoRows(err) {
@@ -55,8 +55,8 @@ func by(p tenancy.Principal) string {
 	return "person " + p.Person.String()
 }
 
-// publicFault returns an error of a transaction as a fault: faults as they are, a missing row as NotFound, the others as
-// Unavailable or Internal.
+// publicFault returns an error of a transaction as a fault: faults as they are, a missing row as NotFound, the others
+// as Unavailable or Internal.
 func publicFault(op string, err error) error {
 	if err == nil || fault.KindOf(err) != fault.Internal {
 		return err

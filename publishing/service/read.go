@@ -12,8 +12,8 @@ import (
 	"crier/tenancy"
 )
 
-// Get returns one post with its timeline. The id of a follower returns its whole thread. It returns NotFound for an id that
-// names no post.
+// Get returns one post with its timeline. The id of a follower returns its whole thread. It returns NotFound for an id
+// that names no post.
 func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publishing.PostDetail, error) {
 	const op = "publishing.GetPost"
 	parsed, ok := id.Parse[publishing.PostTag](post)
@@ -65,13 +65,14 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 		page.Threads, err = s.threads(ctx, p.Org, roots)
 	}
 	if errors.Is(err, publishingstore.ErrTooMuch) {
-		return publishing.ThreadPage{}, fault.New(fault.Invalid, op, "These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
+		return publishing.ThreadPage{}, fault.New(fault.Invalid, op,
+			"These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
 	}
 	return page, internal(op, err)
 }
 
-// threads reads the parts, followers, channels and media of roots. It returns publishingstore.ErrTooMuch when that is more
-// than publishing.MaxListedBytes, the parts of a later occurrence counted for each.
+// threads reads the parts, followers, channels and media of roots. It returns publishingstore.ErrTooMuch when that is
+// more than publishing.MaxListedBytes, the parts of a later occurrence counted for each.
 func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishing.Post) ([]publishing.Thread, error) {
 	if len(roots) == 0 {
 		return nil, nil
@@ -84,8 +85,8 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 	left := publishing.MaxListedBytes
 	for i, r := range roots {
 		r.Parts = whole.Parts[r.Group]
-		if r.Coming != nil {
-			r.Settings, r.Parts = whole.Settings[r.Coming.Template], coming(r, whole.Parts[r.Coming.Template])
+		if r.Projected != nil {
+			r.Settings, r.Parts = whole.Settings[r.Projected.Template], projectedParts(r, whole.Parts[r.Projected.Template])
 			for _, part := range r.Parts {
 				left -= publishing.ListedPart * (1 + len(part.Media))
 			}
@@ -94,15 +95,18 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 			}
 		}
 		if r.ReleaseID == nil && r.State == publishing.StateError && len(r.Parts) > 0 {
-			r.ReleaseID, r.ReleaseURL = r.Parts[0].ReleaseID, r.Parts[0].ReleaseURL // the thread stopped midway; what was published can still be found
+			// The thread stopped midway: its published part can still be found.
+			r.ReleaseID, r.ReleaseURL = r.Parts[0].ReleaseID, r.Parts[0].ReleaseURL
 		}
-		out[i] = publishing.Thread{Root: r, Followers: whole.Followers[r.Group], Channel: whole.Channels[r.Channel], Media: whole.Media}
+		out[i] = publishing.Thread{
+			Root: r, Followers: whole.Followers[r.Group], Channel: whole.Channels[r.Channel], Media: whole.Media,
+		}
 	}
 	return out, nil
 }
 
-// coming returns the parts that a later occurrence will have.
-func coming(root publishing.Post, template []publishing.Part) []publishing.Part {
+// projectedParts returns the parts that a later occurrence will have.
+func projectedParts(root publishing.Post, template []publishing.Part) []publishing.Part {
 	out := slices.Clone(template)
 	for i := range out {
 		out[i].ID = publishing.Occurrence(out[i].ID, root.Occurrence)

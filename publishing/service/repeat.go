@@ -49,8 +49,8 @@ func (s *Posts) replaceSeries(ctx context.Context, tx *publishingstore.Tx, e che
 		if old.Series.IsZero() {
 			continue
 		}
-		// An occurrence that has just ended is followed by the next one first. Invalid means an unknown time zone, which
-		// this change replaces.
+		// An occurrence that has just ended is followed by the next one first. Invalid means an unknown time zone,
+		// which this change replaces.
 		if _, err := tx.Advance(ctx, old.Series, true); err != nil && !fault.Is(err, fault.Invalid) {
 			return err
 		}
@@ -59,7 +59,8 @@ func (s *Posts) replaceSeries(ctx context.Context, tx *publishingstore.Tx, e che
 			return err
 		}
 		if !over && next != old.Occurrence {
-			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change this one alone, or change the next one to change all that follow.")
+			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change this one "+
+				"alone, or change the next one to change all that follow.")
 		}
 		if err := deletePending(ctx, tx, old); err != nil {
 			return err

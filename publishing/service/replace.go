@@ -57,8 +57,8 @@ func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group pub
 	return group, !group.IsZero(), nil
 }
 
-// replaced locks the posts of a group that an entry replaces and returns them, with their root. It returns Conflict when
-// they cannot be moved, and Invalid when they belong to another channel or are gone.
+// replaced locks the posts of a group that an entry replaces and returns them, with their root. It returns Conflict
+// when they cannot be moved, and Invalid when they belong to another channel or are gone.
 func replaced(
 	ctx context.Context, tx *publishingstore.Tx, e checked, group publishing.GroupID, republish bool,
 ) (old []publishingstore.Standing, root publishingstore.Standing, err error) {

@@ -12,16 +12,18 @@ import (
 	"crier/tests/publishtest"
 )
 
-var limits = publishingservice.Config{BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxChannels: 1000}
+var limits = publishingservice.Config{
+	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxChannels: 1000,
+}
 
-// platform is a connector of which only the description is asked.
+// platform is a connector that only has a descriptor.
 type platform struct{ connector.Connector }
 
 func (platform) Describe() connector.Descriptor {
 	return connector.Descriptor{ID: "sandbox", Name: "Sandbox", Grade: publishing.GradeMarked}
 }
 
-// rig is the services of one process on a database.
+// rig is the use cases of one process with a database.
 type rig struct {
 	*publishtest.Base
 	platform *platform
@@ -38,7 +40,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// register makes the connector the one of the rig.
+// register makes c the only connector of the rig.
 func (r *rig) register(c connector.Connector) {
 	r.Helper()
 	r.deps.Connectors = r.Registry(c)

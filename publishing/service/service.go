@@ -17,19 +17,21 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Config of the services.
+// Config configures the use cases.
 type Config struct {
-	// BaseURL is the public address of this instance, RequestDeadline the longest time of one call to a platform.
-	BaseURL         string
+	// BaseURL is the public address of this instance.
+	BaseURL string
+	// RequestDeadline is the longest time of one call to a platform.
 	RequestDeadline time.Duration
-	MaxImage        int64         `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
-	MaxVideo        int64         `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
-	MaxStored       int64         `env:"ORG_STORAGE_LIMIT, default=107374182400" doc:"Bytes of files that one organization may store; uploads that end at the same moment may pass it. 0 = no limit."`
-	MaxChannels     int           `env:"ORG_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000. Connecting an account again is always possible, and disconnected channels do not count."`
-	HeldFor         time.Duration `env:"HELD_FOR, default=24h" doc:"When publishing is resumed after a pause: what was due for longer than this is given up as missed, the rest goes out one by one with LATE_GAP between. 0s: nothing that fell due meanwhile goes out by itself."`
+
+	MaxImage    int64         `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
+	MaxVideo    int64         `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
+	MaxStored   int64         `env:"ORG_STORAGE_LIMIT, default=107374182400" doc:"Bytes of files that one organization may store; uploads that end at the same moment may pass it. 0 = no limit."`
+	MaxChannels int           `env:"ORG_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000. Connecting an account again is always possible, and disconnected channels do not count."`
+	HeldFor     time.Duration `env:"HELD_FOR, default=24h" doc:"When publishing is resumed after a pause: what was due for longer than this is given up as missed, the rest goes out one by one with LATE_GAP between. 0s: nothing that fell due meanwhile goes out by itself."`
 }
 
-// Deps is what the services need.
+// Deps are what the use cases need.
 type Deps struct {
 	DB         *pg.DB
 	Blobs      blob.Store
@@ -39,10 +41,13 @@ type Deps struct {
 	Clock      clock.Clock
 	Waker      publishing.Waker
 	Log        *slog.Logger
-	Pictures   *pictures.Maker // makes smaller pictures in this process; nil when others do
-	Node       string          // name of this process in timelines
+	// Pictures makes smaller pictures in this process; nil when other processes do.
+	Pictures *pictures.Maker
+	// Node is the name of this process in timelines.
+	Node string
 }
 
+// core is what all use cases share.
 type core struct {
 	cfg   Config
 	deps  Deps
@@ -55,5 +60,7 @@ func newCore(cfg Config, deps Deps) core {
 
 // media returns the connector's view of a file.
 func (c core) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
-	return connector.MediaOf(m, alt, c.cfg.BaseURL, func() (io.ReadCloser, error) { return c.deps.Blobs.Open(ctx, m.BlobKey()) })
+	return connector.MediaOf(m, alt, c.cfg.BaseURL, func() (io.ReadCloser, error) {
+		return c.deps.Blobs.Open(ctx, m.BlobKey())
+	})
 }

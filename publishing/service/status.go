@@ -10,10 +10,13 @@ import (
 	"crier/tenancy"
 )
 
-// ChangeStatus takes all posts of a thread to DRAFT or QUEUE and returns the new state of the root. A post that is queued
-// already keeps its place. It returns NotFound, Invalid for a status that does not exist or a post that breaks its
-// platform's rules, and Conflict when the post is being published, or is or may be published and Republish is not set.
-func (s *Posts) ChangeStatus(ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus) (publishing.State, error) {
+// ChangeStatus takes all posts of a thread to DRAFT or QUEUE and returns the new state of the root. A post that is
+// queued already keeps its place. It returns NotFound, Invalid for a status that does not exist or a post that breaks
+// its platform's rules, and Conflict when the post is being published, or is or may be published and Republish is not
+// set.
+func (s *Posts) ChangeStatus(
+	ctx context.Context, p tenancy.Principal, post string, cmd publishing.ChangeStatus,
+) (publishing.State, error) {
 	const op = "publishing.ChangeStatus"
 	parsed, ok := id.Parse[publishing.PostTag](post)
 	if !ok {
@@ -113,7 +116,9 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	}
 	entry := checked{channel: detail.Channel, settings: detail.Root.Settings}
 	for _, part := range detail.Root.Parts {
-		entry.parts = append(entry.parts, checkedPart{content: part.Content, plain: part.Content.Plain(), media: attached(detail, part)})
+		entry.parts = append(entry.parts, checkedPart{
+			content: part.Content, plain: part.Content.Plain(), media: attached(detail, part),
+		})
 	}
 	if problems := s.channelRules(ctx, entry); len(problems) > 0 {
 		return checked{}, contentFault(problems)

@@ -17,27 +17,51 @@ import (
 func TestConnectFault(t *testing.T) {
 	t.Parallel()
 	blocked := fmt.Errorf("dial: %w", outbound.ErrBlocked)
+	const retry = " Check what you typed, or try again later."
 	for name, c := range map[string]struct {
-		err  error
-		kind fault.Kind
-		says string
+		err     error
+		kind    fault.Kind
+		message string
 	}{
-		"a host that is not there is the form's":       {connector.FromSend(syscall.ECONNREFUSED, false), fault.Invalid, "The platform could not be reached. Check what you typed, or try again later."},
-		"a host that is too slow is the form's":        {connector.FromSend(context.DeadlineExceeded, false), fault.Invalid, "The platform could not be reached. Check what you typed, or try again later."},
-		"an address that is closed to us is too":       {connector.FromSend(blocked, false), fault.Invalid, "The platform could not be reached. Check what you typed, or try again later."},
-		"a relay that is closed to us keeps its words": {&connector.Error{Kind: connector.KindOperator, Public: "No relay: a cannot be reached.", Err: blocked}, fault.Invalid, "No relay: a cannot be reached. Check what you typed, or try again later."},
-		"an answer that makes no sense is too":         {&connector.Error{Kind: connector.KindTransient, Status: 200, Public: "The answer cannot be read."}, fault.Invalid, "The answer cannot be read. Check what you typed, or try again later."},
-		"a server that fails is too":                   {&connector.Error{Kind: connector.KindTransient, Status: 502, Public: "It fails."}, fault.Invalid, "It fails. Check what you typed, or try again later."},
-		"a refusal keeps its words":                    {&connector.Error{Kind: connector.KindReauth, Status: 401, Public: "The password is wrong."}, fault.Invalid, "The password is wrong."},
-		"a platform that wants us to wait is nobody's": {&connector.Error{Kind: connector.KindTransient, Status: 429, After: time.Minute, Public: "Slow down."}, fault.RateLimited, "Slow down."},
-		"one that does not say how long is too":        {&connector.Error{Kind: connector.KindTransient, Status: 429, Public: "Slow down."}, fault.RateLimited, "Slow down."},
-		"a failure of ours is ours":                    {errors.New("broken"), fault.Internal, ""},
+		"a refused connection is Invalid": {
+			connector.FromSend(syscall.ECONNREFUSED, false), fault.Invalid, "The platform could not be reached." + retry,
+		},
+		"a timeout is Invalid": {
+			connector.FromSend(context.DeadlineExceeded, false), fault.Invalid, "The platform could not be reached." + retry,
+		},
+		"a blocked address looks like a refused connection": {
+			connector.FromSend(blocked, false), fault.Invalid, "The platform could not be reached." + retry,
+		},
+		"a blocked relay keeps its message": {
+			&connector.Error{Kind: connector.KindOperator, Public: "No relay: a cannot be reached.", Err: blocked},
+			fault.Invalid, "No relay: a cannot be reached." + retry,
+		},
+		"an unreadable answer is Invalid": {
+			&connector.Error{Kind: connector.KindTransient, Status: 200, Public: "The answer cannot be read."},
+			fault.Invalid, "The answer cannot be read." + retry,
+		},
+		"a failing server is Invalid": {
+			&connector.Error{Kind: connector.KindTransient, Status: 502, Public: "It fails."}, fault.Invalid, "It fails." + retry,
+		},
+		"a refusal keeps its message": {
+			&connector.Error{Kind: connector.KindReauth, Status: 401, Public: "The password is wrong."},
+			fault.Invalid, "The password is wrong.",
+		},
+		"a platform that asks to wait is RateLimited": {
+			&connector.Error{Kind: connector.KindTransient, Status: 429, After: time.Minute, Public: "Slow down."},
+			fault.RateLimited, "Slow down.",
+		},
+		"so is one that does not name a time": {
+			&connector.Error{Kind: connector.KindTransient, Status: 429, Public: "Slow down."}, fault.RateLimited, "Slow down.",
+		},
+		"another error is Internal": {errors.New("broken"), fault.Internal, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var f *fault.Error
-			if err := connectFault("op", c.err); !errors.As(err, &f) || f.Kind != c.kind || f.Message != c.says || !errors.Is(err, c.err) {
-				t.Fatalf("%v", err)
+			err := connectFault("op", c.err)
+			if !errors.As(err, &f) || f.Kind != c.kind || f.Message != c.message || !errors.Is(err, c.err) {
+				t.Errorf("got %v, want %s %q with the cause %v", err, c.kind, c.message, c.err)
 			}
 		})
 	}
@@ -49,7 +73,7 @@ func TestQuoted(t *testing.T) {
 		"": `""`, "c\u00fcr": `"cür"`, `a"b\c`: `"a"b\c"`, "a\nb\x00c": `"a b c"`, strings.Repeat("é", 200): `"` + strings.Repeat("é", 100) + `…"`,
 	} {
 		if got := quoted(in); got != want {
-			t.Errorf("%q becomes %s", in, got)
+			t.Errorf("quoted(%q): got %s, want %s", in, got, want)
 		}
 	}
 }

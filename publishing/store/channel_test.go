@@ -31,7 +31,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 		}
 		r.post(channel, -time.Second)
 		claims := r.claim(8)
-		if len(claims) != 1 || claims[0].Place != step.want {
+		if len(claims) != 1 || claims[0].Destination != step.want {
 			t.Fatalf("after %s the claim is %+v, want one to %s", step.fresh, claims, step.want)
 		}
 		r.finish(claims[0], publishing.ResultError, "refused")

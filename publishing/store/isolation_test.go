@@ -101,7 +101,7 @@ func TestClaim_DestinationHoldsFewerPermitsThanAreFree(t *testing.T) {
 				round, err := r.claimOf(r.lease, limits, publishing.Want{Org: r.org, Permits: hanging})
 				r.ok(err)
 				for _, c := range round.Claimed {
-					busy[c.Place]++
+					busy[c.Destination]++
 					free--
 				}
 			}
@@ -110,8 +110,8 @@ func TestClaim_DestinationHoldsFewerPermitsThanAreFree(t *testing.T) {
 			}
 			healthy := r.post(r.to("healthy.example"), -time.Second)
 			round, err := r.claimOf(r.lease, publishing.ClaimLimits{Busy: busy, Free: free}, publishing.Want{Org: r.org, Permits: free})
-			if r.ok(err); len(round.Claimed) != 1 || round.Claimed[0].Post != healthy || len(round.Held[r.org]) != hanging {
-				t.Fatalf("beside servers that hang are claimed %d posts, held back %v", len(round.Claimed), round.Held)
+			if r.ok(err); len(round.Claimed) != 1 || round.Claimed[0].Post != healthy || len(round.AtLimit[r.org]) != hanging {
+				t.Fatalf("beside servers that hang are claimed %d posts, held back %v", len(round.Claimed), round.AtLimit)
 			}
 		})
 	}

@@ -41,14 +41,14 @@ func TestWhatAPlatformsChannelsShare(t *testing.T) {
 		return posts, round
 	}
 	posts, round := claim(map[string]int{"slow": 1, "none": 5})
-	if !slices.Equal(posts, slow[:1]) || round.Claimed[0].Connector != "slow" || round.Next[r.org].After(round.Now) || len(round.Held) != 0 {
+	if !slices.Equal(posts, slow[:1]) || round.Claimed[0].Connector != "slow" || round.Next[r.org].After(round.Now) || len(round.AtLimit) != 0 {
 		t.Fatalf("one of the slow platform: %+v", round)
 	}
 	posts, round = claim(map[string]int{"slow": 0})
-	if !slices.Equal(posts, []publishing.PostID{quick}) || !slices.Equal(round.Held[r.org], []string{"slow"}) || round.Next[r.org].Before(round.Now.Add(time.Minute)) {
+	if !slices.Equal(posts, []publishing.PostID{quick}) || !slices.Equal(round.AtLimit[r.org], []string{"slow"}) || round.Next[r.org].Before(round.Now.Add(time.Minute)) {
 		t.Fatalf("none of the slow platform: %+v, the later post is %v", round, later)
 	}
-	if posts, round = claim(nil); !slices.Equal(posts, slow[1:]) && len(posts) != 3 || len(round.Held) != 0 {
+	if posts, round = claim(nil); !slices.Equal(posts, slow[1:]) && len(posts) != 3 || len(round.AtLimit) != 0 {
 		t.Fatalf("without a limit: %+v", round)
 	}
 }

@@ -199,8 +199,8 @@ func (s *Store) Whole(ctx context.Context, org tenancy.OrgID, roots []publishing
 	groups, templates, channels := make([][16]byte, 0, len(roots)), map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
 	for _, r := range roots {
 		channels[r.Channel.UUID()] = true
-		if r.Coming != nil {
-			templates[r.Coming.Template.UUID()] = true
+		if r.Projected != nil {
+			templates[r.Projected.Template.UUID()] = true
 			continue
 		}
 		groups = append(groups, r.Group.UUID())

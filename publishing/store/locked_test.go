@@ -147,7 +147,7 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	done := r.store1(publishing.Outcome{
 		Org: c.Org, Post: c.Post, Token: c.Token, Publication: x.ID, Result: publishing.ResultResume, ReleaseID: "two",
 	})
-	if !done.Second {
+	if !done.PublishedTwice {
 		t.Errorf("the end of a claim with a second release is %+v", done)
 	}
 	r.timeline(post, "published_twice")

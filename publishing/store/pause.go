@@ -119,7 +119,7 @@ select min(f.due) from generate_series(0, 255) s(shard) cross join lateral (
   select p.due from post p where p.state = 'QUEUE' and p.deleted_at is null and p.shard = s.shard and p.due > now() order by p.due limit 1) f`
 
 // Figures tells how the queue stands over all organizations, of one connector unless it is empty; only for all of them does it tell when the next post is due.
-func (s *Store) Figures(ctx context.Context, connector string) (f publishing.Figures, err error) {
+func (s *Store) Figures(ctx context.Context, connector string) (f publishing.QueueStats, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(countQueue, connector, publishing.OverdueAfter.Milliseconds()).
 			QueryRow(func(row pgx.Row) error { return row.Scan(&f.Due, &f.Overdue, &f.Oldest, &f.Waiting, &f.Held) })

@@ -279,7 +279,7 @@ func TestFigures(t *testing.T) {
 	r.post(held, -time.Minute)
 	r.post(quiet, time.Hour)
 	r.pause(publishing.PauseChannel, held, true, time.Hour)
-	look := func(connector string) publishing.Figures {
+	look := func(connector string) publishing.QueueStats {
 		f, err := r.store.Figures(t.Context(), connector)
 		r.ok(err)
 		return f

@@ -57,7 +57,7 @@ func readClaims(rows pgx.Rows, r *publishing.ClaimResult) error {
 			return err
 		}
 		if !c.Post.IsZero() {
-			c.Connector, c.Place, c.Attempt = *name, *place, *attempt
+			c.Connector, c.Destination, c.Attempt = *name, *place, *attempt
 			r.Claimed = append(r.Claimed, c)
 			continue
 		}
@@ -68,7 +68,7 @@ func readClaims(rows pgx.Rows, r *publishing.ClaimResult) error {
 			r.More[c.Org] = c.Channel
 		}
 		if len(held) > 0 {
-			r.Held[c.Org] = held
+			r.AtLimit[c.Org] = held
 		}
 	}
 	return rows.Err()

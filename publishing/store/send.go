@@ -93,8 +93,8 @@ type workRow struct {
 func scanWork(row pgx.CollectableRow) (out workRow, err error) {
 	var committing, marked *time.Time
 	w, c, x := &out.Work, &out.Channel, &out.publication
-	err = row.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &w.Failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.Looks, &w.Reaps, &w.MaybeSent,
-		&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Gone, &w.Credential, &c.Destination,
+	err = row.Scan(&w.Org, &w.Post, &w.Group, &w.Token, &w.Attempt, &w.Failing, &w.Due, &w.Settings, &committing, &w.CallEnded, &w.ReconcileAttempts, &w.Reaps, &w.MaybeSent,
+		&c.ID, &c.Connector, &c.Name, &c.Profile, &c.Picture, &c.AccountID, &c.Account, &c.Grade, &c.Disabled, &c.RefreshNeeded, &w.Disconnected, &w.Credential, &c.Destination,
 		&x.ID, &x.Post, &x.Part, &x.Position, &x.Due, &x.ClaimedAt, &marked, &x.SentTo, &x.Phase, &x.Handle, &x.ReleaseID, &x.URL, &x.Ref, &x.Content.Text, &x.Content.HTML, &out.attached)
 	if committing != nil {
 		w.Committing = *committing

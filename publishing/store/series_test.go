@@ -182,12 +182,12 @@ func TestComing_IsWhatIsNeitherStoredNorDeleted(t *testing.T) {
 	r.remove(publishing.Occurrence(first, 2))
 	r.remove(first) // and the step stores number 1
 	for _, p := range r.within(at.Add(-time.Hour), at.Add(9*24*time.Hour)) {
-		if !p.PublishDate.Equal(at.Add(time.Duration(p.Occurrence)*48*time.Hour)) || (p.Coming != nil) == r.exists(p.ID) {
+		if !p.PublishDate.Equal(at.Add(time.Duration(p.Occurrence)*48*time.Hour)) || (p.Projected != nil) == r.exists(p.ID) {
 			t.Errorf("%+v", p)
 		}
 	}
 	out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, 7))
-	if err != nil || len(out) != 1 || !out[0].Coming.Next.Equal(at.Add(2*24*time.Hour)) {
+	if err != nil || len(out) != 1 || !out[0].Projected.Next.Equal(at.Add(2*24*time.Hour)) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	for _, n := range []int{0, 1, 2, 1 << 21} {

@@ -81,7 +81,7 @@ func (s comingSeries) occurrence(number int, at time.Time) publishing.Post {
 	p.Group = publishing.Occurrence(s.template, number)
 	p.State, p.Revision = publishing.StateQueue, 1
 	p.Occurrence, p.Interval, p.PublishDate, p.Due, p.UpdatedAt = number, s.Days, at, &at, p.CreatedAt
-	p.Coming = &publishing.Coming{Template: s.template, Next: s.current}
+	p.Projected = &publishing.ProjectedOccurrence{Template: s.template, Next: s.current}
 	return p
 }
 

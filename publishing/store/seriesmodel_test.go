@@ -123,7 +123,7 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 				if publishing.Occurrence(first, x.Occurrence) != x.ID {
 					continue // of another series
 				}
-				mark := map[bool]string{true: " +"}[x.Coming != nil]
+				mark := map[bool]string{true: " +"}[x.Projected != nil]
 				got = append(got, strconv.Itoa(x.Occurrence)+mark)
 			}
 			if want := p.listed(); !slices.Equal(got, want) {

@@ -183,7 +183,7 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 			if len(done) == 0 || !done[len(done)-1].Locked {
 				t.Fatalf("beside the first success: %+v, want that it is locked", done)
 			}
-			if f := r.store1(out[0]); !f.Second || f.Locked {
+			if f := r.store1(out[0]); !f.PublishedTwice || f.Locked {
 				t.Errorf("after it: %+v, want a second success", f)
 			}
 			r.timeline(post, "published_twice")
@@ -311,7 +311,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished || f.Second {
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished || f.PublishedTwice {
 			t.Fatalf("%+v", f)
 		}
 		if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" || p.OutcomeUnknown || p.Error != nil {
@@ -353,10 +353,10 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		post, first := r.unknown()
 		second := r.claim(1)[0]
 		r.store1(r.sent(second, publishing.ResultPublished, "one"))
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "one")); f.Second {
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "one")); f.PublishedTwice {
 			t.Fatal("the same release id counts as a second publication")
 		}
-		if f := r.store1(r.sent(first, publishing.ResultPublished, "two")); !f.Second {
+		if f := r.store1(r.sent(first, publishing.ResultPublished, "two")); !f.PublishedTwice {
 			t.Fatalf("a second release id is answered with %+v", f)
 		}
 		if kept := value[string](r, `select release_id || ' ' || second_release_id from publication where post_id = $1`, post); kept != "one two" {

@@ -33,8 +33,8 @@ type Channels interface {
 type Queue interface {
 	// Pause pauses or resumes publishing. When it returns, no call to a platform that is paused can begin.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
-	// Figures returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
-	Figures(ctx context.Context, queue string) (publishing.Figures, error)
+	// QueueStats returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
+	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
 }
 
 // Accounts are the use cases of sessions.

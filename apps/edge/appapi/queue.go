@@ -168,7 +168,7 @@ const queueHealthy, queueLate = "success", "error"
 
 // queueAnswer returns the statistics of a queue, and NotFound when there is none of that name.
 func (a *API) queueAnswer(ctx context.Context, name string) (QueueAnswer, error) {
-	f, err := a.deps.Queue.Figures(ctx, name)
+	f, err := a.deps.Queue.QueueStats(ctx, name)
 	if err != nil {
 		return QueueAnswer{}, err
 	}

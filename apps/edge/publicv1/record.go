@@ -240,7 +240,7 @@ func (a *API) entry(t publishing.Thread, format string) Entry {
 
 func coreOf(t publishing.Thread, format string) core {
 	out := core{
-		ID: t.Root.ID.String(), Status: t.Told().State.Status(), State: t.Told().State.Wire(),
+		ID: t.Root.ID.String(), Status: t.Effective().State.Status(), State: t.Effective().State.Wire(),
 		Date: formatTime(t.Root.PublishDate), PublishDate: formatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
 		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
 		Settings: Settings(t.Root.Settings), Tags: []tag{},
@@ -251,14 +251,14 @@ func coreOf(t publishing.Thread, format string) core {
 	if t.Root.Interval > 0 {
 		out.IntervalInDays = &t.Root.Interval
 	}
-	if t.Root.Coming != nil {
-		out.ActualDate = formatTime(t.Root.Coming.Next)
+	if t.Root.Projected != nil {
+		out.ActualDate = formatTime(t.Root.Projected.Next)
 	}
 	return out
 }
 
 func (a *API) item(t publishing.Thread, format string) Item {
-	shown := t.Told()
+	shown := t.Effective()
 	return Item{
 		core: coreOf(t, format), Posts: []Entry{a.entry(t, format)}, Error: shown.Error, ErrorCode: shown.ErrorCode,
 		Integration: shortChannel{
@@ -274,7 +274,7 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 		core: coreOf(d.Thread, format), Integration: channel, Channels: []Channel{channel},
 		Media: []Image{}, Timeline: []Happening{}, Approval: approval{Status: "NONE"},
 	}
-	r, shown := d.Root, d.Told()
+	r, shown := d.Root, d.Effective()
 	out.Posts = []FullEntry{{
 		Entry: a.entry(d.Thread, format), State: shown.State.Wire(), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
 		Error: shown.Error, ErrorCode: shown.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,

@@ -1,0 +1,237 @@
+package worker
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"crier/actors/fairqueue"
+	"crier/platform/clock"
+	"crier/publishing"
+	"crier/tenancy"
+)
+
+// destinations counts the permits that the posts of each destination hold, and keeps the organizations that wait for
+// one in lines. A destination gets a permit only while it holds fewer than are free. So one server that hangs takes at
+// most half of all permits, and n of them leave 1/(n+1). The claim applies the rule to the counts that it gets from
+// here. It is safe for concurrent use.
+type destinations struct {
+	wake  func(tenancy.OrgID)
+	free  func() int // the number of free permits
+	clock clock.Clock
+
+	mu     sync.Mutex // protects the fields below
+	closed bool       // no organization is woken any more
+	timer  *time.Timer
+	all    map[string]*destination
+	// waiting are the destinations with a line, in the order in which they are served.
+	waiting []string
+	// inLine has the time since which each organization has been in a line without being woken.
+	inLine map[tenancy.OrgID]time.Time
+	// woken are the organizations that were woken and have not claimed yet.
+	woken map[tenancy.OrgID]wakeUp
+}
+
+// destination is the state of one destination.
+type destination struct {
+	held  int // permits
+	line  fairqueue.Queue
+	woken int // the number of organizations in destinations.woken that come from this line
+}
+
+// wakeUp is the wake-up of an organization.
+type wakeUp struct {
+	from *destination
+	at   time.Time
+}
+
+// The bounds of one round of wake-ups. Each organization that is woken claims, and with too many of them the rule would
+// refuse most.
+const (
+	maxDestinations = 4
+	maxWakeUps      = 32
+)
+
+const (
+	// reservedPermits are kept for each organization that was woken until it claims, because most have more than one
+	// channel.
+	reservedPermits = 2
+	// wakeUpLife is how long they are kept for one that does not claim.
+	wakeUpLife = time.Second
+)
+
+// maxInLine is how long the sweep does not wake an organization in a line, since its claim would be refused.
+const maxInLine = 15 * time.Second
+
+func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *destinations {
+	return &destinations{
+		wake: wake, free: free, clock: c,
+		all: map[string]*destination{}, inLine: map[tenancy.OrgID]time.Time{}, woken: map[tenancy.OrgID]wakeUp{},
+	}
+}
+
+// isDestination reports whether a name in ClaimResult.AtLimit is a destination; other names are platforms.
+func isDestination(name string) bool { return strings.HasPrefix(name, "@") }
+
+// busy returns the number of permits that each destination holds.
+func (d *destinations) busy() map[string]int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make(map[string]int, len(d.all))
+	for name, x := range d.all {
+		if x.held > 0 {
+			out[name] = x.held
+		}
+	}
+	return out
+}
+
+// take counts a permit of a destination.
+func (d *destinations) take(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.of(name).held++
+}
+
+// of returns the state of a destination, which it creates if necessary.
+func (d *destinations) of(name string) *destination {
+	if d.all[name] == nil {
+		d.all[name] = &destination{}
+	}
+	return d.all[name]
+}
+
+// release gives back a permit of a destination.
+func (d *destinations) release(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if x := d.all[name]; x != nil {
+		x.held--
+		d.removeIdle(name, x)
+	}
+	d.serve()
+}
+
+// enqueue adds an organization to the line of a destination.
+func (d *destinations) enqueue(name string, org tenancy.OrgID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.enqueueLocked(name, d.of(name), org)
+}
+
+// join adds an organization to the line of a destination if there is one, and reports whether it did. The organization
+// does not need to claim then before its turn: a post of it to this destination has ended, and the next post of the
+// channel goes to the same destination.
+func (d *destinations) join(name string, org tenancy.OrgID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	x := d.all[name]
+	if x == nil || x.line.Len() == 0 {
+		return false
+	}
+	d.enqueueLocked(name, x, org)
+	return true
+}
+
+func (d *destinations) enqueueLocked(name string, x *destination, org tenancy.OrgID) {
+	if x.line.Len() == 0 {
+		d.waiting = append(d.waiting, name)
+	}
+	x.line.Offer(org, 1)
+	if _, waits := d.inLine[org]; !waits {
+		d.inLine[org] = d.clock.Now()
+	}
+	d.serve()
+}
+
+// isWaiting reports whether an organization is in a line, for less than maxInLine.
+func (d *destinations) isWaiting(org tenancy.OrgID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	since, ok := d.inLine[org]
+	return ok && d.clock.Now().Sub(since) < maxInLine
+}
+
+// claimed is called when organizations have claimed. It ends the reservation of their permits.
+func (d *destinations) claimed(wants []publishing.Want) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, w := range wants {
+		d.endWakeUp(w.Org)
+	}
+	d.serve()
+}
+
+// endWakeUp ends the reservation of permits of an organization.
+func (d *destinations) endWakeUp(org tenancy.OrgID) {
+	if c, ok := d.woken[org]; ok {
+		c.from.woken--
+		delete(d.woken, org)
+	}
+}
+
+// serve wakes organizations in the lines of destinations that may get permits now, maxDestinations at a time. While
+// there are lines, it also serves all destinations every wakeUpLife, and ends the reservations of organizations that
+// were woken that long ago and have not claimed.
+func (d *destinations) serve() {
+	d.wakeSome(maxDestinations)
+	if d.timer == nil && len(d.waiting) > 0 && !d.closed {
+		d.timer = time.AfterFunc(wakeUpLife, func() {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			d.timer = nil
+			for org, c := range d.woken {
+				if d.clock.Now().Sub(c.at) >= wakeUpLife {
+					d.endWakeUp(org)
+				}
+			}
+			d.wakeSome(len(d.waiting))
+			d.serve()
+		})
+	}
+}
+
+// wakeSome wakes organizations in the lines of some destinations, but no more than there are permits for, counting those
+// that were woken before.
+func (d *destinations) wakeSome(some int) {
+	if d.closed {
+		return
+	}
+	free, now := d.free(), d.clock.Now()
+	for range min(some, len(d.waiting)) {
+		name := d.waiting[0]
+		d.waiting = d.waiting[1:]
+		x := d.all[name]
+		room := (free-x.held+1)/2 - reservedPermits*x.woken
+		n := max(0, min(maxWakeUps, (room+1)/reservedPermits))
+		for _, g := range x.line.Take(n, n) {
+			delete(d.inLine, g.Org)
+			if _, woken := d.woken[g.Org]; !woken {
+				x.woken++
+				d.woken[g.Org] = wakeUp{from: x, at: now}
+			}
+			go d.wake(g.Org)
+		}
+		if x.line.Len() > 0 {
+			d.waiting = append(d.waiting, name)
+		}
+		d.removeIdle(name, x)
+	}
+}
+
+// removeIdle removes a destination without permits and without a line.
+func (d *destinations) removeIdle(name string, x *destination) {
+	if x.held <= 0 && x.line.Len() == 0 {
+		delete(d.all, name)
+	}
+}
+
+// close stops the wake-ups.
+func (d *destinations) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	if d.timer != nil {
+		d.timer.Stop()
+	}
+}

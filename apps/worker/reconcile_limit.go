@@ -1,0 +1,163 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"crier/tenancy"
+)
+
+// reconcileLimiter limits the reconciliations in progress: all of them, those of each organization, and those of each
+// destination, which share the slots as destinations share permits. A destination that fails rests for longer and longer
+// times. It is safe for concurrent use.
+type reconcileLimiter struct {
+	slots int
+	rest  time.Duration // the longest rest
+
+	mu   sync.Mutex // protects the fields below
+	open int
+	orgs map[tenancy.OrgID]int // reconciliations in progress
+	all  map[string]*reconcileTarget
+}
+
+// reconcileKey is the organization and the destination of a reconciliation.
+type reconcileKey struct {
+	org         tenancy.OrgID
+	destination string
+}
+
+// reconcileTarget is the state of one destination.
+type reconcileTarget struct {
+	open     int
+	failures int // in a row
+	until    time.Time
+	// org is the only organization whose reconciliations failed in this row, zero for several.
+	org tenancy.OrgID
+}
+
+const (
+	reconcileSlots = 256
+	// orgSlots is the limit of one organization.
+	orgSlots = 16
+	// firstRest is the rest after the first failure. It doubles with each further one, up to longestRest.
+	firstRest   = 5 * time.Second
+	longestRest = 2 * time.Minute
+	// maxTargets is the largest number of failed destinations that are remembered, maxOrgTargets that of those that have
+	// failed for one organization only.
+	maxTargets    = 4096
+	maxOrgTargets = 64
+	// targetLife is how long after its rest a failed destination is remembered.
+	targetLife = 10 * longestRest
+)
+
+func newReconcileLimiter(rest time.Duration) *reconcileLimiter {
+	return &reconcileLimiter{
+		slots: reconcileSlots, rest: min(rest, longestRest),
+		orgs: map[tenancy.OrgID]int{}, all: map[string]*reconcileTarget{},
+	}
+}
+
+// resting returns the destinations that rest.
+func (l *reconcileLimiter) resting(now time.Time) (out []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for name, x := range l.all {
+		if now.Before(x.until) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// admit takes a slot and reports whether there was one. A destination that has failed gets one slot at a time.
+func (l *reconcileLimiter) admit(k reconcileKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.orgs[k.org] >= orgSlots {
+		return false
+	}
+	x := l.all[k.destination]
+	if x == nil {
+		x = &reconcileTarget{}
+		l.all[k.destination] = x
+	}
+	if x.open >= l.slots-l.open || x.failures > 0 && x.open > 0 {
+		return false
+	}
+	x.open++
+	l.open++
+	l.orgs[k.org]++
+	return true
+}
+
+// done gives a slot back. asked means that the destination was asked, failed that it did not answer.
+func (l *reconcileLimiter) done(k reconcileKey, asked, failed bool, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	l.orgs[k.org]--
+	if l.orgs[k.org] == 0 {
+		delete(l.orgs, k.org)
+	}
+	x := l.all[k.destination]
+	x.open--
+	switch {
+	case asked && failed:
+		x.fail(k.org)
+		x.until = now.Add(min(l.rest, firstRest<<min(x.failures-1, 10)))
+		l.evict(k.org, now)
+	case asked:
+		x.failures, x.until = 0, time.Time{}
+	}
+	if x.open == 0 && x.failures == 0 {
+		delete(l.all, k.destination)
+	}
+}
+
+// fail counts a failure for an organization.
+func (x *reconcileTarget) fail(org tenancy.OrgID) {
+	x.failures++
+	if x.failures == 1 {
+		x.org = org
+	} else if x.org != org {
+		x.org = tenancy.OrgID{}
+	}
+}
+
+// evict removes the destinations that failed long ago. If a failure exceeds the bound of its organization or of all, it
+// also removes the one whose rest ends first. An organization chooses the hosts of its channels, so its failures evict
+// only destinations that have failed for no other organization.
+func (l *reconcileLimiter) evict(org tenancy.OrgID, now time.Time) {
+	own, all := earliest{}, earliest{}
+	for name, x := range l.all {
+		switch {
+		case x.failures == 0:
+		case x.open == 0 && now.Sub(x.until) > targetLife:
+			delete(l.all, name)
+		default:
+			all.add(name, x)
+			if !org.IsZero() && x.org == org {
+				own.add(name, x)
+			}
+		}
+	}
+	switch {
+	case own.count > maxOrgTargets:
+		delete(l.all, own.name)
+	case all.count > maxTargets:
+		delete(l.all, all.name)
+	}
+}
+
+// earliest finds, among failed destinations, the one without a reconciliation in progress whose rest ends first.
+type earliest struct {
+	count int // of all failed destinations
+	name  string
+	until time.Time
+}
+
+func (e *earliest) add(name string, x *reconcileTarget) {
+	if e.count++; x.open == 0 && (e.name == "" || x.until.Before(e.until)) {
+		e.name, e.until = name, x.until
+	}
+}
