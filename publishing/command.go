@@ -70,28 +70,28 @@ type CreatePosts struct {
 // CreateEntry asks for the post of one channel.
 type CreateEntry struct {
 	// Integration is the id of the channel.
-	Integration string
+	Channel string
 	// Group is the id of an existing group to replace, empty for a new post.
 	Group string
-	Value []CreateValue
+	Parts []CreatePart
 	// Settings is a JSON object, or nil.
 	Settings json.RawMessage
 }
 
 // CreateValue is one part.
-type CreateValue struct {
+type CreatePart struct {
 	// ID is the id of an existing part or post, empty for a new one.
 	ID      string
 	Content string
 	// Type is the form of Content; when it is empty, ReadContent detects it.
 	Type  ContentType
-	Image []CreateImage
+	Media []CreateMedium
 	// Delay is in minutes after the part before it.
 	Delay int
 }
 
 // CreateImage names a stored medium by its URL on this instance, or by its id. The URL wins.
-type CreateImage struct {
+type CreateMedium struct {
 	ID  string
 	URL string
 	Alt string
@@ -111,46 +111,46 @@ func (c CreatePosts) Validate() error {
 	}
 	c.Repeat.validate(c.Date, add)
 	if len(c.Entries) == 0 || len(c.Entries) > MaxEntries {
-		add("posts", "must hold 1 to %d entries", MaxEntries)
+		add("entries", "must hold 1 to %d entries", MaxEntries)
 	}
 	parts, images, texts, settings := 0, 0, 0, 0
 	for i, e := range c.Entries {
-		e.validate(fmt.Sprintf("posts.%d", i), add)
-		parts += len(e.Value)
+		e.validate(fmt.Sprintf("entries.%d", i), add)
+		parts += len(e.Parts)
 		settings += len(e.Settings)
-		for _, v := range e.Value {
+		for _, v := range e.Parts {
 			if v.Delay > 0 {
 				settings += len(e.Settings)
 			}
-			images += len(v.Image)
+			images += len(v.Media)
 			texts += v.textSize()
 		}
 	}
 	if parts > MaxAllParts {
-		add("posts", "must hold at most %d parts in all", MaxAllParts)
+		add("entries", "must hold at most %d parts in all", MaxAllParts)
 	}
 	if images > MaxAllImages {
-		add("posts", "must hold at most %d images in all", MaxAllImages)
+		add("entries", "must hold at most %d images in all", MaxAllImages)
 	}
 	if settings > MaxAllSettings {
-		add("posts", "must hold at most %d bytes of settings in all, "+
+		add("entries", "must hold at most %d bytes of settings in all, "+
 			"those of an entry counted once more for each of its parts with a delay", MaxAllSettings)
 	}
 	if texts > MaxAllTexts {
-		add("posts", "must hold at most %d bytes of text in all", MaxAllTexts)
+		add("entries", "must hold at most %d bytes of text in all", MaxAllTexts)
 	}
 	return faults.Err("publishing.CreatePosts", "The post is not valid.")
 }
 
 func (e CreateEntry) validate(at string, add func(name, format string, args ...any)) {
-	if e.Integration == "" {
-		add(at+".integration.id", "is required")
+	if e.Channel == "" {
+		add(at+".channel", "is required")
 	}
-	if len(e.Integration) > maxID {
-		add(at+".integration.id", "must be at most %d bytes", maxID)
+	if len(e.Channel) > maxID {
+		add(at+".channel", "must be at most %d bytes", maxID)
 	}
-	if len(e.Value) == 0 || len(e.Value) > MaxParts {
-		add(at+".value", "must hold 1 to %d parts", MaxParts)
+	if len(e.Parts) == 0 || len(e.Parts) > MaxParts {
+		add(at+".parts", "must hold 1 to %d parts", MaxParts)
 	}
 	if len(e.Settings) > MaxSettings {
 		add(at+".settings", "must be smaller than %d bytes", MaxSettings)
@@ -158,20 +158,20 @@ func (e CreateEntry) validate(at string, add func(name, format string, args ...a
 		add(at+".settings", "must hold no NUL characters, only numbers of at most %d characters "+
 			"with exponents from -%d to %d, and at most %d levels", maxDigits, maxExponent, maxExponent, MaxSettingsDepth)
 	}
-	for i, v := range e.Value {
-		v.validate(fmt.Sprintf("%s.value.%d", at, i), i, add)
+	for i, v := range e.Parts {
+		v.validate(fmt.Sprintf("%s.parts.%d", at, i), i, add)
 	}
 }
 
-func (v CreateValue) validate(at string, index int, add func(name, format string, args ...any)) {
+func (v CreatePart) validate(at string, index int, add func(name, format string, args ...any)) {
 	if v.Type != "" && v.Type != ContentText && v.Type != ContentHTML {
-		add(at+".contentType", "must be one of: text, html")
+		add(at+".type", "must be one of: text, html")
 	}
 	if !Storable(v.Content) {
 		add(at+".content", "must be valid UTF-8 without NUL characters")
 	}
-	if len(v.Image) > MaxAttachments {
-		add(at+".image", "must hold at most %d items", MaxAttachments)
+	if len(v.Media) > MaxAttachments {
+		add(at+".media", "must hold at most %d items", MaxAttachments)
 	}
 	if v.Delay < 0 || v.Delay > MaxDelay {
 		add(at+".delay", "must be 0 to %d minutes", MaxDelay)
@@ -179,17 +179,17 @@ func (v CreateValue) validate(at string, index int, add func(name, format string
 	if index == 0 && v.Delay > 0 {
 		add(at+".delay", "must be 0 for the first part")
 	}
-	for j, m := range v.Image {
+	for j, m := range v.Media {
 		if len([]rune(m.Alt)) > MaxAlt || !Storable(m.Alt) {
-			add(fmt.Sprintf("%s.image.%d.alt", at, j), "must be at most %d characters of valid text", MaxAlt)
+			add(fmt.Sprintf("%s.media.%d.alt", at, j), "must be at most %d characters of valid text", MaxAlt)
 		}
 	}
 }
 
 // textSize returns the number of bytes of the texts of a part.
-func (v CreateValue) textSize() int {
+func (v CreatePart) textSize() int {
 	n := len(v.Content)
-	for _, m := range v.Image {
+	for _, m := range v.Media {
 		n += len(m.Alt)
 	}
 	return n
@@ -212,16 +212,16 @@ type CreateResult struct {
 
 // ChangeStatus asks to move a post to DRAFT or to QUEUE.
 type ChangeStatus struct {
-	// Status is draft or schedule.
-	Status    string
+	// To is CreateDraft or CreateSchedule.
+	To        CreateType
 	Republish bool
 }
 
-// Validate returns Invalid for an unknown status.
+// Validate returns Invalid for any other type.
 func (c ChangeStatus) Validate() error {
-	if c.Status == "draft" || c.Status == "schedule" {
+	if c.To == CreateDraft || c.To == CreateSchedule {
 		return nil
 	}
 	return &fault.Error{Kind: fault.Invalid, Op: "publishing.ChangeStatus", Message: "The status is not valid.",
-		Fields: []fault.Field{{Name: "status", Message: "must be one of: draft, schedule"}}}
+		Fields: []fault.Field{{Name: "to", Message: "must be one of: draft, schedule"}}}
 }

@@ -1,5 +1,7 @@
 package publishing
 
+import "crier/tenancy"
+
 // BeginConnect asks to connect a channel of a connector.
 type BeginConnect struct {
 	Connector string
@@ -13,11 +15,11 @@ type BeginConnect struct {
 type FinishConnect struct {
 	Connector string
 	State     string
-	// Code is, on platforms with a form, the base64 of a JSON object of the form's fields.
-	Code string
-	// Timezone is in the form that tenancy.ParseZone takes; empty means that of the organization.
-	Timezone string
-	Refresh  string
+	// Fields are the values of the connector's form by their key. A field that is missing has its default value.
+	Fields map[string]string
+	// Zone is the time zone of a new channel; the zero value means that of the organization.
+	Zone    tenancy.ZoneRequest
+	Refresh string
 }
 
 // ChannelConnected is the answer to FinishConnect.

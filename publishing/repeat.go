@@ -24,19 +24,19 @@ type Repeat struct {
 
 func (r Repeat) validate(date time.Time, add func(name, format string, args ...any)) {
 	if r.Days < 0 || r.Days > MaxInterval {
-		add("inter", "must be 0 to %d days", MaxInterval)
+		add("repeat.days", "must be 0 to %d days", MaxInterval)
 	}
 	if r.Count < 0 || r.Count > MaxOccurrences {
-		add("interCount", "must be 1 to %d occurrences", MaxOccurrences)
+		add("repeat.count", "must be 1 to %d occurrences", MaxOccurrences)
 	}
 	if r.Until != nil && !date.IsZero() && r.Until.Before(date) {
-		add("interUntil", "must not be before date")
+		add("repeat.until", "must not be before date")
 	}
 	if r.Days == 0 && r.Until != nil {
-		add("interUntil", "needs inter")
+		add("repeat.until", "needs an interval")
 	}
 	if r.Days == 0 && r.Count != 0 {
-		add("interCount", "needs inter")
+		add("repeat.count", "needs an interval")
 	}
 }
 

@@ -38,10 +38,10 @@ func TestThread_Effective(t *testing.T) {
 	const out, waits, queued, failed, draft = publishing.StatePublished, publishing.StateWaiting, publishing.StateQueue, publishing.StateError, publishing.StateDraft
 	for name, c := range map[string]struct {
 		thread publishing.Thread
-		want   string
+		want   publishing.State
 	}{
 		"all is out":                        {at(out, out, out), "PUBLISHED"},
-		"a part waits":                      {at(out, waits), "QUEUE"},
+		"a part waits":                      {at(out, waits), "WAITING"},
 		"a part is due, another waits":      {at(out, out, queued, waits), "QUEUE"},
 		"a part has failed":                 {at(out, out, failed), "ERROR"},
 		"one has failed, one before it not": {at(out, queued, failed), "ERROR"},
@@ -49,7 +49,7 @@ func TestThread_Effective(t *testing.T) {
 		"the root has failed":               {at(failed, failed), "ERROR"},
 		"the root is a draft":               {at(draft, waits), "DRAFT"},
 	} {
-		if got := c.thread.Effective().State.Wire(); got != c.want {
+		if got := c.thread.Effective().State; got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}

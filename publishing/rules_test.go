@@ -10,19 +10,15 @@ import (
 	"crier/publishing"
 )
 
-func TestState_WireAndStatus(t *testing.T) {
+func TestState_ValidListsEveryState(t *testing.T) {
 	t.Parallel()
-	want := map[publishing.State][2]string{
-		"DRAFT": {"DRAFT", "draft"}, "WAITING": {"QUEUE", "scheduled"}, "QUEUE": {"QUEUE", "scheduled"}, "PUBLISHING": {"QUEUE", "scheduled"},
-		"UNKNOWN": {"QUEUE", "scheduled"}, "PUBLISHED": {"PUBLISHED", "published"}, "ERROR": {"ERROR", "failed"},
-	}
 	for _, s := range publishing.States() {
-		if got := [2]string{s.Wire(), s.Status()}; got != want[s] {
-			t.Errorf("%s: got %v, want %v", s, got, want[s])
+		if !s.Valid() {
+			t.Errorf("%s is not valid", s)
 		}
 	}
-	if publishing.State("GONE").Valid() || len(want) != len(publishing.States()) {
-		t.Error("the list of states and the table differ")
+	if publishing.State("GONE").Valid() {
+		t.Error("GONE is valid, want it unknown")
 	}
 }
 
@@ -51,7 +47,7 @@ func TestCreatePosts_Validate(t *testing.T) {
 	t.Parallel()
 	good := func() publishing.CreatePosts {
 		return publishing.CreatePosts{Type: publishing.CreateSchedule, Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-			Entries: []publishing.CreateEntry{{Integration: "x", Value: []publishing.CreateValue{{Content: "a"}, {Content: "b", Delay: 5}}}}}
+			Entries: []publishing.CreateEntry{{Channel: "x", Parts: []publishing.CreatePart{{Content: "a"}, {Content: "b", Delay: 5}}}}}
 	}
 	if err := good().Validate(); err != nil {
 		t.Fatal(err)
@@ -63,22 +59,22 @@ func TestCreatePosts_Validate(t *testing.T) {
 		"unknown type":           {"type", func(c *publishing.CreatePosts) { c.Type = "later" }},
 		"no date":                {"date", func(c *publishing.CreatePosts) { c.Date = time.Time{} }},
 		"a date out of reach":    {"date", func(c *publishing.CreatePosts) { c.Date = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }},
-		"no entries":             {"posts", func(c *publishing.CreatePosts) { c.Entries = nil }},
-		"no channel":             {"posts.0.integration.id", func(c *publishing.CreatePosts) { c.Entries[0].Integration = "" }},
-		"no parts":               {"posts.0.value", func(c *publishing.CreatePosts) { c.Entries[0].Value = nil }},
-		"NUL in a text":          {"posts.0.value.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Value[0].Content = "a\x00" }},
-		"bytes that are no text": {"posts.0.value.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Value[0].Content = "\xff" }},
-		"a delayed first part":   {"posts.0.value.0.delay", func(c *publishing.CreatePosts) { c.Entries[0].Value[0].Delay = 1 }},
-		"a negative delay":       {"posts.0.value.1.delay", func(c *publishing.CreatePosts) { c.Entries[0].Value[1].Delay = -1 }},
-		"a long alt text": {"posts.0.value.0.image.0.alt", func(c *publishing.CreatePosts) {
-			c.Entries[0].Value[0].Image = []publishing.CreateImage{{ID: "i", Alt: strings.Repeat("x", 2001)}}
+		"no entries":             {"entries", func(c *publishing.CreatePosts) { c.Entries = nil }},
+		"no channel":             {"entries.0.channel", func(c *publishing.CreatePosts) { c.Entries[0].Channel = "" }},
+		"no parts":               {"entries.0.parts", func(c *publishing.CreatePosts) { c.Entries[0].Parts = nil }},
+		"NUL in a text":          {"entries.0.parts.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Content = "a\x00" }},
+		"bytes that are no text": {"entries.0.parts.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Content = "\xff" }},
+		"a delayed first part":   {"entries.0.parts.0.delay", func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Delay = 1 }},
+		"a negative delay":       {"entries.0.parts.1.delay", func(c *publishing.CreatePosts) { c.Entries[0].Parts[1].Delay = -1 }},
+		"a long alt text": {"entries.0.parts.0.media.0.alt", func(c *publishing.CreatePosts) {
+			c.Entries[0].Parts[0].Media = []publishing.CreateMedium{{ID: "i", Alt: strings.Repeat("x", 2001)}}
 		}},
-		"a negative interval":  {"inter", func(c *publishing.CreatePosts) { c.Repeat.Days = -1 }},
-		"a very long interval": {"inter", func(c *publishing.CreatePosts) { c.Repeat.Days = 366 }},
-		"a negative count":     {"interCount", func(c *publishing.CreatePosts) { c.Repeat = publishing.Repeat{Days: 1, Count: -1} }},
-		"a count alone":        {"interCount", func(c *publishing.CreatePosts) { c.Repeat.Count = 2 }},
-		"an end alone":         {"interUntil", func(c *publishing.CreatePosts) { c.Repeat.Until = &c.Date }},
-		"an end before its beginning": {"interUntil", func(c *publishing.CreatePosts) {
+		"a negative interval":  {"repeat.days", func(c *publishing.CreatePosts) { c.Repeat.Days = -1 }},
+		"a very long interval": {"repeat.days", func(c *publishing.CreatePosts) { c.Repeat.Days = 366 }},
+		"a negative count":     {"repeat.count", func(c *publishing.CreatePosts) { c.Repeat = publishing.Repeat{Days: 1, Count: -1} }},
+		"a count alone":        {"repeat.count", func(c *publishing.CreatePosts) { c.Repeat.Count = 2 }},
+		"an end alone":         {"repeat.until", func(c *publishing.CreatePosts) { c.Repeat.Until = &c.Date }},
+		"an end before its beginning": {"repeat.until", func(c *publishing.CreatePosts) {
 			before := c.Date.Add(-time.Second)
 			c.Repeat = publishing.Repeat{Days: 1, Until: &before}
 		}},

@@ -5,7 +5,7 @@ import "crier/platform/fault"
 // State is the state of a post. A CHECK constraint of the table carries the same list.
 type State string
 
-// The states. WAITING, PUBLISHING and UNKNOWN never reach the wire: they are QUEUE there.
+// The states. Clients see WAITING, PUBLISHING and UNKNOWN as QUEUE.
 const (
 	StateDraft State = "DRAFT"
 	StateQueue State = "QUEUE"
@@ -32,30 +32,6 @@ func (s State) Valid() bool {
 		}
 	}
 	return false
-}
-
-// Wire returns the state as clients see it.
-func (s State) Wire() string {
-	switch s {
-	case StateWaiting, StatePublishing, StateUnknown:
-		return string(StateQueue)
-	default:
-		return string(s)
-	}
-}
-
-// Status returns the state in the older words of the API: draft, scheduled, published or failed.
-func (s State) Status() string {
-	switch s {
-	case StateDraft:
-		return "draft"
-	case StatePublished:
-		return "published"
-	case StateError:
-		return "failed"
-	default:
-		return "scheduled"
-	}
 }
 
 // Claimed reports whether the post is being sent or its outcome is unknown, so that it cannot be edited.

@@ -2,7 +2,6 @@ package boot
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -292,12 +291,9 @@ func (a *App) demoChannel(ctx context.Context, owner tenancy.Principal, service,
 		return "", err
 	}
 	name := "demo-" + strings.ToLower(grade) + "-" + owner.Org.String()[28:]
-	form, err := json.Marshal(map[string]string{"service": service, "name": name, "password": password, "grade": grade})
-	if err != nil {
-		return "", err
-	}
 	connected, err := a.Channels.Finish(ctx, publishing.FinishConnect{
-		Connector: "sandbox", State: state, Code: base64.StdEncoding.EncodeToString(form),
+		Connector: "sandbox", State: state,
+		Fields: map[string]string{"service": service, "name": name, "password": password, "grade": grade},
 	})
 	return connected.Channel.ID.String(), err
 }

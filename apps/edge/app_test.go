@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,8 @@ import (
 	"crier/apps/edge"
 	"crier/platform/clock"
 	"crier/platform/fault"
+	"crier/publishing"
+	"crier/tenancy"
 )
 
 const goodLogin = `{"provider":"LOCAL","email":" Ada@Example.org","password":"right"}`
@@ -168,15 +171,24 @@ func TestConnect_ReturnsChannel(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	want(t, s.call(t, "GET", "/integrations", ""), 200, `"article":[]`, `"identifier":"sandbox"`, `"customFields":[{"key":"name","label":"Name","validation":".+","type":"text"}]`, `"isExternal":false`)
-	body := `{"state":"st","code":"Y29kZQ==","timezone":"60","extra":1}`
+	body := `{"state":"st","code":"eyJuYW1lIjoibiJ9","timezone":"60","extra":1}`
 	a := s.call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json")
 	want(t, a, 201, `"identifier":"sandbox"`, `"onboarding":true`, `"pages":[]`, `"inBetweenSteps":false`)
-	if s.finished.State != "st" || s.finished.Code != "Y29kZQ==" || s.finished.Timezone != "60" || s.finished.Connector != "sandbox" {
-		t.Errorf("%+v", s.finished)
+	finished := publishing.FinishConnect{
+		Connector: "sandbox", State: "st", Fields: map[string]string{"name": "n"},
+		Zone: tenancy.ZoneRequest{Minutes: 60, IsOffset: true},
 	}
-	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", `{"state":"st","code":"Y29kZQ==","timezone":-330}`, "Content-Type", "application/json"), 201, `"timezone":`)
-	if s.finished.Timezone != "-330" {
-		t.Errorf("the number arrives as %q", s.finished.Timezone)
+	if !reflect.DeepEqual(s.finished, finished) {
+		t.Errorf("got the command %+v, want %+v", s.finished, finished)
+	}
+	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", `{"state":"st","code":"e30","timezone":-330}`, "Content-Type", "application/json"), 201, `"timezone":`)
+	if s.finished.Zone != (tenancy.ZoneRequest{Minutes: -330, IsOffset: true}) {
+		t.Errorf("got the zone %+v, want -330 minutes", s.finished.Zone)
+	}
+	for _, code := range []string{"*", "Y29kZQ==", "bnVsbA==", "W10="} {
+		body := `{"state":"st","code":"` + code + `"}`
+		got := s.call(t, "POST", "/integrations/social-connect/sandbox", body, "Content-Type", "application/json")
+		want(t, got, 400, "must be the base64 form of a JSON object")
 	}
 	want(t, s.call(t, "POST", "/integrations/social-connect/sandbox", `{"code":null}`, "Content-Type", "application/json"), 400, "state is required", "code must be a string")
 	s.err = fault.New(fault.Invalid, "fake", "The state is not known; begin again.")

@@ -31,11 +31,11 @@ func TestFault_CountsBeyondFifty(t *testing.T) {
 	if len(got.Message) != fault.MaxListed || got.More == 0 {
 		t.Errorf("got %d faults and %d more, want %d and some: %s", len(got.Message), got.More, fault.MaxListed, a.body)
 	}
-	var channels []fault.Channel
+	var channels []fault.Item
 	for range 60 {
-		channels = append(channels, fault.Channel{Integration: "c", Message: "It is wrong."})
+		channels = append(channels, fault.Item{ID: "c", Message: "It is wrong."})
 	}
-	s.err = &fault.Error{Kind: fault.Invalid, Channels: channels}
+	s.err = &fault.Error{Kind: fault.Invalid, Items: channels}
 	listed := decode[struct {
 		Errors []json.RawMessage
 		More   int

@@ -50,10 +50,10 @@ func TestCreate_AcceptsFormsOfClients(t *testing.T) {
 		t.Errorf("command: %+v", c)
 	}
 	e := c.Entries[0]
-	if e.Integration != "c1" || e.Group != "" || e.Settings != nil || e.Value[0].ID != "" || e.Value[0].Content != "Hi" {
+	if e.Channel != "c1" || e.Group != "" || e.Settings != nil || e.Parts[0].ID != "" || e.Parts[0].Content != "Hi" {
 		t.Errorf("entry: %+v", e)
 	}
-	img := e.Value[0].Image
+	img := e.Parts[0].Media
 	if img[0].ID != "m1" || img[1].ID != "m2" || img[2].URL != "http://crier.test/files/k/a.png" || img[3].URL != "/files/k/b.png" || img[3].Alt != "b" {
 		t.Errorf("images: %+v", img)
 	}
@@ -128,7 +128,7 @@ func TestFault_IsErrorOfContract(t *testing.T) {
 		parts  []string
 		retry  string
 	}{
-		"channels": {&fault.Error{Kind: fault.Invalid, Channels: []fault.Channel{{Integration: "c1", Provider: "x", Name: "News", Message: "Too long."}}}, 400,
+		"channels": {&fault.Error{Kind: fault.Invalid, Items: []fault.Item{{ID: "c1", Kind: "x", Name: "News", Message: "Too long."}}}, 400,
 			[]string{`"message":"Too long."`, `"provider":"x"`, `"name":"News"`, `"errors":[{"integration":"c1"`}, ""},
 		"quota":       {fault.New(fault.Quota, "op", "Your plan has no posts left."), 402, []string{`"url":"http://crier.test/app/billing"`, "no posts left"}, ""},
 		"forbidden":   {fault.New(fault.Forbidden, "op", ""), 403, []string{`"message":"Forbidden"`}, ""},

@@ -78,10 +78,10 @@ func sql(texts ...string) error {
 func held(cmd publishing.CreatePosts) error {
 	texts := []string{cmd.IdempotencyKey, string(cmd.Type)}
 	for _, e := range cmd.Entries {
-		texts = append(texts, e.Integration, e.Group)
-		for _, v := range e.Value {
+		texts = append(texts, e.Channel, e.Group)
+		for _, v := range e.Parts {
 			texts = append(texts, v.ID, v.Content)
-			for _, m := range v.Image {
+			for _, m := range v.Media {
 				texts = append(texts, m.ID, m.URL, m.Alt)
 			}
 		}
@@ -143,7 +143,7 @@ func (p posts) ChangeStatus(_ context.Context, _ tenancy.Principal, id string, c
 	if err := cmd.Validate(); err != nil {
 		return "", err
 	}
-	if cmd.Status == "draft" {
+	if cmd.To == publishing.CreateDraft {
 		return publishing.StateDraft, p.note(id)
 	}
 	return publishing.StateWaiting, p.note(id)

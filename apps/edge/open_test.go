@@ -2,6 +2,7 @@ package edge_test
 
 import (
 	"bufio"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -18,8 +19,9 @@ func TestOpenBodies_AcceptLongestValidBody(t *testing.T) {
 	login := func(pad int) string {
 		return `{"provider":"LOCAL","email":"` + escaped(242) + `@example.org","password":"` + strings.Repeat(`\ud83d\ude00`, 128) + `"` + strings.Repeat(" ", pad) + "}"
 	}
+	form := base64.StdEncoding.EncodeToString([]byte("{}" + strings.Repeat(" ", 75_000-2)))
 	connect := func(pad int) string {
-		return `{"state":"` + escaped(1000) + `","code":"` + strings.Repeat("x", 100_000) + `","timezone":"Europe/Vienna"` + strings.Repeat(" ", pad) + "}"
+		return `{"state":"` + escaped(1000) + `","code":"` + form + `","timezone":"Europe/Vienna"` + strings.Repeat(" ", pad) + "}"
 	}
 	for name, c := range map[string]struct {
 		path, body string
@@ -56,7 +58,7 @@ func (r *running) stall(t *testing.T, from string, answers chan<- string) net.Co
 	return c
 }
 
-const connecting = `{"state":"st","code":"Y29kZQ=="}`
+const connecting = `{"state":"st","code":"e30="}`
 
 func TestOpenBodies_AreLimitedPerProcess(t *testing.T) {
 	t.Parallel()

@@ -29,33 +29,33 @@ const (
 
 // Field is one fault of one member of the input.
 type Field struct {
-	// Name is the path of the member, such as "posts.0.value.1.content".
+	// Name is the path of the member, such as "entries.0.parts.1.content".
 	Name string
 	// Message is a sentence that does not repeat the path.
 	Message string
 }
 
-// Channel is one fault of one entry of a post. Entries are validated against the rules of their channel.
-type Channel struct {
-	// Integration is the channel id as the client sent it.
-	Integration string
-	// Provider is the connector id. It is empty when the channel is unknown.
-	Provider string
-	// Name is the channel's name. It is empty when the channel is unknown.
+// Item is one fault of one of several objects that an input names, such as the channels of a post.
+type Item struct {
+	// ID is the id of the object as the client sent it.
+	ID string
+	// Kind is the kind of the object: of a channel, the connector. It is empty when the object is unknown.
+	Kind string
+	// Name is the object's name. It is empty when the object is unknown.
 	Name    string
 	Message string
 }
 
-// Error is a failure with the text for the client. Message, Fields and Channels are safe to show; Err is for the log
+// Error is a failure with the text for the client. Message, Fields and Items are safe to show; Err is for the log
 // and never leaves the process. Code that collects faults keeps at most MaxListed in each list and counts the others in
 // More.
 type Error struct {
 	Kind Kind
 	// Op is the operation that failed, as "package.Function", for the log.
-	Op       string
-	Message  string
-	Fields   []Field
-	Channels []Channel
+	Op      string
+	Message string
+	Fields  []Field
+	Items   []Item
 	// More is the number of faults that are in neither list.
 	More int
 	// RetryAfter is set only for RateLimited, Unavailable and Conflict; 0 means that no time is known.

@@ -197,13 +197,13 @@ func (m member) post(p *pictures.Maker, kind publishing.CreateType, media ...pub
 	m.Helper()
 	deps := m.deps
 	deps.Pictures = p
-	value := publishing.CreateValue{Content: "text"}
+	value := publishing.CreatePart{Content: "text"}
 	for _, x := range media {
-		value.Image = append(value.Image, publishing.CreateImage{ID: x.ID.String()})
+		value.Media = append(value.Media, publishing.CreateMedium{ID: x.ID.String()})
 	}
 	return publishingservice.NewPosts(serviceConfig, publishingservice.Deps(deps)).Create(m.Context(), m.who, publishing.CreatePosts{
 		Type: kind, Date: time.Now().Add(time.Hour).UTC(), Method: publishing.MethodAPI,
-		Entries: []publishing.CreateEntry{{Integration: m.channel.String(), Value: []publishing.CreateValue{value}}},
+		Entries: []publishing.CreateEntry{{Channel: m.channel.String(), Parts: []publishing.CreatePart{value}}},
 	})
 }
 

@@ -2,10 +2,10 @@ package service
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
@@ -122,11 +122,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
 			"There is no platform "+quoted(cmd.Connector)+" on this instance.")
 	}
-	fields, err := formFields(c.Describe(), cmd.Code)
-	if err != nil {
-		return publishing.ChannelConnected{}, err
-	}
-	zone, err := tenancy.ParseZone(cmd.Timezone)
+	fields, err := formFields(c.Describe(), cmd.Fields)
 	if err != nil {
 		return publishing.ChannelConnected{}, err
 	}
@@ -151,7 +147,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		s.deps.Log.Warn("a channel could not be connected", "org", st.Org, "connector", cmd.Connector, "error", err)
 		return publishing.ChannelConnected{}, connectFault(op, err)
 	}
-	return s.storeChannel(ctx, st, cmd, zone, connected)
+	return s.storeChannel(ctx, st, cmd, connected)
 }
 
 // acquireConnect waits until the organization has fewer than connectsAtOnce connects in progress. leave must be called
@@ -171,8 +167,7 @@ func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave
 
 // storeChannel uses up the state of a connect and stores the connected account as a channel.
 func (s *Channels) storeChannel(
-	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, zone tenancy.ZoneRequest,
-	got connector.Connected,
+	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, got connector.Connected,
 ) (publishing.ChannelConnected, error) {
 	const op = "publishing.FinishConnect"
 	switch err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); {
@@ -199,7 +194,7 @@ func (s *Channels) storeChannel(
 				"These credentials open another account than the channel's; nothing was changed.")
 		}
 	}
-	timezone, err := s.timezone(ctx, st.Org, zone, !old.IsZero())
+	timezone, err := s.timezone(ctx, st.Org, cmd.Zone, !old.IsZero())
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
 	}
@@ -251,27 +246,20 @@ func orEmpty(data json.RawMessage) json.RawMessage {
 	return data
 }
 
-// formFields decodes the code of a platform with a form: the base64 of a JSON object of the form's fields. It returns
-// Invalid for any other code.
-func formFields(d connector.Descriptor, code string) (map[string]string, error) {
-	bad := fault.New(fault.Invalid, "publishing.formFields",
-		"The code must be the base64 form of a JSON object with the form's fields.")
-	raw, err := base64.StdEncoding.DecodeString(code)
-	if err != nil {
-		if raw, err = base64.RawURLEncoding.DecodeString(code); err != nil {
-			return nil, bad
-		}
-	}
-	fields := map[string]string{}
-	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil { // null is valid JSON
-		return nil, bad
+// formFields returns the fields of a form with the default values of those that are empty. It returns Invalid for a
+// value that cannot be stored.
+func formFields(d connector.Descriptor, sent map[string]string) (map[string]string, error) {
+	fields := maps.Clone(sent)
+	if fields == nil {
+		fields = map[string]string{}
 	}
 	for _, f := range d.Fields {
 		if fields[f.Key] == "" && f.DefaultValue != "" {
 			fields[f.Key] = f.DefaultValue
 		}
 		if !publishing.Storable(fields[f.Key]) {
-			return nil, bad
+			return nil, fault.New(fault.Invalid, "publishing.formFields",
+				"The form's fields must be valid UTF-8 without NUL characters.")
 		}
 	}
 	return fields, nil

@@ -47,7 +47,7 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 		return nil, internal("publishing.check", err)
 	}
 	var out []checked
-	var problems []fault.Channel
+	var problems []fault.Item
 	texts := 0
 	for i, e := range cmd.Entries {
 		entry, bad := s.checkEntry(ctx, known, e, cmd.Type)
@@ -58,7 +58,7 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 		for _, part := range entry.parts {
 			texts += len(part.content.Text)
 		}
-		if len(bad) > 0 && i > 0 && bad[0].Provider == "" {
+		if len(bad) > 0 && i > 0 && bad[0].Kind == "" {
 			bad[0].Message = fmt.Sprintf("Entry %d: %s", i+1, bad[0].Message)
 		}
 		problems = append(problems, bad...)
@@ -71,7 +71,7 @@ func (s *Posts) check(ctx context.Context, p tenancy.Principal, cmd publishing.C
 		message := fmt.Sprintf("must hold at most %d bytes of text in all, markup included", publishing.MaxAllTexts)
 		return nil, &fault.Error{
 			Kind: fault.Invalid, Op: "publishing.check", Message: "The post is not valid.",
-			Fields: []fault.Field{{Name: "posts", Message: message}},
+			Fields: []fault.Field{{Name: "entries", Message: message}},
 		}
 	}
 	if len(problems) > 0 {
@@ -92,11 +92,11 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 	var media []publishing.MediaID
 	keys := []string{}
 	for _, e := range cmd.Entries {
-		if c, ok := id.Parse[publishing.ChannelTag](e.Integration); ok {
+		if c, ok := id.Parse[publishing.ChannelTag](e.Channel); ok {
 			channels = append(channels, c)
 		}
-		for _, v := range e.Value {
-			for _, m := range v.Image {
+		for _, v := range e.Parts {
+			for _, m := range v.Media {
 				if key, ours := s.keyOf(m.URL); ours {
 					keys = append(keys, key)
 				} else if parsed, ok := id.Parse[publishing.MediaTag](m.ID); ok && m.URL == "" {
@@ -139,28 +139,28 @@ func (s *Posts) keyOf(raw string) (key string, ours bool) {
 // checkEntry returns an entry with its channel, media and texts, and its problems.
 func (s *Posts) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
-) (checked, []fault.Channel) {
-	channel, ok := known.channels[strings.ToLower(e.Integration)]
+) (checked, []fault.Item) {
+	channel, ok := known.channels[strings.ToLower(e.Channel)]
 	if !ok {
-		message := "There is no channel with the id " + quoted(e.Integration) + "."
-		return checked{}, []fault.Channel{{Integration: e.Integration, Message: message}}
+		message := "There is no channel with the id " + quoted(e.Channel) + "."
+		return checked{}, []fault.Item{{ID: e.Channel, Message: message}}
 	}
 	out := checked{channel: channel, settings: e.Settings, group: strings.TrimSpace(e.Group)}
-	var problems []fault.Channel
-	for i, v := range e.Value {
+	var problems []fault.Item
+	for i, v := range e.Parts {
 		part := checkedPart{
 			id: strings.TrimSpace(v.ID), content: publishing.ReadContent(v.Content, v.Type),
 			delay: time.Duration(v.Delay) * time.Minute,
 		}
 		part.plain = part.content.Plain()
 		if utf8.RuneCountInString(part.content.Text) > publishing.MaxText {
-			problems = append(problems, problemOf(channel, i, len(e.Value), tooLong))
+			problems = append(problems, problemOf(channel, i, len(e.Parts), tooLong))
 		}
-		for _, m := range v.Image {
+		for _, m := range v.Media {
 			medium, problem := s.medium(known, m)
 			if problem != "" {
 				if len(problems) <= fault.MaxListed {
-					problems = append(problems, problemOf(channel, i, len(e.Value), problem))
+					problems = append(problems, problemOf(channel, i, len(e.Parts), problem))
 				}
 				continue
 			}
@@ -175,7 +175,7 @@ func (s *Posts) checkEntry(
 }
 
 // medium returns the file that an image names, or the problem with it.
-func (s *Posts) medium(known catalogue, m publishing.CreateImage) (publishing.Medium, string) {
+func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.Medium, string) {
 	if m.URL != "" {
 		key, ours := s.keyOf(m.URL)
 		if !ours {
@@ -193,11 +193,11 @@ func (s *Posts) medium(known catalogue, m publishing.CreateImage) (publishing.Me
 }
 
 // rules applies the rules of the platform, except to a draft, which only may not be empty.
-func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) []fault.Channel {
+func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) []fault.Item {
 	if t == publishing.CreateDraft {
 		if first := e.parts[0]; publishing.Blank(first.plain) && len(first.media) == 0 {
 			const message = "The draft is empty: write a text or add an image or video."
-			return []fault.Channel{problemOf(e.channel, 0, 1, message)}
+			return []fault.Item{problemOf(e.channel, 0, 1, message)}
 		}
 		return nil
 	}
@@ -205,14 +205,14 @@ func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) [
 }
 
 // channelRules applies the channel's state and its platform's rules.
-func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Channel {
+func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Item {
 	if e.channel.Disabled {
-		return []fault.Channel{problemOf(e.channel, 0, 1, "The channel is disabled.")}
+		return []fault.Item{problemOf(e.channel, 0, 1, "The channel is disabled.")}
 	}
 	c, ok := s.deps.Connectors.Get(e.channel.Connector)
 	if !ok {
 		const message = "This instance does not offer the platform of this channel any more."
-		return []fault.Channel{problemOf(e.channel, 0, 1, message)}
+		return []fault.Item{problemOf(e.channel, 0, 1, message)}
 	}
 	draft := connector.Draft{Account: connector.AccountOf(e.channel), Settings: settingsFor(e.channel, e.settings)}
 	for _, part := range e.parts {
@@ -222,7 +222,7 @@ func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Channel {
 		}
 		draft.Parts = append(draft.Parts, d)
 	}
-	var out []fault.Channel
+	var out []fault.Item
 	for _, p := range c.Validate(draft) {
 		out = append(out, problemOf(e.channel, p.Part, len(e.parts), p.Message))
 	}
@@ -230,21 +230,21 @@ func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Channel {
 }
 
 // problemOf returns the problem of one part; it names the part when the entry has several.
-func problemOf(c publishing.Channel, part, parts int, message string) fault.Channel {
+func problemOf(c publishing.Channel, part, parts int, message string) fault.Item {
 	if parts > 1 {
 		message = fmt.Sprintf("Part %d: %s", part+1, message)
 	}
-	return fault.Channel{Integration: c.ID.String(), Provider: c.Connector, Name: c.Name, Message: message}
+	return fault.Item{ID: c.ID.String(), Kind: c.Connector, Name: c.Name, Message: message}
 }
 
 // entryFault returns Invalid with one problem of an entry.
 func entryFault(e checked, message string) error {
-	return contentFault([]fault.Channel{problemOf(e.channel, 0, 1, message)})
+	return contentFault([]fault.Item{problemOf(e.channel, 0, 1, message)})
 }
 
 // contentFault returns Invalid with the problems of entries.
-func contentFault(problems []fault.Channel) error {
-	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Channels: problems}
+func contentFault(problems []fault.Item) error {
+	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Items: problems}
 }
 
 var tooLong = fmt.Sprintf("The text is longer than %d characters, markup included.", publishing.MaxText)

@@ -2,7 +2,6 @@ package service_test
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 	"crier/publishing"
 	"crier/publishing/connector"
 	publishingservice "crier/publishing/service"
+	"crier/tenancy"
 )
 
 // passwordPlatform is a platform that accepts one password and counts the attempts.
@@ -35,7 +35,7 @@ func (d *passwordPlatform) Connect(_ context.Context, _ connector.Env, fields ma
 	return connector.Connected{Account: connector.Account{ID: "account", Name: "A", Grade: publishing.GradeMarked}, Credential: []byte(`{}`)}, nil
 }
 
-// beginConnect begins a connect at a passwordPlatform. try finishes it with a password; one with a quotation mark makes
+// beginConnect begins a connect at a passwordPlatform. try finishes it with a password; one with a NUL is
 // an invalid form.
 func beginConnect(t *testing.T) (d *passwordPlatform, try func(password string) error) {
 	t.Helper()
@@ -45,15 +45,17 @@ func beginConnect(t *testing.T) (d *passwordPlatform, try func(password string) 
 	return d, r.organization().begin(limits)
 }
 
-// begin begins a connect with cfg. finish finishes it with a password; one with a quotation mark makes an invalid form.
+// begin begins a connect with cfg. finish finishes it with a password; one with a NUL is an invalid form.
 func (m member) begin(cfg publishingservice.Config) (finish func(password string) error) {
 	m.Helper()
 	channels := publishingservice.NewChannels(cfg, m.deps)
 	state, err := channels.Begin(m.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
 	m.OK(err)
 	return func(password string) error {
-		code := base64.StdEncoding.EncodeToString([]byte(`{"password":"` + password + `"}`))
-		_, err := channels.Finish(m.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
+		_, err := channels.Finish(m.Context(), publishing.FinishConnect{
+			Connector: "sandbox", State: state, Fields: map[string]string{"password": password},
+			Zone: tenancy.ZoneRequest{IsOffset: true},
+		})
 		return err
 	}
 }
@@ -80,8 +82,8 @@ func TestFinishConnect_AcceptsTheTenthTry(t *testing.T) {
 	t.Parallel()
 	d, try := beginConnect(t)
 	for range 20 { // it never reaches the platform
-		if err := try(`"`); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "base64") {
-			t.Fatalf("a form that is not JSON: %v", err)
+		if err := try("\x00"); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "NUL") {
+			t.Fatalf("a form with a NUL: got %v, want Invalid", err)
 		}
 	}
 	for range 9 {
@@ -129,8 +131,7 @@ func TestFinishConnect_LimitsConnectsInProgress(t *testing.T) {
 		*state = begun
 	}
 	finish := func(state string) error {
-		code := base64.StdEncoding.EncodeToString([]byte(`{}`))
-		_, err := channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
+		_, err := channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state})
 		return err
 	}
 	begin := func(state string) <-chan error {
@@ -182,8 +183,7 @@ func TestFinishConnect_ConnectionsBelongToTheOrganization(t *testing.T) {
 	channels := publishingservice.NewChannels(limits, r.deps)
 	state, err := channels.Begin(t.Context(), m.who, publishing.BeginConnect{Connector: "sandbox"})
 	r.OK(err)
-	code := base64.StdEncoding.EncodeToString([]byte(`{}`))
-	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code, Timezone: "0"})
+	_, err = channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state})
 	if !fault.Is(err, fault.Invalid) || d.owner != m.who.Org.String() {
 		t.Errorf("the connections belong to %q, want the organization %s: %v", d.owner, m.who.Org, err)
 	}

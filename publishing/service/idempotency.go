@@ -62,8 +62,8 @@ func (k *keys) enter(ctx context.Context, org tenancy.OrgID, key string) (leave 
 
 // answer is what is stored with an idempotency key, for each entry.
 type answer struct {
-	Post    publishing.PostID    `json:"postId"`
-	Channel publishing.ChannelID `json:"integration"`
+	Post    publishing.PostID    `json:"post"`
+	Channel publishing.ChannelID `json:"channel"`
 }
 
 // remembered returns the answer that the key of a request has already; Mismatch is set when that request differed.

@@ -20,7 +20,7 @@ func (s *Posts) wantPictures(
 	if err != nil {
 		return nil, err
 	}
-	var problems []fault.Channel
+	var problems []fault.Item
 	for _, d := range all {
 		if d.State == publishingstore.PictureFailed {
 			problems = append(problems, problemOf(e.channel, 0, 1, d.Error))

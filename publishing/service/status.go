@@ -30,7 +30,7 @@ func (s *Posts) ChangeStatus(
 	}
 	to := publishing.StateDraft
 	var entry checked
-	if cmd.Status == "schedule" {
+	if cmd.To == publishing.CreateSchedule {
 		to = publishing.StateQueue
 		var err error
 		if entry, err = s.recheck(ctx, p, post); err != nil {

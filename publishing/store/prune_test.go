@@ -274,7 +274,7 @@ func TestPrune_Keys(t *testing.T) {
 	key := func(name string, ago time.Duration, posts ...publishing.PostID) {
 		var answers []string
 		for _, p := range posts {
-			answers = append(answers, `{"postId":"`+p.String()+`"}`)
+			answers = append(answers, `{"post":"`+p.String()+`"}`)
 		}
 		r.tenant(`insert into idempotency (org_id, key, request_hash, body, created_at) values ($1, $2, 'x', $3, now() - $4 * interval '1 millisecond')`,
 			r.org, name, "["+strings.Join(answers, ",")+"]", ago.Milliseconds())

@@ -126,17 +126,12 @@ func (a *Accounts) CreateOrganization(
 	return tenancy.Principal{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession}, nil
 }
 
-// SetTimezone sets the time zone of the principal's organization to an IANA name, or to the fixed offset of minutes
-// east of UTC, and returns the stored name. New channels get this zone; existing channels and recurring posts keep
-// theirs. A principal who is no administrator is fault.Forbidden, and an unknown zone is fault.Invalid.
-func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, timezone string) (string, error) {
+// SetTimezone sets the time zone of the principal's organization and returns the stored name. New channels get this zone; existing channels and recurring posts keep
+// theirs. A principal who is no administrator is fault.Forbidden, and the zero ZoneRequest is fault.Invalid.
+func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, asked tenancy.ZoneRequest) (string, error) {
 	const op = "tenancy.SetTimezone"
 	if !p.Role.Manages() {
 		return "", fault.New(fault.Forbidden, op, "Only an administrator may change the organization's time zone.")
-	}
-	asked, err := tenancy.ParseZone(timezone)
-	if err != nil {
-		return "", err
 	}
 	zone := asked.Name
 	if asked.IsOffset {
@@ -145,7 +140,7 @@ func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, timezon
 	if zone == "" {
 		return "", fault.New(fault.Invalid, op, "Send the organization's time zone, such as Europe/Berlin.")
 	}
-	err = a.store.SetTimezone(ctx, p.Org, zone)
+	err := a.store.SetTimezone(ctx, p.Org, zone)
 	if pg.IsNoRows(err) {
 		return "", fault.New(fault.NotFound, op, "There is no such organization.")
 	}

@@ -35,7 +35,7 @@ with made as (
   insert into post_event (org_id, post_id, at, event, by) select $1, id, at, e, 'bench' from made cross join unnest(array['written', 'claimed', 'confirmed']) e
 ), keys as (
   insert into idempotency (org_id, key, request_hash, body, created_at)
-  select $1, id::text, 'hash', jsonb_build_array(jsonb_build_object('postId', id, 'integration', id)), at from made
+  select $1, id::text, 'hash', jsonb_build_array(jsonb_build_object('post', id, 'channel', id)), at from made
 )
 select count(*) from posts`
 

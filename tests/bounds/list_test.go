@@ -4,8 +4,6 @@ package bounds
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -23,15 +21,14 @@ import (
 // channel connects an account of the sandbox and returns the channel's id.
 func (r *rig) channel(t *testing.T) string {
 	t.Helper()
-	form, err := json.Marshal(map[string]string{"service": r.sandbox, "name": "account", "password": password, "grade": "A"})
-	if err != nil {
-		t.Fatal(err)
-	}
 	state, err := r.app.Channels.Begin(t.Context(), r.owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	connected, err := r.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: base64.StdEncoding.EncodeToString(form)})
+	connected, err := r.app.Channels.Finish(t.Context(), publishing.FinishConnect{
+		Connector: "sandbox", State: state,
+		Fields: map[string]string{"service": r.sandbox, "name": "account", "password": password, "grade": "A"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ func (o org) nostr(t *testing.T, r *relay.Relay) channel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := m{"key": strings.Repeat("1", 64), "relays": r.URL(), "name": "Free"}
-	connected, err := o.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "nostr", State: state, Code: formCode(t, form)})
+	form := map[string]string{"key": strings.Repeat("1", 64), "relays": r.URL(), "name": "Free"}
+	connected, err := o.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "nostr", State: state, Fields: form})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -152,7 +152,9 @@ func (o org) channel(t *testing.T, grade string) channel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	connected, err := o.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "sandbox", State: state, Code: code(t, o.sandbox, account, grade)})
+	connected, err := o.app.Channels.Finish(t.Context(), publishing.FinishConnect{
+		Connector: "sandbox", State: state, Fields: sandboxForm(o.sandbox, account, grade),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,13 +164,12 @@ func (o org) channel(t *testing.T, grade string) channel {
 // code returns the code that the connect form of the sandbox sends.
 func code(t *testing.T, service, account, grade string) string {
 	t.Helper()
-	return formCode(t, m{"service": service, "name": account, "password": password, "grade": grade})
+	return base64.StdEncoding.EncodeToString(encode(t, sandboxForm(service, account, grade)))
 }
 
-// formCode returns the fields of a connect form as the dashboard sends them.
-func formCode(t *testing.T, fields m) string {
-	t.Helper()
-	return base64.StdEncoding.EncodeToString(encode(t, fields))
+// sandboxForm returns the fields of the sandbox's connect form.
+func sandboxForm(service, account, grade string) map[string]string {
+	return map[string]string{"service": service, "name": account, "password": password, "grade": grade}
 }
 
 type m = map[string]any

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"crier/publishing"
+	"crier/tenancy"
 )
 
 // connects connects an account of the sandbox as the dashboard does, with a time zone in the body, and returns the
@@ -88,7 +89,7 @@ func TestZones(t *testing.T) {
 	t.Run("minutes that the organization's clocks show are its zone", func(t *testing.T) {
 		t.Parallel()
 		o := r.organization(t)
-		if zone, err := o.app.Accounts.SetTimezone(t.Context(), o.who, "Asia/Tokyo"); err != nil || zone != "Asia/Tokyo" {
+		if zone, err := o.app.Accounts.SetTimezone(t.Context(), o.who, tenancy.ZoneRequest{Name: "Asia/Tokyo"}); err != nil || zone != "Asia/Tokyo" {
 			t.Fatal(zone, err)
 		}
 		for sent, want := range map[string]string{"540": "Asia/Tokyo", "539": "+08:59", "": "Asia/Tokyo", "UTC": "UTC"} {

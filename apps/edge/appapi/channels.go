@@ -2,6 +2,7 @@ package appapi
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"crier/platform/fault"
 	"crier/publishing"
 	"crier/publishing/connector"
+	"crier/tenancy"
 )
 
 // Catalogue lists the platforms of this instance.
@@ -187,9 +189,16 @@ type ConnectedChannel struct {
 type finishOutput struct{ Body ConnectedChannel }
 
 func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error) {
+	fields, err := formFields(in.Body.Code)
+	if err != nil {
+		return nil, err
+	}
+	zone, err := tenancy.ParseZone(string(in.Body.Timezone))
+	if err != nil {
+		return nil, err
+	}
 	res, err := a.deps.Channels.Finish(ctx, publishing.FinishConnect{
-		Connector: in.Integration, State: in.Body.State, Code: in.Body.Code,
-		Timezone: string(in.Body.Timezone), Refresh: in.Body.Refresh,
+		Connector: in.Integration, State: in.Body.State, Fields: fields, Zone: zone, Refresh: in.Body.Refresh,
 	})
 	if err != nil {
 		return nil, err
@@ -198,4 +207,22 @@ func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error
 		Channel: publicv1.ChannelRecord(res.Channel), InternalID: res.Channel.AccountID, Type: "social",
 		Timezone: res.Channel.Timezone, Onboarding: res.Onboarding, Pages: []string{}, ReturnURL: res.ReturnURL,
 	}}, nil
+}
+
+// formFields decodes the code of a connector with a form: the base64 of a JSON object of the form's fields. It returns
+// Invalid for any other code.
+func formFields(code string) (map[string]string, error) {
+	raw, err := base64.StdEncoding.DecodeString(code)
+	if err != nil {
+		raw, err = base64.RawURLEncoding.DecodeString(code)
+	}
+	var fields map[string]string
+	if err == nil {
+		err = json.Unmarshal(raw, &fields)
+	}
+	if err != nil || fields == nil { // null is valid JSON
+		return nil, fault.New(fault.Invalid, "appapi.formFields",
+			"The code must be the base64 form of a JSON object with the form's fields.")
+	}
+	return fields, nil
 }

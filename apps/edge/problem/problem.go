@@ -128,7 +128,7 @@ func newFault(status int, message string) *Fault {
 	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
 }
 
-// addDetails adds the wait, the fields and the channels of a fault.
+// addDetails adds the wait, the fields and the items of a fault.
 func (b *Fault) addDetails(f *fault.Error) {
 	if f.RetryAfter > 0 || f.Kind == fault.RateLimited {
 		b.setRetryAfter(f.RetryAfter)
@@ -140,11 +140,11 @@ func (b *Fault) addDetails(f *fault.Error) {
 		}
 		b.setRules(list)
 	}
-	listed := f.Channels[:min(len(f.Channels), fault.MaxListed)]
+	listed := f.Items[:min(len(f.Items), fault.MaxListed)]
 	for _, c := range listed {
-		b.Errors = append(b.Errors, ChannelFault(c))
+		b.Errors = append(b.Errors, ChannelFault{Integration: c.ID, Provider: c.Kind, Name: c.Name, Message: c.Message})
 	}
-	b.More += f.More + len(f.Channels) - len(listed)
+	b.More += f.More + len(f.Items) - len(listed)
 	if len(b.Errors) > 0 {
 		first := b.Errors[0]
 		b.Provider, b.Name, b.Msg, b.Message = first.Provider, first.Name, first.Message, Text{One: first.Message}

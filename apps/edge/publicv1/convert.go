@@ -50,7 +50,7 @@ func withRules(faults *fault.List, cmd publishing.CreatePosts) error {
 		return nil
 	}
 	var rules *fault.Error
-	if errors.As(cmd.Validate(), &rules) {
+	if errors.As(withJSONNames(cmd.Validate()), &rules) {
 		faults.Merge(rules)
 	}
 	return faults.Err(opCreate, message)
@@ -106,12 +106,12 @@ func (c *counts) decodeEntry(n node) publishing.CreateEntry {
 	}
 	o := n.object("integration", "group", "settings", "value")
 	out := publishing.CreateEntry{
-		Integration: o.get("integration").object("id").get("id").name(), Group: o.get("group").name(),
+		Channel: o.get("integration").object("id").get("id").name(), Group: o.get("group").name(),
 		Settings: decodeSettings(o.get("settings")),
 	}
 	for _, v := range o.get("value").list(min(publishing.MaxParts, publishing.MaxAllParts-c.parts)) {
 		c.parts++
-		out.Value = append(out.Value, c.decodeValue(v))
+		out.Parts = append(out.Parts, c.decodeValue(v))
 	}
 	return out
 }
@@ -138,24 +138,24 @@ func decodeSettings(n node) json.RawMessage {
 	return inner.raw(publishing.MaxSettings)
 }
 
-func (c *counts) decodeValue(n node) publishing.CreateValue {
+func (c *counts) decodeValue(n node) publishing.CreatePart {
 	if n.null() {
 		n.addFault("must be an object")
 	}
 	o := n.object("id", "content", "contentType", "delay", "image")
-	out := publishing.CreateValue{
+	out := publishing.CreatePart{
 		ID: o.get("id").name(), Content: o.get("content").text(),
 		Type: publishing.ContentType(o.get("contentType").name()), Delay: o.get("delay").number(),
 	}
 	for _, m := range o.get("image").list(min(publishing.MaxAttachments, publishing.MaxAllImages-c.images)) {
 		c.images++
-		out.Image = append(out.Image, decodeImage(m))
+		out.Media = append(out.Media, decodeImage(m))
 	}
 	return out
 }
 
 // decodeImage accepts an object with id, path or url, or a string with an id or an address.
-func decodeImage(n node) publishing.CreateImage {
+func decodeImage(n node) publishing.CreateMedium {
 	switch {
 	case n.value.Type == gjson.String:
 		s := n.name()
@@ -163,15 +163,15 @@ func decodeImage(n node) publishing.CreateImage {
 			n.addFault("must name an uploaded file")
 		}
 		if strings.Contains(s, "/") {
-			return publishing.CreateImage{URL: s}
+			return publishing.CreateMedium{URL: s}
 		}
-		return publishing.CreateImage{ID: s}
+		return publishing.CreateMedium{ID: s}
 	case !n.value.IsObject():
 		n.addFault("must be an object or a string")
-		return publishing.CreateImage{}
+		return publishing.CreateMedium{}
 	}
 	o := n.object("id", "path", "url", "alt")
-	out := publishing.CreateImage{ID: o.get("id").name(), URL: o.get("path").name(), Alt: o.get("alt").text()}
+	out := publishing.CreateMedium{ID: o.get("id").name(), URL: o.get("path").name(), Alt: o.get("alt").text()}
 	if url := o.get("url").name(); out.URL == "" {
 		out.URL = url
 	}

@@ -52,7 +52,7 @@ func (m mount) create() {
 		cmd.IdempotencyKey = in.Key
 		res, err := m.deps.Posts.Create(ctx, request.Principal(ctx), cmd)
 		if err != nil {
-			return nil, err
+			return nil, withJSONNames(err)
 		}
 		return created(res), nil
 	})
@@ -346,11 +346,11 @@ func (m mount) changeStatus() {
 	op := m.operation("change-status", http.MethodPut, "/posts/{id}/status",
 		"Take a post back to its draft, or schedule it", 400, 404, 409, 413)
 	route.JSON(m.t.JSON, op, func(ctx context.Context, in *statusInput) (*statusOutput, error) {
-		cmd := publishing.ChangeStatus{Status: in.Body.Status, Republish: in.Body.Republish}
+		cmd := publishing.ChangeStatus{To: publishing.CreateType(in.Body.Status), Republish: in.Body.Republish}
 		state, err := m.deps.Posts.ChangeStatus(ctx, request.Principal(ctx), in.ID, cmd)
 		if err != nil {
-			return nil, err
+			return nil, withJSONNames(err)
 		}
-		return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: state.Wire()}}, nil
+		return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: stateName(state)}}, nil
 	})
 }

@@ -240,7 +240,7 @@ func (a *API) entry(t publishing.Thread, format string) Entry {
 
 func coreOf(t publishing.Thread, format string) core {
 	out := core{
-		ID: t.Root.ID.String(), Status: t.Effective().State.Status(), State: t.Effective().State.Wire(),
+		ID: t.Root.ID.String(), Status: statusName(t.Effective().State), State: stateName(t.Effective().State),
 		Date: formatTime(t.Root.PublishDate), PublishDate: formatTime(t.Root.PublishDate), Group: t.Root.Group.String(),
 		ReleaseURL: t.Root.ReleaseURL, ReleaseID: t.Root.ReleaseID, CreationMethod: string(t.Root.CreationMethod),
 		Settings: Settings(t.Root.Settings), Tags: []tag{},
@@ -276,7 +276,7 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	}
 	r, shown := d.Root, d.Effective()
 	out.Posts = []FullEntry{{
-		Entry: a.entry(d.Thread, format), State: shown.State.Wire(), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
+		Entry: a.entry(d.Thread, format), State: stateName(shown.State), ReleaseID: r.ReleaseID, ReleaseURL: r.ReleaseURL,
 		Error: shown.Error, ErrorCode: shown.ErrorCode, OutcomeUnknown: r.OutcomeUnknown || shown.OutcomeUnknown,
 		CreatedAt: formatTime(r.CreatedAt), UpdatedAt: formatTime(r.UpdatedAt),
 	}}
@@ -291,4 +291,28 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 		})
 	}
 	return out
+}
+
+// stateName returns the state that clients see: a post that waits or is being sent is QUEUE.
+func stateName(s publishing.State) string {
+	switch s {
+	case publishing.StateWaiting, publishing.StatePublishing, publishing.StateUnknown:
+		return string(publishing.StateQueue)
+	default:
+		return string(s)
+	}
+}
+
+// statusName returns the state in the older words of the API: draft, scheduled, published or failed.
+func statusName(s publishing.State) string {
+	switch s {
+	case publishing.StateDraft:
+		return "draft"
+	case publishing.StatePublished:
+		return "published"
+	case publishing.StateError:
+		return "failed"
+	default:
+		return "scheduled"
+	}
 }

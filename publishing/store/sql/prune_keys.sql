@@ -18,7 +18,7 @@ with old as (
   where (i.created_at < now() - $3 * interval '1 millisecond') is true
     and not exists (
       select
-      from unnest(array(select (b ->> 'postId')::uuid from jsonb_array_elements(i.body) b)) a(post)
+      from unnest(array(select (b ->> 'post')::uuid from jsonb_array_elements(i.body) b)) a(post)
       join post p on p.id = any (array[a.post]) and (p.org_id = i.org_id) is true
       join post g on g.group_id = any (array[p.group_id]) and (g.org_id = p.org_id) is true
       where g.updated_at >= now() - $3 * interval '1 millisecond'
