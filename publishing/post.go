@@ -96,10 +96,45 @@ type Attachment struct {
 	Alt   string
 }
 
-// Event is one entry of the timeline of a post.
+// EventKind is what happened to a post. A CHECK constraint of the table carries the same list.
+type EventKind string
+
+// The kinds of events. The statements in store/sql write most of them.
+const (
+	EventWritten     EventKind = "written"
+	EventEdited      EventKind = "edited"
+	EventMoved       EventKind = "moved" // to another date
+	EventScheduled   EventKind = "scheduled"
+	EventUnscheduled EventKind = "unscheduled"
+	EventClaimed     EventKind = "claimed"
+	EventSent        EventKind = "sent"      // one part is on the platform
+	EventConfirmed   EventKind = "confirmed" // all parts are on the platform
+	EventRetried     EventKind = "retried"
+	EventFailed      EventKind = "failed"
+	EventReturned    EventKind = "returned" // to the queue, without a failure of its own
+	EventUnknown     EventKind = "unknown"  // the outcome of its call is unknown
+	EventReconciled  EventKind = "looked"   // the platform was asked for the unknown outcome and could not tell
+	// EventPublishedTwice follows when a publication that was given up is found on the platform beside a second one.
+	EventPublishedTwice EventKind = "published_twice"
+	EventSetAside       EventKind = "set_aside" // its channel is skipped for a while, because claims of it fail
+	EventDelayed        EventKind = "delayed"   // the next occurrence could not be written and is tried again
+	EventStopped        EventKind = "stopped"   // no further occurrence of the series is written
+)
+
+// EventKinds returns every kind of event.
+func EventKinds() []EventKind {
+	return []EventKind{
+		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent, EventConfirmed,
+		EventRetried, EventFailed, EventReturned, EventUnknown, EventReconciled, EventPublishedTwice, EventSetAside,
+		EventDelayed, EventStopped,
+	}
+}
+
+// Event is one entry of the timeline of a post. Node is the host name of the process, By the person, Reason a sentence
+// or an error code.
 type Event struct {
 	At     time.Time
-	Event  string
+	Kind   EventKind
 	Node   *string
 	By     *string
 	Reason *string

@@ -219,7 +219,7 @@ func TestDetail_HasNoTopLevelError(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.api(t, "GET", "/public/v1/posts/p1", "")
-	want(t, a, 200, `"timeline":[{"at":"2026-01-02T03:04:05.000Z","event":"created","reason":"by hand"}]`, `"approval":{"status":"NONE"}`, `"customer":{"id":`, `"outcomeUnknown":false`, `"createdAt":"2026-01-02T03:04:05.000Z"`)
+	want(t, a, 200, `"timeline":[{"at":"2026-01-02T03:04:05.000Z","event":"written","reason":"by hand"}]`, `"approval":{"status":"NONE"}`, `"customer":{"id":`, `"outcomeUnknown":false`, `"createdAt":"2026-01-02T03:04:05.000Z"`)
 	top := decode[map[string]any](t, a)
 	if _, bad := top["error"]; bad {
 		t.Error("a success has a top-level key error")

@@ -130,7 +130,7 @@ func (p posts) List(_ context.Context, _ tenancy.Principal, q publishing.ListPos
 
 func (p posts) Get(_ context.Context, _ tenancy.Principal, id string) (publishing.PostDetail, error) {
 	reason := "by hand"
-	return publishing.PostDetail{Thread: p.thread, Events: []publishing.Event{{At: day, Event: "created", Reason: &reason}}}, p.note(id)
+	return publishing.PostDetail{Thread: p.thread, Events: []publishing.Event{{At: day, Kind: publishing.EventWritten, Reason: &reason}}}, p.note(id)
 }
 
 func (p posts) Delete(_ context.Context, _ tenancy.Principal, id string) error { return p.note(id) }

@@ -567,7 +567,9 @@ create table post_event (
   id      bigint generated always as identity,
   post_id uuid not null,
   at      timestamptz not null default clock_timestamp(),
-  event   text not null,
+  event   text not null check (event in ('written', 'edited', 'moved', 'scheduled', 'unscheduled', 'claimed', 'sent',
+                  'confirmed', 'retried', 'failed', 'returned', 'unknown', 'looked', 'published_twice', 'set_aside', 'delayed',
+                  'stopped')),
   -- Host name of the process.
   node    text,
   -- Who, when it was a person.

@@ -30,13 +30,8 @@ type checkedPart struct {
 	id      string // existing part, as sent
 	content publishing.Content
 	plain   string // content as a platform without markup gets it
-	media   []attachedMedium
+	media   []publishing.AttachedMedium
 	delay   time.Duration
-}
-
-type attachedMedium struct {
-	publishing.Medium
-	alt string
 }
 
 // check finds the channels and media of every entry and applies the rules of the words and of the channels' platforms.
@@ -164,7 +159,7 @@ func (s *Posts) checkEntry(
 				}
 				continue
 			}
-			part.media = append(part.media, attachedMedium{Medium: medium, alt: m.Alt})
+			part.media = append(part.media, publishing.AttachedMedium{Medium: medium, Alt: m.Alt})
 		}
 		out.parts = append(out.parts, part)
 	}
@@ -218,7 +213,7 @@ func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Item {
 	for _, part := range e.parts {
 		d := connector.DraftPart{Text: part.plain}
 		for _, m := range part.media {
-			d.Media = append(d.Media, s.media(ctx, m.Medium, m.alt))
+			d.Media = append(d.Media, s.media(ctx, m.Medium, m.Alt))
 		}
 		draft.Parts = append(draft.Parts, d)
 	}

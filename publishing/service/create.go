@@ -236,7 +236,7 @@ func (s *Posts) build(
 		}
 		used[written.ID] = true
 		for _, m := range part.media {
-			written.Media = append(written.Media, publishing.Attachment{Media: m.ID, Alt: m.alt})
+			written.Media = append(written.Media, publishing.Attachment{Media: m.ID, Alt: m.Alt})
 		}
 		last.Parts = append(last.Parts, written)
 	}

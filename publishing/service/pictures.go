@@ -40,7 +40,7 @@ func (s *Posts) pictures(ctx context.Context, e checked) (keys []publishingstore
 	}
 	for _, part := range e.parts {
 		for _, m := range part.media {
-			if key, needed := pictures.KeyOf(c, m.ID, s.media(ctx, m.Medium, m.alt)); needed {
+			if key, needed := pictures.KeyOf(c, m.ID, s.media(ctx, m.Medium, m.Alt)); needed {
 				keys = append(keys, key)
 			}
 		}

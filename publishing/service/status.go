@@ -126,9 +126,9 @@ func (s *Posts) recheck(ctx context.Context, p tenancy.Principal, post string) (
 	return entry, nil
 }
 
-func attached(d publishing.PostDetail, part publishing.Part) (out []attachedMedium) {
+func attached(d publishing.PostDetail, part publishing.Part) (out []publishing.AttachedMedium) {
 	for _, m := range part.Media {
-		out = append(out, attachedMedium{Medium: d.Media[m.Media], alt: m.Alt})
+		out = append(out, publishing.AttachedMedium{Medium: d.Media[m.Media], Alt: m.Alt})
 	}
 	return out
 }

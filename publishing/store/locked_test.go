@@ -150,7 +150,7 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	if !done.PublishedTwice {
 		t.Errorf("the end of a claim with a second release is %+v", done)
 	}
-	r.timeline(post, "published_twice")
+	r.timeline(post, publishing.EventPublishedTwice)
 }
 
 // A late success that meets a lock is stored when the lock is gone.

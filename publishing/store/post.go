@@ -229,9 +229,9 @@ func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, ke
 	}
 	b := &pgx.Batch{}
 	t.release(b, posts, every)
-	event := "scheduled"
+	event := publishing.EventScheduled
 	if to == publishing.StateDraft {
-		event = "unscheduled"
+		event = publishing.EventUnscheduled
 	}
 	for _, p := range posts {
 		if p.After.IsZero() {
@@ -276,7 +276,7 @@ func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standi
 	}
 	b.Queue(postRewrite, root.ID, root.State, root.Due, date, root.Settings, root.CreationMethod)
 	t.queueParts(b, posts[:1])
-	b.Queue(eventInsert, t.org, root.ID, "edited", root.By, t.node)
+	b.Queue(eventInsert, t.org, root.ID, publishing.EventEdited, root.By, t.node)
 	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), date, t.node)
 	if len(posts) > 1 {
 		t.queuePosts(b, posts[1:])

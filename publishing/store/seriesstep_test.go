@@ -58,7 +58,7 @@ func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 		}
 		events, err := r.store.Events(t.Context(), r.org, r.root(publishing.Occurrence(first, 1)).Group)
 		r.ok(err)
-		if len(events) != 1 || events[0].Event != "written" {
+		if len(events) != 1 || events[0].Kind != publishing.EventWritten {
 			t.Errorf("the timeline of the next occurrence is %+v", events)
 		}
 	}
@@ -156,7 +156,7 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	} {
 		events, err := r.store.Events(t.Context(), r.org, r.root(post).Group)
 		r.ok(err)
-		if last := events[len(events)-1]; last.Event != "delayed" || last.Reason == nil || *last.Reason != want {
+		if last := events[len(events)-1]; last.Kind != publishing.EventDelayed || last.Reason == nil || *last.Reason != want {
 			t.Errorf("the timeline ends with %+v, want %s", last, want)
 		}
 	}

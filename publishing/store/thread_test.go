@@ -23,7 +23,7 @@ func TestTheTimelineTellsOfPartsThatCouldNotFollow(t *testing.T) {
 	r.ok(err)
 	var failed []string
 	for _, e := range events {
-		if e.Event == "failed" {
+		if e.Kind == publishing.EventFailed {
 			failed = append(failed, *e.Reason)
 		}
 	}

@@ -186,7 +186,7 @@ func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 			if f := r.store1(out[0]); !f.PublishedTwice || f.Locked {
 				t.Errorf("after it: %+v, want a second success", f)
 			}
-			r.timeline(post, "published_twice")
+			r.timeline(post, publishing.EventPublishedTwice)
 		})
 	}
 }
@@ -345,7 +345,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		if x := works[0].Parts[0]; x.Phase != publishing.PhaseDone || *x.ReleaseID != "late" {
 			t.Fatalf("%+v", x)
 		}
-		r.timeline(post, "sent")
+		r.timeline(post, publishing.EventSent)
 	})
 	t.Run("a second time under another id, which raises an alarm", func(t *testing.T) {
 		t.Parallel()
@@ -362,17 +362,17 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		if kept := value[string](r, `select release_id || ' ' || second_release_id from publication where post_id = $1`, post); kept != "one two" {
 			t.Fatalf("kept are %q", kept)
 		}
-		r.timeline(post, "published_twice")
+		r.timeline(post, publishing.EventPublishedTwice)
 	})
 }
 
 // timeline wants an event of a post.
-func (r *rig) timeline(post publishing.PostID, event string) {
+func (r *rig) timeline(post publishing.PostID, event publishing.EventKind) {
 	r.Helper()
 	events, err := r.store.Events(r.Context(), r.org, r.root(post).Group)
 	r.ok(err)
 	for _, e := range events {
-		if e.Event == event {
+		if e.Kind == event {
 			return
 		}
 	}

@@ -467,7 +467,7 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		{pg.Clock, `select hash from api_key`}, {pg.Clock, `delete from post`}, {pg.Clock, `update post set deleted_at = null`}, {pg.Clock, `select body from idempotency`},
 		{pg.Gate, `select content from part`}, {pg.Gate, `select name from api_key`}, {pg.Gate, `select id from post`}, {pg.Gate, `select connector from connect_state`}, {pg.Gate, `delete from api_key`},
 		{pg.Sender, `update post set state = 'QUEUE'`}, {pg.Sender, `delete from part`}, {pg.Sender, `select email from person`}, {pg.Sender, `select hash from api_key`},
-		{pg.Sender, `insert into post_event (org_id, post_id, event) select org_id, id, 'x' from post`},
+		{pg.Sender, `insert into post_event (org_id, post_id, event) select org_id, id, 'written' from post`},
 		{pg.Tenant, `select email from person`}, {pg.Tenant, `select hash from session`}, {pg.Tenant, `update shard set owner = null`}, {pg.Tenant, `select id from node`},
 	} {
 		err := db.InRole(t.Context(), c.role, func(tx pgx.Tx) error {

@@ -287,7 +287,7 @@ func (a *API) detail(d publishing.PostDetail, format string) Detail {
 	}
 	for _, e := range d.Events {
 		out.Timeline = append(out.Timeline, Happening{
-			At: formatTime(e.At), Event: e.Event, Node: e.Node, By: e.By, Reason: e.Reason,
+			At: formatTime(e.At), Event: string(e.Kind), Node: e.Node, By: e.By, Reason: e.Reason,
 		})
 	}
 	return out

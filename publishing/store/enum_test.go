@@ -1,0 +1,45 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"crier/platform/pg"
+	"crier/publishing"
+	"crier/tests/dbtest"
+)
+
+// texts returns the values as text.
+func texts[T ~string](values []T) (out []string) {
+	for _, v := range values {
+		out = append(out, string(v))
+	}
+	return out
+}
+
+func TestEnums_AreTheListsOfTheSchema(t *testing.T) {
+	t.Parallel()
+	db := dbtest.Open(t)
+	phases := []publishing.Phase{
+		publishing.PhasePreparing, publishing.PhaseCommitting, publishing.PhaseDone, publishing.PhaseFailed,
+	}
+	for constraint, want := range map[string][]string{
+		"post_state_check":        texts(publishing.States()),
+		"publication_phase_check": texts(phases),
+		"post_event_event_check":  texts(publishing.EventKinds()),
+	} {
+		const quoted = `
+select array(select m[1] from regexp_matches(pg_get_constraintdef(oid), '''([^'']+)''', 'g') m)
+from pg_constraint where conname = $1`
+		var got []string
+		err := db.Pool(pg.Clock).QueryRow(t.Context(), quoted, constraint).Scan(&got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has %v, want %v", constraint, got, want)
+		}
+	}
+}
