@@ -424,7 +424,7 @@ create index post_after on post (after_post, org_id) where after_post is not nul
 -- Claim: the first post of a channel's queue. "channel_id is not null" keeps searches over all channels off it.
 create index post_head on post (channel_id, due, seq)
   where state = 'QUEUE' and deleted_at is null and channel_id is not null;
--- Sweep, FindExpire and Figures: what is due in the shards of a process. "shard is not null" keeps the search for a
+-- Sweep, FindExpire and CountQueue: what is due in the shards of a process. "shard is not null" keeps the search for a
 -- channel's first post off it: after a quiet time that would look through all that is due, once for each channel.
 create index post_due on post (shard, due)
   where state = 'QUEUE' and deleted_at is null and shard is not null;

@@ -56,7 +56,7 @@ func (s *Sender) ClaimUnknown(
 	}
 	var claimed []publishing.Claimed
 	_, claimErr := batch.Isolate(ids, func(some []publishing.PostID) error {
-		open, err := s.store.Look(ctx, some, s.reconcileHold())
+		open, err := s.store.ClaimUnknown(ctx, some, s.reconcileHold())
 		for _, c := range open {
 			u := admitted[c.Post]
 			u.HolderGone, u.Now = c.HolderGone, c.Now
@@ -77,7 +77,7 @@ func (s *Sender) ClaimUnknown(
 		u.Unreadable = true
 		out = append(out, u)
 	}
-	return out, len(found) >= publishingstore.MaxLooks && len(ids) > 0, errors.Join(claimErr, err)
+	return out, len(found) >= publishingstore.MaxUnknown && len(ids) > 0, errors.Join(claimErr, err)
 }
 
 // Reconcile asks the platform for an unknown outcome and returns what follows. unanswered is the reason why the

@@ -156,8 +156,8 @@ func holdChannels(ctx context.Context, tx *publishingstore.Tx, entries []checked
 
 // plan is what is written for one entry: new posts, or the new content of existing ones.
 type plan struct {
-	posts []publishingstore.NewPost  // the root first
-	old   []publishingstore.Standing // the posts that are replaced; nil for new ones
+	posts []publishingstore.NewPost    // the root first
+	old   []publishingstore.PostStatus // the posts that are replaced; nil for new ones
 }
 
 // plan returns what is written for each entry and locks the posts that entries replace. Invalid means that an entry

@@ -19,7 +19,7 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 	if !ok {
 		return noPost(op)
 	}
-	var deleted []publishingstore.Standing
+	var deleted []publishingstore.PostStatus
 	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
 		group, err := groupOf(ctx, tx, parsed)
 		if err != nil {
@@ -53,7 +53,7 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 // deleteGroup deletes the posts of a group and returns their states from before.
 func deleteGroup(
 	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID,
-) ([]publishingstore.Standing, error) {
+) ([]publishingstore.PostStatus, error) {
 	posts, err := tx.LockGroup(ctx, group)
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func deleteSeries(ctx context.Context, tx *publishingstore.Tx, group publishing.
 }
 
 // deletePending removes the occurrences of a post's series that are stored beside it.
-func deletePending(ctx context.Context, tx *publishingstore.Tx, of publishingstore.Standing) error {
+func deletePending(ctx context.Context, tx *publishingstore.Tx, of publishingstore.PostStatus) error {
 	groups, err := tx.Pending(ctx, of.Series, of.Occurrence)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func deletePending(ctx context.Context, tx *publishingstore.Tx, of publishingsto
 
 // follow stores the occurrences that follow deleted ones, so that a list shows them at once. An error is logged and not
 // returned: the sweep stores what is missing.
-func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []publishingstore.Standing) {
+func (s *Posts) follow(ctx context.Context, org tenancy.OrgID, deleted []publishingstore.PostStatus) {
 	for _, p := range deleted {
 		if p.Series.IsZero() {
 			continue

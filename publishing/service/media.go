@@ -84,7 +84,7 @@ func (s *Media) storageLeft(ctx context.Context, org tenancy.OrgID) (int64, erro
 	if s.cfg.MaxStored == 0 {
 		return math.MaxInt64, nil
 	}
-	stored, err := s.store.Stored(ctx, org)
+	stored, err := s.store.StoredBytes(ctx, org)
 	if err != nil {
 		return 0, internal(op, err)
 	}

@@ -28,7 +28,7 @@ func (s *Posts) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishin
 	freed := false
 	err := s.store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
 		err := fn(tx)
-		freed = tx.Freed()
+		freed = tx.ChannelReleased()
 		return err
 	})
 	if err == nil && freed {

@@ -22,7 +22,7 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	}
 	roots, err := s.store.Root(ctx, p.Org, parsed)
 	if err == nil && len(roots) == 0 {
-		roots, err = s.store.Coming(ctx, p.Org, parsed)
+		roots, err = s.store.Projected(ctx, p.Org, parsed)
 	}
 	if err == nil && len(roots) == 0 {
 		roots, err = s.store.Root(ctx, p.Org, parsed) // a later occurrence may have been stored meanwhile
@@ -77,7 +77,7 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 	if len(roots) == 0 {
 		return nil, nil
 	}
-	whole, err := s.store.Whole(ctx, org, roots)
+	whole, err := s.store.ThreadData(ctx, org, roots)
 	if err != nil {
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group pub
 // when they cannot be moved, and Invalid when they belong to another channel or are gone.
 func replaced(
 	ctx context.Context, tx *publishingstore.Tx, e checked, group publishing.GroupID, republish bool,
-) (old []publishingstore.Standing, root publishingstore.Standing, err error) {
+) (old []publishingstore.PostStatus, root publishingstore.PostStatus, err error) {
 	old, err = tx.LockGroup(ctx, group)
 	if err != nil {
 		return nil, root, err

@@ -85,7 +85,7 @@ func (s *Posts) ChangeStatus(
 }
 
 // queued returns whether every post waits for its time, and none may have been sent.
-func queued(posts []publishingstore.Standing) bool {
+func queued(posts []publishingstore.PostStatus) bool {
 	for _, p := range posts {
 		if p.OutcomeUnknown || p.State != publishing.StateQueue && p.State != publishing.StateWaiting {
 			return false
@@ -95,7 +95,7 @@ func queued(posts []publishingstore.Standing) bool {
 }
 
 // movable applies publishing.Move to every post of a group. If a part of one post is published, all count as published.
-func movable(posts []publishingstore.Standing, to publishing.State, republish bool) error {
+func movable(posts []publishingstore.PostStatus, to publishing.State, republish bool) error {
 	published := false
 	for _, p := range posts {
 		published = published || p.Published

@@ -16,42 +16,71 @@ import (
 //go:embed sql/finish.sql
 var finish string
 
-// Finish stores outcomes by their tokens, in one statement. What is not among the answers, or there without a state,
-// had lost its claim; that a part is published is stored all the same. An error of one outcome stores none: see
-// batch.Isolate. There must be one outcome at most of each post.
-func (s *Store) Finish(ctx context.Context, outcomes []publishing.Outcome, lateGap time.Duration, node string) (done []publishing.Finished, err error) {
+// Finish stores outcomes by their claim tokens, in one statement, and returns what changed. An outcome that is not
+// among the results, or is there without a state, had lost its claim; that its part is published is stored
+// nevertheless. When Postgres refuses one outcome, it stores none: see batch.Isolate. There must be at most one outcome
+// of each post. Outcomes may be stored again after an error.
+func (s *Store) Finish(
+	ctx context.Context, outcomes []publishing.Outcome, lateGap time.Duration, node string,
+) (done []publishing.Finished, err error) {
 	n := len(outcomes)
 	posts, tokens, pubs := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	after, ended, proven := make([]int64, n), make([]bool, n), make([]bool, n)
-	text := [8][]string{}
+	results, reasons, codes := make([]string, n), make([]string, n), make([]string, n)
+	releaseIDs, releaseURLs, refs := make([]string, n), make([]string, n), make([]string, n)
+	rootIDs, rootURLs := make([]string, n), make([]string, n)
 	for i, o := range outcomes {
 		posts[i], tokens[i], pubs[i] = o.Post.UUID(), o.Token, o.Publication.UUID()
 		after[i], ended[i], proven[i] = o.After.Milliseconds(), o.CallEnded, o.Proven
-		for j, v := range []string{string(o.Result), o.Error, o.Code, o.ReleaseID, o.ReleaseURL, string(o.Ref), o.RootID, o.RootURL} {
-			text[j] = append(text[j], v)
-		}
+		results[i], reasons[i], codes[i] = string(o.Result), o.Error, o.Code
+		releaseIDs[i], releaseURLs[i], refs[i] = o.ReleaseID, o.ReleaseURL, string(o.Ref)
+		rootIDs[i], rootURLs[i] = o.RootID, o.RootURL
 	}
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(finish, posts, tokens, text[0], text[1], text[2], after, ended, pubs, text[3], text[4], text[5], text[6], text[7],
-			lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).Query(into(&done, pgx.RowToStructByPos[publishing.Finished]))
+		b.Queue(finish, posts, tokens, results, reasons, codes, after, ended, pubs, releaseIDs, releaseURLs, refs,
+			rootIDs, rootURLs, lateGap.Milliseconds(), node, proven, publishing.MaybeSentAdvice).
+			Query(collect(&done, finishedColumns))
 	})
 	return done, err
 }
 
-// MaxLooks is how many unknown outcomes are found at once.
-const MaxLooks = 1000
+// finishedColumns returns the columns of finish.sql.
+func finishedColumns(f *publishing.Finished) []column {
+	return []column{
+		col("org_id", &f.Org), col("id", &f.Post), col("state", &f.State), col("due", &f.Due),
+		col("published_twice", &f.PublishedTwice), col("locked", &f.Locked),
+	}
+}
+
+// MaxUnknown is the largest number of unknown outcomes that FindUnknown returns.
+const MaxUnknown = 1000
 
 //go:embed sql/find_unknown.sql
 var findUnknown string
 
-// FindUnknown lists unknown outcomes of the lease's shards whose time has come, those of each organization and of each
-// destination in turn.
-// except is left out, and of the resting destinations everything that has not been unknown for longer than
-// unknownFor.
-func (s *Store) FindUnknown(ctx context.Context, l publishing.Lease, except []publishing.PostID, resting []string, unknownFor time.Duration) (out []publishing.UnknownPost, err error) {
+// unknownRow is a publishing.UnknownPost with the column of each field.
+type unknownRow struct {
+	Post        publishing.PostID `db:"id"`
+	Org         tenancy.OrgID     `db:"org_id"`
+	Destination string            `db:"destination"`
+	Stale       bool              `db:"stale"`
+}
+
+func scanUnknown(row pgx.CollectableRow) (publishing.UnknownPost, error) {
+	r, err := pgx.RowToStructByName[unknownRow](row)
+	return publishing.UnknownPost(r), err
+}
+
+// FindUnknown returns unknown outcomes of the lease's shards whose platform is to be asked now; organizations, and the
+// destinations of each, take turns. It leaves out the posts in except and, of the destinations in resting, the outcomes
+// that have been unknown for at most unknownFor. It locks nothing: see ClaimUnknown.
+func (s *Store) FindUnknown(
+	ctx context.Context, l publishing.Lease, except []publishing.PostID, resting []string, unknownFor time.Duration,
+) (out []publishing.UnknownPost, err error) {
+	resting = append([]string{}, resting...) // null would match no destination
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(findUnknown, l.Shards, l.Holder, uuids(except), MaxLooks, append([]string{}, resting...), unknownFor.Milliseconds()).
-			Query(into(&out, pgx.RowToStructByPos[publishing.UnknownPost]))
+		b.Queue(findUnknown, l.Shards, l.Holder, uuids(except), MaxUnknown, resting, unknownFor.Milliseconds()).
+			Query(into(&out, scanUnknown))
 	})
 	return out, err
 }
@@ -59,20 +88,27 @@ func (s *Store) FindUnknown(ctx context.Context, l publishing.Lease, except []pu
 //go:embed sql/claim_unknown.sql
 var claimUnknown string
 
-// ClaimedUnknown is a post with an unknown outcome that this process asks about now.
+// ClaimedUnknown is a post with an unknown outcome whose platform this process asks now.
 type ClaimedUnknown struct {
-	Org        tenancy.OrgID
-	Post       publishing.PostID
-	Token      uuid.UUID
-	Committing time.Time // when its call was about to be made
-	HolderGone bool      // the lease of the process that sent it is over
-	Now        time.Time
+	Org   tenancy.OrgID     `db:"org_id"`
+	Post  publishing.PostID `db:"id"`
+	Token uuid.UUID         `db:"claim_token"`
+	// Committing is when the call was announced.
+	Committing time.Time `db:"committing_at"`
+	// HolderGone is set when the lease of the process that sent the post has expired.
+	HolderGone bool `db:"holder_gone"`
+	// Now is the time of the database.
+	Now time.Time `db:"now"`
 }
 
-// Look takes those of the unknown posts whose time has come; no other process looks at them for as long as hold.
-func (s *Store) Look(ctx context.Context, posts []publishing.PostID, hold time.Duration) (out []ClaimedUnknown, err error) {
+// ClaimUnknown claims those of the posts whose outcome is unknown and whose time has come, and returns them. No other
+// process claims them for hold from now. Posts that another transaction has locked are left out.
+func (s *Store) ClaimUnknown(
+	ctx context.Context, posts []publishing.PostID, hold time.Duration,
+) (out []ClaimedUnknown, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(claimUnknown, uuids(posts), hold.Milliseconds()).Query(into(&out, pgx.RowToStructByPos[ClaimedUnknown]))
+		b.Queue(claimUnknown, uuids(posts), hold.Milliseconds()).
+			Query(into(&out, pgx.RowToStructByName[ClaimedUnknown]))
 	})
 	return out, err
 }

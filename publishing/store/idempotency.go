@@ -17,12 +17,15 @@ select body, request_hash from idempotency where key = $1`
 
 // Remembered is the first answer to an idempotency key.
 type Remembered struct {
-	Body     json.RawMessage
-	Mismatch bool // the request that is asking differs from the first
+	Body json.RawMessage
+	// Mismatch is set when the request differs from the one that was answered.
+	Mismatch bool
 }
 
-// Remembered finds the first answer to a key; false when there is none yet.
-func (s *Store) Remembered(ctx context.Context, org tenancy.OrgID, key string, requestHash []byte) (r Remembered, found bool, err error) {
+// Remembered returns the stored answer to a key. found is false when there is none yet.
+func (s *Store) Remembered(
+	ctx context.Context, org tenancy.OrgID, key string, requestHash []byte,
+) (r Remembered, found bool, err error) {
 	var hash []byte
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(idempotencyRead, key).QueryRow(func(row pgx.Row) error { return row.Scan(&r.Body, &hash) })
@@ -30,25 +33,30 @@ func (s *Store) Remembered(ctx context.Context, org tenancy.OrgID, key string, r
 	if pg.IsNoRows(err) {
 		return r, false, nil
 	}
+	if err != nil {
+		return r, false, err
+	}
 	r.Mismatch = !bytes.Equal(hash, requestHash)
-	return r, err == nil, err
+	return r, true, nil
 }
 
-// A key that somebody is working on is locked, not waited for: no connection is held meanwhile.
+// idempotencyTry does not wait for a key that another transaction uses, so that no connection is kept meanwhile.
 const idempotencyTry = `-- publishing.IdempotencyTry
 select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 
 const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
-// Why a key cannot be taken.
+// The errors of Remember.
 var (
-	ErrKeyBusy  = errors.New("idempotency key is being worked on")
+	// ErrKeyBusy means that another transaction is using the key.
+	ErrKeyBusy = errors.New("idempotency key is being worked on")
+	// ErrKeyTaken means that the key has an answer already.
 	ErrKeyTaken = errors.New("idempotency key has an answer")
 )
 
-// Remember takes a key in this transaction. ErrKeyBusy means that another transaction is working on it, ErrKeyTaken
-// that its answer is stored already.
+// Remember locks a key until the transaction ends and stores the answer to it, which is valid when the transaction is
+// committed. It returns ErrKeyBusy while another transaction uses the key, and ErrKeyTaken when the key has an answer.
 func (t *Tx) Remember(ctx context.Context, key string, requestHash []byte, body json.RawMessage) error {
 	var free bool
 	if err := t.tx.QueryRow(ctx, idempotencyTry, t.org.String(), key).Scan(&free); err != nil {
@@ -58,8 +66,11 @@ func (t *Tx) Remember(ctx context.Context, key string, requestHash []byte, body 
 		return ErrKeyBusy
 	}
 	tag, err := t.tx.Exec(ctx, idempotencyInsert, t.org, key, requestHash, body)
-	if err == nil && tag.RowsAffected() == 0 {
+	if err != nil {
+		return err
+	}
+	if tag.RowsAffected() == 0 {
 		return ErrKeyTaken
 	}
-	return err
+	return nil
 }

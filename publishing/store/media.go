@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -12,24 +13,48 @@ import (
 	"crier/tenancy"
 )
 
-// mediaColumns are those of publishing.Medium, in the order of its fields.
-const mediaColumns = `m.id, m.org_id, m.key, m.name, m.ext, m.content_type, m.size, m.width, m.height, m.original_name, m.created_at`
-
-// attached is a medium of a part.
-type attached struct {
-	Part publishing.PartID
-	Alt  string
-	publishing.Medium
+// mediumRow is a row of media: a publishing.Medium with the column of each field.
+type mediumRow struct {
+	ID           publishing.MediaID `db:"id"`
+	Org          tenancy.OrgID      `db:"org_id"`
+	Key          string             `db:"key"`
+	Name         string             `db:"name"`
+	Ext          string             `db:"ext"`
+	ContentType  string             `db:"content_type"`
+	Size         int64              `db:"size"`
+	Width        int                `db:"width"`
+	Height       int                `db:"height"`
+	OriginalName string             `db:"original_name"`
+	CreatedAt    time.Time          `db:"created_at"`
 }
 
-// storedBytes has the condition of the index media_org, which holds what it reads.
-const storedBytes = `select coalesce(sum(size), 0)::bigint from media where org_id = $1 and deleted_at is null and size > 0`
+var mediaColumns = columns[mediumRow]("m")
+
+func (r mediumRow) medium() publishing.Medium { return publishing.Medium(r) }
+
+func scanMedium(row pgx.CollectableRow) (publishing.Medium, error) {
+	r, err := pgx.RowToStructByName[mediumRow](row)
+	return r.medium(), err
+}
+
+// attachmentRow is a medium on a part.
+type attachmentRow struct {
+	Part publishing.PartID `db:"part_id"`
+	Alt  string            `db:"alt"`
+	mediumRow
+}
+
+var attachmentColumns = "t.part_id, t.alt, " + mediaColumns
+
+// storedBytes has the condition of the index media_org, which has all that it reads.
+const storedBytes = `select coalesce(sum(size), 0)::bigint from media
+where org_id = $1 and deleted_at is null and size > 0`
 
 const mediaStored = `-- publishing.MediaStored
 ` + storedBytes
 
-// Stored is how many bytes the files of an organization have.
-func (s *Store) Stored(ctx context.Context, org tenancy.OrgID) (bytes int64, err error) {
+// StoredBytes returns the number of bytes of the files of an organization.
+func (s *Store) StoredBytes(ctx context.Context, org tenancy.OrgID) (bytes int64, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
 	})
@@ -41,27 +66,36 @@ insert into media (org_id, id, key, name, ext, content_type, size, width, height
 select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11
 where $12::bigint = 0 or (` + storedBytes + `) + $7::bigint <= $12`
 
-// ErrStorageFull means that a file would take its organization past its limit.
+// ErrStorageFull means that a file would take its organization over its limit.
 var ErrStorageFull = errors.New("the storage of the organization is full")
 
-// SaveMedium stores what is known of a file whose bytes are at rest already. It returns ErrStorageFull when the files of
-// the organization would have more bytes than most (0 = no limit); one that is stored at the same time does not count.
+// SaveMedium inserts a file whose bytes are stored already. It returns ErrStorageFull when the files of the
+// organization would have more than most bytes in all; 0 means no limit. A file that is inserted at the same time is
+// not counted.
 func (s *Store) SaveMedium(ctx context.Context, m publishing.Medium, most int64) error {
 	saved := false
 	err := s.db.WriteOrg(ctx, m.Org.UUID(), func(b *pgx.Batch) {
-		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height, m.OriginalName, m.CreatedAt, most).
-			Exec(func(tag pgconn.CommandTag) error { saved = tag.RowsAffected() == 1; return nil })
+		b.Queue(mediaInsert, m.Org, m.ID, m.Key, m.Name, m.Ext, m.ContentType, m.Size, m.Width, m.Height,
+			m.OriginalName, m.CreatedAt, most).Exec(func(tag pgconn.CommandTag) error {
+			saved = tag.RowsAffected() == 1
+			return nil
+		})
 	})
-	if err == nil && !saved {
+	if err != nil {
+		return err
+	}
+	if !saved {
 		return ErrStorageFull
 	}
-	return err
+	return nil
 }
 
+// The role that serves files reads these columns only.
 const mediaByKey = `-- publishing.MediaByKey
 select org_id, id, key, name, ext, content_type, size from media where key = $1 and deleted_at is null`
 
-// MediumByKey finds a file by its unguessable key, whoever's it is, or pgx.ErrNoRows. Sizes in pixels are not told.
+// MediumByKey returns the file of any organization with an unguessable key, or pgx.ErrNoRows. Width, Height,
+// OriginalName and CreatedAt are not set.
 func (s *Store) MediumByKey(ctx context.Context, key string) (m publishing.Medium, err error) {
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(mediaByKey, key).QueryRow(func(row pgx.Row) error {
@@ -71,20 +105,23 @@ func (s *Store) MediumByKey(ctx context.Context, key string) (m publishing.Mediu
 	return m, err
 }
 
-const mediaFind = `-- publishing.MediaFind
+var mediaFind = `-- publishing.MediaFind
 select ` + mediaColumns + ` from media m where m.deleted_at is null and (m.id = any($1) or m.key = any($2))`
 
-// Known is what a create refers to and what of it exists.
+// Known are the channels and media that a create names and that exist.
 type Known struct {
 	Channels []publishing.Channel
 	Media    []publishing.Medium
 }
 
-// Lookup finds channels and media of an organization in one round trip; what does not exist is left out.
-func (s *Store) Lookup(ctx context.Context, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID, keys []string) (k Known, err error) {
+// Lookup returns those of the channels and media of an organization that exist, in one round trip. A medium is named by
+// its id or its key.
+func (s *Store) Lookup(
+	ctx context.Context, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID, keys []string,
+) (k Known, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(channelsByID, uuids(channels)).Query(into(&k.Channels, scanChannel))
-		b.Queue(mediaFind, uuids(media), keys).Query(into(&k.Media, pgx.RowToStructByPos[publishing.Medium]))
+		b.Queue(mediaFind, uuids(media), keys).Query(into(&k.Media, scanMedium))
 	})
 	return k, err
 }

@@ -280,7 +280,7 @@ func TestFigures(t *testing.T) {
 	r.post(quiet, time.Hour)
 	r.pause(publishing.PauseChannel, held, true, time.Hour)
 	look := func(connector string) publishing.QueueStats {
-		f, err := r.store.Figures(t.Context(), connector)
+		f, err := r.store.QueueStats(t.Context(), connector)
 		r.ok(err)
 		return f
 	}

@@ -14,64 +14,71 @@ import (
 	"crier/tenancy"
 )
 
-// PictureState is how far a derived picture is.
+// PictureState is the state of a derived picture.
 type PictureState string
 
-// The states of a derived picture. Ready and failed are final.
+// The states. PictureReady and PictureFailed are final.
 const (
 	PicturePending PictureState = "pending"
 	PictureReady   PictureState = "ready"
 	PictureFailed  PictureState = "failed"
 )
 
-// PictureKey names a derived picture of an organization: what is made of which image.
+// PictureKey names a derived picture of an organization.
 type PictureKey struct {
-	Media publishing.MediaID
-	Spec  string
+	// Media is the image that it is made of.
+	Media publishing.MediaID `db:"media_id"`
+	// Spec is what is made, such as jpeg-1000000-2000.
+	Spec string `db:"spec"`
 }
 
-// DerivedPicture is a picture made of an image, or to be made.
+// DerivedPicture is a picture that is made of an image, or is to be made.
 type DerivedPicture struct {
 	PictureKey
-	State PictureState
-	// Wait is how long nobody takes a pending picture; zero when it may be taken now.
-	Wait time.Duration
-	// Error is a sentence for people: why it failed, or, while it is pending and nobody makes it, why the last
-	// attempt did.
-	Error string
+	State PictureState `db:"state"`
+	// Wait is the time until a pending picture may be taken; zero when it may be taken now.
+	Wait time.Duration `db:"wait"`
+	// Error is a sentence for people: why it failed or, while it is pending and is not being made, why the last attempt
+	// failed.
+	Error string `db:"error"`
 	MadePicture
 }
 
-// MadePicture is what is known of a picture whose bytes are stored.
+// MadePicture describes a picture whose bytes are stored.
 type MadePicture struct {
-	BlobKey     string
-	ContentType string
-	Size        int64
-	Width       int
-	Height      int
+	BlobKey     string `db:"blob_key"`
+	ContentType string `db:"content_type"`
+	// Size is in bytes, Width and Height are in pixels.
+	Size   int64 `db:"size"`
+	Width  int   `db:"width"`
+	Height int   `db:"height"`
 }
 
 const pictureWant = `-- publishing.PictureWant
-insert into derived_picture (org_id, media_id, spec, shard) select $1, w.media, w.spec, $4 from unnest($2::uuid[], $3::text[]) w(media, spec)
+insert into derived_picture (org_id, media_id, spec, shard)
+select $1, w.media, w.spec, $4 from unnest($2::uuid[], $3::text[]) w(media, spec)
 on conflict (org_id, media_id, spec) do nothing`
 
 const pictureFind = `-- publishing.PictureFind
-select d.media_id, d.spec, d.state, case when d.state = 'pending' then greatest(interval '0', d.not_before - now()) else interval '0' end, coalesce(d.error, ''),
-  coalesce(d.blob_key, ''), coalesce(d.content_type, ''), coalesce(d.size, 0), coalesce(d.width, 0), coalesce(d.height, 0)
-from unnest($1::uuid[], $2::text[]) w(media, spec) join derived_picture d on d.media_id = w.media and d.spec = w.spec`
+select d.media_id, d.spec, d.state,
+  case when d.state = 'pending' then greatest(interval '0', d.not_before - now()) else interval '0' end as wait,
+  coalesce(d.error, '') as error, coalesce(d.blob_key, '') as blob_key, coalesce(d.content_type, '') as content_type,
+  coalesce(d.size, 0) as size, coalesce(d.width, 0) as width, coalesce(d.height, 0) as height
+from unnest($1::uuid[], $2::text[]) w(media, spec)
+join derived_picture d on d.media_id = w.media and d.spec = w.spec`
 
-// queueWant and queueFind take the keys in one order, so that two transactions never wait for each other.
 func queueWant(b *pgx.Batch, org tenancy.OrgID, keys []PictureKey) {
-	media, specs := columnsOf(keys)
+	media, specs := pictureArrays(keys)
 	b.Queue(pictureWant, org, media, specs, tenancy.Shard(org))
 }
 
 func queueFind(b *pgx.Batch, keys []PictureKey, all *[]DerivedPicture) {
-	media, specs := columnsOf(keys)
-	b.Queue(pictureFind, media, specs).Query(into(all, pgx.RowToStructByPos[DerivedPicture]))
+	media, specs := pictureArrays(keys)
+	b.Queue(pictureFind, media, specs).Query(into(all, pgx.RowToStructByName[DerivedPicture]))
 }
 
-func columnsOf(keys []PictureKey) (media [][16]byte, specs []string) {
+// pictureArrays returns the keys in one order for all transactions, so that two of them never wait for each other.
+func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	sorted := slices.SortedFunc(slices.Values(keys), func(a, b PictureKey) int {
 		return cmp.Or(cmp.Compare(a.Media.String(), b.Media.String()), cmp.Compare(a.Spec, b.Spec))
 	})
@@ -81,7 +88,7 @@ func columnsOf(keys []PictureKey) (media [][16]byte, specs []string) {
 	return media, specs
 }
 
-// WantPictures writes the pictures that are not known yet as pending, and returns how all of them stand.
+// WantPictures inserts those of the pictures that do not exist, as pending ones, and returns all of them.
 func (t *Tx) WantPictures(ctx context.Context, keys []PictureKey) (all []DerivedPicture, err error) {
 	b := &pgx.Batch{}
 	queueWant(b, t.org, keys)
@@ -90,7 +97,9 @@ func (t *Tx) WantPictures(ctx context.Context, keys []PictureKey) (all []Derived
 }
 
 // WantPictures is Tx.WantPictures in a transaction of its own.
-func (s *Store) WantPictures(ctx context.Context, org tenancy.OrgID, keys []PictureKey) (all []DerivedPicture, err error) {
+func (s *Store) WantPictures(
+	ctx context.Context, org tenancy.OrgID, keys []PictureKey,
+) (all []DerivedPicture, err error) {
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		queueWant(b, org, keys)
 		queueFind(b, keys, &all)
@@ -98,46 +107,66 @@ func (s *Store) WantPictures(ctx context.Context, org tenancy.OrgID, keys []Pict
 	return all, err
 }
 
-// Pictures returns how derived pictures stand; what is not known is left out.
-func (s *Store) Pictures(ctx context.Context, org tenancy.OrgID, keys []PictureKey) (all []DerivedPicture, err error) {
+// Pictures returns those of the derived pictures that exist.
+func (s *Store) Pictures(
+	ctx context.Context, org tenancy.OrgID, keys []PictureKey,
+) (all []DerivedPicture, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) { queueFind(b, keys, &all) })
 	return all, err
 }
 
-// TakenPicture is a picture that this process makes now, and the image that it is made of.
+// TakenPicture is a picture that this process makes now, with the image that it is made of.
 type TakenPicture struct {
 	PictureKey
 	publishing.Medium
-	State   PictureState // failed when it was tried too often
+	// State is PictureFailed when the picture was tried too often: it must not be made.
+	State   PictureState
 	Attempt int
+}
+
+// takenRow is a TakenPicture with the column of each field.
+type takenRow struct {
+	PictureKey
+	mediumRow
+	State   PictureState `db:"state"`
+	Attempt int          `db:"attempts"`
+}
+
+func scanTaken(row pgx.CollectableRow) (TakenPicture, error) {
+	r, err := pgx.RowToStructByName[takenRow](row)
+	return TakenPicture{PictureKey: r.PictureKey, Medium: r.medium(), State: r.State, Attempt: r.Attempt}, err
 }
 
 // PictureLimits bounds the attempts at one picture.
 type PictureLimits struct {
-	// Lease is how long nobody else takes it.
+	// Lease is the time for which no other process takes the picture.
 	Lease time.Duration
-	// Unfinished is how many attempts in a row may end without a word, Attempts how many there may be in all.
+	// Unfinished is the number of attempts in a row that may end without a result, Attempts the number of all attempts.
 	Unfinished, Attempts int
-	// GivenUp is the error of a picture that had them.
+	// GivenUp is the error of a picture that has reached one of them.
 	GivenUp string
 }
 
-// The attempt is counted before it begins: a picture that kills the process is not taken for ever.
-const pictureTake = `-- publishing.PictureTake
-update derived_picture d set attempts = d.attempts + 1, unfinished = d.unfinished + 1, not_before = now() + $4 * interval '1 millisecond',
+// pictureTake counts the attempt before it begins, so that a picture that ends its process is given up in the end.
+var pictureTake = `-- publishing.PictureTake
+update derived_picture d set attempts = d.attempts + 1, unfinished = d.unfinished + 1,
+  not_before = now() + $4 * interval '1 millisecond',
   state = case when d.unfinished >= $5 or d.attempts >= $6 then 'failed' else 'pending' end,
   error = case when d.unfinished >= $5 or d.attempts >= $6 then $7 end
 from media m
-where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' and d.not_before <= now() and m.org_id = d.org_id and m.id = d.media_id
+where d.org_id = $1 and d.media_id = $2 and d.spec = $3 and d.state = 'pending' and d.not_before <= now()
+  and m.org_id = d.org_id and m.id = d.media_id
 returning d.media_id, d.spec, ` + mediaColumns + `, d.state, d.attempts`
 
-// TakePicture takes a pending picture for one attempt; false when there is nothing to take: it is ready, failed, gone,
-// or another's for now.
-func (s *Store) TakePicture(ctx context.Context, org tenancy.OrgID, key PictureKey, l PictureLimits) (taken TakenPicture, found bool, err error) {
+// TakePicture takes a pending picture for one attempt. found is false when there is nothing to take: the picture is
+// ready, failed or deleted, or another process has taken it.
+func (s *Store) TakePicture(
+	ctx context.Context, org tenancy.OrgID, key PictureKey, l PictureLimits,
+) (taken TakenPicture, found bool, err error) {
 	var all []TakenPicture
 	err = s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(pictureTake, org, key.Media, key.Spec, l.Lease.Milliseconds(), l.Unfinished, l.Attempts, l.GivenUp).
-			Query(into(&all, pgx.RowToStructByPos[TakenPicture]))
+			Query(into(&all, scanTaken))
 	})
 	if err != nil || len(all) == 0 {
 		return taken, false, err
@@ -146,37 +175,49 @@ func (s *Store) TakePicture(ctx context.Context, org tenancy.OrgID, key PictureK
 }
 
 const pictureKeep = `-- publishing.PictureKeep
-update derived_picture set state = 'ready', unfinished = 0, error = null, blob_key = $5, content_type = $6, size = $7, width = $8, height = $9
+update derived_picture set state = 'ready', unfinished = 0, error = null,
+  blob_key = $5, content_type = $6, size = $7, width = $8, height = $9
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// KeepPicture ends an attempt with a picture whose bytes are stored; false means that a later attempt has begun, or
-// that the image is gone.
-func (s *Store) KeepPicture(ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture) (bool, error) {
-	return s.endPicture(ctx, org, pictureKeep, org, key.Media, key.Spec, attempt, made.BlobKey, made.ContentType, made.Size, made.Width, made.Height)
+// KeepPicture ends an attempt with a picture whose bytes are stored. It returns false, and changes nothing, when a
+// later attempt has begun or the image is deleted.
+func (s *Store) KeepPicture(
+	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture,
+) (bool, error) {
+	return s.endPicture(ctx, org, pictureKeep, org, key.Media, key.Spec, attempt,
+		made.BlobKey, made.ContentType, made.Size, made.Width, made.Height)
 }
 
 const pictureFail = `-- publishing.PictureFail
 update derived_picture set state = 'failed', unfinished = 0, error = $5
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// FailPicture ends an attempt for good; reason is a sentence for people. False as with KeepPicture.
-func (s *Store) FailPicture(ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, reason string) (bool, error) {
+// FailPicture ends an attempt and gives the picture up; reason is a sentence for people. It returns false as
+// KeepPicture does.
+func (s *Store) FailPicture(
+	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, reason string,
+) (bool, error) {
 	return s.endPicture(ctx, org, pictureFail, org, key.Media, key.Spec, attempt, reason)
 }
 
 const pictureReturn = `-- publishing.PictureReturn
-update derived_picture set unfinished = case when $6 then unfinished else 0 end, not_before = now() + $5 * interval '1 millisecond', error = $7
+update derived_picture set unfinished = case when $6 then unfinished else 0 end,
+  not_before = now() + $5 * interval '1 millisecond', error = $7
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// ReturnPicture ends an attempt that failed for a passing reason: it may be taken again after a wait. One that counts
-// as unfinished brings the picture nearer to its end. An empty reason says that nothing was wrong. False as with
-// KeepPicture.
-func (s *Store) ReturnPicture(ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool, reason string) (bool, error) {
-	var said *string
+// ReturnPicture ends an attempt that failed for a transient reason: the picture may be taken again after the time
+// after. With unfinished the attempt counts towards PictureLimits.Unfinished. reason is a sentence for people, empty
+// when nothing failed. It returns false as KeepPicture does.
+func (s *Store) ReturnPicture(
+	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, after time.Duration, unfinished bool,
+	reason string,
+) (bool, error) {
+	var failure *string
 	if reason != "" {
-		said = &reason
+		failure = &reason
 	}
-	return s.endPicture(ctx, org, pictureReturn, org, key.Media, key.Spec, attempt, after.Milliseconds(), unfinished, said)
+	return s.endPicture(ctx, org, pictureReturn, org, key.Media, key.Spec, attempt,
+		after.Milliseconds(), unfinished, failure)
 }
 
 func (s *Store) endPicture(ctx context.Context, org tenancy.OrgID, sql string, args ...any) (ended bool, err error) {
@@ -189,25 +230,29 @@ func (s *Store) endPicture(ctx context.Context, org tenancy.OrgID, sql string, a
 	return ended, err
 }
 
-// So that one organization with very many does not hide the others, each has so many at most ($2), and the first of
-// each come first.
+// picturePending returns at most $2 pictures of each organization, and the first of each come first, so that one
+// organization with many of them does not hide the others.
 const picturePending = `-- publishing.PicturePending
 select org_id, media_id, spec from (
   select d.org_id, d.media_id, d.spec, row_number() over (partition by d.org_id order by d.not_before) as nth
   from unnest($1::smallint[]) s(shard) cross join lateral (
-    select x.org_id, x.media_id, x.spec, x.not_before from derived_picture x where x.shard = any (array[s.shard]) and x.state = 'pending' and x.not_before <= now() offset 0) d) p
+    select x.org_id, x.media_id, x.spec, x.not_before from derived_picture x
+    where x.shard = any (array[s.shard]) and x.state = 'pending' and x.not_before <= now() offset 0) d) p
 where nth <= $2 order by nth, org_id limit $3`
 
 // PendingPicture is a picture that may be taken.
 type PendingPicture struct {
-	Org tenancy.OrgID
+	Org tenancy.OrgID `db:"org_id"`
 	PictureKey
 }
 
-// PendingPictures lists what may be taken of the organizations of some shards, at most so many of each and in all.
-func (s *Store) PendingPictures(ctx context.Context, shards []int16, most, all int) (out []PendingPicture, err error) {
+// PendingPictures returns pictures of the organizations of some shards that may be taken: at most most of each
+// organization, and at most all.
+func (s *Store) PendingPictures(
+	ctx context.Context, shards []int16, most, all int,
+) (out []PendingPicture, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(picturePending, shards, most, all).Query(into(&out, pgx.RowToStructByPos[PendingPicture]))
+		b.Queue(picturePending, shards, most, all).Query(into(&out, pgx.RowToStructByName[PendingPicture]))
 	})
 	return out, err
 }

@@ -7,43 +7,59 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"crier/publishing"
 	"crier/tenancy"
 )
 
-// Rows are written by one statement for each table, in the order of the posts.
-
-//go:embed sql/insert_posts.sql
-var insertPosts string
-
-const partInsert = `-- publishing.PartInsert
-insert into part (org_id, id, post_id, position, content, html)
-select $1, u.* from unnest($2::uuid[], $3::uuid[], $4::integer[], $5::text[], $6::boolean[]) u`
-
-const attachmentInsert = `-- publishing.AttachmentInsert
-insert into attachment (org_id, part_id, position, media_id, alt)
-select $1, u.* from unnest($2::uuid[], $3::integer[], $4::uuid[], $5::text[]) u`
-
-const eventInsert = `-- publishing.EventInsert
-insert into post_event (org_id, post_id, event, by, node) values ($1, $2, $3, $4, nullif($5, ''))`
-
-const eventsWritten = `-- publishing.EventsWritten
-insert into post_event (org_id, post_id, event, by, node) select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
-
-const eventMoved = `-- publishing.EventMoved
-insert into post_event (org_id, post_id, event, by, node, reason)
-select $1, $2, 'moved', $3, nullif($6, ''), 'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
-where $4::timestamptz <> coalesce($5::timestamptz, now())`
-
-// NewPost is a post to be written. A Due that is past or nil means the database's now, except for a follower, which waits; a zero PublishDate means now as well.
-type NewPost struct {
-	publishing.Post
-	By string // who wrote it, for the timeline
+// Tx is a transaction of one organization. It is not safe for concurrent use. Unless a method names another error, it
+// returns the error of Postgres, after which the transaction must end.
+type Tx struct {
+	tx    pgx.Tx
+	org   tenancy.OrgID
+	node  string
+	freed bool
 }
 
-// queuePosts writes posts with their parts, and who wrote the first of each group. Those of one group belong together.
+// InOrg runs fn in one transaction of the organization, which is committed when fn returns nil. It returns the error of
+// fn, or that of Postgres. After a deadlock or a lock timeout fn may run again, so it must overwrite what it sets.
+func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
+	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx: tx, org: org, node: s.node}) })
+}
+
+// ChannelReleased reports whether the transaction has released a channel, so that the next post of its queue may be
+// due.
+func (t *Tx) ChannelReleased() bool { return t.freed }
+
+// NewPost is a post to be written. A Due that is nil or in the past means the database's now, and a zero PublishDate
+// does too. A follower has no Due.
+type NewPost struct {
+	publishing.Post
+	// By is the person or key that wrote the post, for the timeline.
+	By string
+}
+
+// publishDate returns the publish date, nil for the database's now.
+func (p *NewPost) publishDate() *time.Time {
+	if p.PublishDate.IsZero() {
+		return nil
+	}
+	return &p.PublishDate
+}
+
+// Insert writes posts with their parts in one round trip, and one event for each root. The posts of a group must be
+// next to each other, its root first. The channels must exist: see HoldChannels.
+func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
+	b := &pgx.Batch{}
+	t.queuePosts(b, posts)
+	return t.tx.SendBatch(ctx, b).Close()
+}
+
+const eventsWritten = `-- publishing.EventsWritten
+insert into post_event (org_id, post_id, event, by, node)
+select $1, u.post, 'written', u.by, nullif($4, '') from unnest($2::uuid[], $3::text[]) u(post, by)`
+
+// queuePosts queues the insertion of posts with their parts, and of the event "written" of each root.
 func (t *Tx) queuePosts(b *pgx.Batch, posts []NewPost) {
 	t.queueHidden(b, posts)
 	var roots [][16]byte
@@ -58,25 +74,21 @@ func (t *Tx) queuePosts(b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// queueHidden writes posts that nobody wrote.
+// queueHidden queues the insertion of posts with their parts, without an event.
 func (t *Tx) queueHidden(b *pgx.Batch, posts []NewPost) {
-	n := len(posts)
-	ids, groups, channels, after := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n), make([]pgtype.UUID, n)
-	states, settings, methods := make([]string, n), make([]string, n), make([]string, n)
-	due, dates, delays := make([]*time.Time, n), make([]*time.Time, n), make([]int, n)
-	for i, p := range posts {
-		ids[i], groups[i], channels[i] = p.ID.UUID(), p.Group.UUID(), p.Channel.UUID()
-		after[i] = pgtype.UUID{Bytes: p.After.UUID(), Valid: !p.After.IsZero()}
-		states[i], settings[i], methods[i] = string(p.State), string(p.Settings), string(p.CreationMethod)
-		due[i], delays[i] = p.Due, int(p.Delay.Minutes())
-		if !p.PublishDate.IsZero() {
-			dates[i] = &p.PublishDate
-		}
-	}
-	b.Queue(insertPosts, t.org, ids, groups, channels, states, due, dates, after, delays, tenancy.Shard(t.org), settings, methods)
+	t.queueInsert(b, posts)
 	t.queueParts(b, posts)
 }
 
+const partInsert = `-- publishing.PartInsert
+insert into part (org_id, id, post_id, position, content, html)
+select $1, u.* from unnest($2::uuid[], $3::uuid[], $4::integer[], $5::text[], $6::boolean[]) u`
+
+const attachmentInsert = `-- publishing.AttachmentInsert
+insert into attachment (org_id, part_id, position, media_id, alt)
+select $1, u.* from unnest($2::uuid[], $3::integer[], $4::uuid[], $5::text[]) u`
+
+// queueParts queues the insertion of the parts of posts: one statement for each table.
 func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
 	var parts, of, attached, media [][16]byte
 	var positions, places []int
@@ -84,7 +96,8 @@ func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
 	var html []bool
 	for _, p := range posts {
 		for _, part := range p.Parts {
-			parts, of, positions = append(parts, part.ID.UUID()), append(of, p.ID.UUID()), append(positions, part.Position)
+			parts, of = append(parts, part.ID.UUID()), append(of, p.ID.UUID())
+			positions = append(positions, part.Position)
 			contents, html = append(contents, part.Content.Text), append(html, part.Content.HTML)
 			for i, m := range part.Media {
 				attached, places = append(attached, part.ID.UUID()), append(places, i)
@@ -100,65 +113,45 @@ func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// Tx is one transaction of one organization.
-type Tx struct {
-	tx    pgx.Tx
-	org   tenancy.OrgID
-	node  string
-	freed bool
-}
-
-// Freed tells whether a channel was released, so that the next of its queue may be due.
-func (t *Tx) Freed() bool { return t.freed }
-
-func (t *Tx) release(b *pgx.Batch, posts []Standing, keep func(Standing) bool) {
-	b.Queue(holdRelease, uuids(idsOf(posts, keep))).Exec(func(tag pgconn.CommandTag) error {
-		t.freed = t.freed || tag.RowsAffected() > 0
-		return nil
-	})
-}
-
-// InOrg runs fn in one transaction of the organization; it may be repeated after a deadlock or a lock timeout.
-func (s *Store) InOrg(ctx context.Context, org tenancy.OrgID, fn func(*Tx) error) error {
-	return s.db.InOrg(ctx, org.UUID(), func(tx pgx.Tx) error { return fn(&Tx{tx: tx, org: org, node: s.node}) })
-}
-
-// Insert writes posts with their parts in one round trip.
-func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
-	b := &pgx.Batch{}
-	t.queuePosts(b, posts)
-	return t.tx.SendBatch(ctx, b).Close()
-}
-
-// Standing is what a by-hand move must know of each post of a group.
-type Standing struct {
-	ID             publishing.PostID
-	Channel        publishing.ChannelID
-	State          publishing.State
-	OutcomeUnknown bool
-	Published      bool // a part of the current round is out
-	After          publishing.PostID
-	PublishDate    time.Time
-	Series         publishing.SeriesID
-	Occurrence     int
+// PostStatus is the locked state of one post of a group, which a change by hand depends on.
+type PostStatus struct {
+	ID      publishing.PostID    `db:"id"`
+	Channel publishing.ChannelID `db:"channel_id"`
+	State   publishing.State     `db:"state"`
+	// OutcomeUnknown is set when a call of the current round may have reached the platform: an outcome is unknown, or a
+	// call began and has not been answered.
+	OutcomeUnknown bool `db:"outcome_unknown"`
+	// Published is set when a part of the current round is on the platform.
+	Published bool `db:"published"`
+	// After is the predecessor, zero for the root.
+	After       publishing.PostID `db:"after_post"`
+	PublishDate time.Time         `db:"publish_date"`
+	// Series is zero for a post that is not repeated.
+	Series     publishing.SeriesID `db:"series_id"`
+	Occurrence int                 `db:"occurrence"`
 }
 
 const groupLock = `-- publishing.GroupLock
 select 1 from post p where p.group_id = $1 and p.deleted_at is null order by p.id for no key update of p`
 
-// A statement of its own, since what the lock waited for may have sent a part: only a later snapshot sees it. A call that began and was never answered counts as unknown.
-const groupStanding = `-- publishing.GroupStanding
-select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false), coalesce(x.out, false), p.after_post, p.publish_date, p.series_id, coalesce(p.occurrence, 0)
+// groupStatus is a statement of its own: the transaction that the lock waited for may have sent a part, which only a
+// later snapshot sees.
+const groupStatus = `-- publishing.GroupStatus
+select p.id, p.channel_id, p.state, p.maybe_sent or coalesce(x.begun, false) as outcome_unknown,
+  coalesce(x.out, false) as published, p.after_post, p.publish_date, p.series_id,
+  coalesce(p.occurrence, 0) as occurrence
 from post p left join lateral (
-  select bool_or(x.phase = 'done') as out, bool_or(x.phase = 'committing') as begun from publication x where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
+  select bool_or(x.phase = 'done') as out, bool_or(x.phase = 'committing') as begun from publication x
+  where x.org_id = p.org_id and x.post_id = p.id and x.number = p.republish) x on true
 where p.group_id = $1 and p.deleted_at is null order by p.id`
 
-// LockGroup locks the living posts of a group by id and tells how they stand; none means that there is no such group.
-func (t *Tx) LockGroup(ctx context.Context, group publishing.GroupID) ([]Standing, error) {
-	var out []Standing
+// LockGroup locks the posts of a group that are not deleted until the transaction ends, and returns them in the order
+// of their ids. It returns none when there is no such group.
+func (t *Tx) LockGroup(ctx context.Context, group publishing.GroupID) ([]PostStatus, error) {
+	var out []PostStatus
 	b := &pgx.Batch{}
 	b.Queue(groupLock, group)
-	b.Queue(groupStanding, group).Query(into(&out, pgx.RowToStructByPos[Standing]))
+	b.Queue(groupStatus, group).Query(into(&out, pgx.RowToStructByName[PostStatus]))
 	return out, t.tx.SendBatch(ctx, b).Close()
 }
 
@@ -166,60 +159,69 @@ const groupOfPost = `-- publishing.GroupOfPost
 select group_id from post where id = $1 and deleted_at is null`
 
 const groupOfPart = `-- publishing.GroupOfPart
-select p.group_id from part a join post p on p.org_id = a.org_id and p.id = a.post_id where a.id = $1 and p.deleted_at is null`
+select p.group_id from part a join post p on p.org_id = a.org_id and p.id = a.post_id
+where a.id = $1 and p.deleted_at is null`
 
-// GroupOf finds the group of a living post, or pgx.ErrNoRows.
+// GroupOf returns the group of a post that is not deleted, or pgx.ErrNoRows.
 func (t *Tx) GroupOf(ctx context.Context, post publishing.PostID) (g publishing.GroupID, err error) {
 	return g, t.tx.QueryRow(ctx, groupOfPost, post).Scan(&g)
 }
 
-// GroupOfPart finds the group of a part of a living post, or pgx.ErrNoRows.
+// GroupOfPart returns the group of a part of a post that is not deleted, or pgx.ErrNoRows.
 func (t *Tx) GroupOfPart(ctx context.Context, part publishing.PartID) (g publishing.GroupID, err error) {
 	return g, t.tx.QueryRow(ctx, groupOfPart, part).Scan(&g)
 }
 
-// The hold that a post had on its channel while backing off goes with it; a claimed post keeps it to its end.
+// holdRelease releases the channels that posts hold: a post that backs off holds its channel too.
 const holdRelease = `-- publishing.HoldRelease
 update channel_queue set busy_post = null where busy_post = any($1)`
 
-const postDelete = `-- publishing.PostDelete
-update post set deleted_at = now(), updated_at = now() where id = any($1)`
-
-// Delete removes posts from the service. Claimed ones end their part in flight; the others release their channel.
-func (t *Tx) Delete(ctx context.Context, posts []Standing) error {
-	b := &pgx.Batch{}
-	b.Queue(postDelete, uuids(idsOf(posts, every)))
-	t.release(b, posts, func(s Standing) bool { return !s.State.Claimed() })
-	return t.tx.SendBatch(ctx, b).Close()
+// queueRelease queues the release of the channels that those of the posts hold for which of returns true.
+func (t *Tx) queueRelease(b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
+	b.Queue(holdRelease, uuids(idsOf(posts, of))).Exec(func(tag pgconn.CommandTag) error {
+		t.freed = t.freed || tag.RowsAffected() > 0
+		return nil
+	})
 }
 
-func every(Standing) bool { return true }
+func everyPost(PostStatus) bool { return true }
 
-func dateOf(posts []Standing, post publishing.PostID) (at time.Time) {
+func idsOf(posts []PostStatus, of func(PostStatus) bool) (out []publishing.PostID) {
 	for _, p := range posts {
-		if p.ID == post {
-			at = p.PublishDate
-		}
-	}
-	return at
-}
-
-func idsOf(posts []Standing, keep func(Standing) bool) (out []publishing.PostID) {
-	for _, p := range posts {
-		if keep(p) {
+		if of(p) {
 			out = append(out, p.ID)
 		}
 	}
 	return out
 }
 
-//go:embed sql/move_posts.sql
-var movePosts string
+const postDelete = `-- publishing.PostDelete
+update post set deleted_at = now(), updated_at = now() where id = any($1)`
 
-// Move takes a whole group to DRAFT or QUEUE; followers wait. It returns when the root is due. With keepUnknown,
-// posts that may have been sent stay marked as such; else the caller has accepted that they may be published twice.
-func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, keepUnknown bool, by string) (*time.Time, error) {
-	rows, err := t.tx.Query(ctx, movePosts, uuids(idsOf(posts, every)), to, keepUnknown)
+// Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has finished it; the others
+// release theirs.
+func (t *Tx) Delete(ctx context.Context, posts []PostStatus) error {
+	b := &pgx.Batch{}
+	b.Queue(postDelete, uuids(idsOf(posts, everyPost)))
+	t.queueRelease(b, posts, func(p PostStatus) bool { return !p.State.Claimed() })
+	return t.tx.SendBatch(ctx, b).Close()
+}
+
+const eventInsert = `-- publishing.EventInsert
+insert into post_event (org_id, post_id, event, by, node) values ($1, $2, $3, $4, nullif($5, ''))`
+
+//go:embed sql/move_posts.sql
+var movePostsFile string
+
+var movePosts = expand(movePostsFile, "postReset", postReset)
+
+// Move sets all posts of a locked group to DRAFT or QUEUE; followers wait. It returns when the root is due. With
+// keepUnknown, a post that may have been sent stays marked as such; without it the caller accepts that the post may be
+// published twice.
+func (t *Tx) Move(
+	ctx context.Context, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
+) (*time.Time, error) {
+	rows, err := t.tx.Query(ctx, movePosts, uuids(idsOf(posts, everyPost)), to, keepUnknown)
 	if err != nil {
 		return nil, err
 	}
@@ -227,12 +229,12 @@ func (t *Tx) Move(ctx context.Context, posts []Standing, to publishing.State, ke
 	if err != nil {
 		return nil, err
 	}
-	b := &pgx.Batch{}
-	t.release(b, posts, every)
 	event := publishing.EventScheduled
 	if to == publishing.StateDraft {
 		event = publishing.EventUnscheduled
 	}
+	b := &pgx.Batch{}
+	t.queueRelease(b, posts, everyPost)
 	for _, p := range posts {
 		if p.After.IsZero() {
 			b.Queue(eventInsert, t.org, p.ID, event, by, t.node)
@@ -250,36 +252,44 @@ func earliest(times []*time.Time) (first *time.Time) {
 	return first
 }
 
-const postRewrite = `-- publishing.PostRewrite
-update post set state = $2, due = case when $2 = 'DRAFT' then coalesce($3::timestamptz, now()) else greatest($3::timestamptz, now()) end, publish_date = coalesce($4, now()), settings = $5, creation_method = $6, revision = revision + 1,
-  republish = republish + 1, maybe_sent = false, nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null, claim_token = null, claim_round = null, claim_holder = null, claim_until = null,
-  committing_at = null, call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
-  outcome_unknown = false, updated_at = now()
-where id = $1`
-
 const followersDrop = `-- publishing.FollowersDrop
-update post set deleted_at = now(), updated_at = now(), after_post = null, due = coalesce(due, publish_date), state = case when state = 'WAITING' then 'DRAFT' else state end where group_id = $1 and id <> $2 and deleted_at is null`
+update post set deleted_at = now(), updated_at = now(), after_post = null, due = coalesce(due, publish_date),
+  state = case when state = 'WAITING' then 'DRAFT' else state end
+where group_id = $1 and id <> $2 and deleted_at is null`
 
-const partsMoveAway = `-- publishing.PartsDrop
+const partsDrop = `-- publishing.PartsDrop
 delete from part where post_id in (select id from post where group_id = $1)`
 
-// Rewrite replaces what a group says: the root keeps its id, its parts and followers are written anew. Part ids that are sent again are kept.
-func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []Standing, posts []NewPost) error {
+const eventMoved = `-- publishing.EventMoved
+insert into post_event (org_id, post_id, event, by, node, reason)
+select $1, $2, 'moved', $3, nullif($6, ''),
+  'from ' || to_char($4::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+  || ' to ' || to_char(coalesce($5::timestamptz, now()) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')
+where $4::timestamptz <> coalesce($5::timestamptz, now())`
+
+// Rewrite replaces the content of a locked group, whose posts are old, by posts, the root first. The root keeps its id;
+// its parts and all followers are deleted and written again. Parts may have ids that old parts had.
+func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
 	root := posts[0]
 	b := &pgx.Batch{}
-	t.release(b, old, every)
+	t.queueRelease(b, old, everyPost)
 	b.Queue(followersDrop, group, root.ID)
-	b.Queue(partsMoveAway, group)
-	var date *time.Time
-	if !root.PublishDate.IsZero() {
-		date = &root.PublishDate
-	}
-	b.Queue(postRewrite, root.ID, root.State, root.Due, date, root.Settings, root.CreationMethod)
+	b.Queue(partsDrop, group)
+	queueRewrite(b, root)
 	t.queueParts(b, posts[:1])
 	b.Queue(eventInsert, t.org, root.ID, publishing.EventEdited, root.By, t.node)
-	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), date, t.node)
+	b.Queue(eventMoved, t.org, root.ID, root.By, dateOf(old, root.ID), root.publishDate(), t.node)
 	if len(posts) > 1 {
 		t.queuePosts(b, posts[1:])
 	}
 	return t.tx.SendBatch(ctx, b).Close()
+}
+
+func dateOf(posts []PostStatus, post publishing.PostID) (at time.Time) {
+	for _, p := range posts {
+		if p.ID == post {
+			at = p.PublishDate
+		}
+	}
+	return at
 }

@@ -15,61 +15,69 @@ import (
 // Prunable is a kind of row that is deleted after a while.
 type Prunable string
 
-// The kinds of rows that are deleted after a while.
+// The kinds of rows that are deleted.
 const (
-	PruneKeys     Prunable = "idempotency-keys"
-	PruneEvents   Prunable = "events"        // of the timelines of posts that ended long ago
-	PruneDeleted  Prunable = "deleted-posts" // whole groups, with all that belongs to them
-	PruneConnects Prunable = "connects"      // that were not finished in time
+	PruneKeys Prunable = "idempotency-keys"
+	// PruneEvents are the timelines of posts that have ended.
+	PruneEvents Prunable = "events"
+	// PruneDeleted are groups of deleted posts, with everything that belongs to them.
+	PruneDeleted Prunable = "deleted-posts"
+	// PruneConnects are connects that were not finished in time.
+	PruneConnects Prunable = "connects"
 )
 
 // OldRow names a row that is old enough to be deleted. Of and ID are parts of its key.
 type OldRow struct {
-	At time.Time
-	Of uuid.UUID // its organization, or its post
-	ID string
+	At time.Time `db:"at"`
+	// Of is the organization of the row, or the post of an event.
+	Of uuid.UUID `db:"of"`
+	ID string    `db:"id"`
 }
 
-// What is old is found by its time alone, after the row of $2 and $3: whether it may go is for the statement that
-// deletes it, so that a row that cannot be judged stops no other. Each statement reads in the order of its index, since
-// any number of rows may have the same time. Where it orders by an expression of a key, so does the index: by the key
-// itself, the planner would take that index for finding a row by its key, and read it from end to end.
+// Old rows are found by their time alone, after the row of $2 and $3: the statement that deletes them tests whether
+// each may be deleted, so that a row that cannot be judged does not stop others. Each statement reads in the order of
+// its index, since any number of rows may have the same time. Where it orders by an expression of a key, the index does
+// too: with the key itself in the index, the planner would use the index to find a row by its key, and read all of it.
 const (
 	findOldKeys = `-- publishing.FindOldKeys
-select i.created_at, i.org_id, i.key from idempotency i
-where i.created_at < now() - $1 * interval '1 millisecond' and (i.created_at, i.key || '') > ($2::timestamptz, $3::text)
+select i.created_at as at, i.org_id as of, i.key as id from idempotency i
+where i.created_at < now() - $1 * interval '1 millisecond'
+  and (i.created_at, i.key || '') > ($2::timestamptz, $3::text)
 order by i.created_at, i.key || '' limit $4`
 
 	findOldEvents = `-- publishing.FindOldEvents
-select e.at, e.post_id, e.id::text from post_event e
-where e.at < now() - $1 * interval '1 millisecond' and (e.at, e.id + 0) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
+select e.at, e.post_id as of, e.id::text as id from post_event e
+where e.at < now() - $1 * interval '1 millisecond'
+  and (e.at, e.id + 0) > ($2::timestamptz, coalesce(nullif($3::text, ''), '0')::bigint)
 order by e.at, e.id + 0 limit $4`
 
-	// One row for each group, its first post: only what follows another post has a delay, also when an edit dropped it.
-	// Of a post that exists nothing is found, however much was dropped.
+	// One row for each group, its root: every follower has a delay, also one that an edit dropped. Nothing is found of
+	// a group whose root exists, however many followers were dropped.
 	findOldDeleted = `-- publishing.FindOldDeleted
-select p.deleted_at, p.org_id, p.id::text from post p
+select p.deleted_at as at, p.org_id as of, p.id::text as id from post p
 where p.deleted_at < now() - $1 * interval '1 millisecond' and p.delay_minutes = 0
-  and (p.deleted_at, p.id) > ($2::timestamptz, coalesce(nullif($3::text, ''), '00000000-0000-0000-0000-000000000000')::uuid)
+  and (p.deleted_at, p.id)
+    > ($2::timestamptz, coalesce(nullif($3::text, ''), '00000000-0000-0000-0000-000000000000')::uuid)
 order by p.deleted_at, p.id limit $4`
 
 	findOldConnects = `-- publishing.FindOldConnects
-select c.expires_at, c.org_id, encode(c.hash, 'hex') from connect_state c
-where c.expires_at < now() - $1 * interval '1 millisecond' and (c.expires_at, encode(c.hash, 'hex')) > ($2::timestamptz, $3::text)
+select c.expires_at as at, c.org_id as of, encode(c.hash, 'hex') as id from connect_state c
+where c.expires_at < now() - $1 * interval '1 millisecond'
+  and (c.expires_at, encode(c.hash, 'hex')) > ($2::timestamptz, $3::text)
 order by c.expires_at, encode(c.hash, 'hex') limit $4`
 )
 
-// FindOld lists at most limit rows of a kind that are older than an age, the oldest first, those after another one.
-// Not all of them may be deleted; see Prune.
-func (s *Store) FindOld(ctx context.Context, kind Prunable, age time.Duration, after OldRow, limit int) (rows []OldRow, err error) {
+// FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
+// after. The zero OldRow starts at the oldest. Some of them may still be needed: see Prune.
+func (s *Store) FindOld(
+	ctx context.Context, kind Prunable, age time.Duration, after OldRow, limit int,
+) (rows []OldRow, err error) {
 	sql := map[Prunable]string{
-		PruneKeys: findOldKeys, PruneEvents: findOldEvents, PruneDeleted: findOldDeleted, PruneConnects: findOldConnects,
+		PruneKeys: findOldKeys, PruneEvents: findOldEvents,
+		PruneDeleted: findOldDeleted, PruneConnects: findOldConnects,
 	}[kind]
 	err = s.db.WriteRole(ctx, pg.Retention, func(b *pgx.Batch) {
-		b.Queue(sql, age.Milliseconds(), after.At, after.ID, limit).Query(func(found pgx.Rows) (err error) {
-			rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[OldRow])
-			return err
-		})
+		b.Queue(sql, age.Milliseconds(), after.At, after.ID, limit).Query(into(&rows, pgx.RowToStructByName[OldRow]))
 	})
 	return rows, err
 }
@@ -85,14 +93,16 @@ var pruneDeleted string
 
 const pruneConnects = `-- publishing.PruneConnects
 with old as (
-  select c.hash from unnest($1::uuid[], $2::text[]) u(org, hash) join connect_state c on c.hash = any (array[decode(u.hash, 'hex')]) and (c.org_id = u.org) is true
-  where (c.expires_at < now() - $3 * interval '1 millisecond') is true order by u.hash for update of c skip locked
+  select c.hash from unnest($1::uuid[], $2::text[]) u(org, hash)
+  join connect_state c on c.hash = any (array[decode(u.hash, 'hex')]) and (c.org_id = u.org) is true
+  where (c.expires_at < now() - $3 * interval '1 millisecond') is true
+  order by u.hash for update of c skip locked
 )
 delete from connect_state c using old where c.hash = any (array[old.hash])`
 
-// Prune deletes those of the rows of a kind that are older than an age and that nothing needs any more, in one
-// statement, and returns how many. What somebody else has locked is left out. A deleted post goes with its group: when
-// more posts were deleted than asked for, there may be more of their groups.
+// Prune deletes, in one statement, those of the rows of a kind that are older than age and that nothing needs any more,
+// and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
+// with its group; the number then counts all posts of the groups, so it may be larger than that of the rows.
 func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,

@@ -233,7 +233,7 @@ func TestFollowersWaitForTheirPredecessor(t *testing.T) {
 		}
 	}
 	states := func(post publishing.PostID) (out []publishing.State) {
-		whole, err := r.store.Whole(t.Context(), r.org, []publishing.Post{r.root(post)})
+		whole, err := r.store.ThreadData(t.Context(), r.org, []publishing.Post{r.root(post)})
 		r.ok(err)
 		for _, f := range whole.Followers[r.root(post).Group] {
 			out = append(out, f.State)

@@ -183,7 +183,7 @@ func (r *rig) look(l publishing.Lease, hold time.Duration) []publishingstore.Cla
 	for i, f := range found {
 		ids[i] = f.Post
 	}
-	open, err := r.store.Look(r.Context(), ids, hold)
+	open, err := r.store.ClaimUnknown(r.Context(), ids, hold)
 	r.ok(err)
 	return open
 }

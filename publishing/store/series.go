@@ -12,6 +12,29 @@ import (
 	"crier/tenancy"
 )
 
+// seriesRow is a row of series as lists and the step of a series read it.
+type seriesRow struct {
+	ID       publishing.SeriesID  `db:"id"`
+	Template publishing.GroupID   `db:"template"`
+	Channel  publishing.ChannelID `db:"channel_id"`
+	Anchor   time.Time            `db:"anchor"`
+	Timezone string               `db:"timezone"`
+	Days     int                  `db:"days"`
+	Base     int                  `db:"base"`
+	Until    *time.Time           `db:"until_at"`
+	Times    *int                 `db:"times"`
+	Number   int                  `db:"number"`
+}
+
+// recurrence returns the recurrence in a zone.
+func (r seriesRow) recurrence(zone *time.Location) publishing.Recurrence {
+	out := publishing.Recurrence{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until}
+	if r.Times != nil {
+		out.Count = *r.Times
+	}
+	return out
+}
+
 const seriesBegin = `-- publishing.SeriesBegin
 insert into series (org_id, id, channel_id, template, anchor, timezone, days, until_at, times)
 select p.org_id, p.id, p.channel_id, $2, $3::timestamp, $4, $5, $6, $7
@@ -23,8 +46,8 @@ set series_id = coalesce(p.series_id, p.id), occurrence = coalesce(p.occurrence,
   series_passed = false
 where p.id = $1`
 
-// A changed series has a new anchor. Its base is the largest number that has a row, so that no number is used a
-// second time.
+// seriesChange sets the base to the largest number that has a row, so that no number is used a second time with the new
+// anchor.
 const seriesChange = `-- publishing.SeriesChange
 update series s set template = $2, anchor = $3::timestamp, timezone = $4, days = $5, until_at = $6, times = $7,
   base = greatest(p.occurrence,
@@ -38,9 +61,9 @@ update post set deleted_at = now() where group_id = $1`
 const publishDate = `-- publishing.PublishDate
 select publish_date from post where id = $1`
 
-// Repeat makes a stored post repeat in a time zone, or changes how it does. Later occurrences are copies of the
-// template, whose posts are stored too, as deleted. An unknown zone is Invalid; pgx.ErrNoRows means that there is no
-// such post.
+// Repeat makes a stored post the current occurrence of a series in a time zone, or changes its series. Later
+// occurrences are copies of template, whose posts are inserted too, as deleted ones. It returns Invalid for an unknown
+// zone, and pgx.ErrNoRows when there is no such post.
 func (t *Tx) Repeat(
 	ctx context.Context, root publishing.PostID, r publishing.Repeat, timezone string, template []NewPost,
 ) error {
@@ -71,7 +94,7 @@ select p.group_id from post p
 where p.series_id = $1 and p.occurrence <> $2 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR')
 order by p.id`
 
-// Pending lists the groups of a series' occurrences that have not ended, other than one.
+// Pending returns the groups of the stored occurrences of a series that have not ended, without the occurrence other.
 func (t *Tx) Pending(ctx context.Context, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
 	rows, err := t.tx.Query(ctx, seriesLater, series, other)
 	if err != nil {
@@ -83,21 +106,22 @@ func (t *Tx) Pending(ctx context.Context, series publishing.SeriesID, other int)
 const seriesEnd = `-- publishing.SeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where id = $1 and stopped_at is null`
 
-// EndSeries stops a series: no occurrence follows.
+// EndSeries stops a series: no occurrence follows. It does nothing when the series has stopped.
 func (t *Tx) EndSeries(ctx context.Context, series publishing.SeriesID) error {
 	_, err := t.tx.Exec(ctx, seriesEnd, series)
 	return err
 }
 
-const seriesRow = `-- publishing.SeriesRow
+const seriesNumber = `-- publishing.SeriesRow
 select number, stopped_at is not null from series where id = $1`
 
-// NextOf returns the number of the current occurrence, and whether the series has stopped.
+// NextOf returns the number of the current occurrence of a series, and whether the series has stopped. It returns
+// pgx.ErrNoRows when there is no such series.
 func (t *Tx) NextOf(ctx context.Context, series publishing.SeriesID) (number int, over bool, err error) {
-	return number, over, t.tx.QueryRow(ctx, seriesRow, series).Scan(&number, &over)
+	return number, over, t.tx.QueryRow(ctx, seriesNumber, series).Scan(&number, &over)
 }
 
-// around are the smallest and the largest id that differ from one only in the number of the occurrence.
+// around returns the smallest and the largest id that differ from one only in the number of the occurrence.
 func around(of uuid.UUID) (low, high uuid.UUID) {
 	low, high = of, of
 	binary.BigEndian.PutUint32(low[12:], 0)
@@ -105,16 +129,18 @@ func around(of uuid.UUID) (low, high uuid.UUID) {
 	return low, high
 }
 
-// numberOf is the number of the occurrence that an id names, by the same thing's id in the first.
+// numberOf returns the number of the occurrence that an id names. first is the id that the same thing has in the first
+// occurrence.
 func numberOf(of, first uuid.UUID) int {
 	return int(binary.BigEndian.Uint32(of[12:]) ^ binary.BigEndian.Uint32(first[12:]))
 }
 
-// maxNumber bounds the numbers that ids may name: 200 years of days, several times over.
+// maxNumber is the largest number that an id may name: more than 2000 years of days.
 const maxNumber = 1 << 20
 
-// Materialize stores a later occurrence, named by the id or the group that lists give it, and returns its group and
-// series. pgx.ErrNoRows means that there is no such occurrence.
+// Materialize inserts a projected occurrence, which is named by the id of its root or, with isGroup, by that of its
+// group, and returns its group and its series. It returns pgx.ErrNoRows when there is no such occurrence, or when it
+// has a row already.
 func (t *Tx) Materialize(
 	ctx context.Context, named uuid.UUID, isGroup bool,
 ) (publishing.GroupID, publishing.SeriesID, error) {
@@ -133,7 +159,7 @@ func (t *Tx) Materialize(
 	}
 	s, err := row.series()
 	if err != nil || row.Stopped || number <= max(s.Number, s.Base) || number > maxNumber {
-		return row.Template, row.ID, pgx.ErrNoRows // of an unknown zone there are no later occurrences
+		return row.Template, row.ID, pgx.ErrNoRows // in an unknown zone there are no later occurrences
 	}
 	if !s.Has(number) || !s.At(number).After(row.Now) {
 		return row.Template, row.ID, pgx.ErrNoRows

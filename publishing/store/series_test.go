@@ -123,7 +123,7 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 	if a.AddDate(0, 0, 7).Format(time.DateTime) != b.Format(time.DateTime) {
 		t.Fatalf("%v is followed by %v", a, b)
 	}
-	whole, err := r.store.Whole(t.Context(), r.org, []publishing.Post{next})
+	whole, err := r.store.ThreadData(t.Context(), r.org, []publishing.Post{next})
 	r.ok(err)
 	parts := whole.Parts[next.Group]
 	if len(parts) != 3 || parts[0].Content.Text != "part 0" || parts[2].Content.Text != "part 2" || parts[2].Delay != time.Hour || len(whole.Followers[next.Group]) != 1 || whole.Followers[next.Group][0].State != publishing.StateWaiting {
@@ -186,12 +186,12 @@ func TestComing_IsWhatIsNeitherStoredNorDeleted(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
-	out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, 7))
+	out, err := r.store.Projected(t.Context(), r.org, publishing.Occurrence(first, 7))
 	if err != nil || len(out) != 1 || !out[0].Projected.Next.Equal(at.Add(2*24*time.Hour)) {
 		t.Fatalf("%+v %v", out, err)
 	}
 	for _, n := range []int{0, 1, 2, 1 << 21} {
-		if out, err := r.store.Coming(t.Context(), r.org, publishing.Occurrence(first, n)); err != nil || len(out) != 0 {
+		if out, err := r.store.Projected(t.Context(), r.org, publishing.Occurrence(first, n)); err != nil || len(out) != 0 {
 			t.Fatalf("%d: %+v %v", n, out, err)
 		}
 	}

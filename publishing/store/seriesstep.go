@@ -23,78 +23,76 @@ var findEndedSeries string
 
 // SeriesRef names a series.
 type SeriesRef struct {
-	Org    tenancy.OrgID
-	Series publishing.SeriesID
+	Org    tenancy.OrgID       `db:"org_id"`
+	Series publishing.SeriesID `db:"id"`
 }
 
-// EndedSeries lists at most limit series whose next occurrence is to be written: of each organization in turn, those that
-// wait longest first. Those that were set aside are left out until their time has come.
+// EndedSeries returns at most limit series of the lease's shards whose current occurrence has ended, or that have
+// stopped since they were last advanced. Organizations take turns, and of each the series that wait longest come first.
+// Series that were set aside are left out until their time has come.
 func (s *Store) EndedSeries(ctx context.Context, l publishing.Lease, limit int) (out []SeriesRef, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
-		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByPos[SeriesRef]))
+		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByName[SeriesRef]))
 	})
 	return out, err
 }
 
-// seriesBy is a condition that names one series by a range of ids, and how to lock it.
-type seriesBy struct{ channel, series, stored string }
+// seriesLock has the statements that lock one series, which is named by a range of ids, and read it.
+type seriesLock struct{ channel, series, stored string }
 
-// The channel is locked before the series, as everywhere, and only against being disconnected. What is stored is read
-// by a statement of its own: only a later snapshot sees what the lock waited for. An occurrence that was counted as
-// failed, because its outcome was unknown, and turned out to be published ends the row of failures.
-func seriesByCondition(where, wait string) seriesBy {
-	return seriesBy{
+// lockBy returns the statements for a condition, and for how the lock of the series waits.
+//
+// The channel is locked before the series, as everywhere, and only against being disconnected. The stored occurrences
+// are read by a statement of their own, because only a later snapshot sees what the lock waited for. An occurrence that
+// counted as failed, because its outcome was unknown, and that was published after all, ends the row of failures.
+func lockBy(where, wait string) seriesLock {
+	return seriesLock{
 		channel: `-- publishing.SeriesChannel
-select c.id from channel c where c.id in (select s.channel_id from series s where ` + where + `) for key share of c`,
+select c.id from channel c
+where c.id in (select s.channel_id from series s where ` + where + `) for key share of c`,
 		series: `-- publishing.SeriesLock
-select s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at, s.times, s.number,
+select ` + columns[seriesRow]("s") + `,
   case when (
     select p.state from post p
     where p.org_id = s.org_id and p.series_id = s.id and p.occurrence < s.number and p.deleted_at is null
-    order by p.occurrence desc limit 1) = 'PUBLISHED' then 0 else s.failures end,
-  s.stopped_at is not null, c.deleted_at is null, clock_timestamp()
+    order by p.occurrence desc limit 1) = 'PUBLISHED' then 0 else s.failures end as failures,
+  s.stopped_at is not null as stopped, c.deleted_at is null as connected, clock_timestamp() as now
 from series s join channel c on c.org_id = s.org_id and c.id = s.channel_id
 where ` + where + ` for no key update of s` + wait,
 		stored: `-- publishing.SeriesStored
-select p.occurrence, case
+select p.occurrence as number, case
     when p.deleted_at is not null then 'passed_by'
     when p.state = 'PUBLISHED' then 'published'
     when p.state = 'ERROR' and p.error_code = 'missed' and (q.paused or p.due < q.resumed_at) then 'passed_by'
     when p.state = 'ERROR' then 'failed'
-    else 'open' end
+    else 'open' end as state
 from series s
 join post p on p.org_id = s.org_id and p.series_id = s.id
 left join channel_queue q on q.channel_id = s.channel_id
-where ` + where + ` and (p.occurrence = s.number or p.occurrence > greatest(s.number, s.base)) order by p.occurrence`,
+where ` + where + ` and (p.occurrence = s.number or p.occurrence > greatest(s.number, s.base))
+order by p.occurrence`,
 	}
 }
 
 var (
-	seriesByID       = seriesByCondition(`s.id between $1 and $2`, ``)
-	seriesByTemplate = seriesByCondition(`s.template between $1 and $2`, ``)
-	seriesIfFree     = seriesByCondition(`s.id between $1 and $2`, ` skip locked`)
+	seriesByID       = lockBy(`s.id between $1 and $2`, ``)
+	seriesByTemplate = lockBy(`s.template between $1 and $2`, ``)
+	seriesIfFree     = lockBy(`s.id between $1 and $2`, ` skip locked`)
 )
 
-// lockedSeries is a series that this transaction alone may move on.
+// lockedSeries is a series that this transaction alone may advance.
 type lockedSeries struct {
-	ID        publishing.SeriesID
-	Template  publishing.GroupID
-	Channel   publishing.ChannelID
-	Anchor    time.Time
-	Timezone  string
-	Days      int
-	Base      int
-	Until     *time.Time
-	Times     *int
-	Number    int
-	Failures  int
-	Stopped   bool
-	Connected bool
-	Now       time.Time // of the database
-	stored    []publishing.StoredOccurrence
+	seriesRow
+	Failures  int  `db:"failures"`
+	Stopped   bool `db:"stopped"`
+	Connected bool `db:"connected"`
+	// Now is the time of the database, read after the lock.
+	Now time.Time `db:"now"`
+	// stored are the occurrences from the current one on that have a row.
+	stored []publishing.StoredOccurrence
 }
 
-// series is the row by its rules; an unknown zone is Invalid.
+// series returns the series by the rules of publishing. It returns Invalid for an unknown zone.
 func (r lockedSeries) series() (publishing.Series, error) {
 	zone, err := tenancy.LoadZone(r.Timezone)
 	if err != nil {
@@ -102,27 +100,28 @@ func (r lockedSeries) series() (publishing.Series, error) {
 			strconv.Quote(r.Timezone) + "."
 		return publishing.Series{}, fault.Wrap(fault.Invalid, "publishing.Series", message, err)
 	}
-	s := publishing.Series{
-		Recurrence: publishing.Recurrence{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until},
-		Number:     r.Number, Failures: r.Failures, Connected: r.Connected,
-	}
-	if r.Times != nil {
-		s.Count = *r.Times
-	}
-	return s, nil
+	return publishing.Series{
+		Recurrence: r.recurrence(zone), Number: r.Number, Failures: r.Failures, Connected: r.Connected,
+	}, nil
 }
 
-// lockSeries locks a series and reads its occurrences from the current one on; pgx.ErrNoRows means that there is
-// none, or that it is locked and the condition does not wait.
-func (t *Tx) lockSeries(ctx context.Context, by seriesBy, low, high uuid.UUID) (r lockedSeries, err error) {
+// lockSeries locks a series and reads its stored occurrences from the current one on. It returns pgx.ErrNoRows when
+// there is none, or when it is locked and by does not wait.
+func (t *Tx) lockSeries(ctx context.Context, by seriesLock, low, high uuid.UUID) (lockedSeries, error) {
+	var locked []lockedSeries
+	var stored []publishing.StoredOccurrence
 	b := &pgx.Batch{}
 	b.Queue(by.channel, low, high)
-	b.Queue(by.series, low, high).QueryRow(func(row pgx.Row) error {
-		return row.Scan(&r.ID, &r.Template, &r.Channel, &r.Anchor, &r.Timezone, &r.Days, &r.Base, &r.Until, &r.Times,
-			&r.Number, &r.Failures, &r.Stopped, &r.Connected, &r.Now)
-	})
-	b.Queue(by.stored, low, high).Query(into(&r.stored, pgx.RowToStructByPos[publishing.StoredOccurrence]))
-	return r, t.tx.SendBatch(ctx, b).Close()
+	b.Queue(by.series, low, high).Query(into(&locked, pgx.RowToStructByName[lockedSeries]))
+	b.Queue(by.stored, low, high).Query(into(&stored, pgx.RowToStructByName[publishing.StoredOccurrence]))
+	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
+		return lockedSeries{}, err
+	}
+	if len(locked) == 0 {
+		return lockedSeries{}, pgx.ErrNoRows
+	}
+	locked[0].stored = stored
+	return locked[0], nil
 }
 
 const seriesAdvance = `-- publishing.SeriesAdvance
@@ -131,7 +130,8 @@ set number = $2, failures = $3, stopped_at = case when $4 <> '' then now() end, 
   retries = 0, retry_at = null
 where id = $1`
 
-// Rows that somebody else has locked are left for the next step: waiting for them in this order could deadlock.
+// occurrencesPass leaves rows that another transaction has locked to the next step: to wait for them in this order
+// could deadlock.
 const occurrencesPass = `-- publishing.OccurrencesPass
 update post set series_passed = true where id in (
   select p.id from post p where p.series_id = $1 and not p.series_passed and (p.occurrence < $2 or $3)
@@ -140,10 +140,10 @@ update post set series_passed = true where id in (
 const seriesStopped = `-- publishing.SeriesStopped
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'stopped', nullif($3, ''), $4)`
 
-// Advance moves a series past its occurrences that have ended and stores the next one (publishing.Series). It returns
-// whether it stored one. It may be repeated and run anywhere at the same time: the lock on the series and the key of
-// the number let each occurrence be written once. A series that somebody else has locked is left alone unless wait is
-// set. An unknown zone is Invalid.
+// Advance moves a series past its occurrences that have ended and inserts the next one (publishing.Series). It returns
+// whether it inserted one. It may be repeated after a crash, and run in several processes at once: the lock on the
+// series and the unique key of the number let each occurrence be inserted once. Unless wait is set, it does nothing
+// with a series that another transaction has locked. It returns Invalid for an unknown zone.
 func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool) (written bool, err error) {
 	by := seriesIfFree
 	if wait {
@@ -184,21 +184,26 @@ func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool)
 	return next.Write, t.tx.SendBatch(ctx, b).Close()
 }
 
-// advanceTime is how long moving one series may take.
+// advanceTime is how long advancing one series may take.
 const advanceTime = 3 * time.Second
 
-// Advance is Tx.Advance in a transaction of its own, of at most three seconds.
-func (s *Store) Advance(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool) (written bool, err error) {
+// Advance is Tx.Advance in a transaction of its own, which takes at most advanceTime.
+func (s *Store) Advance(
+	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool,
+) (written bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, advanceTime)
 	defer cancel()
 	err = s.InOrg(ctx, org, func(tx *Tx) error {
 		written, err = tx.Advance(ctx, series, wait)
 		return err
 	})
-	return written && err == nil, err
+	if err != nil {
+		return false, err
+	}
+	return written, nil
 }
 
-// occurrenceOf is the id of the root of an occurrence.
+// occurrenceOf returns the id of the root of an occurrence.
 func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)
 }
@@ -206,24 +211,28 @@ func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 //go:embed sql/set_aside_series.sql
 var setAsideSeries string
 
-// SetAsideSeries keeps a series whose next occurrence could not be written out of EndedSeries for a while; reason is
-// for people.
-func (s *Store) SetAsideSeries(ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string) error {
+// SetAsideSeries leaves a series whose next occurrence could not be inserted out of EndedSeries for a while, which
+// grows with each failure in a row. The first failure in a row adds reason, which is for people, to the timeline of the
+// current occurrence. A series that another transaction has locked is not changed.
+func (s *Store) SetAsideSeries(
+	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string,
+) error {
 	return s.db.WriteOrg(ctx, org.UUID(), func(b *pgx.Batch) { b.Queue(setAsideSeries, series, s.node, reason) })
 }
 
-const templatePosts = `-- publishing.TemplatePosts
+var templatePosts = `-- publishing.TemplatePosts
 select ` + rootColumns + ` from post p where p.group_id = $1`
 
-// template reads the posts that occurrences are copied from, each after the one that it follows.
+// template returns the posts that occurrences are copied from, each after its predecessor. Every one has a part.
 func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishing.Post, error) {
 	var posts []publishing.Post
 	parts := map[publishing.PostID][]publishing.Part{}
 	b := &pgx.Batch{}
 	b.Queue(templatePosts, group).Query(into(&posts, scanPost))
 	self, media := [][16]byte{group.UUID()}, map[publishing.MediaID]publishing.Medium{}
-	readParts(b, &budget{publishing.MaxListedBytes, func() {}}, self, self, media, func(_ publishing.GroupID, post publishing.PostID, p publishing.Part) {
-		parts[post] = append(parts[post], p)
+	most := &budget{left: publishing.MaxListedBytes, stop: func() {}}
+	readParts(b, most, self, self, media, func(r partRow, p publishing.Part) {
+		parts[r.Post] = append(parts[r.Post], p)
 	})
 	if err := t.tx.SendBatch(ctx, b).Close(); err != nil {
 		return nil, err
@@ -241,58 +250,45 @@ func (t *Tx) template(ctx context.Context, group publishing.GroupID) ([]publishi
 	return posts, nil
 }
 
-const occurrenceInsert = `-- publishing.OccurrenceInsert
-insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date, after_post, delay_minutes,
-  settings, creation_method, series_id, occurrence, interval_days)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
-
 const occurrenceWritten = `-- publishing.OccurrenceWritten
 insert into post_event (org_id, post_id, event, node, reason) values ($1, $2, 'written', nullif($3, ''), $4)`
 
-// writeOccurrence stores an occurrence of a locked series as a copy of its template. One that has a row already is a
-// unique violation.
+// writeOccurrence inserts an occurrence of a locked series as a copy of its template. It returns a unique violation for
+// a number that has a row.
 func (t *Tx) writeOccurrence(ctx context.Context, s lockedSeries, number int, at time.Time) error {
-	posts, err := t.template(ctx, s.Template)
+	template, err := t.template(ctx, s.Template)
 	if err != nil {
 		return err
 	}
-	root := posts[0].ID
-	b := &pgx.Batch{}
-	for _, p := range posts {
-		// Only the root belongs to the series; the rest of its group waits for it.
-		var series publishing.SeriesID
-		var nth, days *int
-		var due *time.Time
-		first := p.ID == root
-		if first {
-			series, nth, days, due = s.ID, &number, &s.Days, &at
-		}
-		copied := copyOf(p, root, s.ID, number)
-		state := publishing.StateWaiting
-		if first {
-			state = publishing.StateQueue
-		}
-		b.Queue(occurrenceInsert, t.org, copied.ID, copied.Group, p.Channel, tenancy.Shard(t.org), state, due, at,
-			copied.After, int(p.Delay.Minutes()), p.Settings, p.CreationMethod, series, nth, days)
-		t.queueParts(b, []NewPost{{Post: copied}})
+	posts := make([]NewPost, len(template))
+	for i, p := range template {
+		p = copyOf(p, template[0].ID, s.ID, number)
+		p.State, p.Due, p.PublishDate = publishing.StateWaiting, nil, at
+		posts[i] = NewPost{Post: p}
 	}
-	b.Queue(occurrenceWritten, t.org, occurrenceOf(s.ID, number), t.node, fmt.Sprintf("repeated every %d days", s.Days))
+	// Only the root belongs to the series; the followers wait for it.
+	root := &posts[0]
+	root.State, root.Due = publishing.StateQueue, &at
+	root.Series, root.Occurrence, root.Interval = s.ID, number, s.Days
+	b := &pgx.Batch{}
+	t.queueHidden(b, posts)
+	b.Queue(occurrenceWritten, t.org, root.ID, t.node, fmt.Sprintf("repeated every %d days", s.Days))
 	return t.tx.SendBatch(ctx, b).Close()
 }
 
-// copyOf gives a post of a template the ids that it has in an occurrence. The root of an occurrence has the series'
-// id, and the first part has its post's.
+// copyOf returns a post of a template with the ids that it has in an occurrence: the root of an occurrence has the id
+// that follows from the series, and its first part has the id of the root.
 func copyOf(p publishing.Post, root publishing.PostID, series publishing.SeriesID, number int) publishing.Post {
-	named := func(post publishing.PostID) publishing.PostID {
+	idOf := func(post publishing.PostID) publishing.PostID {
 		if post == root {
 			return occurrenceOf(series, number)
 		}
 		return publishing.Occurrence(post, number)
 	}
 	rootPart := id.FromUUID[publishing.PartTag](root.UUID())
-	p.ID, p.Group = named(p.ID), publishing.Occurrence(p.Group, number)
+	p.ID, p.Group = idOf(p.ID), publishing.Occurrence(p.Group, number)
 	if !p.After.IsZero() {
-		p.After = named(p.After)
+		p.After = idOf(p.After)
 	}
 	p.Parts = slices.Clone(p.Parts)
 	for i := range p.Parts {

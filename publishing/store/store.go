@@ -1,59 +1,44 @@
-// Package store keeps publishing's tables.
+// Package store reads and writes the tables of publishing. Only publishing/service, publishing/sender and
+// publishing/pictures use it.
 //
-// Statements of a few lines stand beside the method that runs them. Long ones are files of the folder sql, whose
-// README says how they are written, why they look up rows by "x = any (array[y])", and how they lock.
+// Statements of a few lines are beside the method that runs them. Long ones are files of the folder sql: its README
+// describes how they are written, why they look up rows by "x = any (array[y])", and how they lock.
+//
+// The columns of a post that people write and lists read are in postrow.go and sql/insert_posts.sql, and nowhere else.
 package store
 
 import (
 	"context"
 	"errors"
 
-	"github.com/jackc/pgx/v5"
-
 	"crier/platform/id"
 	"crier/platform/pg"
 )
 
-// Store reads and writes everything that is published.
+// Store reads and writes the tables of publishing. Unless a method names another error, it returns the error of
+// Postgres, which pg.Fault converts. A method that takes an organization works within its row level security: rows of
+// other organizations do not exist for it. The methods without one are for the scheduler, and read and write the rows
+// of all organizations. A Store is safe for concurrent use.
 type Store struct {
 	db   *pg.DB
 	node string
 }
 
-// New makes a store.
+// New returns a Store of a database.
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
-// At is the same store for a process of that name: timelines tell where a post was written, changed or paused.
-func (s *Store) At(node string) *Store { return &Store{s.db, node} }
+// At returns the same Store for the process named node: timelines show where a post was written, changed or paused.
+func (s *Store) At(node string) *Store { return &Store{db: s.db, node: node} }
 
-// Plan has every connection of the scheduler plan its large statements: a claim and a finish take ten to twenty times
-// as long to plan as to carry out.
+// Plan makes every idle connection of the scheduler plan its large statements, because planning a claim or a finish
+// takes ten to twenty times as long as executing it. It returns the errors of Postgres; a Store works without it.
 func (s *Store) Plan(ctx context.Context) error {
 	return errors.Join(
 		s.db.Plan(ctx, pg.Clock, claim, markCommitting, finish, sweep),
 		s.db.Plan(ctx, pg.Sender, loadWork, workMedia))
 }
 
-// into reads all rows of a statement into a slice.
-func into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
-	return func(rows pgx.Rows) (err error) {
-		*out, err = pgx.CollectRows(rows, scan)
-		return err
-	}
-}
-
-// each calls do for every row of a statement, once all are read.
-func each[T any](scan pgx.RowToFunc[T], do func(T)) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
-		all, err := pgx.CollectRows(rows, scan)
-		for _, row := range all {
-			do(row)
-		}
-		return err
-	}
-}
-
-// uuids is a list of ids as Postgres takes it.
+// uuids returns ids in the form of a parameter of the type uuid[].
 func uuids[T any](ids []id.ID[T]) [][16]byte {
 	out := make([][16]byte, len(ids))
 	for i, v := range ids {

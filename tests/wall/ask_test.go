@@ -33,7 +33,7 @@ type tenantFixture struct {
 	medium   publishing.Medium
 	post     publishing.Post
 	state    []byte
-	standing publishingstore.Standing
+	standing publishingstore.PostStatus
 }
 
 // copied returns the post under new ids.
@@ -91,7 +91,7 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID,
 		State: publishing.StateQueue, Due: &now, PublishDate: now, Settings: []byte(`{}`), CreationMethod: "API",
 		Parts: []publishing.Part{{ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: publishing.Content{Text: "secret words"}, Media: []publishing.Attachment{{Media: e.medium.ID}}}}}
-	e.standing = publishingstore.Standing{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
+	e.standing = publishingstore.PostStatus{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
 	template := e.copied()
 	template.State = publishing.StateDraft
 	must(t, things.InOrg(t.Context(), e.org, func(tx *publishingstore.Tx) error {
@@ -173,8 +173,8 @@ func questions(db *pg.DB) map[string]question {
 			_, found, err := s.Remembered(t.Context(), m.org, th.org.String(), nil)
 			return err == nil && !found
 		},
-		"Store.Stored": func(t *testing.T, m, th tenantFixture) bool {
-			bytes, err := s.Stored(t.Context(), m.org)
+		"Store.StoredBytes": func(t *testing.T, m, th tenantFixture) bool {
+			bytes, err := s.StoredBytes(t.Context(), m.org)
 			return err == nil && bytes != th.medium.Size
 		},
 		"Store.Roots": func(t *testing.T, m, th tenantFixture) bool {
@@ -189,8 +189,8 @@ func questions(db *pg.DB) map[string]question {
 			out, err := s.Root(t.Context(), m.org, th.post.ID)
 			return err == nil && len(out) == 0
 		},
-		"Store.Whole": func(t *testing.T, m, th tenantFixture) bool {
-			w, err := s.Whole(t.Context(), m.org, []publishing.Post{th.post})
+		"Store.ThreadData": func(t *testing.T, m, th tenantFixture) bool {
+			w, err := s.ThreadData(t.Context(), m.org, []publishing.Post{th.post})
 			return err == nil && len(w.Parts) == 0 && len(w.Channels) == 0 && len(w.Media) == 0 && len(w.Followers) == 0
 		},
 		"Store.Events": func(t *testing.T, m, th tenantFixture) bool {
@@ -214,17 +214,17 @@ func questions(db *pg.DB) map[string]question {
 			return false, err
 		}),
 		"Tx.Delete": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.Delete(t.Context(), []publishingstore.Standing{th.standing})
+			return true, tx.Delete(t.Context(), []publishingstore.PostStatus{th.standing})
 		}),
 		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			due, err := tx.Move(t.Context(), []publishingstore.Standing{th.standing}, publishing.StateDraft, true, "me")
+			due, err := tx.Move(t.Context(), []publishingstore.PostStatus{th.standing}, publishing.StateDraft, true, "me")
 			return due == nil, err
 		}),
 		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, tx.Rewrite(t.Context(), th.post.Group, []publishingstore.Standing{th.standing}, []publishingstore.NewPost{{Post: th.post}})
+			return false, tx.Rewrite(t.Context(), th.post.Group, []publishingstore.PostStatus{th.standing}, []publishingstore.NewPost{{Post: th.post}})
 		}),
-		"Store.Coming": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Coming(t.Context(), m.org, publishing.Occurrence(th.post.ID, 20_000))
+		"Store.Projected": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Projected(t.Context(), m.org, publishing.Occurrence(th.post.ID, 20_000))
 			return err == nil && len(out) == 0
 		},
 		"Tx.Materialize": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {

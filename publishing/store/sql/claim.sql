@@ -137,7 +137,9 @@ with channel_head as materialized (
   -- The claims in the timelines of the posts.
   insert into post_event (org_id, post_id, event, node) select org_id, id, 'claimed', $11 from claimed
 )
-select org_id, id, channel_id, connector, place, claim_token, attempt, due, null::timestamptz, null::text[] from claimed
+select org_id, id, channel_id, connector, place, claim_token, attempt, due, null::timestamptz as next,
+  null::text[] as at_limit
+from claimed
 union all
 select org, null, case when count(*) = $6 then (array_agg(channel_id order by channel_id desc))[1] end,
   null, null, null, null, now(),

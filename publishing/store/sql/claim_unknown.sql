@@ -1,4 +1,4 @@
--- publishing.Look
+-- publishing.ClaimUnknown
 --
 -- Takes unknown outcomes whose time has come, so that this process alone asks their platforms. Each post is tested
 -- again.
@@ -22,4 +22,5 @@ with unknown_outcome as (
 update post p set looks = p.looks + 1, claim_until = now() + $2 * interval '1 millisecond', updated_at = now()
 from unknown_outcome o where p.id = any (array[o.id])
 returning p.org_id, p.id, p.claim_token, p.committing_at,
-  not exists (select from node n where n.id = p.claim_holder and n.expires_at > now()), now()
+  not exists (select from node n where n.id = p.claim_holder and n.expires_at > now()) as holder_gone,
+  now() as now

@@ -1,4 +1,4 @@
--- publishing.Figures
+-- publishing.CountQueue
 --
 -- Counts the posts that are due, over all organizations. Those that could be claimed now are found by the same tests as
 -- in claim.sql: what is due behind a busy channel waits for its turn and is no lateness of ours.

@@ -6,17 +6,18 @@
 -- Result: the series; how its template came in; when the current occurrence is published; now; the numbers after the
 -- current one that have a row.
 --
+-- The columns of the list projectedColumns are in Go: see README.md.
+--
 --   $1 low uuid: the smallest id that the series may have
 --   $2 high uuid: the largest
 --
 --   PREPARE find_series_by_id (uuid, uuid) AS
 --   EXPLAIN EXECUTE find_series_by_id (null, null);
-select s.org_id, s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at,
-  s.times, s.number, s.created_at,
-  t.creation_method, p.publish_date, now(),
+select s.org_id, s.created_at, p.publish_date as current, now() as now,
   array(
     select x.occurrence from post x
-    where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base))
+    where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base)) as stored
+  /* , projectedColumns */
 from series s
 join post p on p.org_id = s.org_id and p.series_id = s.id and p.occurrence = s.number
   and (p.deleted_at is not null or p.state <> 'DRAFT')

@@ -7,6 +7,8 @@
 --
 -- Result: as in find_series_by_id.sql.
 --
+-- The columns of the list projectedColumns are in Go: see README.md.
+--
 --   $1 start timestamptz: begin of the range
 --   $2 end timestamp: its end, in UTC
 --   $3 customer uuid: only series of channels of this customer; null = all
@@ -14,12 +16,11 @@
 --
 --   PREPARE find_series_in_range (timestamptz, timestamp, uuid, bigint) AS
 --   EXPLAIN EXECUTE find_series_in_range (null, null, null, null);
-select s.org_id, s.id, s.template, s.channel_id, s.anchor, s.timezone, s.days, s.base, s.until_at,
-  s.times, s.number, s.created_at,
-  t.creation_method, p.publish_date, now(),
+select s.org_id, s.created_at, p.publish_date as current, now() as now,
   array(
     select x.occurrence from post x
-    where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base))
+    where x.org_id = s.org_id and x.series_id = s.id and x.occurrence > greatest(s.number, s.base)) as stored
+  /* , projectedColumns */
 from series s
 join post p on p.org_id = s.org_id and p.series_id = s.id and p.occurrence = s.number
   and (p.deleted_at is not null or p.state <> 'DRAFT')

@@ -17,7 +17,7 @@
 --
 --   PREPARE find_unknown (smallint[], uuid, uuid[], bigint, text[], double precision) AS
 --   EXPLAIN EXECUTE find_unknown (null, null, null, null, null, null);
-select id, org_id, place, stale from (
+select id, org_id, place as destination, stale from (
   -- turn: the place of the outcome among those of its organization
   select *, row_number() over (partition by org_id order by nth, claim_until) as turn from (
     -- nth: its place among those of its destination

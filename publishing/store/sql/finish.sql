@@ -227,7 +227,9 @@ with outcome as (
   union all
   select org_id, post_id, 'published_twice', $15, 'also as ' || second_release_id from second_success
 )
-select org_id, id, state, coalesce(due, now()), id in (select post_id from second_success), false from changed_post
+select org_id, id, state, coalesce(due, now()) as due, id in (select post_id from second_success) as published_twice,
+  false as locked
+from changed_post
 union all
 select org_id, post_id, '', now(), true, false
 from second_success where post_id not in (select id from changed_post)

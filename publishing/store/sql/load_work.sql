@@ -4,7 +4,7 @@
 --
 -- Result: one row for each publication of a post, in the order of the parts, or one row without a publication. The
 -- publications are those of the post itself and those of the parts before it that are published. The first row of a
--- post has its settings. The last column says whether the part has media.
+-- post has its settings. The last column is true when the part has media.
 --
 --   $1 posts uuid[]: the posts
 --
@@ -12,17 +12,20 @@
 --   EXPLAIN EXECUTE load_work (null);
 select
   -- the post; "failing" is the time for which its attempts have failed, without times when its channel was kept back
-  p.org_id, p.id, p.group_id, p.claim_token, p.attempt,
-  case when p.failing_since is null then interval '0' else now() - greatest(p.failing_since, q.resumed_at) end, p.due,
-  case when row_number() over (partition by want.id order by x.position, x.number) = 1 then p.settings end,
+  p.org_id, p.id as post_id, p.group_id, p.claim_token, p.attempt,
+  case when p.failing_since is null then interval '0'
+    else now() - greatest(p.failing_since, q.resumed_at) end as failing,
+  p.due,
+  case when row_number() over (partition by want.id order by x.position, x.number) = 1 then p.settings end as settings,
   p.committing_at, p.call_ended, p.looks, p.reaps, p.maybe_sent,
   -- the channel
-  c.id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade, c.disabled, c.refresh_needed,
-  c.deleted_at is not null, c.credential, q.destination,
+  c.id as channel_id, c.connector, c.name, c.profile, c.picture, c.account_id, c.account, c.grade,
+  c.disabled, c.refresh_needed, c.deleted_at is not null as disconnected, c.credential, q.destination,
   -- the publication and its part
-  x.id, x.post_id, x.part_id, coalesce(x.position, 0), coalesce(x.created_at, now()),
-  coalesce(x.claimed_at, x.created_at, now()), x.marked_at, coalesce(x.sent_to, ''), coalesce(x.phase, ''), x.handle,
-  x.release_id, x.release_url, x.ref, coalesce(a.content, ''), coalesce(a.html, false),
+  x.id as publication_id, x.post_id as part_post_id, x.part_id, coalesce(x.position, 0) as position,
+  coalesce(x.created_at, now()) as booked_for, coalesce(x.claimed_at, x.created_at, now()) as claimed_at, x.marked_at,
+  coalesce(x.sent_to, '') as sent_to, coalesce(x.phase, '') as phase, x.handle, x.release_id, x.release_url, x.ref,
+  coalesce(a.content, '') as content, coalesce(a.html, false) as html,
   exists (
     select from attachment t
     where t.part_id = any (array[a.id]) and (t.org_id = a.org_id) is true offset 0) as attached

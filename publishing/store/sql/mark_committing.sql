@@ -49,7 +49,7 @@ with asked as (
   where x.id = c.pub and x.post_id = any (array[c.id]) and x.phase = 'preparing'
   returning c.token
 )
-select token, false from committing_publication
+select token, false as busy from committing_publication
 union all
 select m.token, true from asked m join post p on p.id = any (array[m.post])
 where p.claim_token = m.token and (p.state = 'PUBLISHING') is true and m.token not in (select token from locked)

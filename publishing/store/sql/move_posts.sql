@@ -8,6 +8,8 @@
 --
 -- Result: the due time of each post, null for followers.
 --
+-- It also sets the columns of the list postReset: see README.md.
+--
 --   $1 posts uuid[]: all posts of the group
 --   $2 state text: DRAFT or QUEUE
 --   $3 keep_unknown boolean: a post that may have been sent stays marked as such
@@ -25,10 +27,6 @@ update post set
     when $2 = 'DRAFT' then publish_date
     else greatest(publish_date, now()) end,
   republish = case when $3 and round.any_maybe_sent then round.last else round.last + 1 end,
-  maybe_sent = $3 and maybe_sent,
-  nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null,
-  claim_token = null, claim_round = null, claim_holder = null, claim_until = null, committing_at = null,
-  call_ended = false, looks = 0, release_id = null, release_url = null, error = null, error_code = null,
-  outcome_unknown = false, updated_at = now()
+  maybe_sent = $3 and maybe_sent /* , postReset */
 from round where id = any($1)
 returning due

@@ -15,7 +15,7 @@
 --
 --   PREPARE sweep (smallint[], uuid, double precision, double precision, bigint) AS
 --   EXPLAIN EXECUTE sweep (null, null, null, null, null);
-select w.org_id, min(w.at), now(), sum(w.posts)::bigint from (
+select w.org_id, min(w.at) as at, now() as now, sum(w.posts)::bigint as posts from (
   -- The channels of the posts, each with the time from which its first post may be claimed, null when none may.
   select q.org_id, d.posts,
     case when not q.parked and not q.paused and (q.busy_post is null or b.at is not null)

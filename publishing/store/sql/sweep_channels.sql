@@ -13,7 +13,7 @@
 --
 --   PREPARE sweep_channels (smallint[], uuid, double precision, double precision, bigint) AS
 --   EXPLAIN EXECUTE sweep_channels (null, null, null, null, null);
-select w.org_id, min(w.at), now(), 0::bigint from (
+select w.org_id, min(w.at) as at, now() as now, 0::bigint as posts from (
   -- The free channels with a post, each with the time from which that may be claimed.
   select q.org_id, greatest(h.due, h.not_before, q.not_before) as at
   from channel_queue q
