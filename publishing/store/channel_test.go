@@ -38,7 +38,7 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 	}
 }
 
-// A send that still uses the old access may be refused after somebody has reconnected the channel.
+// A send that still uses the old credential may be refused after the channel was connected again.
 func TestPark_LeavesReconnectedChannel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -57,7 +57,7 @@ func TestPark_LeavesReconnectedChannel(t *testing.T) {
 	}
 }
 
-func TestAChannelBeginsInItsOrganizationsZone(t *testing.T) {
+func TestConnect_NewChannelHasZoneOfOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const move = "update organization set timezone = $2 where id = $1"
@@ -126,7 +126,7 @@ func TestChannels_ListsAtMostMaxChannels(t *testing.T) {
 	}
 }
 
-// Whatever a platform and its connector answer, a claim does not load megabytes of access.
+// A credential of megabytes would be loaded with every claim of its channel.
 func TestCredential_IsBoundedInTheTable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -11,8 +11,8 @@ import (
 	"crier/tests/dbtest"
 )
 
-// interruptedRig is a rig whose claims can be held up after they have read the channels and before they lock them:
-// where a claim checks its lease, it then waits for an advisory lock of the owner.
+// interruptedRig is a rig whose claims can be stopped after they have read the channels and before they lock them:
+// where a claim checks its lease, it waits for an advisory lock of the owner.
 func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	t.Helper()
 	address := dbtest.URL(t)
@@ -29,7 +29,7 @@ func interruptedRig(t *testing.T) (r *rig, owner *pgx.Conn) {
 	return r, owner
 }
 
-// during runs do while a claim is between its reading and its locking, and returns what is claimed.
+// during runs do while a claim is between its reading and its locking, and returns the claimed posts.
 func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
 	r.Helper()
 	exec := func(sql string) {
@@ -60,8 +60,8 @@ func (r *rig) during(owner *pgx.Conn, do func()) []publishing.Claimed {
 	return (<-claimed).Claimed
 }
 
-// A claim reads channels first and locks them then: what was committed between the two counts.
-func TestClaim_SkipsWhatChangesBeforeItsLock(t *testing.T) {
+// A claim first reads channels and then locks them: it must see what was committed between the two.
+func TestClaim_SkipsPostThatChangesBeforeItsLock(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(r *rig, c publishing.ChannelID, post publishing.PostID){
 		"a channel that is paused": func(r *rig, c publishing.ChannelID, _ publishing.PostID) {
@@ -103,7 +103,7 @@ func TestClaim_SkipsWhatChangesBeforeItsLock(t *testing.T) {
 			}
 		})
 	}
-	t.Run("and takes what does not change", func(t *testing.T) {
+	t.Run("takes an unchanged post", func(t *testing.T) {
 		t.Parallel()
 		r, owner := interruptedRig(t)
 		post := r.post(r.channel(), -time.Second)

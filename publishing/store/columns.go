@@ -27,7 +27,8 @@ func columns[T any](table string) string {
 	return strings.Join(list, ", ")
 }
 
-// columnFields returns the fields of a struct that have a column, in their order. Fields that are not exported have none.
+// columnFields returns the fields of a struct that have a column, in their order. Fields that are not exported have
+// none.
 func columnFields(row reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
 	for i := range row.NumField() {

@@ -7,7 +7,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestRootPage_CountsOnlySoFarPastThePage(t *testing.T) {
+func TestRootPage_CountsUpToCountAhead(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const stored = publishing.CountAhead + 50

@@ -19,7 +19,7 @@ func (r *rig) disconnect(c publishing.ChannelID) (found bool) {
 	return found
 }
 
-func TestADisconnectedChannelKeepsNoAccessAndNoPlan(t *testing.T) {
+func TestDisconnect_DeletesCredentialAndPosts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -27,7 +27,7 @@ func TestADisconnectedChannelKeepsNoAccessAndNoPlan(t *testing.T) {
 	claimed := r.claim(1)
 	later := r.post(c, time.Hour)
 	if len(claimed) != 1 || !r.mark(claimed...)[0] {
-		t.Fatalf("%+v", claimed)
+		t.Fatalf("got the claims %+v, want one that can be marked", claimed)
 	}
 	if !r.disconnect(c) || r.disconnect(c) {
 		t.Fatal("it is there before, and gone after")

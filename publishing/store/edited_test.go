@@ -18,8 +18,9 @@ func (r *rig) enrich(post publishing.PostID, medium publishing.MediaID) error {
 	})
 }
 
-// TestAClaimIsOfWhatAPostSaysNow races one large claim against edits: between what it reads and what it locks, a text may have got a picture and more parts.
-func TestAClaimIsOfWhatAPostSaysNow(t *testing.T) {
+// One large claim runs beside edits: a post may get a picture and more parts after the claim has read it and before it
+// locks it.
+func TestClaim_HasPartsOfEditedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	medium := fixture.Medium(r.org, time.Now())

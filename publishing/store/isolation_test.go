@@ -14,7 +14,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// bulk makes channels with one queued post each, due at once and that long ago.
+// bulk makes channels with one queued post each, all due at the same time, late ago.
 func (r *rig) bulk(name string, channels int, late time.Duration) {
 	r.Helper()
 	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
@@ -40,7 +40,7 @@ func TestClaim_TakesNothingPastMaxLate(t *testing.T) {
 	r.bulk("stale", 30, 25*time.Hour)
 	c := r.channel()
 	r.post(c, -25*time.Hour)
-	fresh := r.post(c, -time.Hour) // behind a stale post of its channel
+	fresh := r.post(c, -time.Hour) // after a post of its channel that is too late
 	got := r.claim(100)
 	if len(got) != 1 || got[0].Post != fresh {
 		t.Fatalf("%d posts are claimed, want the one that is not too late", len(got))
@@ -54,7 +54,7 @@ func TestClaim_TakesNothingPastMaxLate(t *testing.T) {
 	}
 }
 
-func TestClaim_LooksAtAWindowOfChannels(t *testing.T) {
+func TestClaim_VisitsAWindowOfChannels(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.bulk("idle", 9, -time.Hour)
@@ -96,7 +96,7 @@ func TestClaim_DestinationHoldsFewerPermitsThanAreFree(t *testing.T) {
 			}
 			busy := map[string]int{}
 			free := permits
-			for range permits { // whatever is claimed hangs
+			for range permits { // all claimed posts stay in flight
 				limits := publishing.ClaimLimits{Busy: busy, Free: free}
 				round, err := r.claimOf(r.lease, limits, publishing.Want{Org: r.org, Permits: hanging})
 				r.ok(err)
@@ -130,7 +130,7 @@ func TestGiveBack_ReturnsWhatALostClaimTook(t *testing.T) {
 	r := newRig(t)
 	post, text := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
 	if round, err := r.store.Claim(t.Context(), r.lease, []publishing.Want{{Org: r.org, Permits: 5}}, publishing.NoClaimLimits(), 77, rules()); err != nil || len(round.Claimed) != 2 {
-		t.Fatal(err, round)
+		t.Fatalf("claimed %+v (%v), want 2 posts", round.Claimed, err)
 	}
 	orgs, err := r.store.GiveBack(t.Context(), r.lease, []int64{76, 78}, "test")
 	if r.ok(err); len(orgs) != 0 {
@@ -147,7 +147,7 @@ func TestGiveBack_ReturnsWhatALostClaimTook(t *testing.T) {
 	}
 }
 
-func TestPause_DoesNotHoldQueueRowsWhileItWaitsForPosts(t *testing.T) {
+func TestPause_LocksNoChannelWhileItWaitsForPosts(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
 	r := newRigOn(t, db)
@@ -155,9 +155,9 @@ func TestPause_DoesNotHoldQueueRowsWhileItWaitsForPosts(t *testing.T) {
 	post := r.post(c, -time.Second)
 	r.claim(1)
 	locked, release, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	go func() { // a finish that has locked its post and comes to the channel's row
+	go func() { // as a finish that has locked its post and then locks the channel
 		ended <- r.store.InOrg(t.Context(), r.org, func(tx *publishingstore.Tx) error {
-			if _, err := tx.LockGroup(t.Context(), r.rootAnyway(post)); err != nil {
+			if _, err := tx.LockGroup(t.Context(), r.groupOf(post)); err != nil {
 				return err
 			}
 			close(locked)
@@ -170,7 +170,7 @@ func TestPause_DoesNotHoldQueueRowsWhileItWaitsForPosts(t *testing.T) {
 		_, _, err := tx.Pause(t.Context(), publishing.PauseChannel, c, true, "test", time.Hour)
 		return err
 	}))
-	r.clock(`update channel_queue set done_at = now() where channel_id = $1`, c) // would wait for the pause, had it not committed
+	r.clock(`update channel_queue set done_at = now() where channel_id = $1`, c) // this waits until the pause is committed
 	close(release)
 	r.ok(<-ended)
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error { return tx.Revoke(t.Context(), publishing.PauseChannel, c, "test") }))

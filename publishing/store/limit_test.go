@@ -20,7 +20,7 @@ func (r *rig) on(platform string) publishing.ChannelID {
 	return c.ID
 }
 
-func TestWhatAPlatformsChannelsShare(t *testing.T) {
+func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	var slow []publishing.PostID
@@ -53,7 +53,7 @@ func TestWhatAPlatformsChannelsShare(t *testing.T) {
 	}
 }
 
-// A channel without a post keeps the gap of its last late burst. It must not stand in the way of others' permits.
+// A channel without a post keeps the gap after its last late posts. It must not take a permit from other channels.
 func TestClaim_CountsOnlyChannelsThatHaveAPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

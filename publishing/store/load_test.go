@@ -10,18 +10,18 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestALoadThatBreaksOffLoadsNothing(t *testing.T) {
+func TestLoad_ReturnsNothingOnError(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	r := newRigOn(t, dbtest.OpenURL(t, address))
 	r.post(r.channel(), -time.Second)
 	claimed := r.claim(1)
 	if len(claimed) != 1 {
-		t.Fatalf("%+v", claimed)
+		t.Fatalf("claimed %+v, want one post", claimed)
 	}
 	owner, err := pgx.Connect(t.Context(), address)
 	r.ok(err)
-	_, err = owner.Exec(t.Context(), "revoke select on publication from crier_sender") // the posts are read before it
+	_, err = owner.Exec(t.Context(), "revoke select on publication from crier_sender") // the statement reads posts before it
 	r.ok(err)
 	works, err := r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post})
 	if err == nil || len(works) != 0 {
@@ -31,6 +31,6 @@ func TestALoadThatBreaksOffLoadsNothing(t *testing.T) {
 	r.ok(err)
 	r.ok(owner.Close(t.Context()))
 	if works, err = r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post}); err != nil || len(works) != 1 || len(works[0].Parts) != 1 {
-		t.Fatalf("%+v, %v", works, err)
+		t.Fatalf("loaded %+v (%v), want one post with one part", works, err)
 	}
 }

@@ -28,7 +28,7 @@ const (
 	lockQueue = `select 1 from channel_queue where channel_id = (select channel_id from post where id = $1) for no key update`
 )
 
-func TestFinish_LockedPostHoldsNoOtherUp(t *testing.T) {
+func TestFinish_StoresOthersBesideLockedPost(t *testing.T) {
 	t.Parallel()
 	for name, lock := range map[string]string{"the post": lockPost, "its channel": lockQueue} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func finishBesideLock(t *testing.T, lock string) {
 		r.ok(err)
 		for _, f := range done {
 			if f.Locked != (f.Post == a) {
-				t.Errorf("%+v", f)
+				t.Errorf("got %+v, want locked for %s only", f, a)
 			}
 		}
 		if len(done) != 2 {
@@ -63,7 +63,7 @@ func finishBesideLock(t *testing.T, lock string) {
 	r.expect(a, publishing.StatePublished)
 }
 
-func TestMark_LockedPostHoldsNoOtherUp(t *testing.T) {
+func TestMark_MarksOthersBesideLockedPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	a := r.post(r.channel(), -2*time.Second)
@@ -110,7 +110,7 @@ func TestMove_ThreadStaysInOneRound(t *testing.T) {
 		if err := r.move(post, step.to, !step.keep); err != nil {
 			t.Fatal(err)
 		}
-		if rounds := value[int](r, `select count(distinct republish) from post where group_id = $1`, r.rootAnyway(post)); rounds != 1 {
+		if rounds := value[int](r, `select count(distinct republish) from post where group_id = $1`, r.groupOf(post)); rounds != 1 {
 			t.Fatalf("after a move to %s the posts of a thread are in %d rounds: a delayed part would not find what it replies to", step.to, rounds)
 		}
 	}
@@ -128,7 +128,7 @@ func TestFinish_RefusalAfterLateSuccessIsNoFailure(t *testing.T) {
 	}
 }
 
-// A part that is out under two release ids ends its sender's run, whose outcome stores the second one and says so.
+// A part that was published under two release ids ends its send, whose outcome stores the second id.
 func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -153,8 +153,8 @@ func TestPartDone_LeavesSecondReleaseToFinish(t *testing.T) {
 	r.timeline(post, publishing.EventPublishedTwice)
 }
 
-// A late success that meets a lock is stored when the lock is gone.
-func TestFinish_LateSuccessBesideALockIsNotLost(t *testing.T) {
+// A late success of a locked post is stored once the lock is released.
+func TestFinish_StoresLateSuccessAfterLock(t *testing.T) {
 	t.Parallel()
 	for name, lock := range map[string]string{"of the post": lockPost, "of its channel": lockQueue} {
 		t.Run(name, func(t *testing.T) {
@@ -177,7 +177,7 @@ func TestFinish_LateSuccessBesideALockIsNotLost(t *testing.T) {
 	}
 }
 
-// giveUp ends a claimed post whose call may have reached the platform, as unknown.
+// giveUp ends a claimed post whose call may have reached the platform, with an unknown outcome.
 func (r *rig) giveUp(c publishing.Claimed) {
 	r.Helper()
 	r.mark(c)

@@ -9,7 +9,7 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// work loads the one post that is claimed.
+// work loads a claimed post.
 func (r *rig) work(post publishing.PostID) publishing.Work {
 	r.Helper()
 	works, err := r.store.Load(r.Context(), []publishing.PostID{post})
@@ -58,7 +58,7 @@ func TestFinish_RefusedCallAfterItsReapCanBeSentAgain(t *testing.T) {
 	r.lease = r.newLease()
 	r.reap(r.lease)
 	r.expect(post, publishing.StateUnknown)
-	// Its process only stood still. It goes on, and its call was refused before a byte was written.
+	// Its process was only paused. It continues, and its call fails before a byte is written.
 	r.store1(r.sent(claimed[0], publishing.ResultRetry, ""))
 	r.expect(post, publishing.StateQueue)
 	r.clock(`update post set not_before = null where id = $1`, post)

@@ -15,9 +15,10 @@ import (
 	"crier/tests/fixture"
 )
 
-// TestTheQueueAgainstAPlainModel plays processes that claim, send, die, sleep and speak too late, people who change their minds, and time that passes.
-// After every step the database must be as the model says; no call may begin while an earlier one of the same publication may have had its effect.
-func TestTheQueueAgainstAPlainModel(t *testing.T) {
+// Random steps of processes that claim, send, end and finish too late, of people who change posts, and of time. After
+// every step the database must agree with the model, and no call may begin while an earlier one of the same publication
+// may have had its effect.
+func TestQueue_AgreesWithModel(t *testing.T) {
 	t.Parallel()
 	shared := newRig(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -45,19 +46,19 @@ func TestTheQueueAgainstAPlainModel(t *testing.T) {
 	})
 }
 
-// model is what should be.
+// model is the expected state of the tables.
 type model struct {
 	rig      *rig
 	channels []*modelChannel
-	posts    []*modelPost // in the order of their booking
+	posts    []*modelPost // in the order in which they were created
 	claims   []*modelClaim
 	stale    []publishing.Lease
-	gone     map[uuid.UUID]bool // processes whose row is gone
+	gone     map[uuid.UUID]bool // processes whose row is deleted
 }
 
 type modelChannel struct {
 	id             publishing.ChannelID
-	busy           *modelPost // who holds it
+	busy           *modelPost // the post that holds it
 	paused, parked bool
 }
 
@@ -69,25 +70,25 @@ type modelPost struct {
 	state   publishing.State
 	phase   string
 	code    string
-	token   uuid.UUID         // of the last claim; zero once it is given back
-	expired bool              // the claim's time is over
-	dueLook bool              // of an unknown one
-	backing bool              // it waits for the end of its back-off
-	deleted bool              // people see it no more
-	maybe   bool              // it may have been sent, and nothing has proved the opposite
-	reaps   int               // claims in a row that ended with their worker
+	token   uuid.UUID         // of the last claim; zero once the claim has ended
+	expired bool              // the claim has expired
+	dueLook bool              // the platform of an unknown outcome is to be asked
+	backing bool              // it is in its back-off
+	deleted bool              // it is marked as deleted
+	maybe   bool              // it may have been sent: maybe_sent
+	reaps   int               // claims in a row that ended with their process
 	out     *modelPublication // of the current round; nil before its first claim
 }
 
-// modelPublication is one round of a post: it goes out at most once.
+// modelPublication is the publication of one round of a post. It is published at most once.
 type modelPublication struct {
 	id    publishing.PublicationID
 	phase string
 	maybe bool
-	open  bool // a call may have had its effect, and nothing is known of it
+	open  bool // a call of it may have had its effect, and its outcome is not known
 }
 
-// modelClaim is one claim ever made, by somebody who may still speak.
+// modelClaim is a claim that was made at some time, and whose process may still finish it.
 type modelClaim struct {
 	publishing.Claimed
 	post   *modelPost
@@ -98,7 +99,7 @@ type modelClaim struct {
 
 func newModel(rt *rapid.T, r *rig) *model {
 	m := &model{rig: r, gone: map[uuid.UUID]bool{}}
-	r.clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`) // what the sequence before left open
+	r.clock(`update post set state = 'ERROR', error = 'over', outcome_unknown = maybe_sent where state in ('PUBLISHING', 'UNKNOWN')`) // ends what the previous sequence left claimed
 	for range rapid.IntRange(1, 3).Draw(rt, "channels") {
 		m.channels = append(m.channels, &modelChannel{id: r.channel()})
 	}
@@ -106,7 +107,7 @@ func newModel(rt *rapid.T, r *rig) *model {
 	return m
 }
 
-// draw chooses by number, so that the log of a sequence that fails shows one and no whole rows.
+// draw chooses an element by its number: the log of a failing sequence then has the number instead of the element.
 func draw[T any](rt *rapid.T, from []T, name string) T {
 	if len(from) == 0 {
 		rt.Skip("there is none")
@@ -127,7 +128,7 @@ func (m *model) book(rt *rapid.T) {
 	m.posts = append(m.posts, &modelPost{id: written[0].ID, group: written[0].Group, channel: c, due: due, state: publishing.StateQueue})
 }
 
-// head is the only post of a channel that may go next.
+// head returns the only post of a channel that may be claimed next.
 func (m *model) head(c *modelChannel) (first *modelPost) {
 	for _, p := range m.posts {
 		if p.channel == c && p.state == publishing.StateQueue && !p.deleted && (c.busy == nil || c.busy == p) && (first == nil || p.due.Before(first.due)) {
@@ -137,7 +138,7 @@ func (m *model) head(c *modelChannel) (first *modelPost) {
 	return first
 }
 
-// claimable lists who goes at a claim of so many permits.
+// claimable returns the posts that a claim with some permits takes.
 func (m *model) claimable(permits int) (out []*modelPost) {
 	for _, c := range m.channels {
 		if p := m.head(c); p != nil && !c.paused && !c.parked && !p.backing && p.due.Before(time.Now()) {
@@ -183,7 +184,7 @@ func (m *model) claimStale(rt *rapid.T) {
 	}
 }
 
-// claimBy makes claims that end by the step "wait" alone, and not because the machine stood still for a minute.
+// claimBy claims posts for a day, so that claims expire by the step "wait" only and not when the machine is slow.
 func (m *model) claimBy(l publishing.Lease, permits int) publishing.ClaimResult {
 	long := rules()
 	long.Hold = 24 * time.Hour
@@ -205,20 +206,20 @@ func (m *model) mark(rt *rapid.T) {
 	if !got {
 		return
 	}
-	if c.out.open && !c.out.maybe { // what is known to be unknown is sent again only under the same key
-		rt.Fatalf("a second call begins while nobody knows what the first did; the post is %s", m.about(p.id))
+	if c.out.open && !c.out.maybe { // after an unknown outcome the call is repeated with the same key only
+		rt.Fatalf("a second call begins while the outcome of the first is unknown; the post is %s", m.about(p.id))
 	}
 	c.marked, c.out.open, c.out.phase, p.phase, p.expired = true, true, "committing", "committing", false
 }
 
-// unmark is what a sender does whose access was refused: nothing was published.
+// unmark is the step of a sender whose credential was refused: nothing was published.
 func (m *model) unmark(rt *rapid.T) {
 	c := draw(rt, m.claims, "claim")
 	p := c.post
 	if !c.marked {
 		rt.Skip("it never asked")
 	}
-	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing" && c.out.phase == "committing" // and no late success
+	want := p.token == c.Token && p.state == publishing.StatePublishing && p.phase == "committing" && c.out.phase == "committing" // and no late success is stored
 	got, err := m.rig.store.Unmark(m.rig.Context(), c.Post, c.Token, c.out.id, time.Hour, "test")
 	m.rig.ok(err)
 	if got != want {
@@ -235,7 +236,7 @@ func (m *model) hold(rt *rapid.T, column string, field func(*modelChannel) *bool
 	m.rig.clock(`update channel_queue set `+column+` = not `+column+` where channel_id = $1`, c.id)
 }
 
-// movable is when a person may take a post elsewhere.
+// movable reports whether a person may move a post.
 func (p *modelPost) movable(to publishing.State, republish bool) bool {
 	claimed := p.state == publishing.StatePublishing || p.state == publishing.StateUnknown
 	published := p.state == publishing.StatePublished || p.out != nil && p.out.phase == "done"

@@ -13,7 +13,8 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// finish is the word of somebody who once claimed, or of whoever looked the outcome up under the same token. Nobody lies: what was never marked is not out.
+// finish stores an outcome under the token of some claim, current or not: that of its sender, or that of the process
+// that asked the platform. No outcome contradicts the marks: what was never marked is not published.
 func (m *model) finish(rt *rapid.T) {
 	c := draw(rt, m.claims, "claim")
 	results := []publishing.Result{publishing.ResultError, publishing.ResultRetry}
@@ -40,19 +41,19 @@ func (m *model) finish(rt *rapid.T) {
 	}
 }
 
-// finished is what becomes of an outcome; false when the post does not take it.
+// finished applies an outcome to the model. It returns false when the post does not accept it.
 func (c *modelClaim) finished(o publishing.Outcome) bool {
 	p := c.post
 	current := p.token == c.Token && (p.state == publishing.StatePublishing || p.state == publishing.StateUnknown)
 	late := o.Result == publishing.ResultPublished && p.maybe && (p.state == publishing.StateError || p.state == publishing.StateDraft || p.state == publishing.StateQueue) && p.out == c.out
 	unknown := o.Result == publishing.ResultUnknown || o.Result == publishing.ResultLater || o.Code == publishing.CodeOutcomeUnknown
 	found := o.Result == publishing.ResultError && p.maybe && p.out.phase == "done" // a late success was stored meanwhile
-	doubt := o.Result != publishing.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
-	c.out.told(o, current, unknown, doubt)
+	unclear := o.Result != publishing.ResultPublished && !found && (unknown || p.maybe && !o.Proven)
+	c.out.apply(o, current, unknown, unclear)
 	if !current && !late {
 		return false
 	}
-	p.phase, p.code, p.expired, p.maybe, p.backing = "", "", false, doubt, false
+	p.phase, p.code, p.expired, p.maybe, p.backing = "", "", false, unclear, false
 	switch o.Result {
 	case publishing.ResultPublished:
 		p.state, p.reaps = publishing.StatePublished, 0
@@ -77,9 +78,9 @@ func (c *modelClaim) finished(o publishing.Outcome) bool {
 	return true
 }
 
-// told is what an outcome means for its publication: a success counts from every process, everything else only from
-// the current claim.
-func (x *modelPublication) told(o publishing.Outcome, current, unknown, doubt bool) {
+// apply applies an outcome to its publication: a success is accepted from every claim, everything else only from the
+// current one.
+func (x *modelPublication) apply(o publishing.Outcome, current, unknown, unclear bool) {
 	if x.phase == "done" || !current && o.Result != publishing.ResultPublished {
 		return
 	}
@@ -89,7 +90,7 @@ func (x *modelPublication) told(o publishing.Outcome, current, unknown, doubt bo
 		x.phase, x.open = "done", false
 	case o.Result == publishing.ResultRetry:
 		x.phase, x.open = "preparing", x.maybe
-	case o.Result == publishing.ResultError && !doubt:
+	case o.Result == publishing.ResultError && !unclear:
 		x.phase, x.open = "failed", false
 	}
 }
@@ -100,7 +101,7 @@ func (p *modelPost) free() {
 	}
 }
 
-// reap ends what was left behind: claims whose time is over, and those of processes that are gone.
+// reap ends expired claims and those of processes that are gone.
 func (m *model) reap(rt *rapid.T) {
 	want := 0
 	for _, c := range m.claims {
@@ -130,10 +131,10 @@ func (m *model) reap(rt *rapid.T) {
 	if got != want {
 		rt.Errorf("%d claims were ended, not %d", got, want)
 	}
-	m.rig.clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.org) // a back-off of seconds ends by the step "wait" alone
+	m.rig.clock(`update post set not_before = now() + interval '1 hour' where org_id = $1 and not_before > now()`, m.rig.org) // so that a back-off ends by the step "wait" only
 }
 
-// die replaces the process: its shards go to another, and it is gone or may live on.
+// die gives the shards to another process. The one before is gone, or continues without them.
 func (m *model) die(rt *rapid.T) {
 	old := m.rig.lease
 	m.stale = append(m.stale, old)
@@ -163,7 +164,7 @@ func (m *model) look(rt *rapid.T) {
 	}
 }
 
-// wait lets the time of something run out.
+// wait lets a claim, a back-off or the time of an unknown outcome end.
 func (m *model) wait(rt *rapid.T) {
 	p := draw(rt, m.posts, "post")
 	switch {
@@ -181,23 +182,23 @@ func (m *model) wait(rt *rapid.T) {
 	}
 }
 
-// modelRow is a post as the tables and the model both tell it.
+// modelRow is what the tables and the model have in common of a post.
 type modelRow struct {
 	State       publishing.State
 	Phase, Code string
-	Due         int64 // Unix microseconds
+	Due         int64 // in Unix microseconds
 	Token       uuid.UUID
 	Deleted     bool
 	Maybe       bool
-	Holds       bool   // its channel
-	Publication string // the phase of the round that it is in
+	Holds       bool   // it holds its channel
+	Publication string // the phase of the publication of its round
 }
 
 const modelRows = `select p.id, p.state, case when p.state in ('PUBLISHING', 'UNKNOWN') then p.phase else '' end, coalesce(p.error_code, ''), (extract(epoch from p.due) * 1000000)::bigint,
   coalesce(p.claim_token, '00000000-0000-0000-0000-000000000000'), p.deleted_at is not null, p.maybe_sent, q.busy_post is not distinct from p.id, coalesce(x.phase, '')
 from post p join channel_queue q on q.channel_id = p.channel_id left join publication x on x.post_id = p.id and x.number = p.republish where p.org_id = $1`
 
-// agree compares every post with the model.
+// agree compares every post of the tables with the model.
 func (m *model) agree(rt *rapid.T) {
 	rows := map[publishing.PostID]modelRow{}
 	m.rig.ok(m.rig.db.InRole(m.rig.Context(), pg.Clock, func(tx pgx.Tx) error {
@@ -238,7 +239,7 @@ func (m *model) about(id publishing.PostID) string {
 	return "not known"
 }
 
-// current is the publication of the round that a post is in.
+// current returns the publication of the current round of a post.
 func (m *model) current(p *modelPost) publishing.PublicationID {
 	return value[publishing.PublicationID](m.rig, `select x.id from publication x join post p on p.id = x.post_id and p.republish = x.number where p.id = $1`, p.id)
 }

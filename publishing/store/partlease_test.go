@@ -8,7 +8,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestAPartOfTheShardsClaimsAndTellsWhatIsNext(t *testing.T) {
+func TestClaim_ServesShardsOfLeaseOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	mine := tenancy.Shard(r.org)
@@ -19,11 +19,11 @@ func TestAPartOfTheShardsClaimsAndTellsWhatIsNext(t *testing.T) {
 		t.Fatalf("claimed %+v; later is %v", round.Claimed, later)
 	}
 	if next, ok := round.Next[r.org]; !ok || next.Before(round.Now) {
-		t.Fatalf("what is next is not told: %v %v", next, ok)
+		t.Fatalf("next is %v (%v), want the time of the later post", next, ok)
 	}
 	other := (mine + 1) % tenancy.Shards
-	stranger := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[other : other+1]}
-	if round := r.claimBy(stranger, 5); len(round.Claimed) != 0 || len(round.Next) != 0 {
-		t.Fatalf("another's organization is served: %+v", round)
+	otherShard := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[other : other+1]}
+	if round := r.claimBy(otherShard, 5); len(round.Claimed) != 0 || len(round.Next) != 0 {
+		t.Fatalf("got %+v, want nothing of a shard that is not in the lease", round)
 	}
 }

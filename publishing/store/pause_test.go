@@ -36,7 +36,7 @@ func (r *rig) pause(scope publishing.PauseScope, subject any, paused bool, hold 
 	return out
 }
 
-// customer puts a channel into a new group.
+// customer puts a channel into a new customer.
 func (r *rig) customer(channel publishing.ChannelID) publishing.CustomerID {
 	r.Helper()
 	c := id.New[publishing.CustomerTag]()
@@ -45,7 +45,7 @@ func (r *rig) customer(channel publishing.ChannelID) publishing.CustomerID {
 	return c
 }
 
-func TestAChannelPublishesWhileNothingAboveItIsPaused(t *testing.T) {
+func TestPause_ReachesChannelByEveryScope(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	mine, grouped := r.channel(), r.channel()
@@ -60,10 +60,10 @@ func TestAChannelPublishesWhileNothingAboveItIsPaused(t *testing.T) {
 	}{
 		{publishing.PauseChannel, grouped, true, 1},
 		{publishing.PauseCustomer, acme, true, 1},
-		{publishing.PauseChannel, grouped, false, 1}, // its group still is
+		{publishing.PauseChannel, grouped, false, 1}, // its customer is still paused
 		{publishing.PauseOrganization, r.org, true, 0},
 		{publishing.PauseCustomer, acme, false, 0},
-		{publishing.PauseOrganization, r.org, true, 0}, // twice is once
+		{publishing.PauseOrganization, r.org, true, 0}, // a second pause changes nothing
 		{publishing.PauseOrganization, r.org, false, 2},
 	} {
 		r.pause(c.scope, c.subject, c.paused, 24*time.Hour)
@@ -84,13 +84,13 @@ func TestAChannelPublishesWhileNothingAboveItIsPaused(t *testing.T) {
 	}
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
 		if _, known, err := tx.Pause(t.Context(), publishing.PauseChannel, id.New[publishing.ChannelTag](), true, "test", time.Hour); known || err != nil {
-			t.Fatal(known, err)
+			t.Fatalf("known is %v (%v) for a channel that does not exist, want false", known, err)
 		}
 		return nil
 	}))
 }
 
-func TestAPauseTakesBackWhatHasNotBegun(t *testing.T) {
+func TestRevoke_ReturnsClaimsWhoseCallHasNotBegun(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	early, begun := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
@@ -108,7 +108,7 @@ func TestAPauseTakesBackWhatHasNotBegun(t *testing.T) {
 	}
 	held := r.pause(publishing.PauseOrganization, r.org, true, time.Hour)
 	if held.Held != 1 || held.InFlight != 1 || len(held.Posts) != 1 || held.Posts[0].ID != early || held.Texts[early] != "part 0" || held.Channels[held.Posts[0].Channel] != "Channel" {
-		t.Fatalf("%+v", held)
+		t.Fatalf("held is %+v, want %s with its text and channel, and one post in flight", held, early)
 	}
 	if mark(early) {
 		t.Fatal("a call begins during a pause")
@@ -119,11 +119,11 @@ func TestAPauseTakesBackWhatHasNotBegun(t *testing.T) {
 	}
 	r.pause(publishing.PauseOrganization, r.org, false, time.Hour)
 	if got := r.claim(10); len(got) != 1 || got[0].Post != early {
-		t.Fatalf("%+v", got)
+		t.Fatalf("claimed %+v after the pause, want %s", got, early)
 	}
 }
 
-func TestHeldPostsDoNotBurst(t *testing.T) {
+func TestClaim_SpacesPostsAfterPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -131,10 +131,10 @@ func TestHeldPostsDoNotBurst(t *testing.T) {
 	stale, late := r.post(c, -3*time.Hour), r.post(c, -10*time.Minute)
 	later := r.post(c, -5*time.Minute)
 	if res := r.pause(publishing.PauseChannel, c, false, time.Hour); res.Missed != 1 || res.Held != 2 {
-		t.Fatalf("%+v", res)
+		t.Fatalf("the end of the pause returns %+v, want 1 missed and 2 held", res)
 	}
 	if p := r.root(stale); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
-		t.Fatalf("%+v", p)
+		t.Fatalf("the post that was kept back for too long is %+v, want an error with the code missed", p)
 	}
 	r.end(late, publishing.ResultPublished, "")
 	if got := r.claim(10); len(got) != 0 {
@@ -148,13 +148,13 @@ func TestHeldPostsDoNotBurst(t *testing.T) {
 	r.expect(never, publishing.StateError)
 }
 
-func TestHeldPostsDoNotBurstAfterAClaimThatThePauseTookBack(t *testing.T) {
+func TestClaim_SpacesPostsAfterRevokedClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
 	first := r.post(c, -time.Second)
 	if got := r.claim(1); len(got) != 1 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("claimed %+v, want one post", got)
 	}
 	r.pause(publishing.PauseChannel, c, true, time.Hour)
 	second := r.post(c, -time.Second)
@@ -168,9 +168,9 @@ func TestHeldPostsDoNotBurstAfterAClaimThatThePauseTookBack(t *testing.T) {
 	r.end(second, publishing.ResultPublished, "")
 }
 
-func TestWhatWaitedBehindAStuckPostDoesNotBurst(t *testing.T) {
+func TestFinish_SpacesPostsBehindStuckPost(t *testing.T) {
 	t.Parallel()
-	for name, stuck := range map[string]string{"in doubt": "committing_at", "backing off": "failing_since"} {
+	for name, stuck := range map[string]string{"an unknown outcome": "committing_at", "a back-off": "failing_since"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
@@ -190,8 +190,8 @@ func TestWhatWaitedBehindAStuckPostDoesNotBurst(t *testing.T) {
 	}
 }
 
-// TestNoCallBeginsAfterAPause races claims and marks against pauses: a mark that comes after the pause is known finds its way barred.
-func TestNoCallBeginsAfterAPause(t *testing.T) {
+// Claims and marks run beside pauses: no mark is stored after a pause is committed.
+func TestMark_RefusedAfterPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 30 {
@@ -223,7 +223,7 @@ func TestNoCallBeginsAfterAPause(t *testing.T) {
 	}
 }
 
-func TestNoStateLastsForEver(t *testing.T) {
+func TestUpkeep_GivesUpStuckPostsAndOrphans(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -232,18 +232,18 @@ func TestNoStateLastsForEver(t *testing.T) {
 	r.clock(`update post set due = now() - interval '1 second' where id = $1`, posts[0].ID)
 	got := r.claim(1)
 	i := slices.Index(r.lease.Shards, int16(tenancy.Shard(r.org)))
-	lease := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1]} // as with many processes
+	lease := publishing.Lease{Holder: r.lease.Holder, Shards: r.lease.Shards[i : i+1]} // as of one process of many
 	age := func() int { return r.age(lease) }
-	// Every step renews the claim, for hours.
+	// The claim is extended again and again.
 	if ok, err := r.store.SaveHandle(t.Context(), posts[0].ID, got[0].Token, r.publication(posts[0].ID), []byte(`{}`), time.Hour); !ok || err != nil || age() != 0 {
-		t.Fatal(ok, err)
+		t.Fatalf("SaveHandle returns %v (%v), want true, and no post given up", ok, err)
 	}
 	r.clock(`update post set updated_at = now() - interval '7 hours' where id = $1`, posts[0].ID)
 	if age() != 1 {
 		t.Fatal("a claim is renewed for ever")
 	}
 	if p := r.root(posts[0].ID); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeTooLong {
-		t.Fatalf("%+v", p)
+		t.Fatalf("the stuck post is %+v, want an error with the code %s", p, publishing.CodeTooLong)
 	}
 	if ok, err := r.may(posts[0].ID, got[0].Token, r.publication(posts[0].ID)); ok || err != nil {
 		t.Fatalf("it may still be sent: %v %v", ok, err)
@@ -257,7 +257,7 @@ func TestNoStateLastsForEver(t *testing.T) {
 	if again := r.post(c, -time.Second); len(r.claim(1)) != 1 {
 		t.Fatalf("the channel is not free for %s", again)
 	}
-	// A follower that was left behind.
+	// A follower whose predecessor has ended without queueing it.
 	lost := fixture.Post(r.org, r.channel(), time.Now().Add(time.Hour), time.Hour)
 	r.insert(lost...)
 	r.clock(`update post set publish_date = now() - interval '2 hours', updated_at = now() - interval '2 hours' where id = any($1)`, []string{lost[0].ID.String(), lost[1].ID.String()})
@@ -270,12 +270,12 @@ func TestNoStateLastsForEver(t *testing.T) {
 	}
 }
 
-func TestFigures(t *testing.T) {
+func TestQueueStats_CountsDuePosts(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	busy, held, quiet := r.channel(), r.channel(), r.channel()
 	r.post(busy, -40*time.Second)
-	r.post(busy, -time.Second) // waits for its turn
+	r.post(busy, -time.Second) // it waits for the post before it
 	r.post(held, -time.Minute)
 	r.post(quiet, time.Hour)
 	r.pause(publishing.PauseChannel, held, true, time.Hour)
@@ -286,30 +286,30 @@ func TestFigures(t *testing.T) {
 	}
 	f := look("")
 	if f.Due != 2 || f.Overdue != 1 || f.Oldest < 40*time.Second || f.Oldest > time.Minute || f.Held != 1 || f.Publishing != 0 || f.Next == nil || f.Healthy() {
-		t.Fatalf("%+v", f)
+		t.Fatalf("got %+v, want 2 due of which 1 is overdue, 1 held, and a next one", f)
 	}
 	if f := look("sandbox"); f.Overdue != 1 || f.Next != nil {
-		t.Fatalf("%+v", f)
+		t.Fatalf("got %+v of sandbox, want 1 overdue and no next one", f)
 	}
 	if f := look("nostr"); f.Due != 0 || !f.Healthy() {
-		t.Fatalf("%+v", f)
+		t.Fatalf("got %+v of nostr, want none due", f)
 	}
 	got := r.claim(10)
 	if f := look(""); f.Publishing != 1 || f.Due != 0 || f.Overdue != 0 || !f.Healthy() {
-		t.Fatalf("%+v", f)
+		t.Fatalf("got %+v after the claim, want 1 publishing and none due", f)
 	}
 	ok, err := r.may(got[0].Post, got[0].Token, r.publication(got[0].Post))
 	if !ok || err != nil {
-		t.Fatal(ok, err)
+		t.Fatalf("the mark is %v (%v), want true", ok, err)
 	}
 	r.finish(got[0], publishing.ResultUnknown, "")
 	if f := look(""); f.Publishing != 0 || f.Unknown != 1 {
-		t.Fatalf("%+v", f)
+		t.Fatalf("got %+v after the reap, want 1 unknown", f)
 	}
 }
 
-// A pause that ends while another one of the same channel begins leaves the other one in force, whichever is first.
-func TestPause_OutlivesAnotherThatEndsMeanwhile(t *testing.T) {
+// A pause of a channel stays in force when another one ends at the same time, in both orders of commit.
+func TestPause_StaysWhenAnotherEndsMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -326,7 +326,7 @@ func TestPause_OutlivesAnotherThatEndsMeanwhile(t *testing.T) {
 	}
 }
 
-// A channel that is connected while its organization is paused is paused too, whichever is first.
+// A channel that is connected while its organization is paused is paused too, in both orders of commit.
 func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -346,18 +346,18 @@ func TestPause_ReachesChannelThatIsConnectedMeanwhile(t *testing.T) {
 	}
 }
 
-// isPaused reads the flag that the scheduler looks at.
+// isPaused returns the flag that claims test.
 func (r *rig) isPaused(c publishing.ChannelID) bool {
 	r.Helper()
 	return value[bool](r, `select paused from channel_queue where channel_id = $1`, c)
 }
 
-// What keeps a channel back in the middle of a back-off is no time in which its post failed.
-func TestLoad_CountsNoTimeAsFailingInWhichTheChannelIsKeptBack(t *testing.T) {
+// The time for which a channel was kept back during a back-off does not count as time in which its post failed.
+func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		meanwhile func(r *rig, c publishing.Channel, claim func() publishing.Claimed)
-		failing   bool // for as long as before
+		failing   bool // the time still counts
 	}{
 		"a pause": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
 			r.pause(publishing.PauseChannel, c.ID, true, time.Hour)
@@ -368,7 +368,7 @@ func TestLoad_CountsNoTimeAsFailingInWhichTheChannelIsKeptBack(t *testing.T) {
 			r.connect(c)
 		}, false},
 		"an access that cannot be read": {func(r *rig, _ publishing.Channel, claim func() publishing.Claimed) {
-			r.finish(claim(), publishing.ResultRetry, "") // of no part
+			r.finish(claim(), publishing.ResultRetry, "") // no part was reached
 		}, false},
 		"nothing": {func(*rig, publishing.Channel, func() publishing.Claimed) {}, true},
 		"an access that is renewed before it is refused": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {

@@ -24,7 +24,7 @@ func TestWantPictures_OneRowForAnImageAndFormat(t *testing.T) {
 	for range 2 {
 		all, err := r.store.WantPictures(t.Context(), r.org, []publishingstore.PictureKey{small, large, small})
 		if r.ok(err); len(all) != 2 || all[0].State != publishingstore.PicturePending || all[1].State != publishingstore.PicturePending {
-			t.Fatalf("%+v", all)
+			t.Fatalf("got %+v, want two pending pictures", all)
 		}
 	}
 	r.tenant(`delete from media where id = $1`, m.ID)
@@ -33,7 +33,7 @@ func TestWantPictures_OneRowForAnImageAndFormat(t *testing.T) {
 	}
 }
 
-// However many one organization has, a search finds the others' too.
+// A search finds pictures of every organization, even when one of them has very many.
 func TestPendingPictures_FindsTheFirstOfEveryOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -47,7 +47,7 @@ func TestPendingPictures_FindsTheFirstOfEveryOrganization(t *testing.T) {
 	r.ok(err)
 	found, err := r.store.PendingPictures(t.Context(), r.lease.Shards, 5, 6)
 	if r.ok(err); len(found) != 6 || found[0].Media != single.ID && found[1].Media != single.ID {
-		t.Errorf("%+v", found)
+		t.Errorf("found %+v, want 6 with %s among the first two", found, single.ID)
 	}
 	if none, err := r.store.PendingPictures(t.Context(), nil, 5, 6); err != nil || len(none) != 0 {
 		t.Errorf("without shards: %+v, %v", none, err)

@@ -25,7 +25,7 @@ type step struct {
 	Steps []step `json:"Plans"`
 }
 
-// whole lists what is read from one end to the other, or for all of an organization.
+// whole returns what a plan reads completely, or completely for one organization.
 func (s step) whole(leads map[string]string) (out []string) {
 	of := leads[s.Index]
 	if strings.HasSuffix(s.Kind, "Scan") && s.Table != "" && (!strings.Contains(s.Cond, "("+of+" ") || of == "org_id" && !strings.Contains(s.Cond, " AND ")) {
@@ -37,8 +37,8 @@ func (s step) whole(leads map[string]string) (out []string) {
 	return out
 }
 
-// paired lists the results of queries that a nested loop compares row by row with as many other rows: with 512 posts in
-// a statement that is a quarter of a million comparisons, which cost more than all else.
+// paired returns the results of subqueries whose rows a nested loop compares with all rows of another one: with 512
+// posts in a statement that is a quarter of a million comparisons, which take longer than everything else.
 func (s step) paired() (out []string) {
 	for _, x := range s.Steps {
 		if s.Kind == "Nested Loop" && x.Side == "Inner" {
@@ -55,14 +55,14 @@ func (s step) paired() (out []string) {
 	return out
 }
 
-// few is the alias of rows of which there are only a few: the platforms of an instance.
+// few is the alias of rows of which there are only a few: the limits of platforms.
 const few = "l"
 
-// bounded is what may be read whole: it has as many rows as there are shards, channels or posts under way, whatever else there is.
-// The sender reads claimed posts one by one and may read nothing whole, because many outcomes may be unknown.
+// bounded are the tables that may be read completely: they have one row for each shard or process. The sender reads
+// claimed posts one by one and may read none completely.
 var bounded = []string{"shard", "node by node_pkey"}
 
-// withOwner returns a database of its own, and a connection of its owner.
+// withOwner returns a new database, and a connection of its owner.
 func withOwner(t *testing.T) (*pg.DB, *pgx.Conn) {
 	t.Helper()
 	address := dbtest.URL(t)
@@ -75,13 +75,13 @@ func withOwner(t *testing.T) (*pg.DB, *pgx.Conn) {
 }
 
 // The scheduler's statements are planned once for a connection, perhaps while tables are empty or nothing is due, and
-// must do when that has changed. The settings of the roles do not suffice: between two indexes the planner chooses by
-// statistics. The form of the statements does not suffice either: it keeps no table from being scanned. This test fails
-// without either.
+// the plans must be good when that has changed. That needs the settings of the roles, without which a table may be
+// scanned, and the form of the statements, without which the planner chooses between two indexes by statistics. The
+// test fails without either.
 func TestNoPlanReadsATableWhole(t *testing.T) {
 	t.Parallel()
 	db, owner := withOwner(t)
-	leads := map[string]string{} // the first columns of indexes
+	leads := map[string]string{} // the first column of each index
 	rows, err := owner.Query(t.Context(), "select indexrelid::regclass::text, pg_get_indexdef(indexrelid, 1, true) from pg_index")
 	if err != nil {
 		t.Fatal(err)
@@ -99,8 +99,8 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 			findOldKeys, findOldEvents, findOldDeleted, findOldConnects, pruneKeys, pruneEvents, pruneDeleted, pruneConnects,
 		},
 	}
-	for _, state := range []string{"new", "known to be empty", "full and quiet"} {
-		if state == "full and quiet" {
+	for _, state := range []string{"new", "analyzed while empty", "full without due posts"} {
+		if state == "full without due posts" {
 			fill(t, owner.Config().Database)
 		}
 		if state != "new" {
@@ -131,7 +131,7 @@ func TestNoPlanReadsATableWhole(t *testing.T) {
 	}
 }
 
-// kinds lists the kinds of the nodes of a plan, from the top.
+// kinds returns the kinds of the nodes of a plan, from the top.
 func (s step) kinds() []string {
 	out := []string{s.Kind}
 	for _, x := range s.Steps {
@@ -140,13 +140,13 @@ func (s step) kinds() []string {
 	return out
 }
 
-// Any number of rows may be of the same instant: all posts of a channel are deleted at once. A sort would read all of
-// them for each batch.
-func TestFindOldReadsInTheOrderOfTheIndex(t *testing.T) {
+// Any number of rows may have the same time, because all posts of a channel are deleted at once. A sort would read all
+// of them for each batch.
+func TestPlan_FindOldReadsInOrderOfIndex(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	db := dbtest.OpenURL(t, address)
-	for _, state := range []string{"new", "full and quiet"} {
+	for _, state := range []string{"new", "full without due posts"} {
 		if state != "new" {
 			owner, err := pgx.Connect(t.Context(), address)
 			if err != nil {
@@ -174,8 +174,8 @@ func TestFindOldReadsInTheOrderOfTheIndex(t *testing.T) {
 	}
 }
 
-// Each upload sums the sizes of an organization's files, and may not read those of others for it. A look-up of some files
-// may not read all of the organization's.
+// Each upload sums the sizes of the files of an organization, and must not read those of others. A look-up of some
+// files must not read all files of the organization.
 func TestPlan_StorageSumReadsIndexOnly(t *testing.T) {
 	t.Parallel()
 	db, owner := withOwner(t)
@@ -188,7 +188,7 @@ func TestPlan_StorageSumReadsIndexOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Release()
-	// For any organization, as the connection plans it after some times.
+	// The plan for any organization, which the connection uses after some executions.
 	if _, err := c.Exec(t.Context(), "set plan_cache_mode = force_generic_plan"); err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestPlan_StorageSumReadsIndexOnly(t *testing.T) {
 	}
 }
 
-// indexes lists the indexes that a plan reads by.
+// indexes returns the indexes that a plan uses.
 func (s step) indexes() (out []string) {
 	if s.Index != "" {
 		out = append(out, s.Index)
@@ -214,7 +214,7 @@ func (s step) indexes() (out []string) {
 	return out
 }
 
-// reads lists the scans of a table.
+// reads returns the scans of a table.
 func (s step) reads(table string) (out []step) {
 	if s.Table == table && strings.HasSuffix(s.Kind, "Scan") {
 		out = append(out, s)
@@ -225,7 +225,7 @@ func (s step) reads(table string) (out []step) {
 	return out
 }
 
-// plan is how a statement is carried out for whatever parameters.
+// plan returns the generic plan of a statement.
 func plan(t *testing.T, c *pgx.Conn, name, sql string) step {
 	t.Helper()
 	if _, err := c.Exec(t.Context(), `prepare "`+name+`" as `+sql); err != nil {
@@ -236,7 +236,9 @@ func plan(t *testing.T, c *pgx.Conn, name, sql string) step {
 		t.Fatal(err)
 	}
 	var text []byte
-	if err := c.QueryRow(t.Context(), `explain (format json) execute "`+name+`"(`+strings.TrimSuffix(strings.Repeat("null, ", count), ", ")+")", pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
+	parameters := strings.TrimSuffix(strings.Repeat("null, ", count), ", ")
+	explain := `explain (format json) execute "` + name + `"(` + parameters + ")"
+	if err := c.QueryRow(t.Context(), explain, pgx.QueryExecModeSimpleProtocol).Scan(&text); err != nil {
 		t.Fatal(err)
 	}
 	var plans []struct{ Plan step }
@@ -246,7 +248,7 @@ func plan(t *testing.T, c *pgx.Conn, name, sql string) step {
 	return plans[0].Plan
 }
 
-// fill writes 30,000 published posts of 3,000 channels of 300 organizations, with what belongs to them.
+// fill inserts 30,000 published posts of 3,000 channels of 300 organizations, with their parts, media and publications.
 func fill(t *testing.T, database string) {
 	t.Helper()
 	cfg := dbtest.Super(t).Config()

@@ -60,7 +60,7 @@ type templateRow struct {
 
 func (r templateRow) post() publishing.Post { return publishing.Post{CreationMethod: r.CreationMethod} }
 
-// postReset sets back the columns of a post that is scheduled anew or edited: nothing remains of earlier claims and of
+// postReset sets back the columns of a post that is scheduled again or edited: nothing remains of earlier claims and of
 // how they ended. The number of the round and maybe_sent are not among them, because they depend on the statement.
 const postReset = `nominal_due = null, attempt = 0, reaps = 0, failing_since = null, not_before = null, phase = null,
   claim_token = null, claim_round = null, claim_holder = null, claim_until = null, committing_at = null,
@@ -76,7 +76,8 @@ func (t *Tx) queueInsert(b *pgx.Batch, posts []NewPost) {
 	ids, groups, channels := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
 	states, settings, methods := make([]string, n), make([]string, n), make([]string, n)
 	due, dates, delays := make([]*time.Time, n), make([]*time.Time, n), make([]int, n)
-	after, series, occurrences, intervals := make([]pgtype.UUID, n), make([]pgtype.UUID, n), make([]*int, n), make([]*int, n)
+	after, series := make([]pgtype.UUID, n), make([]pgtype.UUID, n)
+	occurrences, intervals := make([]*int, n), make([]*int, n)
 	for i := range posts {
 		p := &posts[i]
 		ids[i], groups[i], channels[i] = p.ID.UUID(), p.Group.UUID(), p.Channel.UUID()

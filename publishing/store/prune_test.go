@@ -23,14 +23,14 @@ import (
 
 const day = 24 * time.Hour
 
-// keeps is how long the rules of these tests keep things; old is a day longer, recent a day less.
+// keeps is the age from which the rules of these tests delete rows; old is a day more, recent a day less.
 const (
 	keeps  = 30 * day
 	old    = keeps + day
 	recent = keeps - day
 )
 
-// countOf counts rows of the rig's organization.
+// countOf returns the number of rows of the rig's organization.
 func (r *rig) countOf(table, where string, args ...any) (n int) {
 	r.Helper()
 	r.ok(r.db.Read(r.Context(), r.org.UUID(), func(b *pgx.Batch) {
@@ -50,7 +50,7 @@ func (r *rig) prune(kind sender.Prunable) int {
 	return n
 }
 
-// published is a post of so many parts that is published.
+// published returns a published post with some parts.
 func (r *rig) published(channel publishing.ChannelID, delays ...time.Duration) publishing.PostID {
 	r.Helper()
 	post := r.post(channel, -time.Second, delays...)
@@ -67,14 +67,14 @@ func (r *rig) published(channel publishing.ChannelID, delays ...time.Duration) p
 	return post
 }
 
-// deleted makes the posts of a group deleted for a while.
+// deleted marks the posts of a group as deleted since a time.
 func (r *rig) deleted(post publishing.PostID, ago time.Duration) {
 	r.Helper()
 	r.tenant(`update post set deleted_at = now() - $2 * interval '1 millisecond', updated_at = now() - $2 * interval '1 millisecond'
 		where group_id = (select group_id from post where id = $1)`, post, ago.Milliseconds())
 }
 
-// aged makes a post and its timeline as old as that.
+// aged sets the age of a post and of its timeline.
 func (r *rig) aged(post publishing.PostID, ago time.Duration) {
 	r.Helper()
 	r.tenant(`update post set updated_at = now() - $2 * interval '1 millisecond' where group_id = (select group_id from post where id = $1)`, post, ago.Milliseconds())
@@ -85,7 +85,7 @@ func TestPrune_DeletedPosts(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		post func(r *rig) publishing.PostID
-		kept int // rows of its group, of which a post has one and a thread of these tests two
+		kept int // rows of its group: one of a post, two of a thread of these tests
 	}{
 		"old": {func(r *rig) publishing.PostID {
 			p := r.published(r.channel())
@@ -211,7 +211,7 @@ func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
 		t.Fatal("the second occurrence is not written")
 	}
 	var skipped publishing.GroupID
-	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) { // a later one is left out
+	r.ok(r.inOrg(func(tx *publishingstore.Tx) (err error) { // a later occurrence is deleted
 		skipped, _, err = tx.Materialize(t.Context(), publishing.Occurrence(root, 3).UUID(), false)
 		return err
 	}))
@@ -245,20 +245,20 @@ func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
 func TestPrune_Events(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	ended, fresh, planned, draft, doubt := r.published(r.channel()), r.published(r.channel()), r.post(r.channel(), 400*day), r.post(r.channel(), day), r.published(r.channel())
+	ended, fresh, planned, draft, unclear := r.published(r.channel()), r.published(r.channel()), r.post(r.channel(), 400*day), r.post(r.channel(), day), r.published(r.channel())
 	moved := r.published(r.channel())
 	r.tenant(`update post set state = 'DRAFT' where id = $1`, draft)
-	r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where id = $1`, doubt)
-	for _, p := range []publishing.PostID{ended, planned, draft, doubt, moved} {
+	r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where id = $1`, unclear)
+	for _, p := range []publishing.PostID{ended, planned, draft, unclear, moved} {
 		r.aged(p, old)
 	}
 	r.aged(fresh, recent)
-	r.tenant(`update post set updated_at = now() where id = $1`, moved) // it ended again just now
+	r.tenant(`update post set updated_at = now() where id = $1`, moved) // it has just ended again
 	want := r.countOf("post_event", "post_id = $1", ended)
 	if n := r.prune(publishingstore.PruneEvents); n != want {
 		t.Errorf("%d events were deleted, want the %d of the post that ended long ago", n, want)
 	}
-	for name, p := range map[string]publishing.PostID{"recent": fresh, "planned": planned, "a draft": draft, "in doubt": doubt, "ended lately": moved} {
+	for name, p := range map[string]publishing.PostID{"recent": fresh, "planned": planned, "a draft": draft, "with an unknown outcome": unclear, "ended lately": moved} {
 		if r.countOf("post_event", "post_id = $1", p) == 0 {
 			t.Errorf("the timeline of a post is gone: %s", name)
 		}
@@ -326,7 +326,7 @@ func TestPrune_Connects(t *testing.T) {
 	}
 }
 
-// deletedPosts makes posts that may all be pruned; each has one row in post, part and post_event.
+// deletedPosts makes posts that may be pruned, each with one row in post, part and post_event.
 func (r *rig) deletedPosts(count int) []publishing.PostID {
 	r.Helper()
 	var posts []publishing.Post
@@ -341,7 +341,7 @@ func (r *rig) deletedPosts(count int) []publishing.PostID {
 	return ids
 }
 
-// dropped adds posts to a group that edits have replaced, a year ago, each with an event.
+// dropped adds posts to a group that edits replaced a year ago, each with an event.
 func (r *rig) dropped(post publishing.PostID, count int) {
 	r.Helper()
 	r.tenant(`with p as (
@@ -354,19 +354,19 @@ func (r *rig) dropped(post publishing.PostID, count int) {
 func TestPrune_GoesThroughBatches(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.deletedPosts(450) // deleted at one instant, so that batches end among equals
+	r.deletedPosts(450) // deleted at the same time, so that batches end between equal times
 	r.deleted(r.post(r.channel(), day), recent)
 	if n := r.prune(publishingstore.PruneDeleted); n != 450 || r.countOf("post", "true") != 1 {
 		t.Errorf("%d posts were deleted, want 450", n)
 	}
 }
 
-// harm makes the database do something when a post is deleted.
+// harm makes the database execute something when a post is deleted.
 func (r *rig) harm(address string, post publishing.PostID, body string) {
 	r.Helper()
 	owner, err := pgx.Connect(r.Context(), address)
 	r.ok(err)
-	r.Cleanup(func() { _ = owner.Close(context.WithoutCancel(r.Context())) }) // the database goes with it
+	r.Cleanup(func() { _ = owner.Close(context.WithoutCancel(r.Context())) })
 	for _, sql := range []string{
 		`create function harm() returns trigger language plpgsql as $$ begin if old.id = '` + post.String() + `' then ` + body + ` end if; return old; end $$`,
 		`create trigger harm before delete on post for each row execute function harm()`,
@@ -376,7 +376,7 @@ func (r *rig) harm(address string, post publishing.PostID, body string) {
 	}
 }
 
-func TestPrune_ARowThatCannotBeDeletedStopsNoOther(t *testing.T) {
+func TestPrune_DeletesOthersBesideFailingRow(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]struct{ body, code string }{
 		"refused":  {`raise exception 'no' using errcode = 'P0001';`, "P0001"},
@@ -399,8 +399,8 @@ func TestPrune_ARowThatCannotBeDeletedStopsNoOther(t *testing.T) {
 	}
 }
 
-// Each edit of a thread leaves posts in its group, so that a group may have any number of them.
-func TestPrune_LargeGroupStopsNoOther(t *testing.T) {
+// Each edit of a thread leaves deleted posts in its group, so that a group may have any number of them.
+func TestPrune_DeletesOthersBesideLargeGroup(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	r := newRigOn(t, dbtest.OpenURL(t, address))
@@ -429,7 +429,7 @@ func TestPrune_LargeGroupStopsNoOther(t *testing.T) {
 	}
 }
 
-// What follows another post goes with the first of its group, though a statement deletes so many at most.
+// Followers are deleted with the root of their group, although a statement deletes a bounded number of posts.
 func TestPrune_GroupsOverTheLimitOfAStatement(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -445,7 +445,7 @@ func TestPrune_GroupsOverTheLimitOfAStatement(t *testing.T) {
 	}
 }
 
-func TestPrune_FindsNothingOfALivingPost(t *testing.T) {
+func TestFindOld_FindsNothingOfExistingPost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.dropped(r.post(r.channel(), day), 300)
@@ -456,7 +456,7 @@ func TestPrune_FindsNothingOfALivingPost(t *testing.T) {
 	}
 }
 
-// deadline is a context whose deadline passes when it is cancelled.
+// deadline is a context that ends with DeadlineExceeded when it is cancelled.
 type deadline struct{ context.Context }
 
 func (d deadline) Err() error {
@@ -466,7 +466,7 @@ func (d deadline) Err() error {
 	return context.DeadlineExceeded
 }
 
-func TestPrune_GoesOnBehindWhatMayNotGo(t *testing.T) {
+func TestPrune_ContinuesBehindRowsThatAreKept(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.deletedPosts(250)
@@ -476,7 +476,7 @@ func TestPrune_GoesOnBehindWhatMayNotGo(t *testing.T) {
 	ctx, over := context.WithCancel(t.Context())
 	defer over()
 	r.ok(r.db.InOrg(t.Context(), r.org.UUID(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(t.Context(), `lock table part in exclusive mode`); err != nil { // the first deletion waits for it
+		if _, err := tx.Exec(t.Context(), `lock table part in exclusive mode`); err != nil { // the first delete waits for this lock
 			return err
 		}
 		var n int
@@ -494,14 +494,14 @@ func TestPrune_GoesOnBehindWhatMayNotGo(t *testing.T) {
 		return nil
 	}))
 	r.tenant(`update post set state = 'DRAFT', error = null, maybe_sent = false, outcome_unknown = false`)
-	for _, want := range []int{53, 200} { // the rest of the run before, and then from the beginning
+	for _, want := range []int{53, 200} { // the rest after the previous run, then all from the beginning
 		if n, err := pruner.Prune(t.Context(), publishingstore.PruneDeleted); n != want || err != nil {
 			t.Errorf("%d posts were deleted, want %d: %v", n, want, err)
 		}
 	}
 }
 
-// waitsIn returns once a statement of the database, by its name, waits for that kind of event.
+// waitsIn returns once the statement with a name waits for a kind of event.
 func (r *rig) waitsIn(statement, event string, done <-chan error) {
 	r.Helper()
 	super, database := dbtest.Super(r.T), value[string](r, `select current_database()::text`)
@@ -514,7 +514,7 @@ func (r *rig) waitsIn(statement, event string, done <-chan error) {
 	}
 }
 
-func TestPrune_LeavesOutWhatIsLocked(t *testing.T) {
+func TestPrune_SkipsLockedRows(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	ids := r.deletedPosts(3)
@@ -547,17 +547,17 @@ func TestPrune_ByTwoProcessesAtOnce(t *testing.T) {
 		})
 	}
 	r.ok(group.Wait())
-	r.prune(publishingstore.PruneDeleted) // what was locked by one when the other came
+	r.prune(publishingstore.PruneDeleted) // the rows that one process had locked when the other one read them
 	if left, sum := r.countOf("post", "true"), all[0]+all[1]+all[2]; left != 0 || sum > 500 {
 		t.Errorf("%d posts are left and %d were counted", left, sum)
 	}
 }
 
-func TestPrune_AKillInTheMiddleLeavesNoHalfPost(t *testing.T) {
+func TestPrune_KilledProcessLeavesNoPartialPost(t *testing.T) {
 	t.Parallel()
 	address := dbtest.URL(t)
 	r := newRigOn(t, dbtest.OpenURL(t, address))
-	r.harm(address, r.deletedPosts(500)[300], `perform pg_sleep(1);`) // so that the kill comes within its batch
+	r.harm(address, r.deletedPosts(500)[300], `perform pg_sleep(1);`) // so that the kill happens during its batch
 	doomed := dbtest.OpenURL(t, address)
 	done := make(chan error, 1)
 	go func() {
@@ -590,8 +590,8 @@ func TestPrune_AKillInTheMiddleLeavesNoHalfPost(t *testing.T) {
 	}
 }
 
-// The role's policies hold whatever a statement asks for.
-func TestPrune_PoliciesForbidWhatStatementsMustNotAskFor(t *testing.T) {
+// The policies of the role hold for every statement.
+func TestPrune_PoliciesForbidOtherDeletes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	unknown, living, gone := r.post(r.channel(), -time.Second), r.post(r.channel(), day), r.post(r.channel(), day)
@@ -620,7 +620,7 @@ func TestPrune_PoliciesForbidWhatStatementsMustNotAskFor(t *testing.T) {
 		"select settings from post", "select content from part", "select credential from channel", "delete from publication", "delete from channel",
 	} {
 		if _, err := retention(sql); err == nil || !strings.Contains(err.Error(), "42501") {
-			t.Errorf("%s: %v", sql, err)
+			t.Errorf("%s ends with %v, want permission denied (42501)", sql, err)
 		}
 	}
 }

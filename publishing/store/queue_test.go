@@ -15,7 +15,7 @@ import (
 	"crier/tests/fixture"
 )
 
-func TestAStaleLeaseClaimsNothing(t *testing.T) {
+func TestClaim_StaleLeaseClaimsNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.post(r.channel(), -time.Second)
@@ -30,11 +30,11 @@ func TestAStaleLeaseClaimsNothing(t *testing.T) {
 	}
 	r.clock(`update node set expires_at = now() + interval '1 hour' where id = $1`, r.lease.Holder)
 	if got := r.claim(1); len(got) != 1 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("claimed %+v with the current lease, want one post", got)
 	}
 }
 
-func TestWhatIsHeldBackIsNotClaimed(t *testing.T) {
+func TestClaim_SkipsChannelsKeptBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for name, hold := range map[string]string{"parked": "parked = true", "paused": "paused = true", "not before": "not_before = now() + interval '1 hour'", "busy": "busy_post = gen_random_uuid()"} {
@@ -47,7 +47,7 @@ func TestWhatIsHeldBackIsNotClaimed(t *testing.T) {
 	}
 }
 
-func TestALockedHeadIsNeverOvertaken(t *testing.T) {
+func TestClaim_SkipsChannelWhoseFirstPostIsLocked(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -63,11 +63,11 @@ func TestALockedHeadIsNeverOvertaken(t *testing.T) {
 		return nil
 	}))
 	if got := r.claim(10); len(got) != 1 || got[0].Post != head {
-		t.Fatalf("%+v", got)
+		t.Fatalf("claimed %+v once the lock is released, want %s", got, head)
 	}
 }
 
-func TestManyClaimersTakeEachPostOnce(t *testing.T) {
+func TestClaim_ConcurrentClaimsTakeEachPostOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	const channels, each = 20, 10
@@ -109,7 +109,7 @@ func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 						if err != nil {
 							t.Error(err)
 						}
-						if len(done) == 0 || !done[0].Locked { // another claimer looked at the post at this moment
+						if len(done) == 0 || !done[0].Locked { // another claim had locked the post
 							break
 						}
 					}
@@ -125,7 +125,7 @@ func TestManyClaimersTakeEachPostOnce(t *testing.T) {
 	}
 }
 
-func TestOneMarkOfManyIsNotAnothers(t *testing.T) {
+func TestMark_AnswersEachMarkByItself(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for range 6 {
@@ -138,21 +138,21 @@ func TestOneMarkOfManyIsNotAnothers(t *testing.T) {
 	stale := got[4]
 	stale.Token = uuid.New()
 	if may := r.mark(append(got, stale)...); !slices.Equal(may, []bool{true, false, false, false, true, true, false}) {
-		t.Fatal(may)
+		t.Fatalf("may is %v, want true for the marks 0, 4 and 5", may)
 	}
 	if again := r.mark(got...); slices.Contains(again, true) {
 		t.Fatalf("marked twice: %v", again)
 	}
 }
 
-func TestAMarkRenewsAClaimThatIsNotFresh(t *testing.T) {
+func TestMark_ExtendsOldClaim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	left := func(p publishing.PostID) time.Duration {
 		return value[time.Duration](r, `select claim_until - now() from post where id = $1`, p)
 	}
 	fresh, old := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
-	got := r.claim(10) // for a minute
+	got := r.claim(10) // the claims last a minute
 	r.clock(`update post set claim_until = now() + interval '40 seconds' where id = $1`, old)
 	r.mark(got...)
 	if left(fresh) > time.Minute || left(old) < 45*time.Second {
@@ -160,7 +160,7 @@ func TestAMarkRenewsAClaimThatIsNotFresh(t *testing.T) {
 	}
 }
 
-func TestADeletedPostNeverComesBack(t *testing.T) {
+func TestDelete_DeletedPostIsNotQueuedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -175,14 +175,14 @@ func TestADeletedPostNeverComesBack(t *testing.T) {
 		t.Fatalf("its channel was given away: %+v", more)
 	}
 	if done := r.finish(got[0], publishing.ResultRetry, ""); len(done) != 1 || done[0].State != publishing.StateError {
-		t.Fatalf("%+v", done)
+		t.Fatalf("the retry of a deleted post returns %+v, want the state ERROR", done)
 	}
 	if more := r.claim(10); len(more) != 1 || more[0].Post != next {
-		t.Fatalf("%+v", more)
+		t.Fatalf("claimed %+v after the deleted post, want %s", more, next)
 	}
 }
 
-func TestReapByPhase(t *testing.T) {
+func TestReap_DecidesByPhase(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	early, late, alive := r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second), r.post(r.channel(), -time.Second)
@@ -200,7 +200,7 @@ func TestReapByPhase(t *testing.T) {
 	r.expect(alive, publishing.StatePublishing)
 	open := r.look(r.lease, time.Minute)
 	if len(open) != 1 || open[0].Post != late || open[0].HolderGone {
-		t.Fatalf("%+v", open)
+		t.Fatalf("found the unknown outcomes %+v, want %s with a live holder", open, late)
 	}
 	if again := r.look(r.lease, time.Minute); len(again) != 0 {
 		t.Fatalf("looked at twice: %+v", again)
@@ -216,11 +216,11 @@ func TestReapByPhase(t *testing.T) {
 	}
 	r.expect(alive, publishing.StateUnknown)
 	if open := r.look(successor, time.Minute); len(open) != 1 || open[0].Post != alive || !open[0].HolderGone {
-		t.Fatalf("%+v", open)
+		t.Fatalf("found the unknown outcomes %+v, want %s without its holder", open, alive)
 	}
 }
 
-func TestFollowersWaitForTheirPredecessor(t *testing.T) {
+func TestFinish_QueuesFollowerAfterPredecessor(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	good := r.post(r.channel(), -time.Second, 0, 5*time.Minute, 10*time.Minute)
@@ -244,14 +244,14 @@ func TestFollowersWaitForTheirPredecessor(t *testing.T) {
 		return out
 	}
 	if got := states(good); len(got) != 2 || got[0] != publishing.StateQueue || got[1] != publishing.StateWaiting {
-		t.Errorf("%v", got)
+		t.Errorf("the posts behind a published one are %v, want QUEUE and WAITING", got)
 	}
 	if got := states(bad); len(got) != 2 || got[0] != publishing.StateError || got[1] != publishing.StateError {
-		t.Errorf("%v", got)
+		t.Errorf("the posts behind a failed one are %v, want two ERROR", got)
 	}
 }
 
-func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
+func TestUpkeep_SpacesLatePostsAndGivesUpMissedOnes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -260,7 +260,7 @@ func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
 	missed := r.post(r.channel(), -25*time.Hour)
 	n := r.expire(r.lease)
 	if p := r.root(missed); n != 1 || p.State != publishing.StateError || *p.ErrorCode != publishing.CodeMissed {
-		t.Fatalf("%d %+v", n, p)
+		t.Fatalf("%d posts expired, the missed one is %+v, want 1 with the code missed", n, p)
 	}
 	got := r.claim(10)
 	r.finish(got[0], publishing.ResultPublished, "")
@@ -273,7 +273,7 @@ func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
 	}
 	r.clock(`update channel_queue set not_before = now() where channel_id = $1`, c)
 	if more := r.claim(10); len(more) != 1 || more[0].Post != second {
-		t.Fatalf("%+v", more)
+		t.Fatalf("claimed %+v after the gap, want %s", more, second)
 	}
 	busy := r.channel()
 	r.post(busy, -time.Second)
@@ -284,7 +284,7 @@ func TestLatePostsAreSpacedAndMissedOnesGivenUp(t *testing.T) {
 	}
 }
 
-func TestAParkedChannelCostsNoClaims(t *testing.T) {
+func TestClaim_SkipsParkedChannel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -300,12 +300,12 @@ func TestAParkedChannelCostsNoClaims(t *testing.T) {
 		t.Fatalf("woken for nothing: %v", next)
 	}
 	if round := r.claimBy(r.lease, 10); len(round.Claimed) != 0 || len(round.Next) != 0 {
-		t.Fatalf("%+v", round)
+		t.Fatalf("got %+v, want nothing of a parked channel", round)
 	}
 }
 
-// A process that has just started says its statements with nothing to do.
-func TestNothingToDoIsNothingDone(t *testing.T) {
+// A process that has just started executes its statements without parameters, to have them planned.
+func TestStatements_WithoutParametersChangeNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	r.post(r.channel(), -time.Minute)
@@ -320,8 +320,8 @@ func TestNothingToDoIsNothingDone(t *testing.T) {
 	}
 }
 
-// TestPlan_ChangesNothingAndPlansWhatIsSent also finds a statement that is planned under another text than it is sent.
-func TestPlan_ChangesNothingAndPlansWhatIsSent(t *testing.T) {
+// The test also fails when a statement is planned with another text than the one that is sent.
+func TestPlan_ChangesNothingAndPlansStatementsAsSent(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second)

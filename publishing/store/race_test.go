@@ -16,7 +16,8 @@ import (
 	"crier/tests/fixture"
 )
 
-// rewrite puts new content into a post as a person would, the id of its first part kept: it is refused when the post is claimed or out.
+// rewrite replaces the content of a post as an edit by a person does, and keeps the id of its first part. It returns
+// false when the post is claimed or published.
 func (r *rig) rewrite(post publishing.PostID, content func(channel publishing.ChannelID) []publishing.Post) error {
 	return r.inOrg(func(tx *publishingstore.Tx) error {
 		group, err := tx.GroupOf(r.Context(), post)
@@ -49,8 +50,8 @@ func (r *rig) edit(post publishing.PostID, text string) error {
 	})
 }
 
-// TestAnEditNeverMeetsASend races edits and deletions against a claim with its mark: what was allowed to change is not sent as it was.
-func TestAnEditNeverMeetsASend(t *testing.T) {
+// Edits and deletions run beside a claim and its mark: a post that was allowed to change is not sent as it was before.
+func TestRewrite_RefusedOnceSendBegins(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	for n := range 60 {
@@ -85,8 +86,8 @@ func TestAnEditNeverMeetsASend(t *testing.T) {
 	}
 }
 
-// TestAnEditSeesThePartThatWentOutWhileItWaited: its lock waits for the statement that stores the part, and what it then reads must not be older.
-func TestAnEditSeesThePartThatWentOutWhileItWaited(t *testing.T) {
+// The lock waits for the statement that stores the part, and the read after it must not use an older snapshot.
+func TestLockGroup_SeesPartPublishedWhileItWaited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, 0)
@@ -112,7 +113,7 @@ func TestAnEditSeesThePartThatWentOutWhileItWaited(t *testing.T) {
 	}
 }
 
-// blocked waits until somebody waits for a lock of this transaction.
+// blocked returns once another transaction waits for a lock of this one.
 func (r *rig) blocked(tx pgx.Tx) error {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		var n int
@@ -124,8 +125,8 @@ func (r *rig) blocked(tx pgx.Tx) error {
 	return nil
 }
 
-// TestPartIDsOutliveAnEdit: a delayed part that keeps its id is another publication after the edit, under the round of its root.
-func TestPartIDsOutliveAnEdit(t *testing.T) {
+// A part with a delay that keeps its id has another publication after the edit, of the round of its root.
+func TestRewrite_KeepsPartIDs(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -137,18 +138,18 @@ func TestPartIDsOutliveAnEdit(t *testing.T) {
 			for _, x := range r.claim(1) {
 				w := r.work(x.Post)
 				if len(w.Parts) != 1 || len(w.Before) != w.Parts[0].Position {
-					t.Fatalf("%+v", w)
+					t.Fatalf("loaded %+v, want one part and those before it", w)
 				}
 				o := publishing.Outcome{Org: x.Org, Post: x.Post, Token: x.Token, Result: publishing.ResultPublished, Publication: w.Parts[0].ID, ReleaseID: "out", RootID: "out"}
 				if done, err := r.store.Finish(t.Context(), []publishing.Outcome{o}, time.Second, "test"); err != nil || len(done) != 1 {
-					t.Fatal(done, err)
+					t.Fatalf("finish returns %+v (%v), want one result", done, err)
 				}
 				r.clock(`update post set due = now() where group_id = $1 and state = 'QUEUE'`, posts[0].Group)
 			}
 		}
 	}
 	out()
-	for range 2 { // every edit publishes both parts again, under the same part ids
+	for range 2 { // every edit publishes both parts again, with the same part ids
 		r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
 			old, err := tx.LockGroup(t.Context(), posts[0].Group)
 			if err != nil {

@@ -30,7 +30,7 @@ func newRig(t *testing.T) *rig {
 	return newRigOn(t, dbtest.Open(t))
 }
 
-// newRigOn is a rig for another organization of a database.
+// newRigOn returns a rig for a new organization of a database.
 func newRigOn(t *testing.T, db *pg.DB) *rig {
 	t.Helper()
 	person, org, member := fixture.Owner(time.Now())
@@ -57,7 +57,7 @@ func (r *rig) clock(sql string, args ...any) {
 	}))
 }
 
-// tenant runs a statement as the organization.
+// tenant executes a statement as the organization.
 func (r *rig) tenant(sql string, args ...any) {
 	r.Helper()
 	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
@@ -66,14 +66,14 @@ func (r *rig) tenant(sql string, args ...any) {
 	}))
 }
 
-// value reads the only value of a row.
+// value returns the only value of a row.
 func value[T any](r *rig, sql string, args ...any) (v T) {
 	r.Helper()
 	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(r.Context(), sql, args...).Scan(&v) }))
 	return v
 }
 
-// newLease takes every shard for a new process.
+// newLease makes a new process the owner of every shard.
 func (r *rig) newLease() publishing.Lease {
 	r.Helper()
 	l := publishing.Lease{Holder: uuid.New()}
@@ -97,13 +97,13 @@ func (r *rig) connect(c publishing.Channel) {
 	r.ok(err)
 }
 
-// post books a post of so many parts; a negative delay is overdue.
+// post creates a queued post with some parts. A negative delay makes it overdue.
 func (r *rig) post(channel publishing.ChannelID, in time.Duration, delays ...time.Duration) publishing.PostID {
 	r.Helper()
 	due := time.Now().Add(in).UTC()
 	posts := fixture.Post(r.org, channel, due, delays...)
 	r.insert(posts...)
-	if in < 0 { // what is past is now at an insert; here it was booked long ago
+	if in < 0 { // an insert changes a time in the past to now
 		r.clock(`update post set due = $2 where id = $1`, posts[0].ID, due)
 	}
 	return posts[0].ID
@@ -139,7 +139,7 @@ func (r *rig) claimBy(l publishing.Lease, permits int) publishing.ClaimResult {
 	return round
 }
 
-// rules of a claim that lasts a minute.
+// rules are those of a claim that lasts a minute.
 func rules() publishingstore.ClaimRules {
 	return publishingstore.ClaimRules{Hold: time.Minute, MaxLate: 24 * time.Hour, Window: publishing.ClaimWindow, Node: "test"}
 }
@@ -148,7 +148,7 @@ func (r *rig) claimOf(l publishing.Lease, limits publishing.ClaimLimits, wants .
 	return r.store.Claim(r.Context(), l, wants, limits, 1, rules())
 }
 
-// upkeep does one kind of it on the posts that need it; it returns on how many.
+// upkeep does one kind of upkeep on the posts that need it, and returns their number.
 func (r *rig) upkeep(l publishing.Lease, kind publishingstore.Upkeep, after time.Duration) int {
 	r.Helper()
 	ids, err := r.store.Find(r.Context(), l, kind, after, nil, publishingstore.MaxUpkeep)
@@ -168,13 +168,13 @@ func (r *rig) expire(l publishing.Lease) int {
 	return r.upkeep(l, publishingstore.UpkeepExpire, 24*time.Hour)
 }
 
-// age gives up what is prepared for longer than 6 hours and what waits for longer than one.
+// age gives up posts that are prepared for longer than 6 hours and followers that wait for longer than one.
 func (r *rig) age(l publishing.Lease) int {
 	r.Helper()
 	return r.upkeep(l, publishingstore.UpkeepStuck, 6*time.Hour) + r.upkeep(l, publishingstore.UpkeepOrphans, time.Hour)
 }
 
-// look takes the unknown outcomes whose time has come.
+// look claims the unknown outcomes whose time has come.
 func (r *rig) look(l publishing.Lease, hold time.Duration) []publishingstore.ClaimedUnknown {
 	r.Helper()
 	found, err := r.store.FindUnknown(r.Context(), l, nil, nil, time.Hour)
@@ -188,7 +188,7 @@ func (r *rig) look(l publishing.Lease, hold time.Duration) []publishingstore.Cla
 	return open
 }
 
-// mark asks for the calls of claims that last a minute.
+// mark asks for the marks of claims, which then last a minute.
 func (r *rig) mark(claims ...publishing.Claimed) []bool {
 	r.Helper()
 	marks := make([]publishingstore.Mark, len(claims))
@@ -228,7 +228,7 @@ func (r *rig) expect(post publishing.PostID, want publishing.State) {
 	}
 }
 
-func (r *rig) rootAnyway(post publishing.PostID) publishing.GroupID {
+func (r *rig) groupOf(post publishing.PostID) publishing.GroupID {
 	r.Helper()
 	return value[publishing.GroupID](r, `select group_id from post where id = $1`, post)
 }
@@ -236,7 +236,7 @@ func (r *rig) rootAnyway(post publishing.PostID) publishing.GroupID {
 // delete deletes the group of a post.
 func (r *rig) delete(post publishing.PostID) {
 	r.Helper()
-	group := r.rootAnyway(post)
+	group := r.groupOf(post)
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
 		posts, err := tx.LockGroup(r.Context(), group)
 		if err != nil {
@@ -246,24 +246,24 @@ func (r *rig) delete(post publishing.PostID) {
 	}))
 }
 
-// publication is that of the first part of a post.
+// publication returns the publication of the first part of a post.
 func (r *rig) publication(post publishing.PostID) publishing.PublicationID {
 	r.Helper()
 	return r.partAt(post, 0)
 }
 
-// partAt is the publication of one part of a post.
+// partAt returns the publication of one part of a post.
 func (r *rig) partAt(post publishing.PostID, position int) publishing.PublicationID {
 	r.Helper()
 	return value[publishing.PublicationID](r, `select id from publication where post_id = $1
 		and position = $2 + (select min(position) from publication where post_id = $1) order by number limit 1`, post, position)
 }
 
-// may marks one call, and tells whether it may be made.
+// may asks for the mark of one call, and returns whether the call may be made.
 func (r *rig) may(post publishing.PostID, token uuid.UUID, pub publishing.PublicationID) (bool, error) {
 	for {
 		may, busy, err := r.store.MarkCommitting(r.Context(), []publishingstore.Mark{{Post: post, Token: token, Publication: pub}}, time.Hour, time.Minute)
-		if err != nil || !busy[0] { // as the sender does, it asks again while another transaction has the post
+		if err != nil || !busy[0] { // like the sender, it asks again while another transaction has locked the post
 			return err == nil && may[0], err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"crier/tests/fixture"
 )
 
-// repeated books a post of some parts that repeats, overdue by a second, and returns it.
+// repeated creates a repeated post with some parts, overdue by a second, and returns it.
 func (r *rig) repeated(channel publishing.ChannelID, rule publishing.Repeat, zone string, delays ...time.Duration) publishing.PostID {
 	r.Helper()
 	due := time.Now().Add(-time.Second).UTC().Truncate(time.Second)
@@ -29,12 +29,12 @@ func (r *rig) repeated(channel publishing.ChannelID, rule publishing.Repeat, zon
 	return posts[0].ID
 }
 
-// publisher is a process that runs the step over the rig's organizations.
+// publisher is a process that does the step of all series of the rig.
 func (r *rig) sender() *sender.Sender {
 	return sender.New(sender.Config{}, sender.Deps{DB: r.db, Log: slog.New(slog.DiscardHandler), Node: "test"})
 }
 
-// step writes the next occurrences and returns how many.
+// step writes the next occurrences and returns their number.
 func (r *rig) step() int {
 	r.Helper()
 	written, more, err := r.sender().WriteOccurrences(r.Context(), r.lease)
@@ -45,14 +45,14 @@ func (r *rig) step() int {
 	return written
 }
 
-// end claims what is due on a channel and ends it; the step follows.
+// end claims and ends the due post of a channel, and then does the step.
 func (r *rig) end(post publishing.PostID, result publishing.Result, code string) {
 	r.Helper()
 	r.endOnly(post, result, code)
 	r.step()
 }
 
-// endOnly ends an occurrence in a process that dies before the step.
+// endOnly ends an occurrence as a process that is killed before the step.
 func (r *rig) endOnly(post publishing.PostID, result publishing.Result, code string) {
 	r.Helper()
 	for _, c := range r.claim(10) {
@@ -103,7 +103,7 @@ func (r *rig) remove(post publishing.PostID) {
 	r.step()
 }
 
-func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
+func TestAdvance_WritesNextOccurrence(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 7}, "Europe/Berlin", 0, time.Hour)
@@ -115,7 +115,7 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 	r.end(first, publishing.ResultPublished, "")
 	next := r.root(second)
 	if next.State != publishing.StateQueue || next.Interval != 7 || next.Occurrence != 1 {
-		t.Fatalf("%+v", next)
+		t.Fatalf("the next occurrence is %+v, want number 1 in the queue, every 7 days", next)
 	}
 	zone, err := time.LoadLocation("Europe/Berlin")
 	r.ok(err)
@@ -126,8 +126,10 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 	whole, err := r.store.ThreadData(t.Context(), r.org, []publishing.Post{next})
 	r.ok(err)
 	parts := whole.Parts[next.Group]
-	if len(parts) != 3 || parts[0].Content.Text != "part 0" || parts[2].Content.Text != "part 2" || parts[2].Delay != time.Hour || len(whole.Followers[next.Group]) != 1 || whole.Followers[next.Group][0].State != publishing.StateWaiting {
-		t.Fatalf("%+v", whole)
+	followers := whole.Followers[next.Group]
+	if len(parts) != 3 || parts[0].Content.Text != "part 0" || parts[2].Content.Text != "part 2" || parts[2].Delay != time.Hour ||
+		len(followers) != 1 || followers[0].State != publishing.StateWaiting {
+		t.Fatalf("got %+v, want three parts and one waiting follower", whole)
 	}
 	if parts[0].ID != id.FromUUID[publishing.PartTag](second.UUID()) {
 		t.Fatal("the first part has not its post's id")
@@ -137,10 +139,10 @@ func TestTheEndOfAnOccurrenceWritesTheNext(t *testing.T) {
 	r.expect(publishing.Occurrence(first, 2), publishing.StateQueue)
 }
 
-func TestRepeatingStops(t *testing.T) {
+func TestAdvance_StopsSeries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	t.Run("at its end", func(t *testing.T) {
+	t.Run("at the end of the recurrence", func(t *testing.T) {
 		until := time.Now().Add(25 * time.Hour)
 		first := r.repeated(r.channel(), publishing.Repeat{Days: 1, Until: &until}, "UTC")
 		r.end(first, publishing.ResultPublished, "")
@@ -150,7 +152,7 @@ func TestRepeatingStops(t *testing.T) {
 			t.Error("there is one after the end")
 		}
 	})
-	t.Run("but not because a pause made it miss", func(t *testing.T) {
+	t.Run("not after occurrences missed during a pause", func(t *testing.T) {
 		c := r.channel()
 		first := r.repeated(c, publishing.Repeat{Days: 1}, "UTC")
 		r.clock(`update channel_queue set paused = true where channel_id = $1`, c)
@@ -174,25 +176,25 @@ func TestRepeatingStops(t *testing.T) {
 	})
 }
 
-func TestComing_IsWhatIsNeitherStoredNorDeleted(t *testing.T) {
+func TestProjected_LeavesOutStoredAndDeleted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 2}, "UTC")
 	at := r.root(first).PublishDate
 	r.remove(publishing.Occurrence(first, 2))
-	r.remove(first) // and the step stores number 1
+	r.remove(first) // the step then stores number 1
 	for _, p := range r.within(at.Add(-time.Hour), at.Add(9*24*time.Hour)) {
 		if !p.PublishDate.Equal(at.Add(time.Duration(p.Occurrence)*48*time.Hour)) || (p.Projected != nil) == r.exists(p.ID) {
-			t.Errorf("%+v", p)
+			t.Errorf("listed %+v, want it every two days, and projected unless it is stored", p)
 		}
 	}
 	out, err := r.store.Projected(t.Context(), r.org, publishing.Occurrence(first, 7))
 	if err != nil || len(out) != 1 || !out[0].Projected.Next.Equal(at.Add(2*24*time.Hour)) {
-		t.Fatalf("%+v %v", out, err)
+		t.Fatalf("got %+v (%v), want one occurrence whose next one is number 1", out, err)
 	}
 	for _, n := range []int{0, 1, 2, 1 << 21} {
 		if out, err := r.store.Projected(t.Context(), r.org, publishing.Occurrence(first, n)); err != nil || len(out) != 0 {
-			t.Fatalf("%d: %+v %v", n, out, err)
+			t.Fatalf("number %d is %+v (%v), want no such occurrence", n, out, err)
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// plain is a series as a model: which numbers are rows, and how each of them stands. Failures count in the order of
-// the numbers, when the series moves past them.
+// plain is a model of a series: the numbers that have a row, with their states. Failures count in the order of the
+// numbers, when the series moves past them.
 type plain struct {
-	rows    map[int]string // booked, published, failed or skipped
+	rows    map[int]string // "booked", "published", "failed" or "skipped"
 	next    int
 	fails   int
 	stopped bool
@@ -51,7 +51,7 @@ func (p *plain) skip(n int) {
 	p.advance()
 }
 
-// listed is what a list over the whole time shows; a + marks what is not a row.
+// listed is the list of the whole time; a + marks a projected occurrence.
 func (p *plain) listed() (out []string) {
 	for n := range p.times {
 		switch {
@@ -74,8 +74,7 @@ func (p *plain) booked() (out []int) {
 	return out
 }
 
-// TestSeries_AgreesWithAModel plays random ends, skips and bookings of single occurrences, and compares with the
-// model after each.
+// Random steps end, skip and materialize occurrences. After each the list must agree with the model.
 func TestSeries_AgreesWithAModel(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -121,7 +120,7 @@ func TestSeries_AgreesWithAModel(t *testing.T) {
 			var got []string
 			for _, x := range r.within(from, from.AddDate(0, 0, days*p.times+2)) {
 				if publishing.Occurrence(first, x.Occurrence) != x.ID {
-					continue // of another series
+					continue // it belongs to another series
 				}
 				mark := map[bool]string{true: " +"}[x.Projected != nil]
 				got = append(got, strconv.Itoa(x.Occurrence)+mark)

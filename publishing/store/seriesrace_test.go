@@ -12,7 +12,7 @@ import (
 	"crier/tenancy"
 )
 
-// A later occurrence is computed until the step stores it. Whoever reads meanwhile finds it, once.
+// An occurrence is projected until the step stores it. A read at the same time finds it exactly once.
 func TestOccurrence_IsFoundWhileItIsStored(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

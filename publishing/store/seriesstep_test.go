@@ -16,7 +16,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// numbers lists the numbers of the occurrences that are stored.
+// numbers returns the numbers of the stored occurrences.
 func (r *rig) numbers(first publishing.PostID) (out []int) {
 	r.Helper()
 	r.ok(r.db.InOrg(r.Context(), r.org.UUID(), func(tx pgx.Tx) error {
@@ -30,8 +30,8 @@ func (r *rig) numbers(first publishing.PostID) (out []int) {
 	return out
 }
 
-// A process that dies between the end of an occurrence and the step loses nothing, and however many processes take
-// the step at once, they write one occurrence.
+// A process that is killed between the end of an occurrence and the step loses nothing, and several processes that do
+// the step at once write one occurrence.
 func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -64,7 +64,7 @@ func TestWriteOccurrences_WritesOnceAfterAKill(t *testing.T) {
 	}
 }
 
-// The same without the sweep's choice of series: transactions that move one series on at the same moment.
+// Transactions that advance the same series at the same time write one occurrence.
 func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -93,7 +93,7 @@ func TestAdvance_WritesOnceAtTheSameMoment(t *testing.T) {
 	}
 }
 
-// Even without the lock on the series, a number has one row.
+// Without the lock on the series, the unique key still lets a number have one row only.
 func TestOccurrence_KeyRefusesASecondRow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -108,7 +108,7 @@ func TestOccurrence_KeyRefusesASecondRow(t *testing.T) {
 	}
 }
 
-func TestWriteOccurrences_LeavesOutWhatWasMissed(t *testing.T) {
+func TestWriteOccurrences_LeavesOutMissedOnes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	first := r.repeated(r.channel(), publishing.Repeat{Days: 1}, "Europe/Berlin")
@@ -122,7 +122,7 @@ func TestWriteOccurrences_LeavesOutWhatWasMissed(t *testing.T) {
 	}
 }
 
-// One series that cannot go on is left for later and stops nobody else's, and no other maintenance.
+// A series that cannot be advanced is set aside; other series and other maintenance go on.
 func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -160,11 +160,11 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 			t.Errorf("the timeline ends with %+v, want %s", last, want)
 		}
 	}
-	// What is listed does not depend on it either.
+	// Lists still work, without what the two series would add.
 	if rows := r.within(time.Now().Add(-time.Hour), time.Now().Add(80*time.Hour)); len(rows) < 3 {
 		t.Errorf("%d posts are listed", len(rows))
 	}
-	// It goes on by itself once the cause is gone and its time has come.
+	// It goes on when the cause is removed and its time has come.
 	r.tenant(`update series set timezone = 'UTC', retry_at = now() where id = $1`, unknown)
 	if n := r.step(); n != 1 || !r.exists(publishing.Occurrence(unknown, 1)) {
 		t.Errorf("%d are written after the zone is known again", n)
@@ -178,7 +178,7 @@ func TestWriteOccurrences_SetsAsideASeriesThatFails(t *testing.T) {
 	}
 }
 
-// An organization that uses all its connections is passed over, with all its series and without setting one aside.
+// An organization that uses all of its connections is skipped with all its series; none is set aside.
 func TestWriteOccurrences_PassesOverABusyOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -231,8 +231,8 @@ func TestEndedSeries_OrganizationsTakeTurns(t *testing.T) {
 	}
 }
 
-// The call is bounded, and says that there is more.
-func TestWriteOccurrences_SaysThatThereIsMore(t *testing.T) {
+// A call writes a bounded number of occurrences, and reports that there are more.
+func TestWriteOccurrences_ReportsThatThereAreMore(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	channel := r.channel()
@@ -257,8 +257,7 @@ func TestWriteOccurrences_SaysThatThereIsMore(t *testing.T) {
 	}
 }
 
-// A step that comes after the pause still knows that the pause made the occurrence miss, and a failure before it is
-// no part of it.
+// A step after the pause does not count an occurrence as failed that was missed during the pause.
 func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -279,7 +278,7 @@ func TestWriteOccurrences_AfterAPause(t *testing.T) {
 	}
 }
 
-// What was given up as unknown and turns out to be published is no failure any more.
+// An occurrence that was given up as unknown and was published after all does not count as failed.
 func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -299,7 +298,7 @@ func TestWriteOccurrences_AfterALateSuccess(t *testing.T) {
 	}
 }
 
-// A channel that is disconnected leaves nothing behind to be looked at.
+// After its channel is disconnected, a series is found once and then no more.
 func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -312,9 +311,9 @@ func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
 	refs, err := r.store.EndedSeries(t.Context(), r.lease, 10)
 	r.ok(err)
 	if n := r.step(); n != 0 || len(refs) != 1 {
-		t.Errorf("%d are written, %d series were looked at", n, len(refs))
+		t.Errorf("%d are written and %d series found, want 0 and 1", n, len(refs))
 	}
 	if refs, err = r.store.EndedSeries(t.Context(), r.lease, 10); err != nil || len(refs) != 0 {
-		t.Errorf("%v is looked at for ever: %v", refs, err)
+		t.Errorf("after the step %v are still found (%v), want none", refs, err)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestStatements_ArePlannedAsTheirHeadersSay(t *testing.T) {
+func TestStatements_HaveCorrectHeaders(t *testing.T) {
 	t.Parallel()
 	dbtest.CheckStatements(t)
 }
 
-// The statements that give posts up write the advice themselves, so that each can be run as it is.
-func TestStatements_GiveUpWithTheSameAdvice(t *testing.T) {
+// The statements that give posts up contain the text, so that each can be executed as it is.
+func TestStatements_HaveTheAdviceOfPublishing(t *testing.T) {
 	t.Parallel()
 	for name, sql := range map[string]string{
 		"expire": expire, "expire_paused": expirePaused, "fail_stuck": failStuck, "reap": reap,

@@ -18,7 +18,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// queues is a database of its own with a lease on one shard, the 7th.
+// queues is a new database with a lease on one shard, the 7th.
 type queues struct {
 	*testing.T
 	db    *pg.DB
@@ -49,7 +49,7 @@ func (q *queues) exec(sql string, args ...any) {
 	}
 }
 
-// channel makes a channel of an organization of its own with posts that are due in so many minutes.
+// channel makes a channel of a new organization with posts that are due in some minutes.
 func (q *queues) channel(shard int, posts int, minutes int) tenancy.OrgID {
 	q.Helper()
 	org := id.New[tenancy.OrgTag]()
@@ -109,7 +109,7 @@ func TestSweep_FindsTheSameByChannels(t *testing.T) {
 	}
 }
 
-// counted is a node of a plan that was carried out.
+// counted is a node of a plan that was executed.
 type counted struct {
 	Table   string    `json:"Relation Name"`
 	Rows    float64   `json:"Actual Rows"`
@@ -128,7 +128,7 @@ func (c counted) posts() (n int) {
 	return n
 }
 
-// posts is how many posts a statement of the scheduler reads.
+// posts returns the number of posts that a statement of the scheduler reads.
 func (q *queues) posts(sql string, args ...any) int {
 	q.Helper()
 	c, err := q.db.Pool(pg.Clock).Acquire(q.Context())
@@ -147,8 +147,8 @@ func (q *queues) posts(sql string, args ...any) int {
 	return plans[0].Plan.posts()
 }
 
-// An organization may schedule any number of posts for one moment. What wakes all organizations and what ends posts
-// that are too late must not read them all.
+// An organization may schedule any number of posts for one moment. The sweep and the search for posts that are too late
+// must not read all of them.
 func TestSweep_ReadsABoundedNumberOfPosts(t *testing.T) {
 	t.Parallel()
 	q := newQueues(t)

@@ -14,12 +14,12 @@ import (
 	"crier/tests/fixture"
 )
 
-func TestTheTimelineTellsOfPartsThatCouldNotFollow(t *testing.T) {
+func TestEvents_HavePartsThatCouldNotFollow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.post(r.channel(), -time.Second, time.Hour, time.Hour)
 	r.finish(r.claim(1)[0], publishing.ResultError, publishing.CodeRejected)
-	events, err := r.store.Events(t.Context(), r.org, r.rootAnyway(post))
+	events, err := r.store.Events(t.Context(), r.org, r.groupOf(post))
 	r.ok(err)
 	var failed []string
 	for _, e := range events {
@@ -33,7 +33,7 @@ func TestTheTimelineTellsOfPartsThatCouldNotFollow(t *testing.T) {
 	}
 }
 
-func TestAPauseTellsOfADelayedPartByItsOwnTextAndTime(t *testing.T) {
+func TestHeld_ReturnsTextAndTimeOfFollower(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	c := r.channel()
@@ -41,12 +41,12 @@ func TestAPauseTellsOfADelayedPartByItsOwnTextAndTime(t *testing.T) {
 	r.finish(r.claim(1)[0], publishing.ResultPublished, "")
 	held := r.pause(publishing.PauseChannel, c, true, time.Hour)
 	if len(held.Posts) != 1 || held.Texts[held.Posts[0].ID] != "part 1" || time.Until(held.Posts[0].PublishDate) < 50*time.Minute {
-		t.Errorf("%+v", held)
+		t.Errorf("held is %+v, want the follower with its own text and time", held)
 	}
 }
 
-// The scheduler finds posts by their ids alone: no organization can have another's.
-func TestAnIdOfAPostIsTakenForEverybody(t *testing.T) {
+// The scheduler finds posts by their ids alone, so no organization may use the id of a post of another one.
+func TestInsert_RefusesIDOfAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	post := r.post(r.channel(), time.Hour)

@@ -15,7 +15,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-// sent is the outcome of a claim's first part.
+// sent returns a success of the first part of a claim.
 func (r *rig) sent(c publishing.Claimed, result publishing.Result, release string) publishing.Outcome {
 	return publishing.Outcome{Org: c.Org, Post: c.Post, Token: c.Token, Publication: r.publication(c.Post), Result: result, ReleaseID: release, RootID: release}
 }
@@ -33,7 +33,7 @@ func (r *rig) store1(o publishing.Outcome) publishing.Finished {
 	return done[0]
 }
 
-// fail ends a claim as an error.
+// fail finishes a claim with an error.
 func (r *rig) fail(c publishing.Claimed, code string) publishing.Finished {
 	r.Helper()
 	o := r.sent(c, publishing.ResultError, "")
@@ -41,7 +41,7 @@ func (r *rig) fail(c publishing.Claimed, code string) publishing.Finished {
 	return r.store1(o)
 }
 
-// maybeSent reads the flags of a post and of its publication.
+// maybeSent returns maybe_sent of a post and of its publication.
 func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 	r.Helper()
 	r.ok(r.db.InRole(r.Context(), pg.Clock, func(tx pgx.Tx) error {
@@ -51,7 +51,7 @@ func (r *rig) maybeSent(post publishing.PostID) (ofPost, ofPublication bool) {
 	return ofPost, ofPublication
 }
 
-// unknown is a post whose only call was never answered, and that was then sent back to the queue without a proof.
+// unknown returns a post whose only call was not answered, and that went back to the queue without a proof.
 func (r *rig) unknown() (publishing.PostID, publishing.Claimed) {
 	r.Helper()
 	post := r.post(r.channel(), -time.Second)
@@ -120,7 +120,7 @@ func (r *rig) phase(post publishing.PostID) string {
 	return value[string](r, `select phase from post where id = $1`, post)
 }
 
-// The success is stored while Unmark waits for the publication, as Finish does it for a claim that is over.
+// The success is stored while Unmark waits for the publication, as Finish stores it for a claim that has ended.
 func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -139,7 +139,7 @@ func TestUnmark_BesideLateSuccessChangesNothing(t *testing.T) {
 }
 
 // besideSuccess begins a statement while another transaction has stored a success of a publication, which is committed
-// when the statement waits for it. As Finish does it for a claim that is over, it locks no post.
+// when the statement waits for it. Like Finish for a claim that has ended, that transaction locks no post.
 func (r *rig) besideSuccess(pub publishing.PublicationID, release, statement string, do func() error) {
 	r.Helper()
 	watch, ended := dbtest.Super(r.T), make(chan error, 1)
@@ -163,7 +163,7 @@ func (r *rig) besideSuccess(pub publishing.PublicationID, release, statement str
 // Of two successes that are stored at the same time, the one that waits is stored as the second, in every order.
 func TestFinish_SecondSuccessBesideTheFirstIsNotLost(t *testing.T) {
 	t.Parallel()
-	for name, late := range map[string]bool{"of the present claim": false, "of a claim that is over": true} {
+	for name, late := range map[string]bool{"of the current claim": false, "of an ended claim": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
@@ -242,7 +242,7 @@ func TestFinish_ProofEndsMaybeSent(t *testing.T) {
 	o.Proven = true
 	r.store1(o)
 	if ofPost, ofPublication := r.maybeSent(post); ofPost || ofPublication {
-		t.Fatal("a proof that nothing was published does not end the doubt")
+		t.Fatal("a proof that nothing was published does not end maybe_sent")
 	}
 	r.fail(r.claim(1)[0], publishing.CodeRejected)
 	if p := r.root(post); *p.ErrorCode != publishing.CodeRejected || p.OutcomeUnknown {
@@ -263,10 +263,10 @@ func TestReap_MarksCommittingPostMaybeSent(t *testing.T) {
 	}
 }
 
-// move takes the group of a post elsewhere, as a person does; the error is why that is refused.
+// move moves the group of a post as a person does. It returns an error when that is refused.
 func (r *rig) move(post publishing.PostID, to publishing.State, republish bool) (refused error) {
 	r.Helper()
-	group := r.rootAnyway(post)
+	group := r.groupOf(post)
 	r.ok(r.inOrg(func(tx *publishingstore.Tx) error {
 		old, err := tx.LockGroup(r.Context(), group)
 		if err != nil {
@@ -300,7 +300,7 @@ func TestMove_UnscheduleKeepsMaybeSent(t *testing.T) {
 		t.Fatalf("a late success of a draft is answered with %+v", f)
 	}
 	if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" {
-		t.Fatalf("%s %v", p.State, p.ReleaseID)
+		t.Fatalf("the post is %s, its release %s, want PUBLISHED as late", p.State, *p.ReleaseID)
 	}
 }
 
@@ -312,10 +312,10 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		post, first := r.unknown()
 		r.fail(r.claim(1)[0], publishing.CodeRetriesUsedUp)
 		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished || f.PublishedTwice {
-			t.Fatalf("%+v", f)
+			t.Fatalf("the late success returns %+v, want PUBLISHED once", f)
 		}
 		if p := r.root(post); p.State != publishing.StatePublished || *p.ReleaseID != "late" || p.OutcomeUnknown || p.Error != nil {
-			t.Fatalf("%+v", p)
+			t.Fatalf("the post is %+v, want PUBLISHED as late without an error", p)
 		}
 	})
 	t.Run("of a post that waits for its next try, which then is not made", func(t *testing.T) {
@@ -323,13 +323,13 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		r := newRig(t)
 		post, first := r.unknown()
 		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != publishing.StatePublished {
-			t.Fatalf("%+v", f)
+			t.Fatalf("the late success returns %+v, want PUBLISHED", f)
 		}
 		if got := r.claim(1); len(got) != 0 {
 			t.Fatal("it is claimed again")
 		}
 		if p := r.root(post); *p.ReleaseID != "late" {
-			t.Fatalf("%+v", p)
+			t.Fatalf("the release of %+v is not late", p)
 		}
 	})
 	t.Run("of a post that is being sent again, which then sends nothing", func(t *testing.T) {
@@ -338,12 +338,12 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 		post, first := r.unknown()
 		again := r.claim(1)[0]
 		if f := r.store1(r.sent(first, publishing.ResultPublished, "late")); f.State != "" {
-			t.Fatalf("%+v", f)
+			t.Fatalf("the late success returns %+v, want no state", f)
 		}
 		works, err := r.store.Load(t.Context(), []publishing.PostID{again.Post})
 		r.ok(err)
 		if x := works[0].Parts[0]; x.Phase != publishing.PhaseDone || *x.ReleaseID != "late" {
-			t.Fatalf("%+v", x)
+			t.Fatalf("the publication is %+v, want done as late", x)
 		}
 		r.timeline(post, publishing.EventSent)
 	})
@@ -366,7 +366,7 @@ func TestFinish_AcceptsLateSuccess(t *testing.T) {
 	})
 }
 
-// timeline wants an event of a post.
+// timeline fails the test unless a post has an event.
 func (r *rig) timeline(post publishing.PostID, event publishing.EventKind) {
 	r.Helper()
 	events, err := r.store.Events(r.Context(), r.org, r.root(post).Group)
@@ -395,7 +395,7 @@ func TestReap_GivesUpPostThatEndsItsWorkers(t *testing.T) {
 		r.clock(`update post set not_before = null where id = $1`, post)
 	}
 	if p := r.root(post); p.State != publishing.StateError || *p.ErrorCode != publishing.CodeTooLong {
-		t.Fatalf("%s %v", p.State, p.ErrorCode)
+		t.Fatalf("the post is %+v, want an error with the code %s", p, publishing.CodeTooLong)
 	}
 }
 
@@ -415,8 +415,7 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 		return x
 	}
 	first := claim()
-	// A standby that had not received the last commits is promoted: the post is queued, and nothing of its claim is
-	// left.
+	// As after the promotion of a standby without the last commits: the post is queued, and its claim is lost.
 	r.tenant(`delete from publication where post_id = $1`, post)
 	r.clock(`update post set state = 'QUEUE', phase = null, claim_token = null, claim_holder = null, claim_until = null, attempt = 0 where id = $1`, post)
 	if again := claim(); again != first {
@@ -428,17 +427,17 @@ func TestClaim_DerivesIdentityOfSend(t *testing.T) {
 	}
 }
 
-// The first sender of a thread may come late with what others have learnt and gone on from.
+// The first sender of a thread may report a success after another process has found it and continued.
 func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]publishing.Outcome{
-		"given up":  {Result: publishing.ResultError, Code: publishing.CodeOutcomeUnknown, Error: "Nobody knows."},
+		"given up":  {Result: publishing.ResultError, Code: publishing.CodeOutcomeUnknown, Error: "It is not known."},
 		"sent back": {Result: publishing.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
-			post := r.post(r.channel(), -time.Second, 0) // of two parts
+			post := r.post(r.channel(), -time.Second, 0) // it has two parts
 			store := func(c publishing.Claimed, part int, o publishing.Outcome) {
 				t.Helper()
 				o.Org, o.Post, o.Token, o.Publication = c.Org, c.Post, c.Token, r.partAt(post, part)
@@ -451,7 +450,7 @@ func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 			store(first, 0, sent)
 			second := r.claim(1)[0]
 			if may, err := r.may(post, second.Token, r.partAt(post, 1)); !may || err != nil {
-				t.Fatal(may, err)
+				t.Fatalf("the mark of the next part is %v (%v), want true", may, err)
 			}
 			store(second, 1, publishing.Outcome{Result: publishing.ResultUnknown})
 			store(second, 1, end)
@@ -465,11 +464,11 @@ func TestFinish_LateSuccessOfAPartLeavesTheNextOneUnknown(t *testing.T) {
 	}
 }
 
-// Whoever has many host names has many destinations, but no more turns than others.
+// An organization with many destinations has no more turns than others.
 func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	doubt := func(r *rig, server string) publishing.PostID {
+	unknownAt := func(r *rig, server string) publishing.PostID {
 		post := r.post(r.to(server), -time.Second)
 		c := r.claim(1)[0]
 		r.mark(c)
@@ -477,10 +476,10 @@ func TestFindUnknown_OrganizationsTakeTurns(t *testing.T) {
 		return post
 	}
 	for n := range 20 {
-		doubt(r, fmt.Sprintf("host-%d.example", n))
+		unknownAt(r, fmt.Sprintf("host-%d.example", n))
 	}
 	other := newRigOn(t, r.db)
-	late := doubt(other, "other.example")
+	late := unknownAt(other, "other.example")
 	found, err := r.store.FindUnknown(t.Context(), other.lease, nil, nil, time.Hour)
 	if r.ok(err); len(found) != 21 {
 		t.Fatalf("%d are found", len(found))
