@@ -14,8 +14,8 @@ import (
 // OldSession is a session that has expired.
 type OldSession struct {
 	// At is the time at which the session expired.
-	At time.Time
-	ID tenancy.SessionID
+	At time.Time         `db:"expires_at"`
+	ID tenancy.SessionID `db:"id"`
 }
 
 const findOldSessions = `-- tenancy.FindOldSessions
@@ -31,7 +31,7 @@ func (s *Store) FindOldSessions(
 	err = s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		q := b.Queue(findOldSessions, age.Milliseconds(), after.At, after.ID.UUID(), limit)
 		q.Query(func(rows pgx.Rows) (err error) {
-			out, err = pgx.CollectRows(rows, pgx.RowToStructByPos[OldSession])
+			out, err = pgx.CollectRows(rows, pgx.RowToStructByName[OldSession])
 			return err
 		})
 	})

@@ -6,7 +6,7 @@ import (
 	"crier/tests/dbtest"
 )
 
-func TestStatements_ArePlannedAsTheirHeadersSay(t *testing.T) {
+func TestStatements_HaveCorrectHeaders(t *testing.T) {
 	t.Parallel()
 	dbtest.CheckStatements(t)
 }

@@ -20,7 +20,8 @@ type Store struct{ db *pg.DB }
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
 const organizationInsert = `-- tenancy.OrganizationInsert
-insert into organization (id, name, description, timezone, created_at) values ($1, $2, $3, $4, $5) on conflict (id) do nothing`
+insert into organization (id, name, description, timezone, created_at) values ($1, $2, $3, $4, $5)
+on conflict (id) do nothing`
 
 const memberUpsert = `-- tenancy.MemberUpsert
 insert into member (org_id, person_id, role) values ($1, $2, $3)
@@ -30,10 +31,11 @@ on conflict (org_id, person_id) do update set role = excluded.role, disabled = f
 // left unchanged, but the member is inserted or updated.
 func (s *Store) CreateOrganization(ctx context.Context, o tenancy.Organization, m tenancy.Membership) error {
 	return s.db.InOrg(ctx, o.ID.UUID(), func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, organizationInsert, o.ID, o.Name, o.Description, o.Timezone, o.CreatedAt); err != nil {
+		_, err := tx.Exec(ctx, organizationInsert, o.ID, o.Name, o.Description, o.Timezone, o.CreatedAt)
+		if err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, memberUpsert, o.ID, m.Person, m.Role)
+		_, err = tx.Exec(ctx, memberUpsert, o.ID, m.Person, m.Role)
 		return err
 	})
 }
@@ -80,7 +82,8 @@ func (s *Store) SetPassword(ctx context.Context, person tenancy.PersonID, hash s
 }
 
 const keyInsert = `-- tenancy.KeyInsert
-insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, expires_at) values ($1, $2, $3, $4, $5, $6, $7, $8)`
+insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, expires_at)
+values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
 // CreateKey inserts an API key with its hash.
 func (s *Store) CreateKey(ctx context.Context, k tenancy.APIKey, hash []byte) error {

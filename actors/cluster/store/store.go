@@ -32,14 +32,14 @@ type Store struct {
 
 // Node is one start of a process.
 type Node struct {
-	ID uuid.UUID
+	ID uuid.UUID `db:"id"`
 	// Home is the id of the data folder that the process has locked.
-	Home uuid.UUID
+	Home uuid.UUID `db:"home"`
 	// Address is where its actors are reached. It is empty when they cannot be.
-	Address string
-	Roles   []string
+	Address string   `db:"address"`
+	Roles   []string `db:"roles"`
 	// Leaving means that the node takes no shards.
-	Leaving bool
+	Leaving bool `db:"leaving"`
 }
 
 // New returns a Store for one start of a process, whose lease lasts for ttl after each Renew. It connects at its first
@@ -193,26 +193,26 @@ func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 
 // Shard is a part of the organizations and the node that schedules it.
 type Shard struct {
-	Shard int16
+	Shard int16 `db:"shard"`
 	// Owner is the id of a node, which may not be live. It is zero when the shard has no owner.
-	Owner uuid.UUID
+	Owner uuid.UUID `db:"owner"`
 }
 
 const nodesRead = `-- cluster.NodesRead
 select id, home, address, roles, leaving from node where expires_at > now()`
 
 const shardsRead = `-- cluster.ShardsRead
-select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') from shard order by shard`
+select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') as owner from shard order by shard`
 
 // View returns every node whose lease has not expired, and every shard in the order of its number.
 func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err error) {
 	err = s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(nodesRead).Query(func(rows pgx.Rows) (err error) {
-			nodes, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Node])
+			nodes, err = pgx.CollectRows(rows, pgx.RowToStructByName[Node])
 			return err
 		})
 		b.Queue(shardsRead).Query(func(rows pgx.Rows) (err error) {
-			shards, err = pgx.CollectRows(rows, pgx.RowToStructByPos[Shard])
+			shards, err = pgx.CollectRows(rows, pgx.RowToStructByName[Shard])
 			return err
 		})
 	})
@@ -221,7 +221,8 @@ func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err err
 
 const shardsTake = `-- cluster.ShardsTake
 update shard set owner = $1
-where shard = any($2) and owner is distinct from $1 and not exists (select from node n where n.id = shard.owner and n.expires_at > now())`
+where shard = any($2) and owner is distinct from $1
+  and not exists (select from node n where n.id = shard.owner and n.expires_at > now())`
 
 const shardsGive = `-- cluster.ShardsGive
 update shard set owner = null where owner = $1 and shard = any($2)`
