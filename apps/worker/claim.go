@@ -10,10 +10,10 @@ import (
 	"crier/tenancy"
 )
 
-// claimWidth is how many organizations one claim looks at.
+// claimWidth is the largest number of organizations of one claim.
 const claimWidth = 512
 
-// claimGather is how long a claim after a rest waits for organizations whose posts are due at the same time.
+// claimGather is how long the first claim after a pause waits for organizations whose posts are due at the same time.
 const claimGather = 5 * time.Millisecond
 
 func (w *Worker) claimLoop(ctx, sending context.Context) {
@@ -37,14 +37,14 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 	}
 }
 
-// claimable is how many organizations could be served now.
+// claimable returns the number of organizations that a claim could serve now.
 func (w *Worker) claimable() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return min(w.turns.Len(), max(0, w.free))
 }
 
-// claim serves the next turns; false when nobody waits or nothing is free.
+// claim claims for the organizations whose turn it is. It returns false when none waits or no permit is free.
 func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.claiming.begin()
 	w.mu.Lock()
@@ -74,7 +74,7 @@ func permitsOf(wants []publishing.Want) (n int) {
 	return n
 }
 
-// claimSpan carries out one claim and returns how many posts it brought.
+// claimSpan does one claim and returns the number of claimed posts.
 func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 	asked := w.deps.Clock.Now()
 	round, err := w.claimOnce(ctx, x, free)
@@ -83,9 +83,10 @@ func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 		w.destinations.take(c.Destination)
 	}
 	if err != nil && ctx.Err() == nil {
-		w.deps.Log.Warn("not everything could be claimed", "organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
+		w.deps.Log.Warn("not everything could be claimed",
+			"organizations", len(x.wants), "claimed", len(round.Claimed), "error", err)
 	}
-	w.settle(x, round, asked, err) // before the first of them can end: an actor counts up, then down
+	w.settle(x, round, asked, err) // before the first post can end: Granted must come before Done
 	w.sendClaimed(sending, round)
 	return len(round.Claimed)
 }
@@ -96,8 +97,8 @@ func (w *Worker) settle(x span, round publishing.ClaimResult, asked time.Time, e
 	w.answerOffers(x, round, asked, err != nil)
 }
 
-// claimTime is what a claim may take. One that has begun is not cut off by a stop: what it took would belong to
-// nobody until its time is over.
+// claimTime is the deadline of a claim. A stop does not interrupt a claim that has begun, because the posts that it may
+// have claimed would wait until their claims expire.
 const claimTime = 5 * time.Second
 
 func (w *Worker) claimOnce(ctx context.Context, x span, free int) (publishing.ClaimResult, error) {
@@ -118,13 +119,14 @@ func (w *Worker) claimOnce(ctx context.Context, x span, free int) (publishing.Cl
 	return round, err
 }
 
-// lostClaimAge is how long a claim whose answer was lost may still be stored: longer than the server lets a statement run.
+// lostClaimAge is the time after which a claim whose answer was lost cannot be stored any more. It is longer than the
+// server lets a statement run.
 const lostClaimAge = 20 * time.Second
 
-// maxLostClaims bounds the claims that are given back; what older ones took is reaped when its time is over.
+// maxLostClaims bounds the claims that are given back. The posts of older ones are reaped when their claims expire.
 const maxLostClaims = 1000
 
-// giveBack returns to the queue what claims took whose answer never came.
+// giveBack returns to the queue the posts of claims whose answer was lost.
 func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
 	w.mu.Lock()
 	lost := slices.Clone(w.lostClaims)
@@ -142,19 +144,21 @@ func (w *Worker) giveBack(ctx context.Context, lease publishing.Lease) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lostClaims = slices.DeleteFunc(w.lostClaims, func(x lostClaim) bool { return slices.Contains(numbers, x.number) && now.Sub(x.at) > lostClaimAge })
+	w.lostClaims = slices.DeleteFunc(w.lostClaims, func(x lostClaim) bool {
+		return slices.Contains(numbers, x.number) && now.Sub(x.at) > lostClaimAge
+	})
 	return nil
 }
 
-// How long an organization waits whose claim failed: longer when it was claimed by itself and in a smaller window, so
-// that the others have at least half of the time.
+// The time for which an organization whose claim failed must not offer. aloneWait is for one that was claimed by
+// itself, in a smaller window, so that the others have at least half of the time of the claim loop.
 const (
 	refusedWait = time.Second
 	aloneWait   = 5 * time.Second
 )
 
-// answerOffers answers the offers. After a failed claim only those are answered with what it brought who got something; the
-// others ask again soon.
+// answerOffers answers the offers of a claim. After a failed one, organizations without a claimed post are refused, and
+// offer again soon.
 func (w *Worker) answerOffers(x span, round publishing.ClaimResult, asked time.Time, failed bool) {
 	wait := refusedWait
 	if x.window < publishing.ClaimWindow {

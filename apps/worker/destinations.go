@@ -191,8 +191,8 @@ func (d *destinations) serve() {
 	}
 }
 
-// wakeSome wakes organizations in the lines of some destinations, but no more than there are permits for, counting those
-// that were woken before.
+// wakeSome wakes organizations in the lines of some destinations, but no more than there are permits for, counting
+// those that were woken before.
 func (d *destinations) wakeSome(some int) {
 	if d.closed {
 		return

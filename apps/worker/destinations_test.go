@@ -14,7 +14,7 @@ import (
 	"crier/tenancy"
 )
 
-// wakeRecorder collects who is woken.
+// wakeRecorder collects the organizations that are woken.
 type wakeRecorder struct {
 	mu    sync.Mutex
 	woken []tenancy.OrgID
@@ -26,7 +26,7 @@ func (s *wakeRecorder) wake(org tenancy.OrgID) {
 	s.woken = append(s.woken, org)
 }
 
-// newTestDestinations returns places without destinations, whom they wake, and how many permits are free.
+// newTestDestinations returns destinations, the recorder of their wake-ups, and the number of free permits.
 func newTestDestinations() (s *wakeRecorder, p *destinations, free *atomic.Int64) {
 	s, free = &wakeRecorder{}, new(atomic.Int64)
 	return s, newDestinations(s.wake, func() int { return int(free.Load()) }, clock.System{}), free
@@ -49,7 +49,7 @@ func TestDestinations_WakeThoseInLineWhenPermitsAreFree(t *testing.T) {
 		}
 		p.take("@healthy")
 		free.Store(4)
-		p.release("@healthy") // another destination's permit makes room, too
+		p.release("@healthy") // a permit of another destination is free too
 		if synctest.Wait(); len(s.woken) != 1 || s.woken[0] != first {
 			t.Fatalf("woken are %v, want the first in line", s.woken)
 		}
@@ -70,7 +70,7 @@ func (s *wakeRecorder) count() int {
 	return len(s.woken)
 }
 
-// Every organization that claims in vain costs as much as one that gets something.
+// A claim without a result costs as much as one with a result, so no organization is woken for nothing.
 func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 		}
 		for n := range 8 {
 			free.Store(int64(101 + n))
-			p.release("@hangs") // room for eight more posts, of four organizations
+			p.release("@hangs") // permits for eight more posts, of four organizations
 		}
 		if n := s.count(); n != 4 {
 			t.Fatalf("%d are woken for eight permits, want 4", n)
@@ -94,7 +94,7 @@ func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 		if n := s.count(); n != 5 {
 			t.Errorf("%d are woken when one of them has claimed nothing, want 5", n)
 		}
-		time.Sleep(wakeUpLife) // those that were woken say nothing
+		time.Sleep(wakeUpLife) // the organizations that were woken do not claim
 		if n := s.count(); n != 9 {
 			t.Errorf("%d are woken after a second without answers, want 9", n)
 		}
@@ -106,7 +106,7 @@ func TestDestinations_WakeNoMoreThanCanHavePermits(t *testing.T) {
 	})
 }
 
-// However many destinations have lines, none waits for a permit of its own to come back.
+// With many lines too, none depends on a permit of its own destination.
 func TestDestinations_SearchAllLinesEverySecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -19,7 +19,7 @@ import (
 
 func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {
 	t.Parallel()
-	// The database is away; a grant, a table or a column is missing for a while, or the disk is full.
+	// The database cannot be reached; a grant, a table or a column is missing; the disk is full.
 	causes := []error{errors.New("connection refused")}
 	for _, code := range []string{"42501", "42P01", "42703", "53100", "57014", "55P03"} {
 		causes = append(causes, &pgconn.PgError{Code: code})
@@ -49,7 +49,7 @@ func TestFinish_WaitsUntilStatementsSucceed(t *testing.T) {
 
 func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 	t.Parallel()
-	// What a function raises, a broken constraint, a damaged page.
+	// An exception of a function, a violated constraint, a damaged page.
 	for _, code := range []string{"P0002", "P0001", "23514", "54000", "XX001"} {
 		t.Run(code, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestFinish_SetsRefusedOutcomeAside(t *testing.T) {
 	}
 }
 
-// stuckFinish is a database on which the statement that stores the outcome of a post takes longer than any may, up to a time.
+// stuckFinish is a database on which the statement with the outcome of one post runs out of time until some moment.
 type stuckFinish struct {
 	*backend
 	post  publishing.PostID
@@ -166,11 +166,11 @@ func TestClaim_GivesBackClaimsWithoutAnswer(t *testing.T) {
 	})
 }
 
-// countingMaintainer counts the sweeps, each of which gives a reason for the next.
+// countingMaintainer counts the sweeps, each of which asks for another.
 type countingMaintainer struct {
 	*backend
 	sweeps atomic.Int64
-	hang   chan struct{} // the first sweep waits for it, whatever its context says; nil = none does
+	hang   chan struct{} // the first sweep waits for it beyond its context; nil = no wait
 }
 
 func (k *countingMaintainer) Maintain(context.Context, publishing.Lease) (sender.Maintained, error) {

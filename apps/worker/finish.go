@@ -13,32 +13,48 @@ import (
 )
 
 const (
-	finishBatch  = 512                   // outcomes in one statement
-	finishBound  = 1024                  // outcomes that wait for one, and outcomes that the database refused; more of those are only logged
-	finishGather = 20 * time.Millisecond // nobody waits for it but the next post of the channel
+	// finishBatch is the largest number of outcomes in one statement.
+	finishBatch = 512
+	// finishBound is the largest number of outcomes that wait for a statement, and of those that the database has
+	// refused. Further refused ones are only logged.
+	finishBound = 1024
+	// finishGather is how long a statement waits for more outcomes. Only the next post of a channel waits for it.
+	finishGather = 20 * time.Millisecond
 	storeTimeout = 10 * time.Second
-	storePause   = 2 * time.Second       // the longest, between tries
-	lockedPause  = 25 * time.Millisecond // until an outcome whose rows another transaction has locked is stored again; it doubles
-	asideEvery   = time.Minute           // how often outcomes that the database refused are tried again
+	// storePause is the longest pause between two tries.
+	storePause = 2 * time.Second
+	// lockedPause is the first pause before an outcome whose rows another transaction has locked is stored again. It
+	// doubles with each try.
+	lockedPause = 25 * time.Millisecond
+	// asideEvery is the time between two tries of an outcome that the database has refused.
+	asideEvery = time.Minute
 )
 
-// pendingOutcome is an outcome to be stored, and how many posts of its organization are no longer under way with it.
+// pendingOutcome is an outcome to be stored.
 type pendingOutcome struct {
 	publishing.Outcome
-	posts       int
-	destination string // the destination of the post's calls, if posts is not 0
-	tries       int    // that met a lock or ran out of time
-	setAside    bool   // the database has refused it
+	// posts is the number of posts that are no longer in flight when the outcome is stored: 1 or 0.
+	posts int
+	// destination is that of the post's calls, if posts is not 0.
+	destination string
+	// tries counts the tries that met a lock or ran out of time.
+	tries int
+	// setAside is set when the database has refused the outcome.
+	setAside bool
 }
 
-// newFinish makes the batcher of outcomes. No outcome is dropped before it is stored: while the database is away, or
-// something is missing that every statement needs, all of them wait; one that the database refuses is set aside and
-// tried again each minute, and one whose rows another transaction has locked is tried again, each beside the others; one
-// whose statement runs out of time each time is tried again too, and leaves most of the time to the others.
+// newFinish returns the batcher of outcomes. No outcome is dropped before it is stored:
+//
+//   - While the database is away, or lacks something that every statement needs, all outcomes wait.
+//   - An outcome that the database refuses is set aside and tried again each minute.
+//   - An outcome whose rows another transaction has locked is tried again; the others are stored meanwhile.
+//   - An outcome whose statement runs out of time is tried again too, and leaves most of the time to the others.
 func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	return batch.New(batch.Rules[*pendingOutcome]{
-		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout, Stop: w.stopExpired,
-		Pick: onePerPost, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, ItemFailed: w.storeAlone, GiveUp: w.reportLost,
+		MaxItems: finishBatch, MaxWaiting: finishBound, Gather: finishGather, Timeout: storeTimeout,
+		Stop: w.stopExpired,
+		Pick: onePerPost, Do: w.store, Refused: pg.IsRefused, Locked: pg.IsLocked, ItemFailed: w.storeAlone,
+		GiveUp: w.reportLost,
 		CallFailed: func(outcomes, try int, err error) time.Duration {
 			w.deps.Log.Error("outcomes cannot be stored yet", "posts", outcomes, "try", try, "error", err)
 			return min(storePause, time.Duration(try)*100*time.Millisecond)
@@ -47,8 +63,8 @@ func (w *Worker) newFinish() *batch.Batcher[*pendingOutcome] {
 	})
 }
 
-// onePerPost takes one outcome of each post, because a statement must not have two. Of a post with two, that of its sender
-// and that of a look-up, it takes a success first.
+// onePerPost returns one outcome of each post, because a statement must not have two, and the rest. A post has two when
+// its sender and a reconciliation both ended; a success comes first.
 func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	at := map[publishing.PostID]int{}
 	for _, e := range all {
@@ -66,7 +82,8 @@ func onePerPost(all []*pendingOutcome) (now, rest []*pendingOutcome) {
 	return now, rest
 }
 
-// store stores outcomes in one statement, reports them to the actors, and returns those whose posts are locked.
+// store stores outcomes in one statement, reports them to the actors, and returns those whose posts are locked. It
+// returns the error of the statement, after which none is stored or reported.
 func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*pendingOutcome, err error) {
 	outcomes := make([]publishing.Outcome, len(some))
 	for i, e := range some {
@@ -80,14 +97,16 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	for _, f := range stored {
 		found[f.Post] = f
 		if f.State == publishing.StateUnknown && !f.Locked {
-			w.SweepNow() // it is looked up at once
+			w.SweepNow() // its platform is asked at once
 		}
 		if f.PublishedTwice {
 			w.deps.Metrics.twice.Inc()
-			w.deps.Log.Error("a platform has published a post twice; the timeline has both release ids", "org", f.Org, "post", f.Post)
+			w.deps.Log.Error("a platform has published a post twice; the timeline has both release ids",
+				"org", f.Org, "post", f.Post)
 		}
 	}
-	over, claims := map[tenancy.OrgID]int{}, map[tenancy.OrgID]bool{} // claims: has more to claim than what it waits for in lines
+	over := map[tenancy.OrgID]int{}
+	claims := map[tenancy.OrgID]bool{} // organizations that have something to claim besides what they wait for in lines
 	for _, e := range some {
 		f := found[e.Post]
 		if f.Locked {
@@ -100,7 +119,8 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 		}
 		if f.State == "" {
 			w.deps.Metrics.stale.Inc()
-			w.deps.Log.Warn("an outcome came after its claim had ended", "post", e.Post, "result", e.Result, "releaseId", e.ReleaseID)
+			w.deps.Log.Warn("an outcome came after its claim had ended",
+				"post", e.Post, "result", e.Result, "releaseId", e.ReleaseID)
 		}
 	}
 	for org, n := range over {
@@ -109,9 +129,9 @@ func (w *Worker) store(ctx context.Context, some []*pendingOutcome) (locked []*p
 	return locked, nil
 }
 
-// storeAlone returns when an outcome is tried again whose rows are locked, whose statement runs out of time, or which the
-// database refuses even without the texts of the platform: those are what it is refused for as a rule. The organization
-// of a refused one may go on, and its post says why it does not.
+// storeAlone returns the time until an outcome is tried again whose rows are locked or whose statement ran out of time.
+// A refused one is stored without the texts of the platform, which are the usual cause; storeAlone then returns 0. One
+// that is refused even so is set aside: its organization goes on, and the timeline of its post has the cause.
 func (w *Worker) storeAlone(e *pendingOutcome, cause error) time.Duration {
 	if !pg.IsRefused(cause) {
 		if e.tries++; !pg.IsLocked(cause) && !errors.Is(cause, batch.ErrLocked) {
@@ -137,7 +157,8 @@ func (w *Worker) storeWithoutTexts(e *pendingOutcome) bool {
 	if err != nil || len(locked) > 0 {
 		return false
 	}
-	w.deps.Log.Error("an outcome was stored without its texts, which the database refuses", "post", e.Post, "releaseId", e.ReleaseID, "said", e.Error)
+	w.deps.Log.Error("an outcome was stored without its texts, which the database refuses",
+		"post", e.Post, "releaseId", e.ReleaseID, "text", e.Error)
 	return true
 }
 
@@ -146,14 +167,15 @@ func (w *Worker) setAside(e *pendingOutcome, cause error) {
 	defer cancel()
 	w.deps.Metrics.refused.Inc()
 	if err := w.deps.Publisher.SetAside(ctx, e.Outcome, cause); err != nil {
-		w.deps.Log.Warn("the timeline of a post cannot say that its outcome is refused", "post", e.Post, "error", err)
+		w.deps.Log.Warn("the refusal of an outcome could not be written to the timeline of its post",
+			"post", e.Post, "error", err)
 	}
 	w.report(e, "the database refuses an outcome; it is tried again each minute", cause)
 	w.deps.Actors.Done(e.Org, e.posts, false)
 	e.setAside, e.posts = true, 0
 }
 
-// reportLost writes into the log what could not be stored, so that nobody has to guess what is published.
+// reportLost logs an outcome that could not be stored, so that the log shows what is published.
 func (w *Worker) reportLost(e *pendingOutcome, err error) {
 	w.deps.Metrics.lost.Inc()
 	w.report(e, "an outcome could not be stored; it is looked up when its claim ends", err)
@@ -161,5 +183,6 @@ func (w *Worker) reportLost(e *pendingOutcome, err error) {
 }
 
 func (w *Worker) report(e *pendingOutcome, message string, err error) {
-	w.deps.Log.Error(message, "org", e.Org, "post", e.Post, "token", e.Token, "result", e.Result, "releaseId", e.ReleaseID, "error", err)
+	w.deps.Log.Error(message, "org", e.Org, "post", e.Post, "token", e.Token, "result", e.Result,
+		"releaseId", e.ReleaseID, "error", err)
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -18,7 +17,8 @@ import (
 	"crier/tenancy"
 )
 
-// Rate is what a platform takes from all processes together: so many posts at once, and as many again, evenly, in every span after that.
+// Rate is the limit of a platform for all processes together: Posts at once, and as many again, evenly, in every span
+// Per after that.
 type Rate struct {
 	Posts int
 	Per   time.Duration
@@ -26,10 +26,10 @@ type Rate struct {
 
 func (r Rate) gap() time.Duration { return r.Per / time.Duration(r.Posts) }
 
-// Rates are by platform.
+// Rates are the limits of platforms, by their connectors.
 type Rates map[string]Rate
 
-// UnmarshalText reads entries like bluesky=600/1m, separated by commas.
+// UnmarshalText parses entries like bluesky=600/1m, separated by commas. Its error names the entry that is wrong.
 func (r *Rates) UnmarshalText(text []byte) error {
 	*r = Rates{}
 	for entry := range strings.SplitSeq(string(text), ",") {
@@ -40,31 +40,39 @@ func (r *Rates) UnmarshalText(text []byte) error {
 		posts, per, _ := strings.Cut(value, "/")
 		n, err := strconv.Atoi(posts)
 		d, wrong := time.ParseDuration(per)
-		if errors.Join(err, wrong) != nil || name == "" || n < 1 || d < time.Millisecond || d/time.Duration(n) < time.Microsecond {
-			return fmt.Errorf("%q must look like bluesky=600/1m: a platform, a number of posts and the span that they are for", entry)
+		valid := err == nil && wrong == nil && name != "" &&
+			n >= 1 && d >= time.Millisecond && d/time.Duration(n) >= time.Microsecond
+		if !valid {
+			return fmt.Errorf("%q must look like bluesky=600/1m: "+
+				"a platform, a number of posts and the span that they are for", entry)
 		}
-		(*r)[name] = Rate{n, d}
+		(*r)[name] = Rate{Posts: n, Per: d}
 	}
 	return nil
 }
 
 // Bucket shares rates between processes.
 type Bucket interface {
-	// Take takes up to n of what a rate allows now, and returns how many it got, and how long it is until there is one more.
-	Take(ctx context.Context, name string, posts int, per time.Duration, n int) (got int, wait time.Duration, err error)
+	// Take takes up to n tokens of a rate, and returns how many it got and the time until there is one more. On an
+	// error it may have taken some.
+	Take(
+		ctx context.Context, name string, posts int, per time.Duration, n int,
+	) (got int, wait time.Duration, err error)
 }
 
-// limits keeps to the rates of platforms over all processes: each post of a platform that has one costs a token from
-// the shared bucket. A claim takes no more posts than there are tokens. The organizations that it leaves out wait in
-// line, and only for them tokens are taken: they are woken as the tokens come. Were a wake-up lost, the sweep would
-// wake the organization.
+// limits enforces the rates of platforms over all processes: each post of a platform with a rate needs a token from the
+// shared bucket. A claim takes at most as many posts as there are tokens. The organizations that it leaves out wait in
+// a line, and are woken as tokens are taken for them. After a lost wake-up the sweep wakes the organization.
 type limits struct {
-	bucket Bucket // nil: the processes share none
+	// bucket is nil when the processes share none.
+	bucket Bucket
 	wake   func(tenancy.OrgID)
-	free   func() int     // permits that nobody holds
-	share  func() float64 // the part of all shards that this process holds
-	clock  clock.Clock
-	log    *slog.Logger
+	// free returns the number of permits that no post holds.
+	free func() int
+	// share returns the part of all shards that this process owns.
+	share func() float64
+	clock clock.Clock
+	log   *slog.Logger
 
 	ctx     context.Context
 	end     context.CancelFunc
@@ -76,25 +84,32 @@ type limits struct {
 
 // limit is the rate of one platform.
 type limit struct {
-	name   string
-	rate   Rate
-	tokens []time.Time // when each of those ends that are taken and not used
+	name string
+	rate Rate
+	// tokens has the time at which each token that is taken and not used ends.
+	tokens []time.Time
 	line   fairqueue.Queue
-	served bool // a goroutine serves the line
+	// served is set while a goroutine serves the line.
+	served bool
 
-	// These are of the goroutine that serves the line.
+	// Only the goroutine that serves the line uses these. retryBucketAt is when the bucket is asked again after an
+	// error.
 	localRate     *rate.Limiter
-	retryBucketAt time.Time // the bucket did not answer; until then it is not asked again
+	retryBucketAt time.Time
 }
 
 const (
 	bucketBudget = 100 * time.Millisecond
 	bucketRetry  = time.Second
-	minPause     = 20 * time.Millisecond  // the least, between two times that tokens are taken
-	maxPause     = time.Second            // the most, whatever the bucket answers
-	unusedPause  = 200 * time.Millisecond // until the next in line is woken for a token that is not used
-	maxTokens    = 64                     // by one process, at most
-	tokenLife    = 2 * time.Second        // of a token that is not used: it must not be sent beside those of a later span
+	// minPause and maxPause bound the time between two times that tokens are taken.
+	minPause = 20 * time.Millisecond
+	maxPause = time.Second
+	// unusedPause is the time after which the next organization is woken for a token that is not used.
+	unusedPause = 200 * time.Millisecond
+	// maxTokens is the largest number of tokens that a process has at a time.
+	maxTokens = 64
+	// tokenLife is how long a token may be used. It must not be used together with those of a later span.
+	tokenLife = 2 * time.Second
 )
 
 func newLimits(rates Rates, l *limits) *limits {
@@ -106,7 +121,7 @@ func newLimits(rates Rates, l *limits) *limits {
 	return l
 }
 
-// left is how many posts may be claimed now of each platform that has a rate.
+// left returns the number of posts that may be claimed now, of each platform that has a rate.
 func (l *limits) left() map[string]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +139,7 @@ func (x *limit) left(now time.Time) int {
 	return len(x.tokens)
 }
 
-// spend books what was claimed.
+// spend takes a token for each claimed post.
 func (l *limits) spend(claimed []publishing.Claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +164,7 @@ func (l *limits) enqueue(org tenancy.OrgID, platform string) {
 	}
 }
 
-// serve takes tokens and wakes as many organizations, until none waits.
+// serve takes tokens and wakes as many organizations, until none waits or the limits are closed.
 func (l *limits) serve(x *limit) {
 	for l.ctx.Err() == nil {
 		n, waiting := l.wanted(x)
@@ -174,9 +189,9 @@ func (l *limits) serve(x *limit) {
 	}
 }
 
-// wanted is how many tokens are needed: one for each organization that waits, as most have one post to a platform, and
-// as many besides as come back in a quarter of a token's life, because some have more. A process keeps no more than a
-// quarter of a bucket, and takes none that it has no permits for.
+// wanted returns the number of tokens to take: one for each organization that waits, since most have one post for a
+// platform, and as many as the bucket gains in a quarter of tokenLife, because some have more. A process has at most a
+// quarter of a bucket, and takes no token without a permit. waiting is false when the line is empty.
 func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -185,14 +200,15 @@ func (l *limits) wanted(x *limit) (n int, waiting bool) {
 	return n - x.left(l.clock.Now()), x.served
 }
 
-// unused returns true while there are tokens: those who were woken for them may have nothing to send any more.
+// unused reports whether there are tokens: the organizations that were woken for them may have nothing to send any
+// more.
 func (l *limits) unused(x *limit) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return x.left(l.clock.Now()) > 0
 }
 
-// take asks the bucket, and when there is none or it cannot be asked, allows this process its part of the rate.
+// take takes tokens from the bucket. Without a bucket, or after an error of it, this process has its share of the rate.
 func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	now := l.clock.Now()
 	if l.bucket != nil && !now.Before(x.retryBucketAt) {
@@ -214,8 +230,8 @@ func (l *limits) take(x *limit, n int) (got int, wait time.Duration) {
 	return got, 0
 }
 
-// book keeps tokens for the next claims, and returns the organizations that may use them: one for each token, and one
-// while there are tokens that others were woken for and have not used yet.
+// book adds tokens for the next claims, and returns the organizations to wake: one for each token, and at least one
+// while there are tokens that other organizations were woken for and have not used.
 func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -227,7 +243,7 @@ func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 	return x.line.Take(n, n)
 }
 
-// close ends the waiting: nothing more is claimed.
+// close ends the goroutines that serve lines, and waits for them.
 func (l *limits) close() {
 	l.end()
 	l.servers.Wait()

@@ -19,7 +19,7 @@ import (
 	"crier/tenancy"
 )
 
-func TestRates(t *testing.T) {
+func TestRates_UnmarshalText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Rates{
 		"": {}, "x=100/15m": {"x": {100, 15 * time.Minute}}, " x=1/1s , y=600/1m,": {"x": {1, time.Second}, "y": {600, time.Minute}},
@@ -37,18 +37,18 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// platform is a bucket, and an organization that has posts for its platform.
+// platform is a bucket and an organization with posts for its platform.
 type platform struct {
 	*wakeRecorder
 	*limits
 
-	state  sync.Mutex // of what follows
+	state  sync.Mutex // protects the fields below
 	bucket func(n int) (int, time.Duration, error)
 	asked  int
 	free   int
 }
 
-// set changes the state while others read it.
+// set changes the state under the lock.
 func (p *platform) set(change func()) {
 	p.state.Lock()
 	defer p.state.Unlock()
@@ -77,7 +77,7 @@ func (p *platform) permits() int {
 	return p.free
 }
 
-// shared returns a bucket of a rate that is kept to exactly.
+// shared returns a bucket that allows exactly a rate.
 func shared(r Rate) func(n int) (int, time.Duration, error) {
 	l := rate.NewLimiter(rate.Every(r.gap()), r.Posts)
 	return func(n int) (got int, wait time.Duration, err error) {
@@ -91,14 +91,14 @@ func shared(r Rate) func(n int) (int, time.Duration, error) {
 	}
 }
 
-// claim takes what is allowed of so many due posts, and returns how many that were.
+// claim claims as many of some due posts as the limits allow, and returns their number.
 func (p *platform) claim(due int) int {
 	n := min(due, p.left()["x"])
 	p.spend(append(slices.Repeat([]publishing.Claimed{{Connector: "x"}}, n), publishing.Claimed{Connector: "free"}))
 	return n
 }
 
-// burst claims for an organization that always has more, for a while.
+// burst claims for a while, for an organization that always has more posts.
 func (p *platform) burst(d time.Duration) (sum int) {
 	defer synctest.Wait()
 	org := id.New[tenancy.OrgTag]()
@@ -126,7 +126,7 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 		if n := p.claim(10); n != 0 || p.asked != 0 {
 			t.Fatalf("%d are claimed, and the bucket is asked %d times although nobody waits", n, p.asked)
 		}
-		p.set(func() { p.free = 0 }) // until all of them wait
+		p.set(func() { p.free = 0 }) // so that all organizations wait
 		orgs := make([]tenancy.OrgID, 4)
 		for i := range orgs {
 			orgs[i] = id.New[tenancy.OrgTag]()
@@ -155,7 +155,7 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 	})
 }
 
-// What an organization in line was waiting to send may be paused, edited or deleted.
+// The posts of an organization in line may be paused, edited or deleted meanwhile.
 func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
 	})
 }
 
-// Tokens that were taken and not used, for days, must not be sent beside those of a later span.
+// Tokens that were taken and not used must not be used together with those of a later span.
 func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 			p := newPlatform(r, bucket)
 			defer p.close()
 			for range 40 {
-				p.enqueue(id.New[tenancy.OrgTag](), "x") // and it claims nothing
+				p.enqueue(id.New[tenancy.OrgTag](), "x") // it does not claim
 			}
 			all = append(all, p)
 		}
@@ -202,7 +202,7 @@ func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 		for _, p := range all {
 			sum += p.burst(10 * time.Second)
 		}
-		if want := r.Posts + 30; sum < want-10 || sum > want { // fewer, when a token of one process was not used
+		if want := r.Posts + 30; sum < want-10 || sum > want { // it is less when a process did not use a token
 			t.Errorf("%d posts are sent within 30 s of a rate of 40 in 40 s, want %d", sum, want)
 		}
 	})
@@ -235,7 +235,7 @@ func TestRate_LeavesTokensToOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestRate_OneOrganizationUsesItUp(t *testing.T) {
+func TestRate_OneOrganizationMayUseAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := Rate{600, time.Minute}
@@ -247,7 +247,7 @@ func TestRate_OneOrganizationUsesItUp(t *testing.T) {
 	})
 }
 
-func TestRate_WithoutABucketIsThePartOfThisProcess(t *testing.T) {
+func TestRate_WithoutBucketIsShareOfProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform(Rate{40, 4 * time.Second}, nil)
@@ -259,7 +259,7 @@ func TestRate_WithoutABucketIsThePartOfThisProcess(t *testing.T) {
 	})
 }
 
-func TestRate_WithoutItsBucket(t *testing.T) {
+func TestRate_BucketErrorLeavesShareOfProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := newPlatform(Rate{40, 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, 0, errors.New("away") })

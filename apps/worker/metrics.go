@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// Metrics is what an operator sees of publishing.
+// Metrics are the metrics of a worker.
 type Metrics struct {
 	lateness      prometheus.Histogram
 	overdue       prometheus.Counter
@@ -25,32 +25,51 @@ type Metrics struct {
 	oldest        prometheus.Gauge
 	twice         prometheus.Counter
 	refused       prometheus.Counter
-	sweepFailures prometheus.Counter // that failed
+	sweepFailures prometheus.Counter
 	reg           prometheus.Registerer
 }
 
-// NewMetrics registers the worker's metrics.
+// NewMetrics returns metrics that are registered with reg. It panics when they are registered already.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		lateness:   prometheus.NewHistogram(prometheus.HistogramOpts{Name: "crier_publish_lateness_seconds", Help: "From the due time of a post to its claim.", Buckets: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300, 3600}}),
-		overdue:    prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_overdue_total", Help: "Posts claimed more than 30 s late."}),
-		outcomes:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "crier_publish_outcomes_total", Help: "Ends of claims, by platform and result."}, []string{"connector", "result"}),
-		reconciles: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "crier_publish_reconciled_total", Help: "Looks at unknown outcomes, by result."}, []string{"result"}),
-		inFlight:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_in_flight", Help: "Posts being sent now."}),
-		waiting:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_queue_organizations", Help: "Organizations with something due within a minute, at the last sweep."}),
-		reaped:     prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_reaped_total", Help: "Claims ended because their worker was gone or too slow."}),
-		missed:     prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_missed_total", Help: "Posts given up because they were too late."}),
-		stale:      prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_stale_outcomes_total", Help: "Outcomes that came after their claim had ended."}),
-		lost:       prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_unstored_outcomes_total", Help: "Outcomes that the database never took."}),
+		lateness: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "crier_publish_lateness_seconds", Help: "From the due time of a post to its claim.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2, 5, 10, 30, 60, 300, 3600},
+		}),
+		overdue: counter("crier_publish_overdue_total", "Posts claimed more than 30 s late."),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "crier_publish_outcomes_total", Help: "Ends of claims, by platform and result.",
+		}, []string{"connector", "result"}),
+		reconciles: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "crier_publish_reconciled_total", Help: "Reconciliations of unknown outcomes, by result.",
+		}, []string{"result"}),
+		inFlight: gauge("crier_publish_in_flight", "Posts being sent now."),
+		waiting: gauge("crier_publish_queue_organizations",
+			"Organizations with something due within a minute, at the last sweep."),
+		reaped: counter("crier_publish_reaped_total", "Claims ended because their worker was gone or too slow."),
+		missed: counter("crier_publish_missed_total", "Posts given up because they were too late."),
+		stale:  counter("crier_publish_stale_outcomes_total", "Outcomes that came after their claim had ended."),
+		lost:   counter("crier_publish_unstored_outcomes_total", "Outcomes that could not be stored."),
+		twice: counter("crier_publish_twice_total",
+			"Publications that a platform has under two release ids. Any is an alarm."),
+		refused: counter("crier_publish_refused_outcomes_total",
+			"Outcomes that the database refused because of their content; each is tried again every minute."),
+		sweepFailures: counter("crier_sweep_failures_total", "Parts of sweeps that failed."),
+		oldest: gauge("crier_publish_oldest_overdue_seconds",
+			"How long the oldest post that could be published has waited, at the last sweep; 0 = none."),
+		reg: reg,
 	}
-	m.reg = reg
-	m.twice = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_twice_total", Help: "Publications that a platform has under two release ids. Any is an alarm."})
-	m.refused = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_publish_refused_outcomes_total", Help: "Outcomes that the database refused because of what they say; each is tried again every minute."})
-	m.sweepFailures = prometheus.NewCounter(prometheus.CounterOpts{Name: "crier_sweep_failures_total", Help: "Parts of sweeps that failed."})
-	reg.MustRegister(m.twice, m.refused, m.sweepFailures)
-	m.oldest = prometheus.NewGauge(prometheus.GaugeOpts{Name: "crier_publish_oldest_overdue_seconds", Help: "How long the oldest post that could be published has waited, at the last sweep; 0 = none."})
-	reg.MustRegister(m.oldest, m.lateness, m.overdue, m.outcomes, m.reconciles, m.inFlight, m.waiting, m.reaped, m.missed, m.stale, m.lost)
+	reg.MustRegister(m.lateness, m.overdue, m.outcomes, m.reconciles, m.inFlight, m.waiting, m.reaped, m.missed,
+		m.stale, m.lost, m.twice, m.refused, m.sweepFailures, m.oldest)
 	return m
+}
+
+func counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func gauge(name, help string) prometheus.Gauge {
+	return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
 func (m *Metrics) claimed(due, now time.Time) {
@@ -78,21 +97,26 @@ func (m *Metrics) maintained(x sender.Maintained) {
 	m.reaped.Add(float64(x.Reaped))
 }
 
-// registerGauges registers what is read from a worker when somebody asks.
+// registerGauges registers the metrics that are computed from a worker at each scrape.
 func (m *Metrics) registerGauges(w *Worker) {
+	computed := func(name, help string, labels prometheus.Labels, value func() float64) {
+		m.reg.MustRegister(prometheus.NewGaugeFunc(
+			prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, value))
+	}
 	for _, p := range w.loopTimers() {
 		labels := prometheus.Labels{"loop": p.name}
-		m.reg.MustRegister(
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_loop_busy_seconds", ConstLabels: labels,
-				Help: "How long the loop has been at the piece of work that it does now; 0 = it waits for work."}, func() float64 { return p.age().Seconds() }),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_loop_idle_seconds", ConstLabels: labels,
-				Help: "How long ago the loop ended its last piece of work."}, func() float64 { return p.idle().Seconds() }))
+		computed("crier_loop_busy_seconds",
+			"How long the loop has been at the piece of work that it does now; 0 = it waits for work.",
+			labels, func() float64 { return p.age().Seconds() })
+		computed("crier_loop_idle_seconds", "How long ago the loop ended its last piece of work.",
+			labels, func() float64 { return p.idle().Seconds() })
 	}
-	m.reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "crier_publish_finish_backlog", Help: "Outcomes that wait to be stored."},
-		func() float64 { return float64(w.finish.Len()) }))
+	computed("crier_publish_finish_backlog", "Outcomes that wait to be stored.", nil, func() float64 {
+		return float64(w.finish.Len())
+	})
 }
 
-// queued takes what a sweep found: when each organization has something that a free channel may publish.
+// queued takes the result of a sweep: when each organization has a post due on a free channel.
 func (m *Metrics) queued(next map[tenancy.OrgID]time.Time, now time.Time) {
 	m.waiting.Set(float64(len(next)))
 	oldest := time.Duration(0)

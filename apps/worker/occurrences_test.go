@@ -17,7 +17,7 @@ import (
 	"crier/tenancy"
 )
 
-// failingMaintainer is a Keeper whose parts may fail.
+// failingMaintainer is a Maintainer whose parts may fail.
 type failingMaintainer struct {
 	*backend
 	maintain, occurrences error

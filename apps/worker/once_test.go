@@ -29,9 +29,9 @@ func TestOnePerPost_TakesSuccessFirst(t *testing.T) {
 	}
 }
 
-// What a post brings along, such as the part that waits for it, can be locked when the post is not: the whole statement
-// then fails, and again each time. A post that is locked itself is left out.
-func TestFinish_LockedRowsHoldNoOtherUp(t *testing.T) {
+// A row beside a post, such as its follower, may be locked when the post is not: then the whole statement fails, each
+// time. A post that is locked itself is left out.
+func TestFinish_StoresOthersBesideLockedRows(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"of the post", "of its follower"} {
 		t.Run(name, func(t *testing.T) {

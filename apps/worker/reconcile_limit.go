@@ -8,8 +8,8 @@ import (
 )
 
 // reconcileLimiter limits the reconciliations in progress: all of them, those of each organization, and those of each
-// destination, which share the slots as destinations share permits. A destination that fails rests for longer and longer
-// times. It is safe for concurrent use.
+// destination, which share the slots as destinations share permits. A destination that fails rests for longer and
+// longer times. It is safe for concurrent use.
 type reconcileLimiter struct {
 	slots int
 	rest  time.Duration // the longest rest
@@ -42,8 +42,8 @@ const (
 	// firstRest is the rest after the first failure. It doubles with each further one, up to longestRest.
 	firstRest   = 5 * time.Second
 	longestRest = 2 * time.Minute
-	// maxTargets is the largest number of failed destinations that are remembered, maxOrgTargets that of those that have
-	// failed for one organization only.
+	// maxTargets is the largest number of failed destinations that are remembered, maxOrgTargets that of those that
+	// have failed for one organization only.
 	maxTargets    = 4096
 	maxOrgTargets = 64
 	// targetLife is how long after its rest a failed destination is remembered.

@@ -7,36 +7,36 @@ import (
 	"crier/tenancy"
 )
 
-// scans remember how far the channels of organizations were looked at that have more of them than one claim looks at.
-// An offer of such an organization is answered when it got permits used, or when all of its channels were looked at;
-// until then it takes turns with the others. It is used by the claim loop alone.
+// scans has the progress of the visits to the channels of organizations that have more channels than one claim visits.
+// An offer of such an organization is answered when a permit was used or all of its channels were visited; until then
+// it takes turns with the others. Only the claim loop uses it.
 type scans map[tenancy.OrgID]scan
 
-// scan is where the next claim goes on, of the channels of one organization.
+// scan is the progress in one organization.
 type scan struct {
 	after publishing.ChannelID
-	whole bool       // it began at the first channel
-	next  *time.Time // the earliest that was found since
+	whole bool       // the scan began at the first channel
+	next  *time.Time // the earliest due time that was found since
 }
 
 // maxScans bounds the organizations whose next scan does not begin at their first channel.
 const maxScans = 10_000
 
-// want is what the next claim asks for an organization.
+// want returns what the next claim asks for an organization.
 func (s scans) want(org tenancy.OrgID, permits int) publishing.Want {
 	return publishing.Want{Org: org, Permits: permits, After: s[org].after}
 }
 
-// restart is after a claim that failed: the next offer goes on at the same channels, and then looks at all of them, since
-// posts may have fallen due meanwhile where it had looked.
+// restart begins a new scan after a failed claim: the next claim goes on at the same channels, and the scan then visits
+// all channels, because posts may have become due on those that were visited before.
 func (s scans) restart(org tenancy.OrgID) {
 	if x, ok := s[org]; ok {
 		s[org] = scan{after: x.after}
 	}
 }
 
-// advance takes what a claim brought to an organization. done is false when the rest of its channels must be looked at
-// before the offer is answered; next is then not known yet.
+// advance adds the result of a claim for an organization. done is false when the rest of its channels must be visited
+// before the offer is answered; next is not known until then.
 func (s scans) advance(want publishing.Want, round publishing.ClaimResult, claimed int) (next *time.Time, done bool) {
 	org, x := want.Org, s[want.Org]
 	delete(s, org)
@@ -48,7 +48,7 @@ func (s scans) advance(want publishing.Want, round publishing.ClaimResult, claim
 	}
 	last, more := round.More[org]
 	if !more && want.After.IsZero() {
-		return next, true // all channels in one claim, as nearly always
+		return next, true // all channels were visited in one claim, as usual
 	}
 	switch {
 	case claimed > 0:
@@ -56,13 +56,13 @@ func (s scans) advance(want publishing.Want, round publishing.ClaimResult, claim
 			s[org] = scan{after: last}
 		}
 		now := round.Now
-		return &now, true // what was not looked at may be due
+		return &now, true // a channel that was not visited may have a due post
 	case more:
 		s[org] = scan{after: last, whole: x.whole || want.After.IsZero(), next: next}
 	case x.whole:
 		return next, true
 	default:
-		s[org] = scan{next: next} // it began in the middle
+		s[org] = scan{next: next} // the scan began in the middle
 	}
 	return nil, false
 }

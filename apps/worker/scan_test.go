@@ -12,8 +12,7 @@ import (
 	"crier/tenancy"
 )
 
-// TestScans_AnswerWhenAllChannelsWereVisited plays claims that look at a window of an organization's channels each,
-// from wherever the last scan ended.
+// Each claim visits a window of the channels of an organization, starting anywhere.
 func TestScans_AnswerWhenAllChannelsWereVisited(t *testing.T) {
 	t.Parallel()
 	org := id.New[tenancy.OrgTag]()

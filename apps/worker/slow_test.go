@@ -14,21 +14,21 @@ import (
 	"crier/tenancy"
 )
 
-// slowBackend are organizations with many channels, on a database that is slow.
+// slowBackend has organizations with many channels on a slow database.
 type slowBackend struct {
 	*backend
 	worker *Worker
 
 	mu       sync.Mutex
-	most     int                    // a claim of more channels runs out of time; 0 = none does
-	slow     map[tenancy.OrgID]int  // and one of more channels of such an organization
-	largest  int                    // claim that worked, in channels
-	together map[tenancy.OrgID]bool // ran out of time with the claim of another one
+	most     int                    // a claim of more channels runs out of time; 0 = no limit
+	slow     map[tenancy.OrgID]int  // the same for the channels of one organization
+	largest  int                    // channels of the largest claim in time
+	together map[tenancy.OrgID]bool // organizations whose claim ran out of time because of another one
 	channels map[tenancy.OrgID][]publishing.ChannelID
 	due      map[publishing.ChannelID]publishing.PostID
 }
 
-// newSlowBackend have a post due on their first channel and one on their last.
+// newSlowBackend returns organizations with a due post on their first channel and one on their last.
 func newSlowBackend(orgs, channels int) *slowBackend {
 	a := &slowBackend{backend: &backend{}, channels: map[tenancy.OrgID][]publishing.ChannelID{}, due: map[publishing.ChannelID]publishing.PostID{}}
 	a.worker = a.build()
@@ -44,7 +44,7 @@ func newSlowBackend(orgs, channels int) *slowBackend {
 	return a
 }
 
-// publish has a post due on the first channel of each organization and one on the last, and returns all posts.
+// publish makes a post due on the first and on the last channel of each organization, and returns all posts.
 func (a *slowBackend) publish(most int) (posts []publishing.PostID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -118,7 +118,7 @@ func (a *slowBackend) Refused(org tenancy.OrgID, wait time.Duration) {
 	time.AfterFunc(wait, func() { a.worker.Offer(org, 8) })
 }
 
-func TestClaim_LooksAtFewerChannelsWhenItRunsOutOfTime(t *testing.T) {
+func TestClaim_VisitsFewerChannelsAfterRunningOutOfTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const orgs, channels = 8, 600
@@ -172,7 +172,7 @@ func TestClaim_OneSlowOrganizationIsClaimedByItself(t *testing.T) {
 	}
 }
 
-// left is how many posts are due, by organization.
+// left returns the number of due posts of each organization.
 func (a *slowBackend) left() map[tenancy.OrgID]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -187,8 +187,8 @@ func (a *slowBackend) left() map[tenancy.OrgID]int {
 	return out
 }
 
-// A post that falls due while the claims of its organization fail is found by the next scan, not by the next sweep.
-func TestClaim_FindsWhatFellDueWhileClaimsFailed(t *testing.T) {
+// A post that becomes due while the claims of its organization fail is found by the next scan, before the next sweep.
+func TestClaim_FindsPostsThatBecameDueWhileClaimsFailed(t *testing.T) {
 	t.Parallel()
 	org, channel := id.New[tenancy.OrgTag](), id.New[publishing.ChannelTag]()
 	s := scans{}

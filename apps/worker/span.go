@@ -7,25 +7,28 @@ import (
 	"crier/tenancy"
 )
 
-// spans are how many channels a claim may look at that includes an organization, of those whose last claim did not
-// come in time. So one organization, or one row, that takes too long is soon claimed by itself, and then in smaller
-// windows, while the others go on together. It is used by the claim loop alone.
+// spans has the largest number of channels of a claim with an organization, for those organizations whose last claim
+// ran out of time. So an organization, or a row, that takes too long is soon claimed by itself and in smaller windows,
+// and the others are claimed together. Only the claim loop uses it.
 type spans map[tenancy.OrgID]int
 
 const (
-	maxSpan     = claimWidth * publishing.ClaimWindow // channels of the largest claim
-	spanDivisor = 8                                   // a claim that failed is done by so many
-	maxSpans    = 10_000                              // organizations; when more run out of time, it is the database that is slow
+	// maxSpan is the number of channels of the largest claim.
+	maxSpan = claimWidth * publishing.ClaimWindow
+	// spanDivisor is the number of claims that replace one that ran out of time.
+	spanDivisor = 8
+	// maxSpans is the largest number of organizations in spans. When more run out of time, the whole database is slow.
+	maxSpans = 10_000
 )
 
-// span is what one claim looks at: organizations, and a window of channels of each.
+// span is what one claim visits: organizations, and a window of channels of each.
 type span struct {
 	wants  []publishing.Want
 	window int
 }
 
-// split makes claims of what is wanted. Organizations without a limit come first, all in one claim, then the others
-// from the widest to the narrowest.
+// split divides what is wanted into claims. Organizations without a limit are in the first claim; the others follow,
+// the largest limits first.
 func (s spans) split(wants []publishing.Want) (out []span) {
 	wants = slices.Clone(wants)
 	slices.SortStableFunc(wants, func(a, b publishing.Want) int { return s.of(b.Org) - s.of(a.Org) })
@@ -47,8 +50,8 @@ func (s spans) of(org tenancy.OrgID) int {
 	return maxSpan
 }
 
-// done takes how a claim ended. After one that did not come in time the next ones look at an eighth of its channels;
-// each that does lets the next look at twice as many.
+// done updates the limits after a claim. After a claim that ran out of time the next ones visit an eighth of its
+// channels. Each claim in time doubles the limits of its organizations.
 func (s spans) done(x span, inTime bool) {
 	for _, want := range x.wants {
 		switch most, limited := s[want.Org]; {

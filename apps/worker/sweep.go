@@ -9,10 +9,10 @@ import (
 	"crier/publishing/sender"
 )
 
-// sweepHorizon is how far ahead a sweep wakes organizations; their own timers do the rest.
+// sweepHorizon is how far ahead a sweep wakes organizations, which then set their timers.
 const sweepHorizon = time.Minute
 
-// minSweepGap is the least time from one sweep to the next, however many reasons there are for one.
+// minSweepGap is the shortest time between two sweeps.
 const minSweepGap = time.Second
 
 func (w *Worker) sweepLoop(ctx, sending context.Context) {
@@ -22,7 +22,7 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 	defer rest.Stop()
 	var last wakeRound
 	select {
-	case <-w.sweep: // asked for before the first sweep, which is at once
+	case <-w.sweep: // the first sweep is at once
 	default:
 	}
 	for {
@@ -43,11 +43,12 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 	}
 }
 
-// sweepStep is the deadline of one part of a sweep. Each of its statements has one of its own.
+// sweepStep is the deadline of one part of a sweep. Each of its statements has a shorter one.
 const sweepStep = time.Minute
 
-// runSweep gives back what lost claims took, ends what is over, asks for unknown outcomes, and wakes the organizations
-// that have something due. A part that fails is tried again with the next sweep and keeps no other from being done.
+// runSweep gives back lost claims, does the upkeep of posts, writes next occurrences, reconciles unknown outcomes, and
+// wakes the organizations that have something due. A part that fails is done again by the next sweep; the other parts
+// are done nevertheless.
 func (w *Worker) runSweep(ctx, sending context.Context, last wakeRound) wakeRound {
 	lease := w.deps.Lease()
 	if len(lease.Shards) == 0 {
@@ -61,7 +62,9 @@ func (w *Worker) runSweep(ctx, sending context.Context, last wakeRound) wakeRoun
 		{"give back lost claims", func(ctx context.Context) error { return w.giveBack(ctx, lease) }},
 		{"end what is over", func(ctx context.Context) error { return w.maintain(ctx, lease) }},
 		{"write next occurrences", func(ctx context.Context) error { return w.writeOccurrences(ctx, lease) }},
-		{"look up unknown outcomes", func(ctx context.Context) error { return w.reconcileUnknown(ctx, sending, lease) }},
+		{"look up unknown outcomes", func(ctx context.Context) error {
+			return w.reconcileUnknown(ctx, sending, lease)
+		}},
 		{"wake organizations", func(ctx context.Context) error {
 			began := w.deps.Clock.Now()
 			if !last.isDue(lease, began) {
@@ -71,7 +74,7 @@ func (w *Worker) runSweep(ctx, sending context.Context, last wakeRound) wakeRoun
 			if err := w.wakeDue(ctx, lease); err != nil {
 				return err
 			}
-			next = wakeRound{lease, began, w.deps.Clock.Now()}
+			next = wakeRound{lease: lease, began: began, end: w.deps.Clock.Now()}
 			return nil
 		}},
 	} {
@@ -95,7 +98,7 @@ func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {
 	return err
 }
 
-// writeOccurrences writes what follows in repeated posts.
+// writeOccurrences writes the next occurrences of repeated posts.
 func (w *Worker) writeOccurrences(ctx context.Context, lease publishing.Lease) error {
 	_, more, err := w.deps.Maintainer.WriteOccurrences(ctx, lease)
 	if more {
@@ -104,24 +107,25 @@ func (w *Worker) writeOccurrences(ctx context.Context, lease publishing.Lease) e
 	return err
 }
 
-// wakeRound is when everybody of a lease was woken.
+// wakeRound is when all organizations of a lease were woken.
 type wakeRound struct {
 	lease      publishing.Lease
 	began, end time.Time
 }
 
-// isDue returns true when it is time to wake everybody again. That reads much of what is due, mostly to tell actors what
-// they know: while very much is due it rests ten times as long as it took, at most a quarter of a minute. For shards that
-// are new it never rests.
+// isDue reports whether it is time to wake all organizations again. Waking reads most of what is due, which the actors
+// usually know already: so the pause after it is ten times as long as it took, at most 15 seconds. There is no pause
+// when the shards of the lease have changed.
 func (l wakeRound) isDue(lease publishing.Lease, now time.Time) bool {
 	rest := min(10*l.end.Sub(l.began), 15*time.Second)
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
 }
 
-// reconcileUnknown asks for unknown outcomes, each beside the others.
+// reconcileUnknown reconciles unknown outcomes, all at the same time.
 func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing.Lease) error {
 	admitted := map[reconcileKey]int{}
-	open, more, err := w.deps.Maintainer.ClaimUnknown(ctx, lease, w.reconciles.resting(w.deps.Clock.Now()), func(f publishing.UnknownPost) bool {
+	resting := w.reconciles.resting(w.deps.Clock.Now())
+	open, more, err := w.deps.Maintainer.ClaimUnknown(ctx, lease, resting, func(f publishing.UnknownPost) bool {
 		a := reconcileKey{f.Org, f.Destination}
 		if !w.reconciles.admit(a) {
 			return false
@@ -136,7 +140,7 @@ func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing
 		w.sending.Add(1)
 		go w.reconcile(sending, d)
 	}
-	for a, n := range admitted { // of posts that others have taken or that cannot be read
+	for a, n := range admitted { // those of posts that another process has claimed or that cannot be read
 		for range n {
 			w.reconciles.done(a, false, false, w.deps.Clock.Now())
 		}

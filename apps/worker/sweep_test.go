@@ -16,7 +16,7 @@ func TestWakeRound_IsDue(t *testing.T) {
 		name  string
 		last  wakeRound
 		lease publishing.Lease
-		after time.Duration // since the end
+		after time.Duration // the end of the last round
 		want  bool
 	}{
 		{"the first is at once", wakeRound{}, lease, 0, true},

@@ -9,25 +9,27 @@ import (
 	"crier/platform/clock"
 )
 
-// loopTimer is what one loop shows of itself to those who watch it: when it began the piece of work that it does now.
-// Times are monotonic.
+// loopTimer has the times of the work of one loop, for the watchdog. They are monotonic (clock.Boot). It is safe for
+// concurrent use.
 type loopTimer struct {
-	name  string
-	limit time.Duration // a piece of work that takes longer hangs
-	began atomic.Int64  // clock.Boot; 0 = it waits for work
+	name string
+	// limit is the time after which a piece of work hangs.
+	limit time.Duration
+	// began is when the current piece of work began, 0 while the loop waits for work. ended is when the last one ended.
+	began atomic.Int64
 	ended atomic.Int64
 }
 
-// begin says that the loop starts a piece of work, or goes on to the next.
+// begin records that the loop begins a piece of work.
 func (p *loopTimer) begin() { p.began.Store(int64(clock.Boot())) }
 
-// end says that the loop waits for work.
+// end records that the loop waits for work.
 func (p *loopTimer) end() {
 	p.began.Store(0)
 	p.ended.Store(int64(clock.Boot()))
 }
 
-// age is how long the piece of work takes already that the loop does now; 0 when it waits.
+// age returns the time since the current piece of work began, 0 while the loop waits for work.
 func (p *loopTimer) age() time.Duration {
 	began := p.began.Load()
 	if began == 0 {
@@ -36,13 +38,13 @@ func (p *loopTimer) age() time.Duration {
 	return max(0, clock.Boot()-time.Duration(began))
 }
 
-// idle is how long ago the last piece of work ended.
+// idle returns the time since the last piece of work ended.
 func (p *loopTimer) idle() time.Duration { return max(0, clock.Boot()-time.Duration(p.ended.Load())) }
 
 func (p *loopTimer) hangs() bool { return p.age() > p.limit }
 
-// Limits of the loops' pieces of work, longer than the deadlines of their statements. Many outcomes that the database
-// refuses one by one may take the finish loop longer; then others take over, and are held up as long.
+// The limits of the loops, longer than the deadlines of their statements. Many outcomes that the database refuses one
+// by one may take the finish loop longer: then other processes take the shards, and may be delayed as long.
 const (
 	claimHangs  = 30 * time.Second
 	finishHangs = 45 * time.Second
@@ -50,9 +52,9 @@ const (
 	watchEvery  = 5 * time.Second
 )
 
-// watch suspends this process in the cluster while one of its loops hangs, so that others publish for its
-// organizations. It runs beside the loops, and sees a hang twice before it acts: after a stop of the whole process
-// every age is too high for a moment.
+// watch suspends this process in the cluster while one of its loops hangs, so that other processes publish for its
+// organizations. It acts when it sees a hang twice, because after a stop of the whole process every age is too high for
+// a moment.
 func (w *Worker) watch(ctx context.Context) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()

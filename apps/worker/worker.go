@@ -1,5 +1,5 @@
-// Package worker publishes: it distributes permits among organizations, claims, sends and finishes posts, and sweeps for
-// posts that no timer covers.
+// Package worker publishes: it distributes permits among organizations, claims, sends and finishes posts, and sweeps
+// for posts that no timer covers.
 package worker
 
 import (
@@ -34,7 +34,8 @@ type Actors interface {
 	Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time)
 	// Refused answers an offer whose claim failed. The organization may offer again after wait.
 	Refused(org tenancy.OrgID, wait time.Duration)
-	// Done reports posts that are no longer in flight. waits means that the organization is in a line and will be woken.
+	// Done reports posts that are no longer in flight. waits means that the organization is in a line and will be
+	// woken.
 	Done(org tenancy.OrgID, posts int, waits bool)
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
 	// SetNow reports the time of the database that a statement returned which began at asked.
@@ -190,9 +191,9 @@ func (w *Worker) Drain() {
 	}
 }
 
-// Stop drains the worker, waits for the posts that are being sent, DRAIN_TIMEOUT at most, and stores every outcome. A call
-// that is still running when ctx ends is not interrupted; after the next start its outcome is unknown and the platform
-// is asked. An outcome that cannot be stored until then is logged.
+// Stop drains the worker, waits for the posts that are being sent, DRAIN_TIMEOUT at most, and stores every outcome. A
+// call that is still running when ctx ends is not interrupted; after the next start its outcome is unknown and the
+// platform is asked. An outcome that cannot be stored until then is logged.
 func (w *Worker) Stop(ctx context.Context) error {
 	w.Drain()
 	w.loops.Wait()

@@ -23,17 +23,18 @@ import (
 	"crier/tenancy"
 )
 
-// backend is everything around a worker: one organization with posts to claim, a database that may be away, and the actor's account of what is under way.
+// backend is everything around a worker: one organization with posts to claim, a database that may be away, and the
+// actor's account of what is under way.
 type backend struct {
 	mu           sync.Mutex
 	due          []publishing.Claimed
-	hold         chan struct{}                    // sending waits for it, whatever its context says; nil = no wait
-	slow         time.Duration                    // what a claim takes, unless its context ends
-	refuse       func([]publishing.Outcome) error // what the database says to a finish
+	hold         chan struct{}                    // sending waits for it beyond its context; nil = no wait
+	slow         time.Duration                    // the time of a claim, unless its context ends
+	refuse       func([]publishing.Outcome) error // the error of a finish
 	stored       []publishing.PostID
 	inFlight     int
 	minInFlight  int
-	lost         bool // the answer to a claim never comes
+	lost         bool // the answer to a claim is lost
 	setAside     []publishing.PostID
 	withoutTexts []publishing.PostID // stored without texts
 
@@ -41,7 +42,7 @@ type backend struct {
 	lockedUntil time.Time
 
 	givenBack  []int64
-	maintainer Maintainer // in place of the world itself
+	maintainer Maintainer // replaces the backend
 	suspend    func(string)
 	resume     func()
 	log        bytes.Buffer
@@ -141,7 +142,7 @@ func (w *backend) Done(_ tenancy.OrgID, posts int, _ bool)                      
 func (w *backend) Wake(context.Context, tenancy.OrgID, time.Time)                  {}
 func (w *backend) SetNow(_, _ time.Time)                                           {}
 
-// snapshot is what the world has seen up to a moment.
+// snapshot is a copy of the state of the backend.
 type snapshot struct {
 	stored, setAside, withoutTexts []publishing.PostID
 	givenBack                      []int64
@@ -220,7 +221,7 @@ func same(got, want []publishing.PostID) bool {
 	return len(got) == len(want) && !slices.ContainsFunc(want, func(p publishing.PostID) bool { return !slices.Contains(got, p) })
 }
 
-func TestStop_SendsWhatWasBeingClaimed(t *testing.T) {
+func TestStop_SendsPostsOfClaimInProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &backend{slow: 2 * time.Second}
@@ -233,7 +234,7 @@ func TestStop_SendsWhatWasBeingClaimed(t *testing.T) {
 	})
 }
 
-func TestStop_LogsWhatItCouldNotStore(t *testing.T) {
+func TestStop_LogsOutcomesThatCouldNotBeStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &backend{refuse: func([]publishing.Outcome) error { return errors.New("connection refused") }}
@@ -260,7 +261,7 @@ func TestStop_DoesNotWaitForAHangingCall(t *testing.T) {
 		if took := time.Since(began); took > 7*time.Second {
 			t.Fatalf("took %v", took)
 		}
-		close(w.hold) // it ends after all, while the process is still there
+		close(w.hold) // it ends while the process still runs
 		synctest.Wait()
 		if !slices.Equal(w.stored, ids) {
 			t.Fatalf("stored %v", w.stored)
