@@ -78,7 +78,7 @@ type CreateEntry struct {
 	Settings json.RawMessage
 }
 
-// CreateValue is one part.
+// CreatePart is one part.
 type CreatePart struct {
 	// ID is the id of an existing part or post, empty for a new one.
 	ID      string
@@ -90,7 +90,7 @@ type CreatePart struct {
 	Delay int
 }
 
-// CreateImage names a stored medium by its URL on this instance, or by its id. The URL wins.
+// CreateMedium names a stored medium by its URL on this instance, or by its id. The URL wins.
 type CreateMedium struct {
 	ID  string
 	URL string
