@@ -224,20 +224,24 @@ type routesCommand struct {
 
 // Run prints the routes, one a line.
 func (c routesCommand) Run(t *terminal) error {
-	routes, missing := edge.Routes()
-	if c.Missing {
-		routes = missing
+	routes := edge.Routes()
+	if !c.Missing {
+		t.printRoutes(routes, edge.Built)
+		return nil
 	}
+	t.printRoutes(routes, edge.Missing)
+	fmt.Fprintln(t.out, "\nBeyond the interface:")
+	t.printRoutes(routes, edge.Planned)
+	return nil
+}
+
+// printRoutes prints the routes in a state, one a line.
+func (t *terminal) printRoutes(routes []edge.Route, state edge.State) {
 	for _, r := range routes {
-		fmt.Fprintln(t.out, r.Method, r.Path)
-	}
-	if c.Missing {
-		fmt.Fprintln(t.out, "\nBeyond the interface:")
-		for _, r := range edge.AddedRoutes() {
-			fmt.Fprintln(t.out, r.Method, r.Path)
+		if r.State == state {
+			fmt.Fprintln(t.out, r)
 		}
 	}
-	return nil
 }
 
 type keygenCommand struct{}

@@ -64,6 +64,7 @@ type docsLine struct {
 	Depth            int
 }
 
+// newPage renders the document and the list of routes that are not built.
 func newPage(doc *huma.OpenAPI, missing []Route) (*docsPage, error) {
 	t, err := template.New("docs").Parse(docsSource)
 	if err != nil {
@@ -188,27 +189,22 @@ func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
 
 const documentPath = "/openapi.json"
 
-func (s *Server) mountDocs(t *route.Table) {
-	doc := huma.Operation{
-		OperationID: "openapi", Method: http.MethodGet, Path: documentPath,
-		Summary: "This document", Tags: []string{"Service"},
-	}
-	doc = route.Content(doc, http.StatusOK, "The document.", fiber.MIMEApplicationJSON,
-		&huma.Schema{Type: huma.TypeObject})
-	t.Raw(doc, func(c *fiber.Ctx) error {
+// getDocument returns the endpoint of the OpenAPI document.
+func (s *Server) getDocument() route.Endpoint {
+	d := huma.Operation{Summary: "Get this document", Tags: []string{"Service"}}
+	return route.Raw(d, func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderContentType, fiber.MIMEApplicationJSON)
 		c.Set(fiber.HeaderAccessControlAllowOrigin, "*")
 		return c.Send(s.document)
-	})
-	readable := huma.Operation{
-		OperationID: "docs", Method: http.MethodGet, Path: "/docs",
-		Summary: "This document for people", Tags: []string{"Service"},
-	}
-	readable = route.Content(readable, http.StatusOK, "The page.", fiber.MIMETextHTML,
-		&huma.Schema{Type: huma.TypeString})
-	t.Raw(readable, func(c *fiber.Ctx) error {
+	}, route.Content(http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject}))
+}
+
+// getDocs returns the endpoint of the OpenAPI document as a web page.
+func (s *Server) getDocs() route.Endpoint {
+	d := huma.Operation{Summary: "Get this document as a web page", Tags: []string{"Service"}}
+	return route.Raw(d, func(c *fiber.Ctx) error {
 		c.Set(fiber.HeaderContentType, fiber.MIMETextHTMLCharsetUTF8)
 		c.Set(fiber.HeaderContentSecurityPolicy, s.page.policy)
 		return c.Send(s.page.html)
-	})
+	}, route.Content(http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString}))
 }

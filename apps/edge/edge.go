@@ -9,11 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
@@ -24,9 +24,6 @@ import (
 	"crier/apps/edge/route"
 	"crier/platform/clock"
 )
-
-// Route is one method of one path; parameters are written {name}.
-type Route = route.Route
 
 // Deps are the services and ports that a Server uses. Only Attempts, AccountKey and SandboxURL are optional.
 type Deps struct {
@@ -55,7 +52,8 @@ type Server struct {
 	cfg      Config
 	deps     Deps
 	app      *fiber.App
-	table    *route.Table
+	table    []Route      // sorted
+	lines    *route.Table // the same routes with their handlers, and the OpenAPI document
 	session  *appapi.API
 	trusted  []netip.Prefix
 	draining atomic.Bool
@@ -91,7 +89,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if s.sandbox, err = newSandbox(deps.SandboxURL); err != nil {
 		return nil, err
 	}
-	if err := s.buildTable(); err != nil {
+	s.buildRoutes()
+	if err := s.buildPages(); err != nil {
 		return nil, err
 	}
 	s.buildApp()
@@ -102,25 +101,33 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // document of a running server names the version of the server.
 const interfaceVersion = "1.0.1"
 
-// OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time.
-func OpenAPI() ([]byte, error) {
-	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: interfaceVersion}}
-	s.routes()
-	return s.table.Document()
-}
-
-// buildTable fills the route table, the set of patterns, the OpenAPI document and the documentation page.
-func (s *Server) buildTable() error {
-	s.routes()
-	for _, r := range slices.Concat(s.table.Built(), s.table.NotBuilt(), s.table.NotBuiltAdded()) {
+// buildPages fills the set of patterns, the OpenAPI document and the documentation page from the routes.
+func (s *Server) buildPages() error {
+	var notBuilt []Route
+	for _, r := range s.table {
 		s.patterns[r.Path] = true
+		if r.State == Missing {
+			notBuilt = append(notBuilt, r)
+		}
 	}
 	var err error
-	if s.document, err = s.table.Document(); err != nil {
+	if s.document, err = s.lines.Document(); err != nil {
 		return err
 	}
-	s.page, err = newPage(s.table.API().OpenAPI(), s.table.NotBuilt())
+	s.page, err = newPage(s.lines.API().OpenAPI(), notBuilt)
 	return err
+}
+
+// describeService describes the service and its credentials in the OpenAPI document.
+func (s *Server) describeService(doc *huma.OpenAPI) {
+	doc.Info.Description = "Publish posts to social platforms, on time and once."
+	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"key": {Type: "apiKey", In: "header", Name: "Authorization",
+			Description: "The API key as it is, without Bearer."},
+		"cookie": {Type: "apiKey", In: "cookie", Name: "auth",
+			Description: "The dashboard's session. Unsafe requests must come from the service's own pages."},
+		"session": {Type: "apiKey", In: "header", Name: "auth", Description: "The same session in a header."},
+	}
 }
 
 // buildApp creates the Fiber app with the middleware that all routes share, and mounts the table.
@@ -132,7 +139,7 @@ func (s *Server) buildApp() {
 		ReadTimeout: s.cfg.Timeout, WriteTimeout: s.cfg.Timeout, IdleTimeout: idleTimeout, ReadBufferSize: headerLimit,
 	})
 	s.app.Use(s.observe, s.recovering(), s.warnForwarded, s.secureHeaders, s.cors(), s.checkQuery)
-	s.table.Mount(s.app)
+	s.lines.Mount(s.app)
 	server := s.app.Server()
 	server.Handler = guardBodies(s.app.Handler(), s.refuseEarly, s.draining.Load)
 	malformed := server.ErrorHandler

@@ -18,23 +18,21 @@ import (
 	"crier/platform/fault"
 )
 
-func (s *Server) mountFiles(t *route.Table) {
-	op := huma.Operation{
-		OperationID: "file", Method: http.MethodGet, Path: "/files/{key}/{file}",
-		Summary: "Read an uploaded file, whole or in a range", Tags: []string{"Files"},
-		Errors: []int{404, 416, 500}, Parameters: []*huma.Param{
-			{Name: "key", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
-			{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
-			{
-				Name: "Range", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
-				Description: "One range of bytes.",
-			},
+// getFile returns the endpoint that serves uploaded files.
+func (s *Server) getFile() route.Endpoint {
+	text := &huma.Schema{Type: huma.TypeString}
+	d := huma.Operation{
+		Summary: "Get an uploaded file, whole or in a range", Tags: []string{"Files"}, Errors: []int{404, 416, 500},
+		Parameters: []*huma.Param{
+			{Name: "key", In: "path", Required: true, Schema: text},
+			{Name: "file", In: "path", Required: true, Schema: text},
+			{Name: "Range", In: "header", Schema: text, Description: "One range of bytes."},
 		},
 	}
 	binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
-	op = route.Content(op, http.StatusOK, "The file.", "application/octet-stream", binary)
-	op = route.Content(op, http.StatusPartialContent, "The range of the file.", "application/octet-stream", binary)
-	t.Raw(op, s.file)
+	return route.Raw(d, s.file,
+		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream, binary),
+		route.Content(http.StatusPartialContent, "The range of the file.", fiber.MIMEOctetStream, binary))
 }
 
 // file streams an uploaded file. A file never changes, so clients may cache it without limit. The content policy keeps

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http"
 	"sync"
 	"time"
 
@@ -128,14 +127,4 @@ type limitedBody struct {
 func (b limitedBody) Close() error {
 	b.release()
 	return nil
-}
-
-// byMethod returns a handler that calls reading for GET and HEAD, and changing for other methods.
-func byMethod(reading, changing fiber.Handler) fiber.Handler {
-	return func(c *fiber.Ctx) error {
-		if c.Method() == http.MethodGet || c.Method() == http.MethodHead {
-			return reading(c)
-		}
-		return changing(c)
-	}
 }

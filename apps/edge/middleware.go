@@ -32,8 +32,7 @@ import (
 )
 
 // Every request passes, in this order: guardBodies, observe (request id, log, metrics), recovering, warnForwarded,
-// secureHeaders, cors, checkQuery; then what its route requires: authentication (key or session) and admission before
-// the body is read, and a deadline for the rest.
+// secureHeaders, cors, checkQuery; then the guards of its route, see newGuards.
 
 const (
 	idleTimeout = time.Minute

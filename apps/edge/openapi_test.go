@@ -79,9 +79,8 @@ func interfaceRoutes(t *testing.T) []string {
 
 func TestInterface_EveryRouteIsBuiltOrMissing(t *testing.T) {
 	t.Parallel()
-	built, missing := edge.Routes()
 	known := map[string]bool{}
-	for _, r := range append(built, missing...) {
+	for _, r := range edge.Routes() {
 		if known[r.String()] {
 			t.Errorf("%s is served twice", r)
 		}
@@ -108,7 +107,7 @@ func TestReadme_ListsMissingRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, missing := edge.Routes()
+	table := edge.Routes()
 	works := map[string]map[bool][]string{"public": {}, "application": {}}
 	for _, r := range interfaceRoutes(t) {
 		method, path, _ := strings.Cut(r, " ")
@@ -116,7 +115,7 @@ func TestReadme_ListsMissingRoutes(t *testing.T) {
 		if rest, ok := strings.CutPrefix(path, "/public/v1"); ok {
 			api, path = "public", rest
 		}
-		built := !slices.ContainsFunc(missing, func(m edge.Route) bool { return m.String() == r })
+		built := slices.ContainsFunc(table, func(a edge.Route) bool { return a.String() == r && a.State == edge.Built })
 		works[api][built] = append(works[api][built], "`"+method+" "+path+"`")
 	}
 	lines := readmeRoutes.FindAllStringSubmatch(string(readme), -1)
@@ -140,12 +139,14 @@ func TestReadme_ListsMissingRoutes(t *testing.T) {
 func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	_, missing := edge.Routes()
-	for _, r := range append(missing, edge.AddedRoutes()...) {
+	for _, r := range edge.Routes() {
+		if r.State == edge.Built {
+			continue
+		}
 		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
 		first := s.call(t, r.Method, path, "")
 		signed := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", goodSession)
-		if signed.status != 501 || !strings.Contains(signed.body, r.Path) && !strings.Contains(signed.body, colonForm(r.Path)) {
+		if signed.status != 501 || !strings.Contains(signed.body, r.String()) {
 			t.Errorf("%s with credentials: %d %s", r, signed.status, signed.body)
 		}
 		if first.status != 401 && first.status != 501 {
@@ -156,8 +157,6 @@ func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 		}
 	}
 }
-
-func colonForm(path string) string { return strings.NewReplacer("{", ":", "}", "").Replace(path) }
 
 type described struct {
 	Info  struct{ Version string }

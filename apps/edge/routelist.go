@@ -1,15 +1,133 @@
 package edge
 
-// Routes returns the routes that work and those of the interface that answer 501. It needs no running service.
-func Routes() (built, missing []Route) {
-	s := &Server{cfg: Config{BaseURL: "http://localhost"}}
-	s.routes()
-	return s.table.Built(), s.table.NotBuilt()
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"crier/apps/edge/route"
+)
+
+// Route is one line of the route table.
+type Route struct {
+	// Method is the HTTP method. A GET answers HEAD too.
+	Method string
+	// Path has its parameters in the form {name}.
+	Path string
+	// State is whether the route works.
+	State State
+	// Operation is the id in the OpenAPI document, empty if the route is not built.
+	Operation string
+	// Credential is what a request must carry.
+	Credential Credential
+	// Limits are how much a request may take.
+	Limits Limits
+
+	endpoint route.Endpoint
 }
 
-// AddedRoutes returns the routes that are not in the interface and answer 501.
-func AddedRoutes() []Route {
-	s := &Server{cfg: Config{BaseURL: "http://localhost"}}
-	s.routes()
-	return s.table.NotBuiltAdded()
+// State is whether a route works.
+type State string
+
+// The states of a route. Routes that are not Built answer 501.
+const (
+	Built State = "built"
+	// Missing is a route of the interface that is not built.
+	Missing State = "missing"
+	// Planned is a route that the interface does not list and that is not built.
+	Planned State = "planned"
+)
+
+// String returns "METHOD path".
+func (r Route) String() string { return r.Method + " " + r.Path }
+
+// built returns a route that works. Its pattern is "METHOD path".
+func built(pattern, operation string, credential Credential, limits Limits, endpoint route.Endpoint) Route {
+	method, path, _ := strings.Cut(pattern, " ")
+	return Route{
+		Method: method, Path: path, State: Built, Operation: operation, Credential: credential, Limits: limits,
+		endpoint: endpoint,
+	}
+}
+
+func missing(pattern string, credential Credential, limits Limits) Route {
+	r := built(pattern, "", credential, limits, route.NotBuilt())
+	r.State = Missing
+	return r
+}
+
+func planned(pattern string, credential Credential, limits Limits) Route {
+	r := built(pattern, "", credential, limits, route.NotBuilt())
+	r.State = Planned
+	return r
+}
+
+// aliasPrefix precedes the paths of the public API a second time.
+const aliasPrefix = "/api"
+
+// withAliases returns the routes and the alias of each, unless the table has a route of its own for the alias.
+func withAliases(routes []Route) []Route {
+	own := map[string]bool{}
+	for _, r := range routes {
+		own[r.String()] = true
+	}
+	out := slices.Clone(routes)
+	for _, r := range routes {
+		if strings.HasPrefix(r.Path, aliasPrefix+"/") {
+			continue
+		}
+		r.Path = aliasPrefix + r.Path
+		if r.Operation != "" {
+			r.Operation += "-alias"
+		}
+		if !own[r.String()] {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// line returns the route for the table of package route, behind the guards.
+func (r Route) line(g guards) route.Line {
+	l := route.Line{
+		Method: r.Method, Path: r.Path, Operation: r.Operation, Before: g.before(r), Endpoint: r.endpoint,
+	}
+	switch r.Credential {
+	case apiKey:
+		l.Security, l.Errors = []map[string][]string{{"key": {}}}, []int{401, 429}
+	case session, person:
+		l.Security, l.Errors = []map[string][]string{{"cookie": {}}, {"session": {}}}, []int{401, 403, 429}
+	}
+	if strings.HasPrefix(r.Path, aliasPrefix+"/") {
+		l.Endpoint.Description.Tags = []string{"Public API (alias mount)"}
+	}
+	return l
+}
+
+// Routes returns all routes, sorted by path and method. It needs no running service.
+func Routes() []Route { return unstarted("").table }
+
+// OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time.
+func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).lines.Document() }
+
+// unstarted returns a server that has its routes but serves no requests.
+func unstarted(version string) *Server {
+	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: version}}
+	s.buildRoutes()
+	return s
+}
+
+// buildRoutes fills the route table and the OpenAPI document.
+func (s *Server) buildRoutes() {
+	s.session = s.appAPI()
+	s.table = s.routes(s.publicAPI(), s.session)
+	slices.SortFunc(s.table, func(a, b Route) int {
+		return cmp.Or(route.ComparePaths(a.Path, b.Path), strings.Compare(a.Method, b.Method))
+	})
+	s.lines = route.New(s.deps.Version, s.cfg.frontend()+"/billing")
+	s.describeService(s.lines.API().OpenAPI())
+	guards := s.newGuards()
+	for _, r := range s.table {
+		s.lines.Add(r.line(guards))
+	}
 }

@@ -55,28 +55,34 @@ func sandboxHost(address string) (host string, ok bool) {
 	return u.Host, err == nil && at.Addr().IsLoopback()
 }
 
-func (s *Server) mountSandbox(t *route.Table) {
-	op := func(id, path, summary string) huma.Operation {
-		return huma.Operation{
-			OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
-			Tags: []string{"Sandbox"}, Errors: []int{404, 503},
-		}
+// getSandbox returns the endpoint of the page of the sandbox.
+func (s *Server) getSandbox() route.Endpoint {
+	return route.Raw(describeSandbox("Get the page of the sandbox, the simulated platform, if there is one"), s.sandboxPage,
+		route.Content(http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString}),
+		route.Content(http.StatusFound, "To /sandbox/.", "", nil))
+}
+
+// getSandboxFile returns the endpoint of the files in a folder of the sandbox.
+func (s *Server) getSandboxFile(folder string) route.Endpoint {
+	d := describeSandbox("Get a file of the sandbox")
+	d.Parameters = []*huma.Param{
+		{Name: "file", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
 	}
-	text := &huma.Schema{Type: huma.TypeString}
-	page := op("sandbox", "/sandbox", "The pretend platform's page, when there is one")
-	page = route.Content(page, http.StatusOK, "The page.", fiber.MIMETextHTML, text)
-	page = route.Content(page, http.StatusFound, "To /sandbox/.", "", nil)
-	t.Raw(page, s.sandboxPage)
-	for _, folder := range []string{"media", "picture"} {
-		file := op("sandbox-"+folder, "/sandbox/"+folder+"/{file}", "A file of the pretend platform")
-		file.Parameters = []*huma.Param{{Name: "file", In: "path", Required: true, Schema: text}}
-		binary := &huma.Schema{Type: huma.TypeString, Format: "binary"}
-		file = route.Content(file, http.StatusOK, "The file.", "application/octet-stream", binary)
-		t.Raw(file, func(c *fiber.Ctx) error { return s.proxy(c, "/"+folder+"/"+c.Params("file")) })
-	}
-	style := op("sandbox-style", "/sandbox/style.css", "The style of the page")
-	style = route.Content(style, http.StatusOK, "The style.", "text/css", text)
-	t.Raw(style, func(c *fiber.Ctx) error { return s.proxy(c, "/style.css") })
+	return route.Raw(d,
+		func(c *fiber.Ctx) error { return s.proxy(c, "/"+folder+"/"+c.Params("file")) },
+		route.Content(http.StatusOK, "The file.", fiber.MIMEOctetStream,
+			&huma.Schema{Type: huma.TypeString, Format: "binary"}))
+}
+
+// getSandboxStyle returns the endpoint of the style sheet of the sandbox.
+func (s *Server) getSandboxStyle() route.Endpoint {
+	return route.Raw(describeSandbox("Get the style sheet of the sandbox"),
+		func(c *fiber.Ctx) error { return s.proxy(c, "/style.css") },
+		route.Content(http.StatusOK, "The style sheet.", "text/css", &huma.Schema{Type: huma.TypeString}))
+}
+
+func describeSandbox(summary string) huma.Operation {
+	return huma.Operation{Summary: summary, Tags: []string{"Sandbox"}, Errors: []int{404, 503}}
 }
 
 // sandboxPage answers with the page, and redirects to a path with a slash at the end because its links are relative.

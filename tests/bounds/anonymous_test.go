@@ -52,7 +52,7 @@ func TestOtherRoutes_ReadNoBodyWithoutCredential(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	begun := bytes.Repeat([]byte(" "), 16<<10) // more than the server reads with the headers
-	for _, route := range routes() {
+	for _, route := range edge.Routes() {
 		if route.Method == http.MethodGet || opens(route) {
 			continue
 		}

@@ -22,7 +22,7 @@ func TestEveryRoute_EndsSlowSenders(t *testing.T) {
 	t.Parallel()
 	r := start(t)
 	var all sync.WaitGroup
-	for _, route := range routes() {
+	for _, route := range edge.Routes() {
 		if route.Method == http.MethodGet {
 			continue
 		}

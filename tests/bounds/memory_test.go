@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"crier/apps/edge"
 )
 
 const (
@@ -81,7 +83,7 @@ func creates(most int) map[string]string {
 func TestEveryRoute_TakesMemoryInProportionToBody(t *testing.T) {
 	r := start(t)
 	before := r.rows(t)
-	for _, route := range routes() {
+	for _, route := range edge.Routes() {
 		if route.Method == http.MethodGet {
 			continue
 		}
@@ -126,7 +128,7 @@ func TestEveryRoute_KeepsNoLongBodyWithoutCredential(t *testing.T) {
 		fmt.Sprintf("Content-Length: %d", len(long)): []byte(long),
 		"Transfer-Encoding: chunked":                 fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(long), long),
 	} {
-		for _, route := range routes() {
+		for _, route := range edge.Routes() {
 			if route.Method == http.MethodGet {
 				continue
 			}

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,12 +83,6 @@ func start(t *testing.T) *rig {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// routes returns all routes.
-func routes() []edge.Route {
-	built, missing := edge.Routes()
-	return slices.Concat(built, missing, edge.AddedRoutes())
 }
 
 var parameter = regexp.MustCompile(`\{\w+\}|\*`)

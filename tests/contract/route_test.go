@@ -3,7 +3,6 @@ package contract
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,15 +16,14 @@ func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
 	r := start(t, nil)
 	o := r.organization(t)
 	o.prefix = ""
-	built, missing := edge.Routes()
 	methods := []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT2", "get"}
 	twist := []func(string) string{
 		func(p string) string { return p }, func(p string) string { return p + "/" }, func(p string) string { return p + "//" }, func(p string) string { return "/" + p },
 		func(p string) string { return strings.ToUpper(p) }, func(p string) string { return p + "/x/y/z" }, func(p string) string { return p + "%2f" }, func(p string) string { return p + "%00" },
 		func(p string) string { return p + "?" + strings.Repeat("a=1&", 200) }, func(p string) string { return p + "?page=%zz&limit=%00" }, func(p string) string { return p + ";x=1" }, func(p string) string { return "/." + p + "/.." },
 	}
-	for _, route := range append(slices.Clone(built), missing...) {
-		if !strings.Contains(route.Path, "public/v1") {
+	for _, route := range edge.Routes() {
+		if !strings.Contains(route.Path, "public/v1") || route.State == edge.Planned {
 			continue
 		}
 		for i, change := range twist {

@@ -27,21 +27,24 @@ func TestTenancy_OtherOrganizationsDataIsNotFound(t *testing.T) {
 		t.Run("in a path", func(t *testing.T) {
 			t.Parallel()
 			ids := []string{post, reply, full["group"].(string), theirs.id, medium["id"].(string), id.New[publishing.PostTag]().String(), "not-an-id", strings.Repeat("7", 300), "%00", "%27%20or%201=1", "00000000-0000-0000-0000-000000000000"}
-			built, missing := edge.Routes()
 			routes := 0
-			for i, route := range append(built, missing...) {
-				if !strings.Contains(route.Path, "public/v1") || !strings.Contains(route.Path, "{") {
+			for _, route := range edge.Routes() {
+				if !strings.Contains(route.Path, "public/v1") || !strings.Contains(route.Path, "{") || route.State == edge.Planned {
 					continue
 				}
 				routes++
+				status := http.StatusNotFound
+				if route.State != edge.Built {
+					status = http.StatusNotImplemented
+				}
 				for _, body := range bodiesFor(route.Method) {
 					var same answer
 					for j, one := range ids {
 						o := other
 						o.prefix = ""
 						a := o.do(t, route.Method, filled(route.Path, one), body)
-						if i < len(built) && a.Status != http.StatusNotFound || i >= len(built) && a.Status != http.StatusNotImplemented {
-							t.Errorf("%s with %s, body %v: %v", route, one, body, a)
+						if a.Status != status {
+							t.Errorf("%s with %s, body %v: answered %v, want %d", route, one, body, a, status)
 						}
 						if j > 0 && (a.Body != same.Body || a.Status != same.Status) {
 							t.Errorf("%s answers %s with %v and %s with %v, want the same", route, one, a, ids[0], same)

@@ -5,12 +5,12 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
-	"crier/apps/edge/route"
 	"crier/platform/clock"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -23,15 +23,21 @@ type Channels interface {
 	// Catalogue returns the descriptors of all connectors of this instance.
 	Catalogue() []connector.Descriptor
 	// Begin starts to connect a channel. It returns the value that the contract calls url, which is the state itself
-	// for a platform that is connected by credentials.
+	// for a platform that is connected by credentials. It returns Invalid for an unknown platform, and for a channel to
+	// reconnect that does not exist.
 	Begin(ctx context.Context, p tenancy.Principal, cmd publishing.BeginConnect) (string, error)
-	// Finish connects the channel that Begin has started. The state names the principal.
+	// Finish connects the channel that Begin has started. The state names the principal. It returns Invalid for a
+	// state, a form or a credential that is not accepted, Conflict at the limit of channels, and RateLimited while too
+	// many channels are being connected or when the platform limits requests. After a refusal the state can be used
+	// again, a few times.
 	Finish(ctx context.Context, cmd publishing.FinishConnect) (publishing.ChannelConnected, error)
 }
 
 // Queue are the use cases of the publishing queue.
 type Queue interface {
-	// Pause pauses or resumes publishing. When it returns, no call to a platform that is paused can begin.
+	// Pause pauses or resumes publishing. When it returns, no call to a platform that is paused can begin. It returns
+	// NotFound when the organization has no such channel or customer, and Forbidden when the person may not pause the
+	// organization.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
 	// QueueStats returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
 	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
@@ -92,7 +98,8 @@ type Deps struct {
 	Log   *slog.Logger
 }
 
-// API is the application API. It is safe for concurrent use.
+// API is the application API. Its methods that return a route.Endpoint are for the route table; Session, Member,
+// CheckSignInOrigin and JSONOnly run before them. It is safe for concurrent use.
 type API struct {
 	cfg      Config
 	deps     Deps
@@ -102,7 +109,7 @@ type API struct {
 	accountKey []byte
 }
 
-// New returns an API that Mount adds to a route table.
+// New returns an API that serves deps.
 func New(cfg Config, deps Deps) *API {
 	key := deps.AccountKey
 	if len(key) == 0 {
@@ -115,54 +122,7 @@ func New(cfg Config, deps Deps) *API {
 	}
 }
 
-// Bodies are the handlers that read the body of a request and set its deadline. They run after the handlers that can
-// refuse a request without its body.
-type Bodies struct {
-	// None is for routes that read no body.
-	None []fiber.Handler
-	// Known is for requests with a session.
-	Known []fiber.Handler
-	// Limited follows Known for requests of an organization, and limits how many of them run at the same time.
-	Limited fiber.Handler
-	// Login is for log-ins.
-	Login []fiber.Handler
-	// Connect is for requests that finish connecting a channel, which have no session.
-	Connect []fiber.Handler
-}
-
-// Mount adds every route to the table. Routes that are not built and need no session answer before they read a body.
-func (a *API) Mount(all *route.Table, bodies Bodies) {
-	known := func(handlers ...fiber.Handler) *route.Table { return all.With(append(handlers, bodies.Known...)...) }
-	// person has no check of the organization: its routes also work when showorg names one that the person has left.
-	t, user, person := all.With(bodies.None...), known(a.session, a.member).With(bodies.Limited), known(a.session)
-	a.mountRoot(t)
-	a.mountAuth(all.With(a.checkSignInOrigin, jsonOnly).With(bodies.Login...), person)
-	a.mountChannels(t, user, all.With(jsonOnly).With(bodies.Connect...))
-	a.mountQueue(t, user)
-	for _, r := range missingOpen() {
-		t.Missing(r.Method, r.Path)
-	}
-	for _, r := range missingUser() {
-		user.Missing(r.Method, r.Path)
-	}
-	person.Missing("POST", "/user/change-org")
-	for _, r := range addedOpen() {
-		t.Added(r.Method, r.Path)
-	}
-	for _, r := range addedUser() {
-		user.Added(r.Method, r.Path)
-	}
-}
-
-func operation(id, method, path, tag, summary string, errors ...int) huma.Operation {
-	return huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary, Tags: []string{tag}, Errors: append(errors, 500),
-	}
-}
-
-// signedIn returns op as an operation that needs a session.
-func signedIn(op huma.Operation) huma.Operation {
-	op.Errors = append(op.Errors, 401, 403, 429)
-	op.Security = []map[string][]string{{"cookie": {}}, {"session": {}}}
-	return op
+// describe returns the description of an endpoint that can refuse a request with the statuses of errors, or with 500.
+func describe(tag, summary string, errors ...int) huma.Operation {
+	return huma.Operation{Summary: summary, Tags: []string{tag}, Errors: append(errors, http.StatusInternalServerError)}
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/danielgtaylor/huma/v2"
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/route"
@@ -26,7 +25,7 @@ const (
 
 // LoginUserDto is the body of POST /auth/login.
 type LoginUserDto struct {
-	Provider string `json:"provider" doc:"LOCAL; sign-in by other providers has its own routes." example:"LOCAL"`
+	Provider string `json:"provider" doc:"LOCAL: other providers have their own routes." example:"LOCAL"`
 	Email    string `json:"email" format:"email" maxLength:"254"`
 	Password string `json:"password" maxLength:"128"`
 }
@@ -36,18 +35,11 @@ type LoggedIn struct {
 	Login bool `json:"login"`
 }
 
-func (a *API) mountAuth(t, person *route.Table) {
-	login := operation("login", http.MethodPost, "/auth/login", "Sign-in",
-		"Sign in with e-mail and password", 400, 403, 413, 429)
-	login.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		fiber.MIMEApplicationJSON: {Schema: route.Schema[LoginUserDto](t)},
-	}}
-	login = route.Answer[LoggedIn](t, login, http.StatusCreated, "Signed in: cookie auth, header reload.")
-	t.Raw(login, a.login)
-
-	logout := signedIn(operation("logout", http.MethodPost, "/user/logout", "Sign-in", "End the session"))
-	logout = route.Content(logout, http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil)
-	person.Raw(logout, a.logout)
+// Login returns the endpoint that signs a person in.
+func (a *API) Login() route.Endpoint {
+	return route.Raw(describe("Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429), a.login,
+		route.RequestBody[LoginUserDto](),
+		route.Answer[LoggedIn](http.StatusCreated, "Signed in: cookie auth, header reload."))
 }
 
 // login signs a person in. It is RateLimited while the client, or its site on this account, has to wait after log-ins
@@ -130,6 +122,12 @@ func (in LoginUserDto) validate() error {
 		}
 	}
 	return nil
+}
+
+// Logout returns the endpoint that ends the session.
+func (a *API) Logout() route.Endpoint {
+	return route.Raw(describe("Sign-in", "End the session"), a.logout,
+		route.Content(http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil))
 }
 
 func (a *API) logout(c *fiber.Ctx) error {

@@ -20,6 +20,11 @@ import (
 	"crier/tenancy"
 )
 
+// ListPlatforms returns the endpoint that lists the platforms of this instance.
+func (a *API) ListPlatforms() route.Endpoint {
+	return route.JSON(describe("Channels", "List the platforms of this instance"), a.catalogue)
+}
+
 // Catalogue lists the platforms of this instance.
 type Catalogue struct {
 	Social  []Platform `json:"social"`
@@ -35,7 +40,7 @@ type Platform struct {
 	IsExternal        bool            `json:"isExternal"`
 	IsWeb3            bool            `json:"isWeb3"`
 	IsChromeExtension bool            `json:"isChromeExtension"`
-	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"The form of a platform that is connected by credentials."`
+	CustomFields      []PlatformField `json:"customFields,omitempty" doc:"Form of a platform with credentials."`
 }
 
 // PlatformField is one input of the form of a platform that is connected by credentials.
@@ -50,19 +55,8 @@ type PlatformField struct {
 
 type catalogueOutput struct{ Body Catalogue }
 
-func (a *API) mountChannels(t, user, form *route.Table) {
-	catalogue := operation("catalogue", http.MethodGet, "/integrations", "Channels",
-		"List the platforms of this instance")
-	route.JSON(t, catalogue, func(context.Context, *struct{}) (*catalogueOutput, error) {
-		return &catalogueOutput{Body: catalogueOf(a.deps.Channels.Catalogue())}, nil
-	})
-	begin := signedIn(operation("begin-connect", http.MethodGet, "/integrations/social/{integration}", "Channels",
-		"Begin to connect a channel", 400, 402, 404))
-	route.JSON(user, begin, a.begin)
-	finish := operation("finish-connect", http.MethodPost, "/integrations/social-connect/{integration}", "Channels",
-		"Finish connecting a channel", 400, 402, 409, 413)
-	finish.DefaultStatus = http.StatusCreated
-	route.JSON(form, finish, a.finish)
+func (a *API) catalogue(context.Context, *struct{}) (*catalogueOutput, error) {
+	return &catalogueOutput{Body: catalogueOf(a.deps.Channels.Catalogue())}, nil
 }
 
 func catalogueOf(all []connector.Descriptor) Catalogue {
@@ -80,12 +74,17 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 	return out
 }
 
+// BeginConnect returns the endpoint that begins to connect a channel.
+func (a *API) BeginConnect() route.Endpoint {
+	return route.JSON(describe("Channels", "Begin connecting a channel", 400, 402, 404), a.begin)
+}
+
 type beginInput struct {
 	Integration string `path:"integration" doc:"Platform."`
-	Refresh     string `query:"refresh" doc:"An existing channel to connect again."`
-	ExternalURL string `query:"externalUrl" doc:"Address of the person's own server, on platforms that have many."`
-	RedirectURL string `query:"redirectUrl" doc:"Where to go when the channel is connected."`
-	Onboarding  string `query:"onboarding" doc:"true during the first steps."`
+	Refresh     string `query:"refresh" doc:"Id of an existing channel to reconnect."`
+	ExternalURL string `query:"externalUrl" doc:"Address of the server, on platforms with many servers."`
+	RedirectURL string `query:"redirectUrl" doc:"Where to redirect the browser when the channel is connected."`
+	Onboarding  string `query:"onboarding" doc:"true during the onboarding."`
 }
 
 // Address is the URL of the next step. For a platform that is connected by credentials it is the state of the second
@@ -129,13 +128,27 @@ func (a *API) isReturnURL(s string) bool {
 	}
 }
 
+// FinishConnect returns the endpoint that connects a channel.
+func (a *API) FinishConnect() route.Endpoint {
+	d := describe("Channels", "Finish connecting a channel", 400, 402, 409, 413)
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.finish)
+}
+
 // ConnectIntegrationDto is the body that finishes connecting a channel: the form of the person, or the code of the
 // platform.
 type ConnectIntegrationDto struct {
 	State    string   `json:"state" minLength:"1" maxLength:"1000"`
-	Code     string   `json:"code" maxLength:"100000" doc:"On a platform that is connected by credentials: base64 of a JSON object of the form's fields."`
+	Code     string   `json:"code" maxLength:"100000"`
 	Timezone Timezone `json:"timezone,omitempty"`
-	Refresh  string   `json:"refresh,omitempty" doc:"An existing channel to connect again."`
+	Refresh  string   `json:"refresh,omitempty" doc:"Id of an existing channel to reconnect."`
+}
+
+// TransformSchema adds the descriptions that do not fit into a line.
+func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["code"].Description = "The code of the platform. For a platform with credentials it is the base64 " +
+		"of a JSON object with the fields of the form."
+	return s
 }
 
 // Timezone is the time zone in a request, text or a number. tenancy.ParseZone parses it.
@@ -163,9 +176,9 @@ func (Timezone) Schema(huma.Registry) *huma.Schema {
 		OneOf: []*huma.Schema{{Type: huma.TypeString, MaxLength: &longest}, {Type: huma.TypeInteger}},
 		Description: "Time zone of the channel, in which repeated posts keep their time of day: " +
 			"an IANA name, or minutes east of UTC. " +
-			"Minutes mean the organization's zone when that has this offset at the moment, else a fixed offset; " +
-			"they do not change the zone of a channel that exists. " +
-			"Left out: the organization's zone, or the one that the channel has.",
+			"Minutes are the organization's zone if it has this offset now, else a fixed offset; " +
+			"they do not change the zone of an existing channel. " +
+			"Without it a new channel has the organization's zone, and an existing one keeps its zone.",
 	}
 }
 
@@ -177,12 +190,12 @@ type finishInput struct {
 // ConnectedChannel is the connected channel, without its credentials.
 type ConnectedChannel struct {
 	publicv1.Channel
-	InternalID     string   `json:"internalId" doc:"The platform's own id of the account."`
+	InternalID     string   `json:"internalId" doc:"Id of the account on the platform."`
 	Type           string   `json:"type"`
-	Timezone       string   `json:"timezone" doc:"Time zone of the channel: an IANA name, or a fixed offset from UTC such as +05:30."`
+	Timezone       string   `json:"timezone" doc:"An IANA name, or a fixed offset such as +05:30."`
 	InBetweenSteps bool     `json:"inBetweenSteps"`
 	Onboarding     bool     `json:"onboarding"`
-	Pages          []string `json:"pages" doc:"Always empty: no platform here has a second step."`
+	Pages          []string `json:"pages" doc:"Always empty."`
 	ReturnURL      string   `json:"returnURL,omitempty"`
 }
 

@@ -19,44 +19,39 @@ import (
 	"crier/publishing"
 )
 
-func (a *API) mountQueue(t, user *route.Table) {
-	channel := signedIn(operation("pause-channel", http.MethodPut, "/integrations/{id}/pause", "Channels",
-		"Pause the publishing of a channel, or resume it", 400, 404, 413))
-	route.JSON(user.With(jsonOnly), channel, func(ctx context.Context, in *pauseOneInput) (*pauseOutput, error) {
-		return a.pause(ctx, publishing.PauseChannel, in.ID, in.Body.Paused)
-	})
-	customer := signedIn(operation("pause-customer", http.MethodPut, "/customers/{id}/pause", "Channels",
-		"Pause the publishing of a group of channels, or resume it", 400, 404, 413))
-	route.JSON(user.With(jsonOnly), customer, func(ctx context.Context, in *pauseOneInput) (*pauseOutput, error) {
-		return a.pause(ctx, publishing.PauseCustomer, in.ID, in.Body.Paused)
-	})
-	all := signedIn(operation("pause-organization", http.MethodPut, "/settings/pause", "Settings",
-		"Pause the publishing of the whole organization, or resume it; administrators only", 400, 413))
-	route.JSON(user.With(jsonOnly), all, func(ctx context.Context, in *pauseAllInput) (*pauseOutput, error) {
-		return a.pause(ctx, publishing.PauseOrganization, "", in.Body.Paused)
-	})
+// PauseChannel returns the endpoint that pauses or resumes a channel.
+func (a *API) PauseChannel() route.Endpoint {
+	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
+}
 
-	queue := operation("queue", http.MethodGet, "/monitor/queue/{name}", "Service",
-		"Tell how a queue stands: publish, or a platform. Only for the operator, who knows MONITOR_TOKEN; "+
-			"METRICS_LISTEN answers the same without a token", 403, 404)
-	text := &huma.Schema{Type: huma.TypeString}
-	queue.Parameters = []*huma.Param{
-		{Name: "name", In: "path", Required: true, Schema: text,
-			Description: "publish for everything, or a platform's identifier."},
-		{Name: headerMonitor, In: "header", Required: true, Schema: text, Description: "The instance's MONITOR_TOKEN."},
-	}
-	queue = route.Answer[QueueAnswer](t, queue, http.StatusOK, "Nothing is overdue.")
-	queue = route.Answer[QueueAnswer](t, queue, http.StatusServiceUnavailable, "Posts wait that should be out.")
-	t.Raw(queue, a.queue)
+// PauseCustomer returns the endpoint that pauses or resumes the channels of a customer.
+func (a *API) PauseCustomer() route.Endpoint {
+	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a group of channels")
+}
+
+func (a *API) pauseOne(scope publishing.PauseScope, summary string) route.Endpoint {
+	return route.JSON(describe("Channels", summary, 400, 404, 413),
+		func(ctx context.Context, in *pauseOneInput) (*pauseOutput, error) {
+			return a.pause(ctx, scope, in.ID, in.Body.Paused)
+		})
+}
+
+// PauseOrganization returns the endpoint that pauses or resumes the organization.
+func (a *API) PauseOrganization() route.Endpoint {
+	return route.JSON(
+		describe("Settings", "Pause or resume publishing of the whole organization; only for administrators", 400, 413),
+		func(ctx context.Context, in *pauseAllInput) (*pauseOutput, error) {
+			return a.pause(ctx, publishing.PauseOrganization, "", in.Body.Paused)
+		})
 }
 
 // PauseRequest is the body of the routes that pause or resume publishing.
 type PauseRequest struct {
-	Paused bool `json:"paused" doc:"true keeps every post back, false lets them go on."`
+	Paused bool `json:"paused" doc:"true pauses publishing, false resumes it."`
 }
 
 type pauseOneInput struct {
-	ID   string `path:"id"`
+	ID   string `path:"id" doc:"Id of the channel or of the group of channels."`
 	Body PauseRequest
 }
 
@@ -80,10 +75,10 @@ type HeldChannel struct {
 // organization is paused.
 type PauseAnswer struct {
 	Paused   bool       `json:"paused"`
-	Held     int        `json:"held" doc:"Posts that are due already and wait."`
-	InFlight int        `json:"inFlight" doc:"Posts whose call to the platform had begun: they end."`
-	Missed   int        `json:"missed" doc:"Of a resume: posts that were held for too long and are given up."`
-	Posts    []HeldPost `json:"posts" doc:"The first twenty that are booked, by date."`
+	Held     int        `json:"held" doc:"Posts that are due and not published because of the pause."`
+	InFlight int        `json:"inFlight" doc:"Posts whose call to the platform had begun; the pause does not stop them."`
+	Missed   int        `json:"missed" doc:"Only when resumed: posts that were held for too long and failed."`
+	Posts    []HeldPost `json:"posts" doc:"The first twenty scheduled posts, by date."`
 }
 
 type pauseOutput struct{ Body PauseAnswer }
@@ -114,17 +109,36 @@ type QueueAnswer struct {
 	Status        string  `json:"status" enum:"success,error"`
 	Message       string  `json:"message"`
 	Due           int     `json:"due" doc:"Posts that could be published now."`
-	Overdue       int     `json:"overdue" doc:"Of those, for more than 30 seconds."`
-	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest of them has waited."`
-	Waiting       int     `json:"waiting" doc:"Due posts that stand behind another of their channel, back off or keep a gap."`
-	Held          int     `json:"held" doc:"Due posts that a pause or a channel that must be connected again keeps back."`
+	Overdue       int     `json:"overdue" doc:"Those that have been due for more than 30 seconds."`
+	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest of them has been due."`
+	Waiting       int     `json:"waiting" doc:"Due posts behind another one of their channel, or in a back-off or a gap."`
+	Held          int     `json:"held" doc:"Due posts that are paused, or whose channel must be reconnected."`
 	Publishing    int     `json:"publishing"`
-	Unknown       int     `json:"unknown" doc:"Posts whose outcome is looked up."`
-	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due; only for publish."`
+	Unknown       int     `json:"unknown" doc:"Posts whose outcome is not known yet."`
+	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due. Only for publish."`
 }
 
 // headerMonitor carries the operator's token on the public listener.
 const headerMonitor = "X-Monitor-Token"
+
+// QueueStats returns the endpoint that answers with the statistics of a queue.
+func (a *API) QueueStats() route.Endpoint {
+	d := describe("Service", "Get queue statistics", 403, 404)
+	d.Description = "Only for the operator: send MONITOR_TOKEN. METRICS_LISTEN answers the same without a token."
+	text := &huma.Schema{Type: huma.TypeString}
+	d.Parameters = []*huma.Param{
+		{
+			Name: "name", In: "path", Required: true, Schema: text,
+			Description: "publish for the whole queue, or the identifier of a platform.",
+		},
+		{
+			Name: headerMonitor, In: "header", Required: true, Schema: text,
+			Description: "The instance's MONITOR_TOKEN.",
+		},
+	}
+	return route.Raw(d, a.queue, route.Answer[QueueAnswer](http.StatusOK, "No post is overdue."),
+		route.Answer[QueueAnswer](http.StatusServiceUnavailable, "Posts are overdue."))
+}
 
 // queue answers GET /monitor/queue/{name} on the public listener. Without MONITOR_TOKEN it is Forbidden.
 func (a *API) queue(c *fiber.Ctx) error {

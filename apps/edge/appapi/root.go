@@ -9,24 +9,33 @@ import (
 	"crier/apps/edge/route"
 )
 
+// Root returns the endpoint of the path /.
+func (a *API) Root() route.Endpoint {
+	text := &huma.Schema{Type: huma.TypeString}
+	return route.Raw(describe("Service", "Check that the service runs"),
+		func(c *fiber.Ctx) error { return c.SendString("App is running!") },
+		route.Content(http.StatusOK, "It runs.", fiber.MIMETextPlain, text))
+}
+
+// GetHealth returns the endpoint that answers with the health of the service.
+func (a *API) GetHealth() route.Endpoint {
+	return route.Raw(describe("Service", "Get the health of the service and of what it depends on"), a.health,
+		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
+		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "A dependency failed, or the service is about to stop."))
+}
+
 // HealthAnswer is the answer of GET /health.
 type HealthAnswer struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`
 	Version string            `json:"version"`
-	Checks  map[string]string `json:"checks" doc:"ok, or degraded and what is wrong while requests are served all the same, or what is wrong, for each thing the service depends on."`
+	Checks  map[string]string `json:"checks"`
 }
 
-func (a *API) mountRoot(t *route.Table) {
-	root := operation("root", http.MethodGet, "/", "Service", "Say that the service runs")
-	root = route.Content(root, http.StatusOK, "It runs.", fiber.MIMETextPlain, &huma.Schema{Type: huma.TypeString})
-	t.Raw(root, func(c *fiber.Ctx) error { return c.SendString("App is running!") })
-
-	health := operation("health", http.MethodGet, "/health", "Service",
-		"Tell whether the service and what it depends on are well")
-	health = route.Answer[HealthAnswer](t, health, http.StatusOK, "All is well.")
-	health = route.Answer[HealthAnswer](t, health, http.StatusServiceUnavailable,
-		"Something is wrong, or the service is about to stop.")
-	t.Raw(health, a.health)
+// TransformSchema adds the descriptions that do not fit into a line.
+func (HealthAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Properties["checks"].Description = "State of each dependency: ok; degraded and the problem, while requests are " +
+		"still served; or the problem."
+	return s
 }
 
 func (a *API) health(c *fiber.Ctx) error {

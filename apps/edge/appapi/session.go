@@ -26,9 +26,9 @@ const (
 	headerReload = "reload"
 )
 
-// session authenticates a request by its session, refuses it if another site sent it, and counts it. The token is in
+// Session authenticates a request by its session, refuses it if another site sent it, and counts it. The token is in
 // the header auth or in the cookie of that name.
-func (a *API) session(c *fiber.Ctx) error {
+func (a *API) Session(c *fiber.Ctx) error {
 	token := c.Get(cookieAuth)
 	if token == "" {
 		token = c.Cookies(cookieAuth)
@@ -58,9 +58,9 @@ func (a *API) session(c *fiber.Ctx) error {
 // chosenOrg returns the organization that the request names in showorg, "" if it names none.
 func chosenOrg(c *fiber.Ctx) string { return c.Get(cookieOrg, c.Cookies(cookieOrg)) }
 
-// member refuses unsafe requests that name an organization of which the person is no member: session has chosen another
+// Member refuses unsafe requests that name an organization of which the person is no member: Session has chosen another
 // one. It clears the cookie showorg, so that the next request is for the first organization of the person.
-func (a *API) member(c *fiber.Ctx) error {
+func (a *API) Member(c *fiber.Ctx) error {
 	chosen := chosenOrg(c)
 	if safe(c) || chosen == "" || strings.EqualFold(chosen, request.From(c.Context()).Principal.Org.String()) {
 		return c.Next()
@@ -120,8 +120,8 @@ func (a *API) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	return nil
 }
 
-// jsonOnly refuses bodies that a plain HTML form could send.
-func jsonOnly(c *fiber.Ctx) error {
+// JSONOnly refuses bodies that a plain HTML form could send.
+func JSONOnly(c *fiber.Ctx) error {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if c.Request().Header.ContentLength() != 0 && (err != nil || kind != fiber.MIMEApplicationJSON) {
 		return fault.Wrap(fault.Invalid, "appapi.jsonOnly", "The body must be application/json.", err)
@@ -129,8 +129,9 @@ func jsonOnly(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// checkSignInOrigin is checkOrigin for the routes under /auth, where a request with any cookie counts as a browser's.
-func (a *API) checkSignInOrigin(c *fiber.Ctx) error {
+// CheckSignInOrigin refuses requests that another site sent, like Session, for routes without a session. A request with
+// any cookie counts as one of a browser.
+func (a *API) CheckSignInOrigin(c *fiber.Ctx) error {
 	if err := a.checkOrigin(c, c.Get(fiber.HeaderCookie) != ""); err != nil {
 		return err
 	}

@@ -2,12 +2,15 @@ package publicv1
 
 import (
 	"context"
-	"net/http"
-	"strings"
 
 	"crier/apps/edge/request"
 	"crier/apps/edge/route"
 )
+
+// ListChannels returns the endpoint that lists the connected channels.
+func (a *API) ListChannels() route.Endpoint {
+	return route.JSON(describe("List the connected channels"), a.listChannels)
+}
 
 type channelsInput struct {
 	Group    string `query:"group" doc:"Only the channels of this channel group."`
@@ -16,37 +19,44 @@ type channelsInput struct {
 
 type channelsOutput struct{ Body []Channel }
 
-func (m mount) channels() {
-	op := m.operation("list-channels", http.MethodGet, "/integrations", "List the connected channels")
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *channelsInput) (*channelsOutput, error) {
-		customer := in.Group
-		if customer == "" {
-			customer = in.Customer
-		}
-		list, err := m.deps.Channels.List(ctx, request.Principal(ctx), customer)
-		if err != nil {
-			return nil, err
-		}
-		out := &channelsOutput{Body: make([]Channel, 0, len(list))}
-		for _, c := range list {
-			out.Body = append(out.Body, ChannelRecord(c))
-		}
-		return out, nil
-	})
+func (a *API) listChannels(ctx context.Context, in *channelsInput) (*channelsOutput, error) {
+	customer := in.Group
+	if customer == "" {
+		customer = in.Customer
+	}
+	list, err := a.deps.Channels.List(ctx, request.Principal(ctx), customer)
+	if err != nil {
+		return nil, err
+	}
+	out := &channelsOutput{Body: make([]Channel, 0, len(list))}
+	for _, c := range list {
+		out.Body = append(out.Body, ChannelRecord(c))
+	}
+	return out, nil
+}
+
+// DeleteChannel returns the endpoint that disconnects a channel.
+func (a *API) DeleteChannel() route.Endpoint {
+	return route.JSON(describe(
+		"Disconnect a channel and remove the posts scheduled to it; published posts stay on the platform", 404,
+	), a.deleteChannel)
 }
 
 type channelInput struct {
 	ID string `path:"id" doc:"Channel id."`
 }
 
-func (m mount) disconnect() {
-	op := m.operation("delete-channel", http.MethodDelete, "/integrations/{id}",
-		"Disconnect a channel and remove the posts scheduled to it; what is published stays", 404)
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *channelInput) (*namedOutput, error) {
-		if err := m.deps.Channels.Disconnect(ctx, request.Principal(ctx), in.ID); err != nil {
-			return nil, err
-		}
-		return &namedOutput{Body: Named{ID: strings.ToLower(in.ID)}}, nil // all answers have ids in lower case
+func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*namedOutput, error) {
+	if err := a.deps.Channels.Disconnect(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return named(in.ID), nil
+}
+
+// IsConnected returns the endpoint that checks an API key.
+func (a *API) IsConnected() route.Endpoint {
+	return route.JSON(describe("Check the API key"), func(context.Context, *struct{}) (*connectedOutput, error) {
+		return &connectedOutput{Body: Connected{Connected: true}}, nil
 	})
 }
 
@@ -56,10 +66,3 @@ type Connected struct {
 }
 
 type connectedOutput struct{ Body Connected }
-
-func (m mount) connected() {
-	op := m.operation("is-connected", http.MethodGet, "/is-connected", "Check that the key works")
-	route.JSON(m.t.JSON, op, func(context.Context, *struct{}) (*connectedOutput, error) {
-		return &connectedOutput{Body: Connected{Connected: true}}, nil
-	})
-}

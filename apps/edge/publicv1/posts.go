@@ -20,7 +20,7 @@ import (
 )
 
 type createInput struct {
-	Key string `header:"Idempotency-Key" doc:"At most 255 visible ASCII characters. The same key answers the first result again and makes nothing new."`
+	Key string `header:"Idempotency-Key" doc:"At most 255 visible ASCII characters."`
 }
 
 // Created is the answer to one entry of POST /posts.
@@ -30,34 +30,33 @@ type Created struct {
 }
 
 type createOutput struct {
-	Replayed string    `header:"Idempotent-Replayed" doc:"true when the key had an answer already."`
-	Mismatch string    `header:"Idempotent-Mismatch" doc:"true when this body differs from the first one under the key."`
+	Replayed string    `header:"Idempotent-Replayed" doc:"true when this is the result of an earlier request."`
+	Mismatch string    `header:"Idempotent-Mismatch" doc:"true when the body differs from that of the earlier request."`
 	Body     []Created `doc:"One entry per channel, in the order of the request."`
 }
 
-func (m mount) create() {
-	op := m.operation("create-posts", http.MethodPost, "/posts",
-		"Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
-	op.DefaultStatus = http.StatusCreated
-	schema := route.Schema[CreateRequest](m.t.Create)
-	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{}}
-	route.JSON(m.t.Create, op, func(ctx context.Context, in *createInput) (*createOutput, error) {
-		if err := checkKey(in.Key); err != nil {
-			return nil, err
-		}
-		cmd, err := decodeCreate(request.From(ctx).Body.Loaded())
-		if err != nil {
-			return nil, err
-		}
-		cmd.IdempotencyKey = in.Key
-		res, err := m.deps.Posts.Create(ctx, request.Principal(ctx), cmd)
-		if err != nil {
-			return nil, withJSONNames(err)
-		}
-		return created(res), nil
-	})
-	// With the schema in the operation before, huma would read and decode the body itself.
-	op.RequestBody.Content["application/json"] = &huma.MediaType{Schema: schema}
+// CreatePosts returns the endpoint that creates and updates posts.
+func (a *API) CreatePosts() route.Endpoint {
+	d := describe("Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
+	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result."
+	d.DefaultStatus = http.StatusCreated
+	return route.JSON(d, a.createPosts, route.RequestBody[CreateRequest]())
+}
+
+func (a *API) createPosts(ctx context.Context, in *createInput) (*createOutput, error) {
+	if err := checkKey(in.Key); err != nil {
+		return nil, err
+	}
+	cmd, err := decodeCreate(request.From(ctx).Body.Loaded())
+	if err != nil {
+		return nil, err
+	}
+	cmd.IdempotencyKey = in.Key
+	res, err := a.deps.Posts.Create(ctx, request.Principal(ctx), cmd)
+	if err != nil {
+		return nil, withJSONNames(err)
+	}
+	return created(res), nil
 }
 
 func created(res publishing.CreateResult) *createOutput {
@@ -74,44 +73,68 @@ func created(res publishing.CreateResult) *createOutput {
 	return out
 }
 
-// optionalInt is a whole number of a query as it was sent. It is not parsed by huma, so that the fault of a wrong
-// number can name the bounds.
-type optionalInt struct {
-	Text  string
-	IsSet bool
+// ListPosts returns the endpoint that lists posts.
+func (a *API) ListPosts() route.Endpoint {
+	return route.JSON(describeList(), a.listPosts(false), route.Answer[[]Item](http.StatusOK, "OK"))
 }
 
-// Schema returns the schema of an integer.
-func (optionalInt) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
+// ListPostsInEnvelope returns the same endpoint with the answer {"posts": […]}.
+func (a *API) ListPostsInEnvelope() route.Endpoint {
+	return route.JSON(describeList(), a.listPosts(true), route.Answer[Enveloped](http.StatusOK, "OK"))
+}
 
-// Receiver returns the field that huma sets.
-func (o *optionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
-
-// OnParamSet is called by huma with whether the query has the parameter.
-func (o *optionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
-
-// between returns the number, or otherwise if it is absent. If it is no number from least to most, it returns the fault
-// of the field.
-func (o *optionalInt) between(name string, least, most, otherwise int) (int, []fault.Field) {
-	if !o.IsSet {
-		return otherwise, nil
-	}
-	n, err := strconv.Atoi(o.Text)
-	if err != nil || n < least || n > most {
-		rule := "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-		return 0, []fault.Field{{Name: name, Message: rule}}
-	}
-	return n, nil
+func describeList() huma.Operation {
+	d := describe("List the posts of a date range, or a page of all stored posts", 400)
+	d.Description = "Send startDate and endDate, or page, limit or both. The list of a date range includes every " +
+		"occurrence of repeated posts; only a page has the headers X-Total-Count and X-Has-More. A range may have at " +
+		"most 10,000 posts, 8 MB of text and settings, and 24 MB of JSON; the limits of bytes apply to a page too. " +
+		"With format=html contents are sanitised HTML, plain text as paragraphs; with format=text they are plain " +
+		"text; otherwise they are returned as they were sent."
+	d.SkipValidateParams = true // listInput.query validates them, and its messages name the bounds
+	return d
 }
 
 type listInput struct {
-	Start    string      `query:"startDate" doc:"ISO 8601; without an offset it is UTC. Needs endDate."`
-	End      string      `query:"endDate" doc:"ISO 8601; without an offset it is UTC, and a date alone is its midnight, so that the posts of that day are not in the range. At most 366 days after startDate; the range may hold at most 10,000 posts, 8 MB of text and settings, and 24 MB of answer. Needs startDate."`
-	Page     optionalInt `query:"page" doc:"Zero-indexed page (default 0), only without dates."`
-	Limit    optionalInt `query:"limit" doc:"1 to 100 posts a page (default 20), only without dates. A page may hold as many bytes as a range."`
+	Start    string      `query:"startDate" doc:"ISO 8601; UTC without an offset. Requires endDate."`
+	End      string      `query:"endDate" doc:"At most 366 days after startDate. A date alone is midnight."`
+	Page     optionalInt `query:"page" doc:"Number of the page, from 0 (default 0). Only without dates."`
+	Limit    optionalInt `query:"limit" doc:"Posts of a page, 1 to 100 (default 20). Only without dates."`
 	Customer string      `query:"customer" doc:"Only the channels of this channel group."`
 	Group    string      `query:"group" doc:"The same as customer."`
-	Format   string      `query:"format" enum:"html,text" doc:"Answer every content as sanitised HTML, plain text as paragraphs, or every one as plain text. Absent: as it was sent."`
+	Format   string      `query:"format" enum:"html,text" doc:"Convert every content to this format."`
+}
+
+// Enveloped is the list of posts of ListPostsInEnvelope.
+type Enveloped struct {
+	Posts []Item `json:"posts"`
+}
+
+type listOutput struct {
+	Total   string `header:"X-Total-Count" doc:"Number of posts; at most 10,000 after this page are counted."`
+	HasMore string `header:"X-Has-More" doc:"true or false; only with page or limit."`
+	Body    func(huma.Context)
+}
+
+func (a *API) listPosts(enveloped bool) func(context.Context, *listInput) (*listOutput, error) {
+	return func(ctx context.Context, in *listInput) (*listOutput, error) {
+		q, err := in.query()
+		if err != nil {
+			return nil, err
+		}
+		page, err := a.deps.Posts.List(ctx, request.Principal(ctx), q)
+		if err != nil {
+			return nil, err
+		}
+		items, err := a.items(page.Threads, in.Format, enveloped)
+		if err != nil {
+			return nil, err
+		}
+		out := &listOutput{Body: route.Body("application/json", items)}
+		if q.Page != nil {
+			out.Total, out.HasMore = strconv.Itoa(page.Total), strconv.FormatBool(page.HasMore)
+		}
+		return out, nil
+	}
 }
 
 // checkFormat returns the fault of an unknown format.
@@ -180,47 +203,34 @@ func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
 	return append(wrong, wrongLimit...)
 }
 
-type listOutput struct {
-	Total   string `header:"X-Total-Count" doc:"Posts on all pages; only in page mode. At most 10,000 posts after this page are counted, so a larger number grows from page to page."`
-	HasMore string `header:"X-Has-More" doc:"true or false; only in page mode."`
-	Body    func(huma.Context)
+// optionalInt is a whole number of a query as it was sent. It is not parsed by huma, so that the fault of a wrong
+// number can name the bounds.
+type optionalInt struct {
+	Text  string
+	IsSet bool
 }
 
-// Enveloped is the list of posts of an enveloped mount.
-type Enveloped struct {
-	Posts []Item `json:"posts"`
-}
+// Schema returns the schema of an integer.
+func (optionalInt) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
 
-func (m mount) list() {
-	op := m.operation("list-posts", http.MethodGet, "/posts",
-		"List the posts of a date range, with every occurrence of repeated posts, or a page of all stored posts", 400)
-	op.SkipValidateParams = true // listInput.query validates them, and its messages name the bounds
-	if m.enveloped {
-		op = route.Answer[Enveloped](m.t.List, op, http.StatusOK, http.StatusText(http.StatusOK))
-	} else {
-		op = route.Answer[[]Item](m.t.List, op, http.StatusOK, http.StatusText(http.StatusOK))
-	}
-	route.JSON(m.t.List, op, m.listed)
-}
+// Receiver returns the field that huma sets.
+func (o *optionalInt) Receiver() reflect.Value { return reflect.ValueOf(o).Elem().Field(0) }
 
-func (m mount) listed(ctx context.Context, in *listInput) (*listOutput, error) {
-	q, err := in.query()
-	if err != nil {
-		return nil, err
+// OnParamSet is called by huma with whether the query has the parameter.
+func (o *optionalInt) OnParamSet(isSet bool, _ any) { o.IsSet = isSet }
+
+// between returns the number, or otherwise if it is absent. If it is no number from least to most, it returns the fault
+// of the field.
+func (o *optionalInt) between(name string, least, most, otherwise int) (int, []fault.Field) {
+	if !o.IsSet {
+		return otherwise, nil
 	}
-	page, err := m.deps.Posts.List(ctx, request.Principal(ctx), q)
-	if err != nil {
-		return nil, err
+	n, err := strconv.Atoi(o.Text)
+	if err != nil || n < least || n > most {
+		rule := "must be a whole number from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
+		return 0, []fault.Field{{Name: name, Message: rule}}
 	}
-	items, err := m.items(page.Threads, in.Format)
-	if err != nil {
-		return nil, err
-	}
-	out := &listOutput{Body: route.Body("application/json", items)}
-	if q.Page != nil {
-		out.Total, out.HasMore = strconv.Itoa(page.Total), strconv.FormatBool(page.HasMore)
-	}
-	return out, nil
+	return n, nil
 }
 
 const (
@@ -228,13 +238,13 @@ const (
 	listPiece     = 256 << 10 // bytes
 )
 
-// items returns the list as JSON, in the envelope of the mount. It encodes one item after another and returns Invalid
+// items returns the list as JSON, in an envelope if wanted. It encodes one item after another and returns Invalid
 // as soon as the answer is too large: markup, escapes and later occurrences can make it many times larger than the
 // stored posts. The answer is in pieces because one growing buffer would be copied, and would need three times the
 // memory.
-func (m mount) items(threads []publishing.Thread, format string) (net.Buffers, error) {
+func (a *API) items(threads []publishing.Thread, format string, enveloped bool) (net.Buffers, error) {
 	before, after := "[", "]"
-	if m.enveloped {
+	if enveloped {
 		before, after = `{"posts":[`, "]}"
 	}
 	pieces, size, b := net.Buffers{[]byte(before)}, 0, &bytes.Buffer{}
@@ -244,7 +254,7 @@ func (m mount) items(threads []publishing.Thread, format string) (net.Buffers, e
 		}
 		e := json.NewEncoder(b)
 		e.SetEscapeHTML(false)
-		if err := e.Encode(m.item(t, format)); err != nil {
+		if err := e.Encode(a.item(t, format)); err != nil {
 			return nil, fault.Wrap(fault.Internal, "publicv1.items", "", err)
 		}
 		if size+b.Len() > maxListAnswer {
@@ -259,8 +269,9 @@ func (m mount) items(threads []publishing.Thread, format string) (net.Buffers, e
 	return append(pieces, b.Bytes()), nil
 }
 
-type idInput struct {
-	ID string `path:"id" doc:"Post id."`
+// GetPost returns the endpoint that returns one post.
+func (a *API) GetPost() route.Endpoint {
+	return route.JSON(describe("Get a post with its channel, media and timeline", 400, 404), a.getPost)
 }
 
 type getInput struct {
@@ -270,16 +281,22 @@ type getInput struct {
 
 type detailOutput struct{ Body Detail }
 
-func (m mount) get() {
-	op := m.operation("get-post", http.MethodGet, "/posts/{id}",
-		"Read one post with its channel, media and timeline", 400, 404)
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *getInput) (*detailOutput, error) {
-		d, err := m.deps.Posts.Get(ctx, request.Principal(ctx), in.ID)
-		if err != nil {
-			return nil, err
-		}
-		return &detailOutput{Body: m.detail(d, in.Format)}, nil
-	})
+func (a *API) getPost(ctx context.Context, in *getInput) (*detailOutput, error) {
+	d, err := a.deps.Posts.Get(ctx, request.Principal(ctx), in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &detailOutput{Body: a.detail(d, in.Format)}, nil
+}
+
+// DeletePost returns the endpoint that deletes a post.
+func (a *API) DeletePost() route.Endpoint {
+	return route.JSON(describe("Delete a post with its whole group; published posts stay on the platform. "+
+		"Of a repeated post this skips one occurrence", 404), a.deletePost)
+}
+
+type idInput struct {
+	ID string `path:"id" doc:"Post id."`
 }
 
 // Named is the id of an entity: the answer of routes that delete it, and a channel in a request.
@@ -289,31 +306,35 @@ type Named struct {
 
 type namedOutput struct{ Body Named }
 
-func (m mount) remove() {
-	op := m.operation("delete-post", http.MethodDelete, "/posts/{id}",
-		"Delete a post with its whole group; what is published stays on the platform. "+
-			"Of a repeated post this skips one occurrence", 404)
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *idInput) (*namedOutput, error) {
-		if err := m.deps.Posts.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
-			return nil, err
-		}
-		return &namedOutput{Body: Named{ID: strings.ToLower(in.ID)}}, nil // all answers have ids in lower case
-	})
+// named returns the answer with an id of a request. All answers have ids in lower case.
+func named(id string) *namedOutput { return &namedOutput{Body: Named{ID: strings.ToLower(id)}} }
+
+func (a *API) deletePost(ctx context.Context, in *idInput) (*namedOutput, error) {
+	if err := a.deps.Posts.Delete(ctx, request.Principal(ctx), in.ID); err != nil {
+		return nil, err
+	}
+	return named(in.ID), nil
+}
+
+// DeleteGroup returns the endpoint that deletes a group of posts.
+func (a *API) DeleteGroup() route.Endpoint {
+	return route.JSON(describe("Delete a whole group of posts; this ends a repeated post", 404), a.deleteGroup)
 }
 
 type groupInput struct {
 	Group string `path:"group" doc:"Group id."`
 }
 
-func (m mount) removeGroup() {
-	op := m.operation("delete-group", http.MethodDelete, "/posts/group/{group}",
-		"Delete a whole group of posts; a repeated post ends with it", 404)
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *groupInput) (*namedOutput, error) {
-		if err := m.deps.Posts.DeleteGroup(ctx, request.Principal(ctx), in.Group); err != nil {
-			return nil, err
-		}
-		return &namedOutput{Body: Named{ID: strings.ToLower(in.Group)}}, nil
-	})
+func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*namedOutput, error) {
+	if err := a.deps.Posts.DeleteGroup(ctx, request.Principal(ctx), in.Group); err != nil {
+		return nil, err
+	}
+	return named(in.Group), nil
+}
+
+// ChangeStatus returns the endpoint that makes a post a draft or schedules it.
+func (a *API) ChangeStatus() route.Endpoint {
+	return route.JSON(describe("Make a post a draft, or schedule it", 400, 404, 409, 413), a.changeStatus)
 }
 
 // StatusRequest is the body that makes a post a draft or schedules it.
@@ -342,15 +363,11 @@ type StatusAnswer struct {
 
 type statusOutput struct{ Body StatusAnswer }
 
-func (m mount) changeStatus() {
-	op := m.operation("change-status", http.MethodPut, "/posts/{id}/status",
-		"Take a post back to its draft, or schedule it", 400, 404, 409, 413)
-	route.JSON(m.t.JSON, op, func(ctx context.Context, in *statusInput) (*statusOutput, error) {
-		cmd := publishing.ChangeStatus{To: publishing.CreateType(in.Body.Status), Republish: in.Body.Republish}
-		state, err := m.deps.Posts.ChangeStatus(ctx, request.Principal(ctx), in.ID, cmd)
-		if err != nil {
-			return nil, withJSONNames(err)
-		}
-		return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: stateName(state)}}, nil
-	})
+func (a *API) changeStatus(ctx context.Context, in *statusInput) (*statusOutput, error) {
+	cmd := publishing.ChangeStatus{To: publishing.CreateType(in.Body.Status), Republish: in.Body.Republish}
+	state, err := a.deps.Posts.ChangeStatus(ctx, request.Principal(ctx), in.ID, cmd)
+	if err != nil {
+		return nil, withJSONNames(err)
+	}
+	return &statusOutput{Body: StatusAnswer{ID: strings.ToLower(in.ID), State: stateName(state)}}, nil
 }

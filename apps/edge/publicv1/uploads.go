@@ -17,24 +17,23 @@ import (
 
 const opUpload = "publicv1.upload"
 
-func (m mount) upload() {
-	op := m.operation("upload", http.MethodPost, "/upload",
-		"Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
+// Upload returns the endpoint that stores a file.
+func (a *API) Upload() route.Endpoint {
+	d := describe("Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
 	form := &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"file"},
 		Properties: map[string]*huma.Schema{"file": {Type: huma.TypeString, Format: "binary"}},
 	}
-	op.RequestBody = &huma.RequestBody{
+	d.RequestBody = &huma.RequestBody{
 		Required: true, Content: map[string]*huma.MediaType{"multipart/form-data": {Schema: form}},
 	}
-	op = route.Answer[Medium](m.t.Stream, op, http.StatusCreated, "The stored file.")
-	m.t.Stream.Raw(op, m.receive)
+	return route.Raw(d, a.receive, route.Answer[Medium](http.StatusCreated, "The stored file."))
 }
 
 // receive streams the field "file" to Media.Upload. It keeps no part of the file in memory or on disk.
-func (m mount) receive(c *fiber.Ctx) error {
+func (a *API) receive(c *fiber.Ctx) error {
 	info := request.From(c.Context())
-	if err := info.Body.Limit(m.cfg.UploadLimit); err != nil {
+	if err := info.Body.Limit(a.cfg.UploadLimit); err != nil {
 		return err
 	}
 	part, err := filePart(c.Get(fiber.HeaderContentType), info.Body)
@@ -42,10 +41,10 @@ func (m mount) receive(c *fiber.Ctx) error {
 		return err
 	}
 	file := &formFile{Reader: part}
-	medium, err := m.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
+	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
 	switch {
 	case err == nil:
-		return c.Status(http.StatusCreated).JSON(m.medium(medium))
+		return c.Status(http.StatusCreated).JSON(a.medium(medium))
 	case info.Body.Err() != nil:
 		return info.Body.Err()
 	case errors.Is(file.err, io.ErrUnexpectedEOF):

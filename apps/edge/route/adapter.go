@@ -17,14 +17,14 @@ import (
 
 // adapter adds the operations that are registered with huma to the table. It replaces the adapter of huma for Fiber v2,
 // whose package links Fiber v3 too.
-type adapter struct{ s *shared }
+type adapter struct{ table *Table }
 
-// Handle adds the operation to the table, behind the pending handlers.
+// Handle adds the operation to the table, behind the handlers of its line.
 func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
-	a.s.add(op.Method, op.Path, append(slices.Clone(a.s.pending), func(c *fiber.Ctx) error {
+	a.table.addHandlers(op.Method, op.Path, append(slices.Clone(a.table.before), func(c *fiber.Ctx) error {
 		handle(operationContext{op: op, c: c, ctx: requestContext(c)})
 		return nil
-	}), built)
+	})...)
 }
 
 // ServeHTTP answers 501. The table is served by Fiber, after Mount.

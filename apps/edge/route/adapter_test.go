@@ -54,6 +54,11 @@ func serve(t *testing.T, table *Table, before ...fiber.Handler) string {
 	return "http://" + inner.Addr().String()
 }
 
+// add adds an operation to the table.
+func add[I, O any](table *Table, method, path string, fn func(context.Context, *I) (*O, error)) {
+	table.Add(Line{Method: method, Path: path, Operation: "operation", Endpoint: JSON(huma.Operation{}, fn)})
+}
+
 type userKey struct{}
 
 // deadlines is a listener that counts how often a read deadline of its connections is removed.
@@ -120,13 +125,14 @@ type noteOutput struct {
 func TestAdapter_HandlerGetsRequestAndAnswers(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")
-	JSON(table, huma.Operation{OperationID: "note", Method: "POST", Path: "/notes/{place}"}, func(_ context.Context, in *noteInput) (*noteOutput, error) {
+	add(table, "POST", "/notes/{place}", func(_ context.Context, in *noteInput) (*noteOutput, error) {
 		return &noteOutput{Status: 202, Cookies: []string{"a=1", "b=2"}, Body: map[string]string{
 			"place": in.Place, "colour": in.Colour, "client": in.Client, "cookie": in.Cookie, "words": in.Body.Words,
 		}}, nil
 	})
 	base := serve(t, table)
-	res, body := call(t, "POST", base+"/notes/home?colour=r%C3%B6d", `{"words":"so it is"}`, "X-Client", "cli", "Cookie", "x=y; auth=secret", "Content-Type", "application/json")
+	res, body := call(t, "POST", base+"/notes/home?colour=r%C3%B6d", `{"words":"so it is"}`,
+		"X-Client", "cli", "Cookie", "x=y; auth=secret", "Content-Type", "application/json")
 	want := `{"client":"cli","colour":"röd","cookie":"secret","place":"home","words":"so it is"}` + "\n"
 	if res.StatusCode != 202 || body != want {
 		t.Errorf("answered %d %s, want 202 %s", res.StatusCode, body, want)
@@ -135,13 +141,13 @@ func TestAdapter_HandlerGetsRequestAndAnswers(t *testing.T) {
 		t.Errorf("Set-Cookie %q, want two lines", got)
 	}
 	if got := res.Header.Get("Content-Type"); got != "application/json" {
-		t.Errorf("Content-Type %q", got)
+		t.Errorf("Content-Type %q, want application/json", got)
 	}
 	if res, body := call(t, "POST", base+"/notes/home", `{"words":"x"}`); res.StatusCode != 400 || !strings.Contains(body, "words") {
-		t.Errorf("a body that is too short is answered %d %s", res.StatusCode, body)
+		t.Errorf("a body that is too short is answered %d %s, want 400 that names words", res.StatusCode, body)
 	}
 	if res, body := call(t, "POST", base+"/notes/home", ""); res.StatusCode != 400 {
-		t.Errorf("no body is answered %d %s", res.StatusCode, body)
+		t.Errorf("no body is answered %d %s, want 400", res.StatusCode, body)
 	}
 }
 
@@ -149,23 +155,23 @@ func TestAdapter_ContextKeepsValuesOfItsRequest(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")
 	kept := make(chan context.Context, 2)
-	JSON(table, huma.Operation{OperationID: "keep", Method: "GET", Path: "/keep"}, func(ctx context.Context, _ *struct{}) (*struct{}, error) {
+	add(table, "GET", "/keep", func(ctx context.Context, _ *struct{}) (*struct{}, error) {
 		kept <- ctx
 		return nil, nil
 	})
 	base := serve(t, table)
 	for _, id := range []string{"first", "second"} {
 		if res, _ := call(t, "GET", base+"/keep", "", "X-Id", id); res.StatusCode != 204 {
-			t.Fatalf("answered %d", res.StatusCode)
+			t.Fatalf("answered %d, want 204", res.StatusCode)
 		}
 	}
 	for _, id := range []string{"first", "second"} {
 		ctx := <-kept
 		if got := request.From(ctx).ID; got != id {
-			t.Errorf("the record of %q has the id %q", id, got)
+			t.Errorf("the record of the request has the id %q, want %q", got, id)
 		}
-		if got := ctx.Value(userKey{}); got != id+" of the user context" {
-			t.Errorf("the user context of %q says %v", id, got)
+		if got, want := ctx.Value(userKey{}), id+" of the user context"; got != want {
+			t.Errorf("the user context has the value %v, want %q", got, want)
 		}
 	}
 }
@@ -174,7 +180,7 @@ func TestAdapter_ContextKeepsValuesOfItsRequest(t *testing.T) {
 func TestAdapter_KeepsDeadlinesOfConnection(t *testing.T) {
 	t.Parallel()
 	table := New("1", "")
-	JSON(table, huma.Operation{OperationID: "note", Method: "POST", Path: "/notes/{place}"}, func(context.Context, *noteInput) (*struct{}, error) {
+	add(table, "POST", "/notes/{place}", func(context.Context, *noteInput) (*struct{}, error) {
 		return nil, nil
 	})
 	removed := make(chan int64, 1)
@@ -186,10 +192,10 @@ func TestAdapter_KeepsDeadlinesOfConnection(t *testing.T) {
 		return err
 	})
 	if res, body := call(t, "POST", base+"/notes/home", `{"words":"so it is"}`); res.StatusCode != 204 {
-		t.Fatalf("answered %d %s", res.StatusCode, body)
+		t.Fatalf("answered %d %s, want 204", res.StatusCode, body)
 	}
 	if n := <-removed; n != 0 {
-		t.Errorf("the read deadline was removed %d times", n)
+		t.Errorf("the read deadline was removed %d times, want 0", n)
 	}
 }
 
@@ -211,8 +217,10 @@ func TestAdapter_ContextDescribesRequest(t *testing.T) {
 		}
 		ctx.SetStatus(203)
 		seen <- map[string]string{
-			"method": ctx.Method(), "host": ctx.Host(), "remote": host, "protocol": ctx.Version().Proto, "path": u.Path, "query": u.RawQuery,
-			"name": ctx.Param("name"), "field": strings.Join(form.Value["field"], ","), "operation": ctx.Operation().Path, "status": http.StatusText(ctx.Status()),
+			"method": ctx.Method(), "host": ctx.Host(), "remote": host, "protocol": ctx.Version().Proto,
+			"path": u.Path, "query": u.RawQuery, "name": ctx.Param("name"),
+			"field": strings.Join(form.Value["field"], ","), "operation": ctx.Operation().Path,
+			"status": http.StatusText(ctx.Status()),
 		}
 		if ctx.TLS() != nil {
 			t.Error("a connection without TLS has a state of TLS")
@@ -233,8 +241,9 @@ func TestAdapter_ContextDescribesRequest(t *testing.T) {
 	}
 	got := <-seen
 	for name, want := range map[string]string{
-		"method": "POST", "host": strings.TrimPrefix(base, "http://"), "remote": "127.0.0.1", "protocol": "HTTP/1.1", "path": "/raw/it", "query": "a=b%20c",
-		"name": "it", "field": "value", "operation": "/raw/{name}", "status": "Non-Authoritative Information",
+		"method": "POST", "host": strings.TrimPrefix(base, "http://"), "remote": "127.0.0.1", "protocol": "HTTP/1.1",
+		"path": "/raw/it", "query": "a=b%20c", "name": "it", "field": "value", "operation": "/raw/{name}",
+		"status": "Non-Authoritative Information",
 	} {
 		if got[name] != want {
 			t.Errorf("%s is %q, want %q", name, got[name], want)
@@ -247,6 +256,6 @@ func TestAdapter_Answers501(t *testing.T) {
 	answer := httptest.NewRecorder()
 	New("1", "").API().Adapter().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), "GET", "/", nil))
 	if answer.Code != http.StatusNotImplemented {
-		t.Errorf("answered %d", answer.Code)
+		t.Errorf("answered %d, want 501", answer.Code)
 	}
 }

@@ -1,0 +1,57 @@
+package route
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// describe corrects the answers of an operation that huma generates: 400 instead of 422 if the operation can be invalid
+// at all, 503 where there is 500, and the rate-limit headers.
+func describe(op *huma.Operation) {
+	if r, ok := op.Responses["422"]; ok {
+		delete(op.Responses, "422")
+		if slices.Contains(op.Errors, http.StatusBadRequest) {
+			op.Responses["400"] = r
+		}
+	}
+	if failed := op.Responses["500"]; failed != nil && op.Responses["503"] == nil {
+		unavailable := *failed
+		unavailable.Description = http.StatusText(http.StatusServiceUnavailable)
+		header(&unavailable, "Retry-After")
+		op.Responses["503"] = &unavailable
+	}
+	for status, r := range op.Responses {
+		if len(op.Security) > 0 && status != "401" { // requests with a valid credential are counted
+			header(r, "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset")
+		}
+		if status == "409" || status == "429" {
+			header(r, "Retry-After")
+		}
+	}
+}
+
+// header adds headers to a response by reference to the components of the document.
+func header(r *huma.Response, names ...string) {
+	if r.Headers == nil {
+		r.Headers = map[string]*huma.Param{}
+	}
+	for _, name := range names {
+		r.Headers[name] = &huma.Param{Ref: "#/components/headers/" + name}
+	}
+}
+
+// headers returns the headers that the components of the document describe.
+func headers() map[string]*huma.Param {
+	out := map[string]*huma.Param{}
+	for name, doc := range map[string]string{
+		"X-RateLimit-Limit":     "Requests a minute: of the organization by API key, of one session otherwise.",
+		"X-RateLimit-Remaining": "Requests that are left in the current minute.",
+		"X-RateLimit-Reset":     "End of the current minute, in seconds since 1970.",
+		"Retry-After":           "Seconds to wait.",
+	} {
+		out[name] = &huma.Param{Description: doc, Schema: &huma.Schema{Type: huma.TypeInteger}}
+	}
+	return out
+}

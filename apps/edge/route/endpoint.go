@@ -1,0 +1,135 @@
+package route
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/gofiber/fiber/v2"
+
+	"crier/apps/edge/problem"
+	"crier/apps/edge/request"
+	"crier/platform/fault"
+)
+
+// Endpoint is a handler with its description. The method, the path, the operation id and the credential come from the
+// line of the table.
+type Endpoint struct {
+	// Description is the operation in the OpenAPI document without what the line adds.
+	Description huma.Operation
+
+	details []Detail
+	add     func(t *Table, l Line)
+}
+
+// Detail adds to the description of an endpoint what needs the schemas of the document.
+type Detail func(schemas huma.Registry, op *huma.Operation)
+
+// JSON returns an endpoint with typed input and output. An error of fn is logged and answered by package problem. The
+// limits of huma for bodies are switched off: handlers before the endpoint limit them.
+func JSON[I, O any](
+	description huma.Operation, fn func(context.Context, *I) (*O, error), details ...Detail,
+) Endpoint {
+	e := Endpoint{Description: description, details: details}
+	e.add = func(t *Table, l Line) {
+		op := t.operation(l)
+		op.MaxBodyBytes, op.BodyReadTimeout = -1, -1
+		var body map[string]*huma.MediaType
+		if op.RequestBody != nil { // with a schema in it, huma would read and decode the body itself
+			body, op.RequestBody.Content = op.RequestBody.Content, map[string]*huma.MediaType{}
+		}
+		t.before = l.Before
+		huma.Register(t.api, op, func(ctx context.Context, in *I) (*O, error) {
+			out, err := fn(ctx, in)
+			if err != nil {
+				request.From(ctx).Err = err
+				return nil, problem.Of(err, t.billing)
+			}
+			return out, nil
+		})
+		if op.RequestBody != nil {
+			op.RequestBody.Content = body
+		}
+	}
+	return e
+}
+
+// Raw returns an endpoint with a Fiber handler. The answers of description.Errors are added to the description, which
+// is otherwise complete with its details.
+func Raw(description huma.Operation, handler fiber.Handler, details ...Detail) Endpoint {
+	e := Endpoint{Description: description, details: details}
+	e.add = func(t *Table, l Line) {
+		op := t.operation(l)
+		for _, status := range op.Errors {
+			Answer[problem.Fault](status, http.StatusText(status))(t.schemas(), &op)
+		}
+		t.api.OpenAPI().AddOperation(&op)
+		t.addHandlers(l.Method, l.Path, append(slices.Clone(l.Before), handler)...)
+	}
+	return e
+}
+
+// NotBuilt returns an endpoint that answers 501 and is not in the OpenAPI document.
+func NotBuilt() Endpoint {
+	return Endpoint{add: func(t *Table, l Line) {
+		refusal := fault.New(fault.NotBuilt, "route.NotBuilt", l.Method+" "+l.Path+" is not built yet.")
+		t.addHandlers(l.Method, l.Path, append(slices.Clone(l.Before), func(*fiber.Ctx) error { return refusal })...)
+	}}
+}
+
+// operation returns the description of a line for the OpenAPI document.
+func (t *Table) operation(l Line) huma.Operation {
+	op := l.Endpoint.Description
+	op.Method, op.Path, op.OperationID = l.Method, l.Path, l.Operation
+	op.Security = l.Security
+	op.Errors = slices.Concat(l.Errors, op.Errors)
+	for _, add := range l.Endpoint.details {
+		add(t.schemas(), &op)
+	}
+	return op
+}
+
+func (t *Table) schemas() huma.Registry { return t.api.OpenAPI().Components.Schemas }
+
+// Answer adds an answer whose JSON body is a T.
+func Answer[T any](status int, description string) Detail {
+	return func(schemas huma.Registry, op *huma.Operation) {
+		addResponse(op, status, description, fiber.MIMEApplicationJSON, schemaOf[T](schemas))
+	}
+}
+
+// Content adds an answer of a content type. With an empty content type the answer has no body.
+func Content(status int, description, contentType string, schema *huma.Schema) Detail {
+	return func(_ huma.Registry, op *huma.Operation) {
+		addResponse(op, status, description, contentType, schema)
+	}
+}
+
+// RequestBody adds a required JSON body with the schema of T. The handler decodes it.
+func RequestBody[T any]() Detail {
+	return func(schemas huma.Registry, op *huma.Operation) {
+		op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+			fiber.MIMEApplicationJSON: {Schema: schemaOf[T](schemas)},
+		}}
+	}
+}
+
+// schemaOf returns a reference to the schema of T, which the document holds once.
+func schemaOf[T any](schemas huma.Registry) *huma.Schema {
+	return schemas.Schema(reflect.TypeFor[T](), true, "")
+}
+
+// addResponse adds an answer to op.
+func addResponse(op *huma.Operation, status int, description, contentType string, schema *huma.Schema) {
+	if op.Responses == nil {
+		op.Responses = map[string]*huma.Response{}
+	}
+	r := &huma.Response{Description: description}
+	if contentType != "" {
+		r.Content = map[string]*huma.MediaType{contentType: {Schema: schema}}
+	}
+	op.Responses[strconv.Itoa(status)] = r
+}
