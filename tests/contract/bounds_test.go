@@ -32,38 +32,36 @@ func largest(channel string) m {
 // TestCreate_SizeIsLimited exceeds each limit of a create by one.
 func TestCreate_SizeIsLimited(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
-	o := r.organization(t)
+	o := start(t, nil).organization(t)
 	c := o.channel(t, "A").id
 	large := strings.Repeat("ü", 100_000)
+	draft := func(entries ...m) m { return request("draft", tomorrow(), entries...) }
 	many := func(n int, p m) (out []m) { return slices.Repeat([]m{p}, n) }
 	for name, v := range map[string]struct {
 		body m
-		says string
+		want string
 	}{
-		"a part of 100,001 characters":       {request("draft", tomorrow(), entry(c, part(large+"x"))), "longer than 100000 characters"},
-		"a part that is longer when cleaned": {request("draft", tomorrow(), entry(c, part("<p>"+strings.Repeat("&", 30_000)+"</p>"))), "longer than 100000 characters"},
-		"501 parts":                          {request("draft", tomorrow(), slices.Concat(many(5, entry(c, many(100, part("x"))...)), many(1, entry(c, part("x"))))...), "at most 500 parts"},
-		"101 parts of an entry":              {request("draft", tomorrow(), entry(c, many(101, part("x"))...)), "1 to 100 parts"},
-		"101 entries":                        {request("draft", tomorrow(), many(101, entry(c, part("x")))...), "1 to 100 entries"},
-		"more than 1,000,000 bytes of text":  {request("draft", tomorrow(), entry(c, many(11, part(strings.Repeat("x", 95_000)))...)), "1000000 bytes"},
-		"as much when cleaned":               {request("draft", tomorrow(), entry(c, many(15, part("<p>"+strings.Repeat("&", 15_000)+"</p>"))...)), "1000000 bytes"},
-		"a long channel id":                  {request("draft", tomorrow(), entry(strings.Repeat("c", 256), part("x"))), "at most 255 bytes"},
-		"settings of 1,100,000 bytes":        {request("draft", tomorrow(), withSettings(m{"a": strings.Repeat("x", 99_000)}, entry(c, delayed(11)...))), "1000000 bytes of settings"},
-		"a number that Postgres writes out":  {request("draft", tomorrow(), withSettings(m{"a": json.RawMessage("1e-16383")}, entry(c, part("x")))), "exponents from -30 to 30"},
-		"zero written at length":             {request("draft", tomorrow(), withSettings(m{"a": json.RawMessage("0e-16383")}, entry(c, part("x")))), "exponents from -30 to 30"},
-		"a number of 65 digits":              {request("draft", tomorrow(), withSettings(m{"a": json.RawMessage(strings.Repeat("1", 65))}, entry(c, part("x")))), "at most 64 characters"},
-		"2,001 images":                       {request("draft", tomorrow(), entry(c, many(51, part("x", slices.Repeat([]any{"id"}, 40)...))...)), "at most 2000 images"},
+		"a part of 100,001 characters":       {body: draft(entry(c, part(large+"x"))), want: "longer than 100000 characters"},
+		"a part that is longer when cleaned": {body: draft(entry(c, part("<p>"+strings.Repeat("&", 30_000)+"</p>"))), want: "longer than 100000 characters"},
+		"501 parts":                          {body: draft(slices.Concat(many(5, entry(c, many(100, part("x"))...)), many(1, entry(c, part("x"))))...), want: "at most 500 parts"},
+		"101 parts of an entry":              {body: draft(entry(c, many(101, part("x"))...)), want: "1 to 100 parts"},
+		"101 entries":                        {body: draft(many(101, entry(c, part("x")))...), want: "1 to 100 entries"},
+		"more than 1,000,000 bytes of text":  {body: draft(entry(c, many(11, part(strings.Repeat("x", 95_000)))...)), want: "1000000 bytes"},
+		"as much when cleaned":               {body: draft(entry(c, many(15, part("<p>"+strings.Repeat("&", 15_000)+"</p>"))...)), want: "1000000 bytes"},
+		"a long channel id":                  {body: draft(entry(strings.Repeat("c", 256), part("x"))), want: "at most 255 bytes"},
+		"settings of 1,100,000 bytes":        {body: draft(withSettings(m{"a": strings.Repeat("x", 99_000)}, entry(c, delayed(11)...))), want: "1000000 bytes of settings"},
+		"a number that Postgres writes out":  {body: draft(withSettings(m{"a": json.RawMessage("1e-16383")}, entry(c, part("x")))), want: "exponents from -30 to 30"},
+		"zero written at length":             {body: draft(withSettings(m{"a": json.RawMessage("0e-16383")}, entry(c, part("x")))), want: "exponents from -30 to 30"},
+		"a number of 65 digits":              {body: draft(withSettings(m{"a": json.RawMessage(strings.Repeat("1", 65))}, entry(c, part("x")))), want: "at most 64 characters"},
+		"2,001 images":                       {body: draft(entry(c, many(51, part("x", slices.Repeat([]any{"id"}, 40)...))...)), want: "at most 2000 images"},
 	} {
 		a := o.do(t, http.MethodPost, "/posts", v.body).want(t, http.StatusBadRequest)
-		if !strings.Contains(a.Body, v.says) {
-			t.Errorf("%s: %v", name, a)
+		if !strings.Contains(a.Body, v.want) {
+			t.Errorf("%s is refused with %v, want %q in it", name, a, v.want)
 		}
 	}
-	if n := o.count(t); n != "0" {
-		t.Errorf("%s posts were stored", n)
-	}
-	o.create(t, request("draft", tomorrow(), entry(c, part(large))))
+	o.wantCount(t, 0)
+	o.create(t, draft(entry(c, part(large))))
 	o.create(t, largest(c))
 }
 
@@ -83,78 +81,89 @@ func delayed(n int) []m {
 	return parts
 }
 
-// TestList_SizeOfAnswerIsLimited: markup and occurrences that are not stored can make an answer much larger than the
-// stored posts.
-func TestList_SizeOfAnswerIsLimited(t *testing.T) {
-	t.Parallel()
-	r := start(t, nil)
-	o := r.organization(t)
-	c := o.channel(t, "A").id
-	lines := slices.Repeat([]m{part("x" + strings.Repeat("\n", 99_000))}, 10)
-	var last string
-	for range 6 {
-		last = o.create(t, request("draft", tomorrow(), entry(c, lines...)))
-	}
-	o.get(t, "/posts?page=0&limit=6").want(t, http.StatusOK)
-	if a := o.do(t, http.MethodGet, "/posts?page=0&limit=6&format=html", nil); a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "24 MB") {
-		t.Errorf("as HTML: %d with %d bytes", a.Status, len(a.Body))
-	}
-	o.get(t, "/posts?page=0&limit=2&format=html").want(t, http.StatusOK)
-	o.get(t, "/posts/"+last+"?format=html").want(t, http.StatusOK)
+// nextDays returns the query for the posts of so many days from today on.
+func nextDays(n int) string {
+	today := time.Now().UTC()
+	return "/posts?startDate=" + today.Format(time.DateOnly) +
+		"&endDate=" + today.Add(time.Duration(n)*day).Format(time.DateOnly)
+}
 
-	o = r.organization(t)
-	c = o.channel(t, "A").id
-	image := o.upload(t, "a.gif", gifImage(t)).want(t, http.StatusCreated).object(t)["id"]
-	described := m{"id": image, "alt": strings.Repeat("x", 1_500)}
-	body := request("schedule", tomorrow(), entry(c, slices.Repeat([]m{part("x", slices.Repeat([]any{described}, 4)...)}, 100)...))
-	body["inter"] = 1
-	o.create(t, body)
-	year := "/posts?startDate=" + time.Now().UTC().Format(time.DateOnly) + "&endDate=" + time.Now().Add(365*24*time.Hour).UTC().Format(time.DateOnly)
-	if a := o.do(t, http.MethodGet, year, nil); a.Status != http.StatusBadRequest {
-		t.Errorf("a year of images: %d with %d bytes", a.Status, len(a.Body))
-	}
-	week := "/posts?startDate=" + time.Now().UTC().Format(time.DateOnly) + "&endDate=" + time.Now().Add(7*24*time.Hour).UTC().Format(time.DateOnly)
-	if list := o.get(t, week).want(t, http.StatusOK); len(list.Body) < 2<<20 {
-		t.Errorf("a week of it has %d bytes", len(list.Body))
+// refusesList ends the test unless a list is refused with this text.
+func (o org) refusesList(t *testing.T, path, want string) {
+	t.Helper()
+	if a := o.get(t, path); a.Status != http.StatusBadRequest || !strings.Contains(a.Body, want) {
+		t.Fatalf("%s is answered with %d and %d bytes, want 400 and %q", path, a.Status, len(a.Body), want)
 	}
 }
 
-// TestList_SizeOfTextIsLimited: a list has at most 8 MB of text, which bounds the memory of parallel lists.
-func TestList_SizeOfTextIsLimited(t *testing.T) {
+func TestList_SizeIsLimited(t *testing.T) {
 	t.Parallel()
-	r := start(t, nil)
-	o := r.organization(t)
-	c := o.channel(t, "A").id
-	parts := slices.Repeat([]m{part(strings.Repeat("x", 99_000))}, 10)
-	var last string
-	for range 9 {
-		last = o.create(t, request("draft", tomorrow(), entry(c, parts...)))
-	}
-	day := "/posts?startDate=" + time.Now().UTC().Format(time.DateOnly) + "&endDate=" + time.Now().Add(72*time.Hour).UTC().Format(time.DateOnly)
-	for _, path := range []string{day, "/posts?page=0&limit=9"} {
-		if a := o.get(t, path).want(t, http.StatusBadRequest); !strings.Contains(a.Body, "8 MB") {
-			t.Errorf("%s: %v", path, a)
-		}
-	}
-	o.get(t, "/posts?page=0&limit=8").want(t, http.StatusOK)
-	o.get(t, "/posts/"+last).want(t, http.StatusOK)
+	subjects(t, start(t, nil), map[string]subject{
+		"of the answer": testAnswerSize,
+		"of the text":   testTextSize,
+	})
+}
 
-	o = r.organization(t)
-	c = o.channel(t, "A").id
-	repeat := func(parts ...m) {
-		body := request("schedule", tomorrow(), entry(c, parts...))
-		body["inter"] = 1
-		o.create(t, body)
-	}
-	repeat(part(strings.Repeat("x", 400)))
-	year := "/posts?startDate=" + time.Now().UTC().Format(time.DateOnly) + "&endDate=" + time.Now().Add(365*24*time.Hour).UTC().Format(time.DateOnly)
-	o.get(t, year).want(t, http.StatusOK)
-	for range 2 {
-		repeat(slices.Repeat([]m{part(strings.Repeat("x", 490))}, 100)...)
-	}
-	if a := o.do(t, http.MethodGet, year, nil); a.Status != http.StatusBadRequest || !strings.Contains(a.Body, "ask for a shorter range") {
-		t.Errorf("a year of a post that repeats every day: %d with %d bytes", a.Status, len(a.Body))
-	}
+// testAnswerSize: markup and occurrences that are not stored can make an answer much larger than the
+// stored posts.
+func testAnswerSize(t *testing.T, r *rig) {
+	t.Parallel()
+	t.Run("markup of stored posts", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c := o.channel(t, "A").id
+		lines := slices.Repeat([]m{part("x" + strings.Repeat("\n", 99_000))}, 10)
+		var last string
+		for range 6 {
+			last = o.create(t, request("draft", tomorrow(), entry(c, lines...)))
+		}
+		o.get(t, "/posts?page=0&limit=6").want(t, http.StatusOK)
+		o.refusesList(t, "/posts?page=0&limit=6&format=html", "24 MB")
+		o.get(t, "/posts?page=0&limit=2&format=html").want(t, http.StatusOK)
+		o.get(t, "/posts/"+last+"?format=html").want(t, http.StatusOK)
+	})
+	t.Run("images of occurrences", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		described := m{"id": o.stored(t, "a.gif", gifImage(t)).ID, "alt": strings.Repeat("x", 1_500)}
+		parts := slices.Repeat([]m{part("x", slices.Repeat([]any{described}, 4)...)}, 100)
+		o.create(t, repeating(later(o.channel(t, "A").id, parts...), m{"inter": 1}))
+		o.refusesList(t, nextDays(365), "ask for a shorter range")
+		if list := o.get(t, nextDays(7)).want(t, http.StatusOK); len(list.Body) < 2<<20 {
+			t.Errorf("a week has %d bytes, want at least 2 MB", len(list.Body))
+		}
+	})
+}
+
+// testTextSize: a list has at most 8 MB of text, which bounds the memory of parallel lists.
+func testTextSize(t *testing.T, r *rig) {
+	t.Parallel()
+	t.Run("of stored posts", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c := o.channel(t, "A").id
+		parts := slices.Repeat([]m{part(strings.Repeat("x", 99_000))}, 10)
+		var last string
+		for range 9 {
+			last = o.create(t, request("draft", tomorrow(), entry(c, parts...)))
+		}
+		o.refusesList(t, nextDays(3), "8 MB")
+		o.refusesList(t, "/posts?page=0&limit=9", "8 MB")
+		o.get(t, "/posts?page=0&limit=8").want(t, http.StatusOK)
+		o.get(t, "/posts/"+last).want(t, http.StatusOK)
+	})
+	t.Run("of occurrences", func(t *testing.T) {
+		t.Parallel()
+		o := r.organization(t)
+		c := o.channel(t, "A").id
+		repeat := func(parts ...m) { o.create(t, repeating(later(c, parts...), m{"inter": 1})) }
+		repeat(part(strings.Repeat("x", 400)))
+		o.get(t, nextDays(365)).want(t, http.StatusOK)
+		for range 2 {
+			repeat(slices.Repeat([]m{part(strings.Repeat("x", 490))}, 100)...)
+		}
+		o.refusesList(t, nextDays(365), "ask for a shorter range")
+	})
 }
 
 // TestOneOrganization_NeverTakesAllConnections creates posts of a second organization while the first sends 16 large
@@ -194,7 +203,8 @@ func TestOneOrganization_NeverTakesAllConnections(t *testing.T) {
 	if answers[http.StatusCreated] == 0 || answers[http.StatusCreated]+answers[http.StatusTooManyRequests] != 16 {
 		t.Errorf("the busy organization got %v by status, want 16 of 201 and 429 and at least one 201", answers)
 	}
-	t.Logf("a create of the other organization took %v at most, %v without load; the large ones got %v", slowest, idle, answers)
+	t.Logf("a create of the other organization took at most %v, %v without load; the large ones got %v",
+		slowest, idle, answers)
 }
 
 // TestContent_HasType: text is published and answered as it was sent, HTML is sanitized, and contentType names which it
@@ -208,23 +218,35 @@ func TestContent_HasType(t *testing.T) {
 		sent                     m
 		content, kind, published string
 	}{
-		"text that looks like HTML": {m{"content": "<p>a</p><img src=x>", "contentType": "text"}, "<p>a</p><img src=x>", "text", "<p>a</p><img src=x>"},
-		"text by itself":            {m{"content": "a < b <script>"}, "a < b <script>", "text", "a < b <script>"},
-		"HTML by itself":            {m{"content": "<p>a<script>x</script></p><p>b &amp; c</p>"}, "<p>a</p><p>b &amp; c</p>", "html", "a\nb & c"},
-		"text that is called HTML":  {m{"content": "a & <i>b</i>", "contentType": "html"}, "<p>a &amp; b</p>", "html", "a & b"},
+		"text that looks like HTML": {
+			sent:    m{"content": "<p>a</p><img src=x>", "contentType": "text"},
+			content: "<p>a</p><img src=x>", kind: "text", published: "<p>a</p><img src=x>",
+		},
+		"text by itself": {
+			sent: m{"content": "a < b <script>"}, content: "a < b <script>", kind: "text", published: "a < b <script>",
+		},
+		"HTML by itself": {
+			sent:    m{"content": "<p>a<script>x</script></p><p>b &amp; c</p>"},
+			content: "<p>a</p><p>b &amp; c</p>", kind: "html", published: "a\nb & c",
+		},
+		"text that is called HTML": {
+			sent:    m{"content": "a & <i>b</i>", "contentType": "html"},
+			content: "<p>a &amp; b</p>", kind: "html", published: "a & b",
+		},
 	} {
 		post := o.create(t, now(c.id, v.sent))
-		value := o.reaches(t, post, "PUBLISHED")["posts"].([]any)[0].(m)["value"].([]any)[0].(m)
-		if value["content"] != v.content || value["contentType"] != v.kind {
-			t.Errorf("%s: %v", name, value)
+		if got := o.reaches(t, post, "PUBLISHED").values()[0]; got.Content != v.content || got.ContentType != v.kind {
+			t.Errorf("%s: the part is %+v, want %s %q", name, got, v.kind, v.content)
 		}
-		if !slices.ContainsFunc(r.published(t, c), func(p sandboxtest.Post) bool { return p.Text == v.published }) {
-			t.Errorf("%s: the platform has %+v", name, r.published(t, c))
+		out := r.published(t, c)
+		if !slices.ContainsFunc(out, func(p sandboxtest.Post) bool { return p.Text == v.published }) {
+			t.Errorf("%s: published are %+v, want %q among them", name, out, v.published)
 		}
 	}
-	a := o.do(t, http.MethodPost, "/posts", now(c.id, m{"content": "x", "contentType": "markdown"})).want(t, http.StatusBadRequest)
-	if !strings.Contains(a.Body, "posts.0.value.0.contentType must be one of: text, html") {
-		t.Error(a)
+	unknown := now(c.id, m{"content": "x", "contentType": "markdown"})
+	a := o.do(t, http.MethodPost, "/posts", unknown).want(t, http.StatusBadRequest)
+	if want := "posts.0.value.0.contentType must be one of: text, html"; !strings.Contains(a.Body, want) {
+		t.Errorf("an unknown type is refused with %v, want %q", a, want)
 	}
 }
 

@@ -58,11 +58,11 @@ func TestCredentials_ExpiredOrRevokedAreRefused(t *testing.T) {
 		own.as(t, "none", "", `update person set activated = false`)
 		a := o.do(t, http.MethodPost, "/auth/login", body)
 		if a.refusal(t, http.StatusBadRequest); a.Cookie("auth") != "" {
-			t.Errorf("a session is given: %v", a.Header)
+			t.Errorf("the refusal sets a session: %v, want none", a.Header)
 		}
 		own.as(t, "none", "", `update person set activated = true`)
 		if a := o.do(t, http.MethodPost, "/auth/login", body).want(t, http.StatusCreated); a.Cookie("auth") == "" {
-			t.Errorf("no session is given: %v", a.Header)
+			t.Errorf("the sign-in sets no session: %v, want the cookie auth", a.Header)
 		}
 	})
 }

@@ -11,57 +11,48 @@ import (
 func TestDisconnect(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
-	o := r.organization(t)
-	o2 := r.organization(t)
+	o, other := r.organization(t), r.organization(t)
 	gone, kept := o.channel(t, "A"), o.channel(t, "A")
 	out := o.create(t, now(gone.id, part("already out")))
 	o.reaches(t, out, "PUBLISHED")
+	begun := o.create(t, now(gone.id, part("first of a thread"), m{"content": "much later", "delay": 600}))
+	queued := o.create(t, later(kept.id, part("of another channel")))
+	soon := time.Now().Add(5 * time.Second)
 	waiting := []string{
 		o.create(t, later(gone.id, part("planned"), m{"content": "reply", "delay": 5})),
 		o.create(t, request("draft", tomorrow(), entry(gone.id, part("a draft")))),
+		o.create(t, repeating(later(gone.id, part("every day")), m{"inter": 1})),
+		o.create(t, request("schedule", soon, entry(gone.id, part("due after the disconnect")))),
 	}
-	begun := o.create(t, now(gone.id, part("first of a thread"), m{"content": "much later", "delay": 600}))
-	repeated := later(gone.id, part("every day"))
-	repeated["inter"] = 1
-	waiting = append(waiting, o.create(t, repeated))
-	other := o.create(t, later(kept.id, part("of another channel")))
-	soon := time.Now().Add(5 * time.Second)
-	waiting = append(waiting, o.create(t, request("schedule", soon, entry(gone.id, part("due after the disconnect")))))
 	witness := o.create(t, request("schedule", soon.Add(time.Second), entry(kept.id, part("due after that"))))
-	eventually(t, "the first of the thread", func() bool { return r.texts(t, gone) == "already out | first of a thread" }, func() any { return r.texts(t, gone) })
-	eventually(t, "its end in Postgres", func() bool { return o.get(t, "/posts/"+begun).want(t, 200).object(t)["releaseId"] != nil }, func() any { return o.get(t, "/posts/"+begun).object(t) })
+	r.publishes(t, gone, 2)
+	eventually(t, "its end in Postgres", func() bool { return o.post(t, begun).ReleaseID != "" },
+		func() any { return o.post(t, begun) })
 
-	o2.do(t, http.MethodDelete, "/integrations/"+gone.id, nil).refusal(t, 404)
-	o.do(t, http.MethodDelete, "/integrations/x", nil).refusal(t, 404)
-	if a := o.do(t, http.MethodDelete, "/integrations/"+gone.id, nil).want(t, 200); a.object(t)["id"] != gone.id || len(a.object(t)) != 1 {
-		t.Fatal(a)
-	}
-	o.do(t, http.MethodDelete, "/integrations/"+gone.id, nil).refusal(t, 404)
+	other.do(t, http.MethodDelete, "/integrations/"+gone.id, nil).refusal(t, http.StatusNotFound)
+	o.do(t, http.MethodDelete, "/integrations/x", nil).refusal(t, http.StatusNotFound)
+	o.deletes(t, "/integrations/", gone.id)
+	o.do(t, http.MethodDelete, "/integrations/"+gone.id, nil).refusal(t, http.StatusNotFound)
 	for _, post := range waiting {
-		o.get(t, "/posts/"+post).refusal(t, 404)
+		o.get(t, "/posts/"+post).refusal(t, http.StatusNotFound)
 	}
 	for _, post := range []string{out, begun} {
-		if v := o.get(t, "/posts/"+post).want(t, 200).object(t); v["state"] != "PUBLISHED" || len(v["posts"].([]any)[0].(m)["value"].([]any)) != 1 {
-			t.Errorf("what was published is %v", v)
+		if v := o.wantState(t, post, "PUBLISHED"); len(v.values()) != 1 {
+			t.Errorf("the published post has the parts %+v, want only the published one", v.values())
 		}
 	}
-	if list := o.get(t, "/integrations").list(t); len(list) != 1 || list[0]["id"] != kept.id {
-		t.Errorf("%v", list)
+	if list := o.channels(t); len(list) != 1 || list[0].ID != kept.id {
+		t.Errorf("the channels are %+v, want only %s", list, kept.id)
 	}
-	o.do(t, http.MethodPost, "/posts", later(gone.id, part("too late"))).refusal(t, 400)
-	o.do(t, http.MethodPut, "/posts/"+out+"/status", m{"status": "schedule", "republish": true}).refusal(t, 400)
-	if v := o.get(t, "/posts/"+out).object(t); v["state"] != "PUBLISHED" || v["releaseId"] == nil {
-		t.Errorf("what was published is %v", v)
+	o.do(t, http.MethodPost, "/posts", later(gone.id, part("too late"))).refusal(t, http.StatusBadRequest)
+	o.changeStatus(t, out, m{"status": "schedule", "republish": true}).refusal(t, http.StatusBadRequest)
+	if v := o.wantState(t, out, "PUBLISHED"); v.ReleaseID == "" {
+		t.Errorf("the published post has no release: %+v", v)
 	}
-	if v := o.get(t, "/posts/"+other).want(t, 200).object(t); v["state"] != "QUEUE" {
-		t.Errorf("the other channel's is %v", v)
-	}
-	again := o.channel(t, "A")
-	o.reaches(t, o.create(t, now(again.id, part("anew"))), "PUBLISHED")
+	o.wantState(t, queued, "QUEUE")
+	o.reaches(t, o.create(t, now(o.channel(t, "A").id, part("new"))), "PUBLISHED")
 	o.reaches(t, witness, "PUBLISHED")
-	if got := r.texts(t, gone); got != "already out | first of a thread" {
-		t.Errorf("the platform has %q", got)
-	}
+	r.wantTexts(t, gone, "already out | first of a thread")
 }
 
 // TestDisconnect_RemovesConcurrentCreatesAndPauses creates and pauses while a channel is disconnected.
@@ -76,10 +67,13 @@ func TestDisconnect_RemovesConcurrentCreatesAndPauses(t *testing.T) {
 		ids := make(chan string, 6)
 		for i := range cap(ids) {
 			group.Go(func() {
-				if a := o.do(t, http.MethodPost, "/posts", later(c.id, part(fmt.Sprint("post ", i)))); a.Status == http.StatusCreated {
-					ids <- a.list(t)[0]["postId"].(string)
-				} else if a.Status != http.StatusBadRequest {
-					t.Errorf("%v", a)
+				a := o.do(t, http.MethodPost, "/posts", later(c.id, part(fmt.Sprint("post ", i))))
+				switch a.Status {
+				case http.StatusCreated:
+					ids <- read[[]created](t, a)[0].PostID
+				case http.StatusBadRequest:
+				default:
+					t.Errorf("a create is answered with %v, want 201 or 400", a)
 				}
 			})
 		}

@@ -14,7 +14,7 @@ func TestFile_OfAnotherServerIsNotOurs(t *testing.T) {
 	r := start(t, nil)
 	o := r.organization(t)
 	c := o.channel(t, "A")
-	url := o.upload(t, "a.png", png(t)).want(t, http.StatusCreated).object(t)["url"].(string)
+	url := o.stored(t, "a.png", png(t)).URL
 	path := strings.TrimPrefix(url, base)
 	for name, address := range map[string]string{
 		"another host":      "http://evil.example" + path,
@@ -26,14 +26,16 @@ func TestFile_OfAnotherServerIsNotOurs(t *testing.T) {
 	} {
 		for _, field := range []string{"path", "url"} {
 			a := o.do(t, http.MethodPost, "/posts", later(c.id, part("x", m{field: address})))
-			if words := a.refusal(t, http.StatusBadRequest); !strings.Contains(words, "is not on this service: upload it first with POST /upload.") {
-				t.Errorf("%s as %s: %s", name, field, words)
+			const want = "is not on this service: upload it first with POST /upload."
+			if got := a.refusal(t, http.StatusBadRequest); !strings.Contains(got, want) {
+				t.Errorf("%s as %s is refused with %q, want %q", name, field, got, want)
 			}
 		}
 	}
 	for name, address := range map[string]string{"its own address": url, "its own path": path} {
-		if a := o.do(t, http.MethodPost, "/posts", later(c.id, part("x", m{"path": address}))); a.Status != http.StatusCreated {
-			t.Errorf("%s: %v", name, a)
+		a := o.do(t, http.MethodPost, "/posts", later(c.id, part("x", m{"path": address})))
+		if a.Status != http.StatusCreated {
+			t.Errorf("%s is answered with %v, want 201", name, a)
 		}
 	}
 }
@@ -47,10 +49,13 @@ func TestUpload_LeavesNoFileWhenNotRecorded(t *testing.T) {
 	stored := func() (files []string) {
 		t.Helper()
 		err := filepath.WalkDir(filepath.Join(home, "files"), func(path string, d fs.DirEntry, err error) error {
-			if err == nil && !d.IsDir() {
+			if err != nil {
+				return err
+			}
+			if !d.IsDir() {
 				files = append(files, path)
 			}
-			return err
+			return nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -62,15 +67,15 @@ func TestUpload_LeavesNoFileWhenNotRecorded(t *testing.T) {
 		create trigger full_disk before insert on media execute function full_disk()`)
 	r.expected.Store("the disk is full")
 	if a := o.upload(t, "a.png", png(t)); a.Status < 500 {
-		t.Fatalf("%v", a)
+		t.Fatalf("an upload that cannot be recorded is answered with %v, want 5xx", a)
 	}
 	if left := stored(); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("the files %v are left, want none", left)
 	}
 	r.as(t, "none", "", "drop trigger full_disk on media")
 	o.upload(t, "a.png", png(t)).want(t, http.StatusCreated)
 	if left := stored(); len(left) != 1 {
-		t.Errorf("of one upload there is %v", left)
+		t.Errorf("one upload stored %v, want one file", left)
 	}
 }
 
@@ -85,10 +90,7 @@ func TestAccessToken_ExpiredAtTextIsRenewed(t *testing.T) {
 			o := r.organization(t)
 			c := o.channel(t, grade)
 			r.fault(t, c, "expire_token", posting(), nil)
-			full := o.reaches(t, o.create(t, now(c.id, part("renewed"))), "PUBLISHED")
-			if out := r.published(t, c); len(out) != 1 || out[0].Text != "renewed" || full["releaseId"] != out[0].ID {
-				t.Errorf("published %v, record %v", out, full)
-			}
+			o.publishedOnce(t, c, o.create(t, now(c.id, part("renewed"))), "renewed")
 		})
 	}
 }

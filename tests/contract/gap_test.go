@@ -20,8 +20,8 @@ func (r *rig) gap(t *testing.T, c channel) (gap time.Duration) {
 	if _, err := db.Exec(t.Context(), "set role crier_clock"); err != nil {
 		t.Fatal(err)
 	}
-	err = db.QueryRow(t.Context(), "select coalesce(not_before - done_at, interval '0') from channel_queue where channel_id = $1", c.id).Scan(&gap)
-	if err != nil {
+	const query = "select coalesce(not_before - done_at, interval '0') from channel_queue where channel_id = $1"
+	if err := db.QueryRow(t.Context(), query, c.id).Scan(&gap); err != nil {
 		t.Fatal(err)
 	}
 	return gap
@@ -32,9 +32,9 @@ func TestPause_HeldPostsAreReleasedOneByOne(t *testing.T) {
 	r := start(t, map[string]string{"LATE_GAP": "1h"})
 	o := r.organization(t)
 	c, free := o.channel(t, "A"), o.channel(t, "A")
-	ask := o.dashboard(t)
-	if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, 200).object(t); got["paused"] != true || got["held"] != 0.0 || got["inFlight"] != 0.0 || len(got["posts"].([]any)) != 0 {
-		t.Fatalf("%v", got)
+	pause := o.pauses(t, "/integrations/"+c.id+"/pause")
+	if got := pause(true); !got.Paused || got.Held != 0 || got.InFlight != 0 || len(got.Posts) != 0 {
+		t.Fatalf("the pause of an empty queue answered %+v, want no posts", got)
 	}
 	var ids []string
 	for i := range 3 {
@@ -44,29 +44,29 @@ func TestPause_HeldPostsAreReleasedOneByOne(t *testing.T) {
 	// As if they had been held for a while.
 	r.clock(t, `update post set due = due - interval '10 minutes' where channel_id = $1`, c.id)
 	for _, id := range ids {
-		if v := o.get(t, "/posts/"+id).object(t); v["state"] != "QUEUE" {
-			t.Fatalf("%v", v)
-		}
+		o.wantState(t, id, "QUEUE")
 	}
-	held := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, 200).object(t)
-	if posts := held["posts"].([]any); held["held"] != 3.0 || len(posts) != 3 || posts[0].(m)["id"] != ids[0] || posts[0].(m)["content"] != "held 0" || posts[0].(m)["integration"].(m)["id"] != c.id {
-		t.Fatalf("%v", held)
+	held := pause(true)
+	if held.Held != 3 || len(held.Posts) != 3 {
+		t.Fatalf("the pause answered %+v, want 3 posts held and listed", held)
 	}
-	if got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": false}).want(t, 200).object(t); got["paused"] != false || got["held"].(float64)+got["inFlight"].(float64) != 3 || got["missed"] != 0.0 {
-		t.Fatalf("%v", got) // the first may be on its way already
+	if p := held.Posts[0]; p.ID != ids[0] || p.Content != "held 0" || p.Integration.ID != c.id {
+		t.Fatalf("the first held post is %+v, want %s, held 0, on %s", p, ids[0], c.id)
+	}
+	// The first may be in progress already.
+	if got := pause(false); got.Paused || got.Held+got.InFlight != 3 || got.Missed != 0 {
+		t.Fatalf("the resume answered %+v, want 3 posts held or in flight and none missed", got)
 	}
 	for i, id := range ids {
 		o.reaches(t, id, "PUBLISHED")
 		if gap := r.gap(t, c); gap != time.Hour {
-			t.Errorf("after post %d the channel rests for %s, want %s", i, gap, time.Hour)
+			t.Errorf("after post %d the channel waits for %s, want %s", i, gap, time.Hour)
 		}
 		o.reaches(t, o.create(t, now(free.id, part(fmt.Sprint("meanwhile ", i)))), "PUBLISHED")
 		if n := len(r.published(t, c)); n != i+1 {
-			t.Errorf("%d posts are out before the gap after post %d is over", n, i)
+			t.Errorf("%d posts are published before the gap after post %d is over, want %d", n, i, i+1)
 		}
 		r.clock(t, `update channel_queue set not_before = now() where channel_id = $1`, c.id) // it is over
 	}
-	if got := r.texts(t, c); got != "held 0 | held 1 | held 2" {
-		t.Error(got)
-	}
+	r.wantTexts(t, c, "held 0 | held 1 | held 2")
 }

@@ -51,7 +51,9 @@ func gifImage(t *testing.T) []byte {
 
 // mp4 returns the beginning of a video. The service reads no more of it.
 func mp4() []byte {
-	return append([]byte("\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41\x00\x00\x00\x08free\x00\x00\x00\x10mdat"), make([]byte, 64)...)
+	const boxes = "\x00\x00\x00\x20ftypisom\x00\x00\x02\x00isomiso2avc1mp41" +
+		"\x00\x00\x00\x08free\x00\x00\x00\x10mdat"
+	return append([]byte(boxes), make([]byte, 64)...)
 }
 
 func (o org) upload(t *testing.T, filename string, data []byte) answer {
@@ -79,114 +81,163 @@ func (o org) uploadAs(t *testing.T, field, filename, kind string, data []byte) a
 	return o.do(t, http.MethodPost, "/upload", b.String(), "Content-Type", w.FormDataContentType())
 }
 
+// mediaRig starts a service with small limits of files.
+func mediaRig(t *testing.T) *rig {
+	t.Helper()
+	return start(t, map[string]string{
+		"MAX_IMAGE_BYTES": "20000", "MAX_VIDEO_BYTES": "40000", "UPLOAD_BODY_LIMIT": "100000",
+	})
+}
+
+var fileAddress = regexp.MustCompile(
+	`^` + regexp.QuoteMeta(base) + `/files/[A-Za-z0-9]{22,}/[A-Za-z0-9_-]+\.(png|jpg|gif|mp4)$`)
+
 func TestMedia(t *testing.T) {
 	t.Parallel()
-	r := start(t, map[string]string{"MAX_IMAGE_BYTES": "20000", "MAX_VIDEO_BYTES": "40000", "UPLOAD_BODY_LIMIT": "100000"})
+	subjects(t, mediaRig(t), map[string]subject{
+		"accepted files are stored, served and published": testAccepted,
+		"other files are refused":                         testRefused,
+		"a file with a wrong key or name is not found":    testWrongFile,
+	})
+}
+
+func testAccepted(t *testing.T, r *rig) {
+	t.Parallel()
 	o := r.organization(t)
 	c := o.channel(t, "A")
-	address := regexp.MustCompile(`^` + regexp.QuoteMeta(base) + `/files/[A-Za-z0-9]{22,}/[A-Za-z0-9_-]+\.(png|jpg|gif|mp4)$`)
-
-	accepted := map[string]struct {
+	for what, v := range map[string]struct {
 		name, ext, kind string
 		data            []byte
 	}{
-		"png":                            {"a cat.png", "png", "image/png", png(t)},
-		"jpg":                            {"cat.jpg", "jpg", "image/jpeg", jpg(t)},
-		"jpeg":                           {"cat.JPEG", "jpg", "image/jpeg", jpg(t)},
-		"gif":                            {"cat.gif", "gif", "image/gif", gifImage(t)},
-		"mp4":                            {"cat.mp4", "mp4", "video/mp4", mp4()},
-		"a bare extension for a name":    {"png", "png", "image/png", png(t)},
-		"a client's word for no name":    {"undefined", "jpg", "image/jpeg", jpg(t)},
-		"a video under that word":        {"undefined", "mp4", "video/mp4", mp4()},
-		"a path for a name":              {"../../etc/passwd.png", "png", "image/png", png(t)},
-		"a name without a single letter": {"日本.png", "png", "image/png", png(t)},
-	}
-	for what, v := range accepted {
+		"png":                            {name: "a cat.png", ext: "png", kind: "image/png", data: png(t)},
+		"jpg":                            {name: "cat.jpg", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
+		"jpeg":                           {name: "cat.JPEG", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
+		"gif":                            {name: "cat.gif", ext: "gif", kind: "image/gif", data: gifImage(t)},
+		"mp4":                            {name: "cat.mp4", ext: "mp4", kind: "video/mp4", data: mp4()},
+		"a bare extension for a name":    {name: "png", ext: "png", kind: "image/png", data: png(t)},
+		"a client's word for no name":    {name: "undefined", ext: "jpg", kind: "image/jpeg", data: jpg(t)},
+		"a video under that word":        {name: "undefined", ext: "mp4", kind: "video/mp4", data: mp4()},
+		"a path for a name":              {name: "../../etc/passwd.png", ext: "png", kind: "image/png", data: png(t)},
+		"a name without a single letter": {name: "日本.png", ext: "png", kind: "image/png", data: png(t)},
+	} {
 		t.Run("takes "+what, func(t *testing.T) {
 			t.Parallel()
-			got := o.upload(t, v.name, v.data).want(t, http.StatusCreated).object(t)
-			keys(t, got, "id", "url", "path", "name", "originalName?", "thumbnail", "alt")
-			url := got["url"].(string)
-			if got["path"] != url || !address.MatchString(url) || !strings.HasSuffix(url, "."+v.ext) {
-				t.Fatalf("%v", got)
+			a := o.upload(t, v.name, v.data).want(t, http.StatusCreated)
+			members(t, a.raw(), "id", "url", "path", "name", "originalName?", "thumbnail", "alt")
+			got := read[medium](t, a)
+			if got.Path != got.URL || !fileAddress.MatchString(got.URL) || !strings.HasSuffix(got.URL, "."+v.ext) {
+				t.Fatalf("the file is %+v, want a path and an equal url that match %s and end in .%s", got, fileAddress, v.ext)
 			}
 			file := o
-			file.prefix, file.key = strings.TrimPrefix(url, base), ""
-			whole := file.get(t, "").want(t, http.StatusOK)
-			if whole.Body != string(v.data) || whole.Header.Get("Content-Type") != v.kind || whole.Header.Get("X-Content-Type-Options") != "nosniff" ||
-				!strings.Contains(whole.Header.Get("Content-Security-Policy"), "sandbox") {
-				t.Fatalf("%d bytes, %v", len(whole.Body), whole.Header)
+			file.prefix, file.key = strings.TrimPrefix(got.URL, base), ""
+			served(t, file, v.data, v.kind)
+			full := o.reaches(t, o.create(t, now(c.id, part(what, got))), "PUBLISHED")
+			if m, kind := full.Media[0], strings.Split(v.kind, "/")[0]; m.URL != got.URL || m.Type != kind {
+				t.Fatalf("the post has the file %s of the type %s, want %s of %s", m.URL, m.Type, got.URL, kind)
 			}
-			ranges(t, file, string(v.data))
-			post := o.create(t, now(c.id, part(what, got)))
-			full := o.reaches(t, post, "PUBLISHED")
-			if media := full["media"].([]any)[0].(m); media["url"] != url || media["type"] != strings.Split(v.kind, "/")[0] {
-				t.Fatalf("%v", media)
-			}
-		})
-	}
-
-	refused := map[string]struct {
-		name   string
-		data   []byte
-		status int
-	}{
-		"an extension that the content belies": {"cat.jpg", png(t), 400},
-		"a png named mp4":                      {"cat.mp4", png(t), 400},
-		"svg":                                  {"cat.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`), 400},
-		"svg named png":                        {"cat.png", []byte(`<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"/>`), 400},
-		"html":                                 {"page.html", []byte("<!DOCTYPE html><script>alert(1)</script>"), 400},
-		"html named png":                       {"page.png", []byte("<html><body>hello</body></html>"), 400},
-		"webp":                                 {"a.webp", []byte("RIFF\x24\x00\x00\x00WEBPVP8 "), 400},
-		"text":                                 {"a.txt", []byte("hello"), 400},
-		"pdf":                                  {"a.pdf", []byte("%PDF-1.7\n"), 400},
-		"an empty file":                        {"a.png", nil, 400},
-		"an image over its limit":              {"big.png", append(png(t), make([]byte, 20000)...), 413},
-		"a video over its limit":               {"big.mp4", append(mp4(), make([]byte, 40000)...), 413},
-		"a body over the limit of all":         {"big.mp4", append(mp4(), make([]byte, 200000)...), 413},
-	}
-	for what, v := range refused {
-		t.Run("refuses "+what, func(t *testing.T) {
-			t.Parallel()
-			o.upload(t, v.name, v.data).refusal(t, v.status)
 		})
 	}
 	t.Run("takes a file of exactly the limit", func(t *testing.T) {
 		t.Parallel()
-		o.upload(t, "edge.png", append(png(t), make([]byte, 20000-len(png(t)))...)).want(t, http.StatusCreated)
+		o.stored(t, "edge.png", append(png(t), make([]byte, 20000-len(png(t)))...))
 	})
-	t.Run("refuses forms without the file", func(t *testing.T) {
+}
+
+// served checks that a file is served whole and in ranges, with headers that keep browsers from running it.
+func served(t *testing.T, file org, data []byte, kind string) {
+	t.Helper()
+	whole := file.get(t, "").want(t, http.StatusOK)
+	if whole.Body != string(data) {
+		t.Fatalf("%d bytes are served, want the %d that were uploaded", len(whole.Body), len(data))
+	}
+	for name, want := range map[string]string{"Content-Type": kind, "X-Content-Type-Options": "nosniff"} {
+		if got := whole.Header.Get(name); got != want {
+			t.Fatalf("the header %s is %q, want %q", name, got, want)
+		}
+	}
+	if got := whole.Header.Get("Content-Security-Policy"); !strings.Contains(got, "sandbox") {
+		t.Fatalf("the policy is %q, want a sandbox", got)
+	}
+	ranges(t, file, string(data))
+}
+
+func testRefused(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	const svg = `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`
+	for what, v := range map[string]struct {
+		name   string
+		data   []byte
+		status int
+	}{
+		"an extension that the content belies": {name: "cat.jpg", data: png(t), status: 400},
+		"a png named mp4":                      {name: "cat.mp4", data: png(t), status: 400},
+		"svg":                                  {name: "cat.svg", data: []byte(svg), status: 400},
+		"svg named png":                        {name: "cat.png", data: []byte(`<?xml version="1.0"?>` + svg), status: 400},
+		"html":                                 {name: "page.html", data: []byte("<!DOCTYPE html><script>alert(1)</script>"), status: 400},
+		"html named png":                       {name: "page.png", data: []byte("<html><body>hello</body></html>"), status: 400},
+		"webp":                                 {name: "a.webp", data: []byte("RIFF\x24\x00\x00\x00WEBPVP8 "), status: 400},
+		"text":                                 {name: "a.txt", data: []byte("hello"), status: 400},
+		"pdf":                                  {name: "a.pdf", data: []byte("%PDF-1.7\n"), status: 400},
+		"an empty file":                        {name: "a.png", status: 400},
+		"an image over its limit":              {name: "big.png", data: append(png(t), make([]byte, 20000)...), status: 413},
+		"a video over its limit":               {name: "big.mp4", data: append(mp4(), make([]byte, 40000)...), status: 413},
+		"a body over the limit of all":         {name: "big.mp4", data: append(mp4(), make([]byte, 200000)...), status: 413},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			o.upload(t, v.name, v.data).refusal(t, v.status)
+		})
+	}
+	t.Run("forms without the file", func(t *testing.T) {
 		t.Parallel()
-		o.uploadAs(t, "picture", "a.png", "image/png", png(t)).refusal(t, 400)
-		o.do(t, http.MethodPost, "/upload", m{"file": "x"}).refusal(t, 400)
-		o.do(t, http.MethodPost, "/upload", "--x\r\n", "Content-Type", "multipart/form-data; boundary=x").refusal(t, 400)
-		o.do(t, http.MethodPost, "/upload", "", "Content-Type", "multipart/form-data").refusal(t, 400)
-		o.do(t, http.MethodPost, "/upload", "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n\x89PNG\r\n\x1a\n", "Content-Type", "multipart/form-data; boundary=x").refusal(t, 400)
-	})
-	t.Run("serves nothing under a wrong key or name", func(t *testing.T) {
-		t.Parallel()
-		url := strings.TrimPrefix(o.upload(t, "one.png", png(t)).want(t, 201).object(t)["url"].(string), base)
-		file := o
-		file.prefix, file.key = "", ""
-		for _, path := range []string{strings.Replace(url, "one.png", "two.png", 1), strings.Replace(url, "one.png", "one.jpg", 1), "/files/x/one.png", "/files/" + strings.Repeat("a", 24) + "/one.png", "/files/..%2f..%2fetc/passwd"} {
-			file.get(t, path).refusal(t, http.StatusNotFound)
+		o.uploadAs(t, "picture", "a.png", "image/png", png(t)).refusal(t, http.StatusBadRequest)
+		o.do(t, http.MethodPost, "/upload", m{"file": "x"}).refusal(t, http.StatusBadRequest)
+		const cut = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n\x89PNG\r\n\x1a\n"
+		for _, v := range []struct{ kind, body string }{
+			{kind: "multipart/form-data; boundary=x", body: "--x\r\n"},
+			{kind: "multipart/form-data", body: ""},
+			{kind: "multipart/form-data; boundary=x", body: cut},
+		} {
+			o.do(t, http.MethodPost, "/upload", v.body, "Content-Type", v.kind).refusal(t, http.StatusBadRequest)
 		}
 	})
 }
 
+func testWrongFile(t *testing.T, r *rig) {
+	t.Parallel()
+	o := r.organization(t)
+	path := strings.TrimPrefix(o.stored(t, "one.png", png(t)).URL, base)
+	o.prefix, o.key = "", ""
+	for _, wrong := range []string{
+		strings.Replace(path, "one.png", "two.png", 1), strings.Replace(path, "one.png", "one.jpg", 1),
+		"/files/x/one.png", "/files/" + strings.Repeat("a", 24) + "/one.png", "/files/..%2f..%2fetc/passwd",
+	} {
+		o.get(t, wrong).refusal(t, http.StatusNotFound)
+	}
+}
+
+// ranges checks that parts of a file are served, and that a client may keep it.
 func ranges(t *testing.T, file org, data string) {
 	t.Helper()
 	size := len(data)
-	for header, want := range map[string]string{"bytes=0-0": data[:1], "bytes=4-9": data[4:10], fmt.Sprintf("bytes=%d-", size-3): data[size-3:], "bytes=-5": data[size-5:]} {
+	for header, want := range map[string]string{
+		"bytes=0-0": data[:1], "bytes=4-9": data[4:10], "bytes=-5": data[size-5:],
+		fmt.Sprintf("bytes=%d-", size-3): data[size-3:],
+	} {
 		a := file.do(t, http.MethodGet, "", nil, "Range", header).want(t, http.StatusPartialContent)
-		if a.Body != want || !strings.HasSuffix(a.Header.Get("Content-Range"), fmt.Sprintf("/%d", size)) {
-			t.Fatalf("%s: %q, %v", header, a.Body, a.Header)
+		if of := a.Header.Get("Content-Range"); a.Body != want || !strings.HasSuffix(of, fmt.Sprintf("/%d", size)) {
+			t.Fatalf("%s answered %q as %s, want %q of %d bytes", header, a.Body, of, want, size)
 		}
 	}
-	file.do(t, http.MethodGet, "", nil, "Range", fmt.Sprintf("bytes=%d-", size)).want(t, http.StatusRequestedRangeNotSatisfiable)
+	beyond := fmt.Sprintf("bytes=%d-", size)
+	file.do(t, http.MethodGet, "", nil, "Range", beyond).want(t, http.StatusRequestedRangeNotSatisfiable)
 	head := file.do(t, http.MethodHead, "", nil).want(t, http.StatusOK)
-	if head.Header.Get("Content-Length") != fmt.Sprint(size) || head.Header.Get("Accept-Ranges") != "bytes" {
-		t.Fatalf("HEAD: %v", head.Header)
+	for name, want := range map[string]string{"Content-Length": fmt.Sprint(size), "Accept-Ranges": "bytes"} {
+		if got := head.Header.Get(name); got != want {
+			t.Fatalf("HEAD answered with %s %q, want %q", name, got, want)
+		}
 	}
-	file.do(t, http.MethodGet, "", nil, "If-None-Match", head.Header.Get("ETag")).want(t, http.StatusNotModified)
+	tag := head.Header.Get("ETag")
+	file.do(t, http.MethodGet, "", nil, "If-None-Match", tag).want(t, http.StatusNotModified)
 }

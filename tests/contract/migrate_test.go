@@ -57,7 +57,8 @@ func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 	}()
 
 	var stop atomic.Bool
-	var posts sync.Map // the ids of those that are published at once
+	var mu sync.Mutex  // protects posts
+	var posts []string // the ids of those that are published at once
 	var served atomic.Int32
 	var clients errgroup.Group
 	for n := range 4 {
@@ -68,7 +69,9 @@ func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				posts.Store(id, true)
+				mu.Lock()
+				posts = append(posts, id)
+				mu.Unlock()
 				served.Add(1)
 			}
 			return nil
@@ -91,7 +94,9 @@ func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 	if err := clients.Wait(); err != nil {
 		t.Error(err)
 	}
-	posts.Range(func(id, _ any) bool { o.reaches(t, id.(string), "PUBLISHED"); return true })
+	for _, id := range posts {
+		o.reaches(t, id, "PUBLISHED")
+	}
 	if _, err := backup.Exec(t.Context(), "select reviewer from post"); err != nil {
 		t.Error(err)
 	}
@@ -99,14 +104,17 @@ func TestMigrate_NoRequestFailsWhileItWaitsForLock(t *testing.T) {
 
 // useOnce publishes a post, whose id it returns, schedules another one, lists both and deletes the second.
 func (o org) useOnce(ctx context.Context, c channel, text string) (string, error) {
-	var made []struct{ PostID string }
+	var made []created
 	ask := func(status int, method, path string, body any) error {
 		a, err := o.attempt(ctx, method, path, body)
-		if err == nil && a.Status != status {
-			err = fmt.Errorf("%s %s answers %v", method, path, a)
-		}
-		if err != nil || status != http.StatusCreated {
+		if err != nil {
 			return err
+		}
+		if a.Status != status {
+			return fmt.Errorf("%s %s is answered with %v, want %d", method, path, a, status)
+		}
+		if status != http.StatusCreated {
+			return nil
 		}
 		return a.Into(&made)
 	}
@@ -128,8 +136,11 @@ func withMigration(t *testing.T, name, sql string) fstest.MapFS {
 	t.Helper()
 	const dir = "../../platform/migrations"
 	paths, err := filepath.Glob(dir + "/*.sql")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no migrations in "+dir, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(paths) == 0 {
+		t.Fatalf("%s has no migrations, want at least one", dir)
 	}
 	files := fstest.MapFS{name: &fstest.MapFile{Data: []byte(sql)}}
 	for _, path := range paths {

@@ -39,3 +39,18 @@ func (r *rig) texts(t *testing.T, c channel) string {
 	}
 	return strings.Join(out, " | ")
 }
+
+// wantTexts ends the test unless an account has published these texts, oldest first and separated by " | ".
+func (r *rig) wantTexts(t *testing.T, c channel, want string) {
+	t.Helper()
+	if got := r.texts(t, c); got != want {
+		t.Fatalf("published is %q, want %q", got, want)
+	}
+}
+
+// publishes waits until an account has published n posts.
+func (r *rig) publishes(t *testing.T, c channel, n int) {
+	t.Helper()
+	eventually(t, "posts on the platform", func() bool { return len(r.published(t, c)) == n },
+		func() any { return r.texts(t, c) })
+}

@@ -10,6 +10,66 @@ import (
 	"time"
 )
 
+// racing is a scheduled post that a test changes around the moment of its publication.
+type racing struct {
+	org
+	channel channel
+	id, old string
+	due     time.Time
+	// ask sends a request with a session.
+	ask func(method, path string, body any) answer
+	// settled stores what the channel had published when nothing more may be published.
+	settled func(channel, string)
+}
+
+// edit returns the body that changes the text of the post and keeps its date.
+func (p racing) edit(text string) m {
+	body := request("schedule", p.due, entry(p.channel.id, m{"id": p.id, "content": text}))
+	body["date"] = p.due.UTC().Format(time.RFC3339Nano)
+	return body
+}
+
+// changes are made while a post is sent. Each checks that its answer matches what the platform has.
+var changes = map[string]func(t *testing.T, p racing){
+	"edit": func(t *testing.T, p racing) {
+		a := p.do(t, http.MethodPost, "/posts", p.edit("edited"))
+		p.reaches(t, p.id, "PUBLISHED")
+		want := map[int]string{http.StatusCreated: "edited", http.StatusConflict: p.old}[a.Status]
+		if got := p.texts(t, p.channel); want == "" || got != want {
+			t.Errorf("the edit was answered with %v, and %q was published, want %q", a, got, want)
+		}
+	},
+	"draft": func(t *testing.T, p racing) {
+		a := p.changeStatus(t, p.id, m{"status": "draft"})
+		if a.Status == http.StatusOK {
+			p.settled(p.channel, "")
+			return
+		}
+		a.refusal(t, http.StatusConflict)
+		p.reaches(t, p.id, "PUBLISHED")
+	},
+	"move": func(t *testing.T, p racing) {
+		body := p.edit("moved")
+		body["date"] = tomorrow().UTC().Format(time.RFC3339)
+		a := p.do(t, http.MethodPost, "/posts", body)
+		if a.Status == http.StatusCreated {
+			p.settled(p.channel, "")
+			return
+		}
+		a.refusal(t, http.StatusConflict)
+	},
+	"delete": func(t *testing.T, p racing) {
+		p.do(t, http.MethodDelete, "/posts/"+p.id, nil).want(t, http.StatusOK)
+		p.get(t, "/posts/"+p.id).refusal(t, http.StatusNotFound)
+	},
+	"pause": func(t *testing.T, p racing) {
+		a := p.ask(http.MethodPut, "/integrations/"+p.channel.id+"/pause", m{"paused": true}).want(t, http.StatusOK)
+		if read[paused](t, a).InFlight == 0 {
+			p.settled(p.channel, p.texts(t, p.channel))
+		}
+	},
+}
+
 // TestChanges_WhilePostIsSentAreAnsweredTruly changes posts around the moment of their publication. The answer must
 // match what the platform has.
 func TestChanges_WhilePostIsSentAreAnsweredTruly(t *testing.T) {
@@ -17,68 +77,32 @@ func TestChanges_WhilePostIsSentAreAnsweredTruly(t *testing.T) {
 	r := start(t, nil)
 	o := r.organization(t)
 	ask := o.dashboard(t)
-	var still sync.Map // channel -> what it had published when nothing more was to come
-	changes := []func(t *testing.T, c channel, id, old string, body func(string) m){
-		func(t *testing.T, c channel, id, old string, body func(string) m) {
-			b := body("edited")
-			b["posts"].([]m)[0]["value"].([]m)[0]["id"] = id
-			a := o.do(t, http.MethodPost, "/posts", b)
-			o.reaches(t, id, "PUBLISHED")
-			if want := map[int]string{201: "edited", 409: old}[a.Status]; want == "" || r.texts(t, c) != want {
-				t.Errorf("the edit was answered with %v, but %q was published", a, r.texts(t, c))
-			}
-		},
-		func(t *testing.T, c channel, id, old string, _ func(string) m) {
-			a := o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "draft"})
-			if a.Status == http.StatusOK {
-				still.Store(c, "")
-				return
-			}
-			a.refusal(t, http.StatusConflict)
-			o.reaches(t, id, "PUBLISHED")
-		},
-		func(t *testing.T, c channel, id, _ string, body func(string) m) {
-			b := body("moved")
-			b["date"], b["posts"].([]m)[0]["value"].([]m)[0]["id"] = tomorrow().UTC().Format(time.RFC3339), id
-			if a := o.do(t, http.MethodPost, "/posts", b); a.Status == http.StatusCreated {
-				still.Store(c, "")
-			} else {
-				a.refusal(t, http.StatusConflict)
-			}
-		},
-		func(t *testing.T, c channel, id, _ string, _ func(string) m) {
-			o.do(t, http.MethodDelete, "/posts/"+id, nil).want(t, http.StatusOK)
-			o.get(t, "/posts/"+id).refusal(t, http.StatusNotFound)
-		},
-		func(t *testing.T, c channel, id, _ string, _ func(string) m) {
-			got := ask("PUT", "/integrations/"+c.id+"/pause", m{"paused": true}).want(t, http.StatusOK).object(t)
-			if got["inFlight"] == 0.0 {
-				still.Store(c, r.texts(t, c))
-			}
-		},
-	}
+	var settled sync.Map // channel -> texts
 	t.Run("all", func(t *testing.T) {
-		for n := range 10 * len(changes) {
-			t.Run(fmt.Sprint(n), func(t *testing.T) {
-				t.Parallel()
-				c := o.channel(t, []string{"A", "C"}[n%2])
-				due := time.Now().Add(400 * time.Millisecond)
-				body := func(text string) m {
-					b := request("schedule", due, entry(c.id, part(text)))
-					b["date"] = due.UTC().Format(time.RFC3339Nano)
-					return b
-				}
-				id := o.create(t, body("old"))
-				time.Sleep(time.Until(due.Add(time.Duration(rand.IntN(160)-60) * time.Millisecond))) // the race is the point
-				changes[n%len(changes)](t, c, id, "old", body)
-			})
+		for name, change := range changes {
+			for n := range 10 {
+				t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
+					t.Parallel()
+					p := racing{
+						org: o, channel: o.channel(t, []string{"A", "C"}[n%2]), old: "old", ask: ask,
+						due:     time.Now().Add(400 * time.Millisecond),
+						settled: func(c channel, texts string) { settled.Store(c, texts) },
+					}
+					body := p.edit(p.old)
+					body["posts"] = []m{entry(p.channel.id, part(p.old))}
+					p.id = o.create(t, body)
+					offset := time.Duration(rand.IntN(160)-60) * time.Millisecond
+					time.Sleep(time.Until(p.due.Add(offset))) // the race is the point
+					change(t, p)
+				})
+			}
 		}
 	})
-	// A later post on each channel proves that all earlier ones have ended.
+	// A later post proves that all earlier ones have ended.
 	o.reaches(t, o.create(t, now(o.channel(t, "A").id, part("the last"))), "PUBLISHED")
-	still.Range(func(c, had any) bool {
-		if got := r.texts(t, c.(channel)); got != had {
-			t.Errorf("published are %q, want %q as before the stop", got, had)
+	settled.Range(func(c, want any) bool {
+		if got := r.texts(t, c.(channel)); got != want {
+			t.Errorf("published are %q, want %q as before the stop", got, want)
 		}
 		return true
 	})
@@ -94,14 +118,17 @@ func TestNow_NeedsNoSweep(t *testing.T) {
 	late := o.create(t, later(c.id, part("moved to now")))
 	o.create(t, request("now", time.Now(), entry(c.id, m{"id": late, "content": "moved to now"})))
 	o.reaches(t, late, "PUBLISHED")
-	full := o.get(t, "/posts/"+late).object(t)
-	if got := happened(full); !slices.Equal(got, []string{"written", "edited", "moved", "claimed", "confirmed"}) {
-		t.Fatalf("got the events %v, want written, edited, moved, claimed, confirmed", got)
+	full := o.post(t, late)
+	want := []string{"written", "edited", "moved", "claimed", "confirmed"}
+	if got := full.events(); !slices.Equal(got, want) {
+		t.Fatalf("the timeline has %v, want %v", got, want)
 	}
-	for i, e := range full["timeline"].([]any) {
-		e := e.(m)
-		if e["node"] == nil || (e["by"] == nil) != (i > 2) || i > 2 && i != 3 && e["reason"] != "part 1" {
-			t.Errorf("event %d has a wrong node, author or reason: %v", i, e)
+	for i, e := range full.Timeline {
+		if byPerson := i <= 2; e.Node == "" || (e.By != "") != byPerson {
+			t.Errorf("event %d is %+v, want a node, and an author only of the first three", i, e)
+		}
+		if i == 4 && e.Reason != "part 1" {
+			t.Errorf("event %d is %+v, want the reason part 1", i, e)
 		}
 	}
 }

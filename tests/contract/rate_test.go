@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -20,11 +19,13 @@ func (o org) nostr(t *testing.T, r *relay.Relay) channel {
 		t.Fatal(err)
 	}
 	form := map[string]string{"key": strings.Repeat("1", 64), "relays": r.URL(), "name": "Free"}
-	connected, err := o.app.Channels.Finish(t.Context(), publishing.FinishConnect{Connector: "nostr", State: state, Fields: form})
+	connected, err := o.app.Channels.Finish(t.Context(), publishing.FinishConnect{
+		Connector: "nostr", State: state, Fields: form,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return channel{connected.Channel.ID.String(), connected.Channel.AccountID}
+	return channel{id: connected.Channel.ID.String(), account: connected.Channel.AccountID}
 }
 
 func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
@@ -35,8 +36,9 @@ func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
 		for range organizations {
 			o := r.organization(t)
 			for range each {
-				c := o.channel(t, "A")
-				all, posts = append(all, o), append(posts, o.create(t, request("schedule", due, entry(c.id, part(fmt.Sprint("post ", len(posts)))))))
+				text := part(fmt.Sprint("post ", len(posts)))
+				posts = append(posts, o.create(t, request("schedule", due, entry(o.channel(t, "A").id, text))))
+				all = append(all, o)
 			}
 		}
 		return all, posts
@@ -44,19 +46,22 @@ func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
 	t.Run("no more are published than it allows, and another platform continues", func(t *testing.T) {
 		t.Parallel()
 		free := relay.Start(t)
-		r := start(t, map[string]string{"PLATFORM_RATES": fmt.Sprintf("sandbox=%d/1h", most), "OUTBOUND_ALLOW": free.Addr()})
+		r := start(t, map[string]string{
+			"PLATFORM_RATES": fmt.Sprintf("sandbox=%d/1h", most), "OUTBOUND_ALLOW": free.Addr(),
+		})
 		due := time.Now().Add(3 * time.Second)
 		all, posts := book(t, r, due)
 		var last []string
 		for i := 0; i < len(all); i += each {
-			last = append(last, all[i].create(t, request("schedule", due.Add(time.Second), entry(all[i].nostr(t, free).id, part("free")))))
+			next := entry(all[i].nostr(t, free).id, part("free"))
+			last = append(last, all[i].create(t, request("schedule", due.Add(time.Second), next)))
 		}
-		for i, post := range last { // whoever claims it sees those that were due before it
+		for i, post := range last { // the process that claims it has seen the posts that were due before it
 			all[i*each].reaches(t, post, "PUBLISHED")
 		}
 		begun := func() (n int) {
 			for i, post := range posts {
-				if slices.Contains(happened(all[i].get(t, "/posts/"+post).want(t, http.StatusOK).object(t)), "claimed") {
+				if slices.Contains(all[i].post(t, post).events(), "claimed") {
 					n++
 				}
 			}
@@ -64,7 +69,7 @@ func TestRate_OfPlatformIsKeptOverAllOrganizations(t *testing.T) {
 		}
 		eventually(t, "a post within the rate", func() bool { return begun() > 0 }, func() any { return posts })
 		if n := begun(); n > most {
-			t.Errorf("%d of %d posts are under way, want %d at most", n, len(posts), most)
+			t.Errorf("%d of %d posts were claimed, want at most %d", n, len(posts), most)
 		}
 	})
 	t.Run("all are published in the end", func(t *testing.T) {

@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -46,14 +48,31 @@ type rig struct {
 // start runs a service. settings override the defaults of the tests.
 func start(t *testing.T, settings map[string]string) *rig {
 	t.Helper()
-	r := &rig{database: dbtest.URL(t), sandbox: sandboxtest.Start(t), names: &atomic.Int64{}, expected: &atomic.Value{}, email: "owner@crier.test"}
+	r := &rig{
+		database: dbtest.URL(t), sandbox: sandboxtest.Start(t), names: &atomic.Int64{}, expected: &atomic.Value{},
+		email: "owner@crier.test",
+	}
 	r.run(t, settings)
-	owner, err := r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: r.email, Name: "Owner", Password: password, Organization: "First"})
+	owner, err := r.app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		Email: r.email, Name: "Owner", Password: password, Organization: "First",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r.owner = owner
 	return r
+}
+
+// subject tests one subject on a service that others test too.
+type subject = func(t *testing.T, r *rig)
+
+// subjects runs the tests of several subjects on one service. Each service takes connections to the database, so that
+// not every test has its own.
+func subjects(t *testing.T, r *rig, all map[string]subject) {
+	t.Helper()
+	for name, test := range all {
+		t.Run(name, func(t *testing.T) { test(t, r) })
+	}
 }
 
 // beside runs a second service on the same database and sandbox, like another process.
@@ -73,17 +92,19 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 		}
 	}
 	values := map[string]string{
-		"DATABASE_URL": r.database, "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": r.sealing, "CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base,
-		"API_LIMIT": "100000", "ACTOR_BUDGET": "20s", "SWEEP": "200ms", "REQUEST_DEADLINE": "20s", "DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s", "DATABASE_MAX_CONNS": "12",
+		"DATABASE_URL": r.database, "DATABASE_MAX_CONNS": "12", "SANDBOX_URL": r.sandbox, "ENCRYPTION_KEYS": r.sealing,
+		"CRIER_HOME": t.TempDir(), "PORT": "0", "BASE_URL": base, "API_LIMIT": "100000", "ACTOR_BUDGET": "20s",
+		"SWEEP": "200ms", "REQUEST_DEADLINE": "20s",
+		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "2s", "STOP_TIMEOUT": "20s",
 	}
-	for name, v := range settings {
-		values[name] = v
-	}
+	maps.Copy(values, settings)
 	var cfg boot.Config
-	if err := env.Load(t.Context(), func(name string) (string, bool) { v, ok := values[name]; return v, ok }, &cfg); err != nil {
+	lookup := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+	if err := env.Load(t.Context(), lookup, &cfg); err != nil {
 		t.Fatal(err)
 	}
-	r.app = boot.New(cfg, slog.New(slog.NewTextHandler(testLog{t, r.expected}, &slog.HandlerOptions{Level: slog.LevelError})))
+	log := slog.NewTextHandler(testLog{t: t, expected: r.expected}, &slog.HandlerOptions{Level: slog.LevelError})
+	r.app = boot.New(cfg, slog.New(log))
 	if err := r.app.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -109,11 +130,13 @@ func (l testLog) Write(line []byte) (int, error) {
 }
 
 func dialing(t *testing.T, address string) *http.Client {
-	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, address)
-	}}
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 64, DialContext: dial}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: patience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	noRedirect := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Transport: transport, Timeout: patience, CheckRedirect: noRedirect}
 }
 
 // org is one organization with its API key.
@@ -135,7 +158,7 @@ func (r *rig) organization(t *testing.T) org {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return org{r, "/public/v1", key, who}
+	return org{rig: r, prefix: "/public/v1", key: key, who: who}
 }
 
 // channel is a connected sandbox account.
@@ -158,7 +181,7 @@ func (o org) channel(t *testing.T, grade string) channel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return channel{connected.Channel.ID.String(), account}
+	return channel{id: connected.Channel.ID.String(), account: account}
 }
 
 // code returns the code that the connect form of the sandbox sends.
@@ -186,48 +209,6 @@ func encode(t *testing.T, v any) []byte {
 	return raw
 }
 
-// answer is the answer to a request.
-type answer struct{ call.Answer }
-
-// want ends the test unless the answer has this status.
-func (a answer) want(t *testing.T, status int) answer {
-	t.Helper()
-	if a.Status != status {
-		t.Fatalf("status %d is wanted, the answer is %v", status, a)
-	}
-	return a
-}
-
-func (a answer) into(t *testing.T, v any) {
-	t.Helper()
-	if err := json.Unmarshal([]byte(a.Body), v); err != nil {
-		t.Fatalf("%v in %v", err, a)
-	}
-}
-
-func (a answer) object(t *testing.T) (out m) {
-	t.Helper()
-	a.into(t, &out)
-	return out
-}
-
-func (a answer) list(t *testing.T) (out []m) {
-	t.Helper()
-	a.into(t, &out)
-	return out
-}
-
-// refusal checks the body of an error with this status and returns its sentence.
-func (a answer) refusal(t *testing.T, status int) string {
-	t.Helper()
-	body := a.want(t, status).object(t)
-	msg, _ := body["msg"].(string)
-	if body["statusCode"] != float64(status) || len(strings.TrimSpace(msg)) < 8 || body["message"] == nil || body["message"] == "" {
-		t.Fatalf("not the error body: %v", a)
-	}
-	return msg
-}
-
 // do sends one request. Headers are pairs of names and values. A string is sent as it is, other bodies as JSON.
 func (o org) do(t *testing.T, method, path string, body any, headers ...string) answer {
 	t.Helper()
@@ -240,20 +221,14 @@ func (o org) do(t *testing.T, method, path string, body any, headers ...string) 
 
 // attempt is like do but returns errors, for goroutines that must not end the test.
 func (o org) attempt(ctx context.Context, method, path string, body any, headers ...string) (answer, error) {
-	a, err := call.Do(ctx, o.http, method, base+o.prefix+path, body, append([]string{"Authorization", o.key}, headers...)...)
-	return answer{a}, err
+	headers = append([]string{"Authorization", o.key}, headers...)
+	a, err := call.Do(ctx, o.http, method, base+o.prefix+path, body, headers...)
+	return answer{Answer: a}, err
 }
 
 func (o org) get(t *testing.T, path string) answer {
 	t.Helper()
 	return o.do(t, http.MethodGet, path, nil)
-}
-
-// create sends a body to POST /posts and returns the id of the first post.
-func (o org) create(t *testing.T, body any, headers ...string) string {
-	t.Helper()
-	made := o.do(t, http.MethodPost, "/posts", body, headers...).want(t, http.StatusCreated).list(t)
-	return made[0]["postId"].(string)
 }
 
 // count returns the number of posts of the organization.
@@ -285,6 +260,24 @@ func later(channel string, parts ...m) m {
 
 func tomorrow() time.Time { return time.Now().Add(24 * time.Hour).Truncate(time.Second) }
 
+// wantCount ends the test unless the organization has so many posts.
+func (o org) wantCount(t *testing.T, want int) {
+	t.Helper()
+	if got := o.count(t); got != strconv.Itoa(want) {
+		t.Fatalf("the organization has %s posts, want %d", got, want)
+	}
+}
+
+// wantState ends the test unless a post has this state, and returns its record.
+func (o org) wantState(t *testing.T, post, want string) record {
+	t.Helper()
+	got := o.post(t, post)
+	if got.State != want {
+		t.Fatalf("the post has the state %s, want %s: %+v", got.State, want, got)
+	}
+	return got
+}
+
 // eventually waits until ok returns true. When that takes too long, it ends the test with the value of state.
 func eventually(t *testing.T, what string, ok func() bool, state func() any) {
 	t.Helper()
@@ -298,12 +291,12 @@ func eventually(t *testing.T, what string, ok func() bool, state func() any) {
 	}
 }
 
-// reaches waits until a post is in a state, and returns the full record.
-func (o org) reaches(t *testing.T, post, state string) (got m) {
+// reaches waits until a post is in a state, and returns its record.
+func (o org) reaches(t *testing.T, post, state string) (got record) {
 	t.Helper()
 	eventually(t, "state "+state, func() bool {
-		got = o.get(t, "/posts/"+post).want(t, http.StatusOK).object(t)
-		return got["state"] == state
-	}, func() any { return fmt.Sprint(got["state"], " ", got["posts"], " ", got["timeline"]) })
+		got = o.post(t, post)
+		return got.State == state
+	}, func() any { return fmt.Sprint(got.State, " ", got.Posts, " ", got.Timeline) })
 	return got
 }

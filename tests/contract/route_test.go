@@ -17,26 +17,29 @@ func TestRoute_UnusualRequestsAreAnswered(t *testing.T) {
 	o := r.organization(t)
 	o.prefix = ""
 	methods := []string{"GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT2", "get"}
-	twist := []func(string) string{
-		func(p string) string { return p }, func(p string) string { return p + "/" }, func(p string) string { return p + "//" }, func(p string) string { return "/" + p },
-		func(p string) string { return strings.ToUpper(p) }, func(p string) string { return p + "/x/y/z" }, func(p string) string { return p + "%2f" }, func(p string) string { return p + "%00" },
-		func(p string) string { return p + "?" + strings.Repeat("a=1&", 200) }, func(p string) string { return p + "?page=%zz&limit=%00" }, func(p string) string { return p + ";x=1" }, func(p string) string { return "/." + p + "/.." },
+	// unusual returns a path and its unusual forms.
+	unusual := func(p string) []string {
+		return []string{
+			p, p + "/", p + "//", "/" + p, strings.ToUpper(p), p + "/x/y/z", p + "%2f", p + "%00",
+			p + "?" + strings.Repeat("a=1&", 200), p + "?page=%zz&limit=%00", p + ";x=1", "/." + p + "/..",
+		}
 	}
 	for _, route := range edge.Routes() {
 		if !strings.Contains(route.Path, "public/v1") || route.State == edge.Planned {
 			continue
 		}
-		for i, change := range twist {
+		for i, path := range unusual(filled(route.Path, "x")) {
 			for j, method := range methods {
 				if i > 0 && j > 5 {
 					continue
 				}
-				a := o.do(t, method, change(filled(route.Path, "x")), nil, "Content-Type", "application/xml")
+				a := o.do(t, method, path, nil, "Content-Type", "application/xml")
 				if a.Status >= 500 && a.Status != http.StatusNotImplemented {
-					t.Errorf("%s %s: %v", method, change(route.Path), a)
+					t.Errorf("%s %s is answered with %v, want no failure", method, path, a)
 				}
-				if a.Status >= 400 && method != "HEAD" && a.Header.Get("Content-Type") != "application/json" {
-					t.Errorf("%s %s answers %s: %v", method, change(route.Path), a.Header.Get("Content-Type"), a)
+				kind := a.Header.Get("Content-Type")
+				if a.Status >= 400 && method != "HEAD" && kind != "application/json" {
+					t.Errorf("%s %s is refused with the type %s, want application/json: %v", method, path, kind, a)
 				}
 			}
 		}
@@ -51,21 +54,26 @@ func TestPages(t *testing.T) {
 	r := start(t, nil)
 	o := r.organization(t)
 	c := o.channel(t, "A")
-	medium := o.upload(t, "cat.png", png(t)).want(t, 201).object(t)
-	o.reaches(t, o.create(t, now(c.id, part("<p>shown & <u>escaped</u> <script>alert(1)</script></p>", medium), part("its reply"))), "PUBLISHED")
+	cat := o.stored(t, "cat.png", png(t))
+	const markup = "<p>shown & <u>escaped</u> <script>alert(1)</script></p>"
+	o.reaches(t, o.create(t, now(c.id, part(markup, cat), part("its reply"))), "PUBLISHED")
 	o.prefix, o.key = "", ""
 	for _, path := range []string{"/docs", "/sandbox/"} {
 		a := o.get(t, path).want(t, http.StatusOK)
-		if !strings.HasPrefix(a.Header.Get("Content-Type"), "text/html") || a.Header.Get("X-Content-Type-Options") != "nosniff" {
-			t.Fatalf("%s: %v", path, a.Header)
+		kind, options := a.Header.Get("Content-Type"), a.Header.Get("X-Content-Type-Options")
+		if !strings.HasPrefix(kind, "text/html") || options != "nosniff" {
+			t.Fatalf("%s has the headers %v, want text/html and nosniff", path, a.Header)
 		}
 		page(t, o, path, a)
 	}
-	if a := o.get(t, "/sandbox/"); !strings.Contains(a.Body, "shown &amp; escaped") || !strings.Contains(a.Body, "its reply") {
-		t.Fatalf("the post is not shown: %v", a)
+	shown := o.get(t, "/sandbox/")
+	for _, text := range []string{"shown &amp; escaped", "its reply"} {
+		if !strings.Contains(shown.Body, text) {
+			t.Fatalf("the sandbox shows %v, want %q in it", shown, text)
+		}
 	}
-	if a := o.get(t, "/sandbox").want(t, http.StatusFound); a.Header.Get("Location") != "/sandbox/" {
-		t.Fatalf("%v", a.Header)
+	if got := o.get(t, "/sandbox").want(t, http.StatusFound).Header.Get("Location"); got != "/sandbox/" {
+		t.Fatalf("/sandbox redirects to %q, want /sandbox/", got)
 	}
 }
 
@@ -74,7 +82,7 @@ func page(t *testing.T, o org, path string, a answer) {
 	t.Helper()
 	policy := a.Header.Get("Content-Security-Policy")
 	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
-		t.Fatalf("%s has the policy %q", path, policy)
+		t.Fatalf("%s has the policy %q, want default-src 'none' and nothing unsafe", path, policy)
 	}
 	root, err := html.Parse(strings.NewReader(a.Body))
 	if err != nil {
@@ -86,7 +94,7 @@ func page(t *testing.T, o org, path string, a answer) {
 			continue
 		}
 		if n.Data == "script" || n.Data == "iframe" || n.Data == "object" || n.Data == "form" {
-			t.Errorf("%s has a %s", path, n.Data)
+			t.Errorf("%s has a %s, want none", path, n.Data)
 		}
 		if n.Data == "style" && !strings.Contains(policy, "style-src 'sha256-") {
 			t.Errorf("%s has a style that its policy %q forbids", path, policy)
@@ -98,18 +106,19 @@ func page(t *testing.T, o org, path string, a answer) {
 			case at.Key == "href" || at.Key == "src":
 				links[at.Val] = n.Data
 			case strings.HasPrefix(at.Key, "on") || at.Key == "style":
-				t.Errorf("%s has %s=%q", path, at.Key, at.Val)
+				t.Errorf("%s has %s=%q, want no script or style in attributes", path, at.Key, at.Val)
 			}
 		}
 	}
 	if len(links) < 3 {
-		t.Fatalf("%s has %d links", path, len(links))
+		t.Fatalf("%s has %d links, want at least 3", path, len(links))
 	}
 	for link, element := range links {
 		follow(t, o, path, link, element, ids)
 	}
 }
 
+// follow checks that a link is to an element of the page, or to another page of the service.
 func follow(t *testing.T, o org, path, link, element string, ids map[string]bool) {
 	t.Helper()
 	if anchor, ok := strings.CutPrefix(link, "#"); ok {
@@ -131,6 +140,6 @@ func follow(t *testing.T, o org, path, link, element string, ids map[string]bool
 		t.Fatal(err)
 	}
 	if b := o.get(t, to.String()); b.Status != http.StatusOK {
-		t.Errorf("%s links to %s (%s): %d", path, link, element, b.Status)
+		t.Errorf("%s links to %s (%s), which is answered with %d, want 200", path, link, element, b.Status)
 	}
 }

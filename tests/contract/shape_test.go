@@ -1,92 +1,122 @@
 package contract
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// keys compares the members of a record with those of the contract. Optional ones end in "?".
-func keys(t *testing.T, got m, want ...string) {
+// decode returns JSON as a T.
+func decode[T any](t *testing.T, raw json.RawMessage) (out T) {
 	t.Helper()
-	for k := range got {
-		if !slices.Contains(want, k) && !slices.Contains(want, k+"?") {
-			t.Errorf("the record has a member %q that the contract does not know: %v", k, got)
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatalf("got the JSON %s, want a %T: %v", raw, out, err)
+	}
+	return out
+}
+
+// raw returns the body of an answer.
+func (a answer) raw() json.RawMessage { return json.RawMessage(a.Body) }
+
+// members returns the members of an object, after it has compared their names with those of the contract. Optional ones
+// end in "?".
+func members(t *testing.T, object json.RawMessage, want ...string) map[string]json.RawMessage {
+	t.Helper()
+	got := decode[map[string]json.RawMessage](t, object)
+	for name := range got {
+		if !slices.Contains(want, name) && !slices.Contains(want, name+"?") {
+			t.Errorf("the object has the member %q, want only %q: %s", name, want, object)
 		}
 	}
-	for _, k := range want {
-		if _, ok := got[k]; !ok && !strings.HasSuffix(k, "?") {
-			t.Errorf("the record has no %q: %v", k, got)
+	for _, name := range want {
+		if _, ok := got[name]; !ok && !strings.HasSuffix(name, "?") {
+			t.Errorf("the object has no member %q, want %q: %s", name, want, object)
 		}
+	}
+	return got
+}
+
+func elements(t *testing.T, array json.RawMessage) []json.RawMessage {
+	t.Helper()
+	return decode[[]json.RawMessage](t, array)
+}
+
+func channelShape(t *testing.T, channel json.RawMessage) {
+	t.Helper()
+	c := members(t, channel, "id", "name", "identifier", "providerIdentifier", "picture?", "profile", "disabled",
+		"customer?", "refreshNeeded?")
+	if got, want := string(c["providerIdentifier"]), string(c["identifier"]); got != want {
+		t.Errorf("the channel has the providerIdentifier %s, want the identifier %s", got, want)
 	}
 }
 
-func channelShape(t *testing.T, c m) {
-	t.Helper()
-	keys(t, c, "id", "name", "identifier", "providerIdentifier", "picture?", "profile", "disabled", "customer?", "refreshNeeded?")
-	if c["identifier"] != c["providerIdentifier"] {
-		t.Errorf("the two names of the platform differ: %v", c)
-	}
+var core = []string{
+	"id", "status", "date", "posts", "state", "publishDate", "content", "group", "releaseURL", "releaseId",
+	"intervalInDays", "creationMethod", "settings", "tags", "integration", "actualDate?",
 }
 
-var core = []string{"id", "status", "date", "posts", "state", "publishDate", "content", "group", "releaseURL", "releaseId", "intervalInDays", "creationMethod", "settings", "tags", "integration", "actualDate?"}
-
-// itemShape checks a record of the list (3.2).
-func itemShape(t *testing.T, v m) {
+// itemShape checks a record of the list.
+func itemShape(t *testing.T, item json.RawMessage) {
 	t.Helper()
-	keys(t, v, append(slices.Clone(core), "error?", "errorCode?")...)
-	keys(t, v["integration"].(m), "id", "providerIdentifier", "name", "picture")
-	entries := v["posts"].([]any)
+	v := members(t, item, append(slices.Clone(core), "error?", "errorCode?")...)
+	members(t, v["integration"], "id", "providerIdentifier", "name", "picture")
+	entries := elements(t, v["posts"])
 	if len(entries) != 1 {
-		t.Errorf("%d entries", len(entries))
+		t.Fatalf("the record has %d entries, want 1: %s", len(entries), item)
 	}
-	keys(t, entries[0].(m), "id", "integration", "value")
-	entryShape(t, entries[0].(m))
-	stateShape(t, v)
+	entryShape(t, members(t, entries[0], "id", "integration", "value"))
+	stateShape(t, item)
 }
 
-func entryShape(t *testing.T, e m) {
+func entryShape(t *testing.T, entry map[string]json.RawMessage) {
 	t.Helper()
-	keys(t, e["integration"].(m), "id", "name")
-	for _, p := range e["value"].([]any) {
-		keys(t, p.(m), "id", "content", "contentType", "image", "delay")
-		for _, i := range p.(m)["image"].([]any) {
-			keys(t, i.(m), "id", "url", "path", "type?", "alt?", "thumbnail?")
+	members(t, entry["integration"], "id", "name")
+	for _, value := range elements(t, entry["value"]) {
+		v := members(t, value, "id", "content", "contentType", "image", "delay")
+		for _, image := range elements(t, v["image"]) {
+			members(t, image, "id", "url", "path", "type?", "alt?", "thumbnail?")
 		}
 	}
 }
 
-func stateShape(t *testing.T, v m) {
+func stateShape(t *testing.T, post json.RawMessage) {
 	t.Helper()
-	status := map[any]string{"DRAFT": "draft", "QUEUE": "scheduled", "PUBLISHED": "published", "ERROR": "failed"}
-	date, _ := v["date"].(string)
-	if status[v["state"]] != v["status"] || v["date"] != v["publishDate"] || len(date) != len("2026-01-02T03:04:05.000Z") || !strings.HasSuffix(date, "Z") {
-		t.Errorf("state, status, date, publishDate: %v %v %v %v", v["state"], v["status"], v["date"], v["publishDate"])
+	statuses := map[string]string{"DRAFT": "draft", "QUEUE": "scheduled", "PUBLISHED": "published", "ERROR": "failed"}
+	v := decode[record](t, post)
+	if want := statuses[v.State]; v.Status != want {
+		t.Errorf("a post in the state %s has the status %q, want %q", v.State, v.Status, want)
 	}
-	if _, ok := v["settings"].(m); !ok {
-		t.Errorf("settings: %v", v["settings"])
+	if v.Date != v.PublishDate || len(v.Date) != len("2026-01-02T03:04:05.000Z") || !strings.HasSuffix(v.Date, "Z") {
+		t.Errorf("got the dates %q and %q, want both alike, in UTC and milliseconds", v.Date, v.PublishDate)
+	}
+	if v.Settings == nil {
+		t.Errorf("the post has no settings, want an object: %s", post)
 	}
 }
 
-// fullShape checks a record of one post (3.3).
-func fullShape(t *testing.T, v m) {
+// fullShape checks the record of one post.
+func fullShape(t *testing.T, a answer) {
 	t.Helper()
-	keys(t, v, append(slices.Clone(core), "channels", "media", "timeline", "comments", "approval")...)
-	channelShape(t, v["integration"].(m))
-	channelShape(t, v["channels"].([]any)[0].(m))
-	e := v["posts"].([]any)[0].(m)
-	keys(t, e, "id", "integration", "value", "state", "releaseId", "releaseURL", "error", "errorCode", "outcomeUnknown", "createdAt", "updatedAt")
-	entryShape(t, e)
-	stateShape(t, v)
-	for _, i := range v["media"].([]any) {
-		keys(t, i.(m), "id", "url", "path", "type", "alt?", "thumbnail?")
+	v := members(t, a.raw(), append(slices.Clone(core), "channels", "media", "timeline", "comments", "approval")...)
+	channelShape(t, v["integration"])
+	for _, c := range elements(t, v["channels"]) {
+		channelShape(t, c)
 	}
-	timeline := v["timeline"].([]any)
+	for _, e := range elements(t, v["posts"]) {
+		entryShape(t, members(t, e, "id", "integration", "value", "state", "releaseId", "releaseURL", "error", "errorCode",
+			"outcomeUnknown", "createdAt", "updatedAt"))
+	}
+	stateShape(t, a.raw())
+	for _, medium := range elements(t, v["media"]) {
+		members(t, medium, "id", "url", "path", "type", "alt?", "thumbnail?")
+	}
+	timeline := elements(t, v["timeline"])
 	if len(timeline) == 0 {
-		t.Error("the timeline is empty")
+		t.Errorf("the timeline is empty, want at least one event: %v", a)
 	}
 	for _, e := range timeline {
-		keys(t, e.(m), "at", "event", "node?", "by?", "reason?")
+		members(t, e, "at", "event", "node?", "by?", "reason?")
 	}
-	keys(t, v["approval"].(m), "status")
+	members(t, v["approval"], "status")
 }

@@ -11,116 +11,157 @@ import (
 	"crier/publishing"
 )
 
+// estate is what one organization owns, and a second organization that asks for it.
+type estate struct {
+	owner, other   org
+	theirs, mine   channel // of the owner, and of the other
+	medium         medium
+	post           record
+	reply, unknown string // the id of the second part, and an id that nothing has
+}
+
 func TestTenancy_OtherOrganizationsDataIsNotFound(t *testing.T) {
 	t.Parallel()
 	r := start(t, nil)
-	owner, other := r.organization(t), r.organization(t)
-	theirs := owner.channel(t, "A")
-	mine := other.channel(t, "A")
-	medium := owner.upload(t, "secret.png", png(t)).want(t, http.StatusCreated).object(t)
-	post := owner.create(t, later(theirs.id, part("theirs", medium), m{"content": "reply", "delay": 5}))
-	record := owner.get(t, "/posts/"+post).want(t, http.StatusOK)
-	full := record.object(t)
-	reply := full["posts"].([]any)[0].(m)["value"].([]any)[1].(m)["id"].(string)
-
+	e := estate{owner: r.organization(t), other: r.organization(t), unknown: id.New[publishing.PostTag]().String()}
+	e.theirs, e.mine = e.owner.channel(t, "A"), e.other.channel(t, "A")
+	e.medium = e.owner.stored(t, "secret.png", png(t))
+	reply := m{"content": "reply", "delay": 5}
+	e.post = e.owner.post(t, e.owner.create(t, later(e.theirs.id, part("theirs", e.medium), reply)))
+	e.reply = e.post.values()[1].ID
+	before := e.owner.get(t, "/posts/"+e.post.ID)
 	t.Run("ids of others are answered like unknown ids", func(t *testing.T) {
-		t.Run("in a path", func(t *testing.T) {
-			t.Parallel()
-			ids := []string{post, reply, full["group"].(string), theirs.id, medium["id"].(string), id.New[publishing.PostTag]().String(), "not-an-id", strings.Repeat("7", 300), "%00", "%27%20or%201=1", "00000000-0000-0000-0000-000000000000"}
-			routes := 0
-			for _, route := range edge.Routes() {
-				if !strings.Contains(route.Path, "public/v1") || !strings.Contains(route.Path, "{") || route.State == edge.Planned {
-					continue
-				}
-				routes++
-				status := http.StatusNotFound
-				if route.State != edge.Built {
-					status = http.StatusNotImplemented
-				}
-				for _, body := range bodiesFor(route.Method) {
-					var same answer
-					for j, one := range ids {
-						o := other
-						o.prefix = ""
-						a := o.do(t, route.Method, filled(route.Path, one), body)
-						if a.Status != status {
-							t.Errorf("%s with %s, body %v: answered %v, want %d", route, one, body, a, status)
-						}
-						if j > 0 && (a.Body != same.Body || a.Status != same.Status) {
-							t.Errorf("%s answers %s with %v and %s with %v, want the same", route, one, a, ids[0], same)
-						}
-						same = a
-					}
-				}
-			}
-			if routes < 8 {
-				t.Fatalf("only %d routes have an id in their path", routes)
-			}
-		})
-		t.Run("in a body", func(t *testing.T) {
-			t.Parallel()
-			unknown := id.New[publishing.PostTag]().String()
-			url := medium["url"].(string)
-			groups := map[string]struct {
-				values []string
-				body   func(v string) m
-			}{
-				"integration":    {[]string{theirs.id, unknown, "not-an-id", post}, func(v string) m { return later(v, part("x")) }},
-				"media id":       {[]string{medium["id"].(string), unknown, "not-an-id", theirs.id}, func(v string) m { return later(mine.id, part("x", m{"id": v})) }},
-				"plain media id": {[]string{medium["id"].(string), unknown, "not-an-id"}, func(v string) m { return later(mine.id, part("x", v)) }},
-				"media path": {[]string{url, base + "/files/" + strings.Repeat("a", 24) + "/secret.png", base + "/files/none/x.png"}, func(v string) m {
-					return later(mine.id, part("x", m{"id": "whatever", "path": v}))
-				}},
-				"media url": {[]string{url, base + "/files/" + strings.Repeat("a", 24) + "/secret.png"}, func(v string) m { return later(mine.id, part("x", m{"url": v})) }},
-				"group": {[]string{full["group"].(string), unknown, "not-an-id"}, func(v string) m {
-					return request("schedule", tomorrow(), m{"integration": m{"id": mine.id}, "group": v, "value": []m{part("x")}})
-				}},
-				"first value id": {[]string{post, unknown, "not-an-id", reply}, func(v string) m { return later(mine.id, m{"id": v, "content": "x"}) }},
-				"second value id": {[]string{reply, unknown, "not-an-id", post}, func(v string) m {
-					return later(mine.id, part("x"), m{"id": v, "content": "y"})
-				}},
-				"value id of an update": {[]string{post, unknown, "not-an-id"}, func(v string) m {
-					return request("update", tomorrow(), entry(mine.id, m{"id": v, "content": "x"}))
-				}},
-				"draft's media": {[]string{medium["id"].(string), unknown}, func(v string) m {
-					return request("draft", tomorrow(), entry(mine.id, part("x", m{"id": v})))
-				}},
-			}
-			for name, g := range groups {
-				same := ""
-				for i, v := range g.values {
-					a := other.do(t, http.MethodPost, "/posts", g.body(v))
-					a.refusal(t, http.StatusBadRequest)
-					if len(a.object(t)["errors"].([]any)) != 1 {
-						t.Errorf("%s: %v", name, a)
-					}
-					words := strings.ReplaceAll(a.Body, v, "…")
-					if i > 0 && words != same {
-						t.Errorf("%s answers %s with %s and another with %s, want the same", name, v, words, same)
-					}
-					same = words
-				}
-			}
-			if n := other.count(t); n != "0" {
-				t.Errorf("%s posts were made", n)
-			}
-		})
-		t.Run("in a query", func(t *testing.T) {
-			t.Parallel()
-			for _, v := range []string{theirs.id, "not-an-id", id.New[publishing.PostTag]().String()} {
-				for _, path := range []string{"/posts?page=0&customer=" + v, "/integrations?group=" + v} {
-					if a := other.get(t, path).want(t, http.StatusOK); a.Body != "[]\n" && a.Body != "[]" {
-						t.Errorf("%s: %v", path, a)
-					}
-				}
-			}
-		})
+		t.Run("in a path", e.askInPaths)
+		t.Run("in a body", e.askInBodies)
+		t.Run("in a query", e.askInQueries)
 	})
-	if a := other.get(t, "/integrations").list(t); len(a) != 1 || a[0]["id"] != mine.id {
-		t.Errorf("the channels of the other organization: %v", a)
+	if got := e.other.channels(t); len(got) != 1 || got[0].ID != e.mine.id {
+		t.Errorf("the other organization has the channels %+v, want only %s", got, e.mine.id)
 	}
-	if a := owner.get(t, "/posts/"+post); a.Body != record.Body {
-		t.Errorf("the owner's post is now %v, before %v", a, record)
+	if got := e.owner.get(t, "/posts/"+e.post.ID); got.Body != before.Body {
+		t.Errorf("the owner's post is %v, want %v as before", got, before)
+	}
+}
+
+// askInPaths calls each route of the public API that has an id in its path.
+func (e estate) askInPaths(t *testing.T) {
+	t.Parallel()
+	ids := []string{
+		e.post.ID, e.reply, e.post.Group, e.theirs.id, e.medium.ID, e.unknown, "not-an-id", strings.Repeat("7", 300),
+		"%00", "%27%20or%201=1", "00000000-0000-0000-0000-000000000000",
+	}
+	asker := e.other
+	asker.prefix = ""
+	routes := 0
+	for _, route := range edge.Routes() {
+		public := strings.Contains(route.Path, "public/v1") && strings.Contains(route.Path, "{")
+		if !public || route.State == edge.Planned {
+			continue
+		}
+		routes++
+		status := http.StatusNotFound
+		if route.State == edge.Missing {
+			status = http.StatusNotImplemented
+		}
+		for _, body := range bodiesFor(route.Method) {
+			want := asker.do(t, route.Method, filled(route.Path, ids[0]), body)
+			if want.Status != status {
+				t.Errorf("%s with %s and %v is answered with %v, want %d", route, ids[0], body, want, status)
+			}
+			for _, id := range ids[1:] {
+				got := asker.do(t, route.Method, filled(route.Path, id), body)
+				if got.Status != want.Status || got.Body != want.Body {
+					t.Errorf("%s with %s and %v is answered with %v, want %v", route, id, body, got, want)
+				}
+			}
+		}
+	}
+	if routes < 8 {
+		t.Fatalf("%d routes have an id in their path, want at least 8", routes)
+	}
+}
+
+// askInBodies creates posts of the other organization that name what the owner has.
+func (e estate) askInBodies(t *testing.T) {
+	t.Parallel()
+	with := func(parts ...m) m { return later(e.mine.id, parts...) }
+	only := func(kind string, p m) m { return request(kind, tomorrow(), entry(e.mine.id, p)) }
+	noFile := base + "/files/" + strings.Repeat("a", 24) + "/secret.png"
+	for name, v := range map[string]struct {
+		ids  []string
+		body func(id string) m
+	}{
+		"integration": {
+			ids:  []string{e.theirs.id, e.unknown, "not-an-id", e.post.ID},
+			body: func(id string) m { return later(id, part("x")) },
+		},
+		"media id": {
+			ids:  []string{e.medium.ID, e.unknown, "not-an-id", e.theirs.id},
+			body: func(id string) m { return with(part("x", m{"id": id})) },
+		},
+		"plain media id": {
+			ids:  []string{e.medium.ID, e.unknown, "not-an-id"},
+			body: func(id string) m { return with(part("x", id)) },
+		},
+		"media path": {
+			ids:  []string{e.medium.URL, noFile, base + "/files/none/x.png"},
+			body: func(path string) m { return with(part("x", m{"id": "any", "path": path})) },
+		},
+		"media url": {
+			ids:  []string{e.medium.URL, noFile},
+			body: func(url string) m { return with(part("x", m{"url": url})) },
+		},
+		"group": {
+			ids:  []string{e.post.Group, e.unknown, "not-an-id"},
+			body: func(id string) m { return request("schedule", tomorrow(), byGroup(e.mine.id, id, part("x"))) },
+		},
+		"first value id": {
+			ids:  []string{e.post.ID, e.unknown, "not-an-id", e.reply},
+			body: func(id string) m { return with(m{"id": id, "content": "x"}) },
+		},
+		"second value id": {
+			ids:  []string{e.reply, e.unknown, "not-an-id", e.post.ID},
+			body: func(id string) m { return with(part("x"), m{"id": id, "content": "y"}) },
+		},
+		"value id of an update": {
+			ids:  []string{e.post.ID, e.unknown, "not-an-id"},
+			body: func(id string) m { return only("update", m{"id": id, "content": "x"}) },
+		},
+		"draft's media": {
+			ids:  []string{e.medium.ID, e.unknown},
+			body: func(id string) m { return only("draft", part("x", m{"id": id})) },
+		},
+	} {
+		want := e.refusalWithout(t, v.body(v.ids[0]), v.ids[0])
+		for _, id := range v.ids[1:] {
+			if got := e.refusalWithout(t, v.body(id), id); got != want {
+				t.Errorf("%s: %s is refused with %s, want %s", name, id, got, want)
+			}
+		}
+	}
+	e.other.wantCount(t, 0)
+}
+
+// refusalWithout sends a body that must be refused for one channel, and returns the answer without the id.
+func (e estate) refusalWithout(t *testing.T, body m, id string) string {
+	t.Helper()
+	a := e.other.do(t, http.MethodPost, "/posts", body)
+	a.refusal(t, http.StatusBadRequest)
+	if n := len(read[refused](t, a).Errors); n != 1 {
+		t.Errorf("the refusal names %d channels, want 1: %v", n, a)
+	}
+	return strings.ReplaceAll(a.Body, id, "…")
+}
+
+// askInQueries lists with customers that the other organization does not have.
+func (e estate) askInQueries(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{e.theirs.id, "not-an-id", e.unknown} {
+		for _, path := range []string{"/posts?page=0&customer=" + id, "/integrations?group=" + id} {
+			if a := e.other.get(t, path).want(t, http.StatusOK); strings.TrimSpace(a.Body) != "[]" {
+				t.Errorf("%s is answered with %v, want []", path, a)
+			}
+		}
 	}
 }
 
@@ -129,20 +170,23 @@ func TestCreate_OneBadEntryRefusesRequest(t *testing.T) {
 	r := start(t, nil)
 	o, other := r.organization(t), r.organization(t)
 	good, foreign := o.channel(t, "A"), other.channel(t, "A")
-	a := o.do(t, http.MethodPost, "/posts", request("now", time.Now(), entry(good.id, part("fine")), entry(foreign.id, part("x")), entry(good.id, part(strings.Repeat("x", 501)))))
+	a := o.do(t, http.MethodPost, "/posts", request("now", time.Now(), entry(good.id, part("fine")),
+		entry(foreign.id, part("x")), entry(good.id, part(strings.Repeat("x", 501)))))
 	a.refusal(t, http.StatusBadRequest)
-	errors := a.object(t)["errors"].([]any)
-	if len(errors) != 2 || o.count(t) != "0" {
-		t.Fatalf("%v, %s posts", a, o.count(t))
+	errors := read[refused](t, a).Errors
+	if len(errors) != 2 {
+		t.Fatalf("the refusal names %+v, want 2 channels", errors)
 	}
-	if first := errors[0].(m); first["integration"] != foreign.id || first["provider"] != "" || first["name"] != "" {
-		t.Errorf("the foreign channel is named: %v", first)
+	if got := errors[0]; got.Integration != foreign.id || got.Provider != "" || got.Name != "" {
+		t.Errorf("the foreign channel is %+v, want only the id %s", got, foreign.id)
 	}
-	if second := errors[1].(m); second["provider"] != "sandbox" || second["name"] != good.account {
-		t.Errorf("the own channel is not named: %v", second)
+	if got := errors[1]; got.Provider != "sandbox" || got.Name != good.account {
+		t.Errorf("the own channel is %+v, want sandbox and %s", got, good.account)
 	}
+	o.wantCount(t, 0)
 }
 
+// filled returns a path with one value for all its parameters.
 func filled(path, id string) string {
 	parts := strings.Split(path, "/")
 	for i, p := range parts {
@@ -156,7 +200,10 @@ func filled(path, id string) string {
 // bodiesFor returns bodies for a route. With none of them the answer may depend on the organization of the id.
 func bodiesFor(method string) []any {
 	if method == http.MethodPut || method == http.MethodPost {
-		return []any{m{"status": "draft"}, m{"status": "schedule"}, m{"status": "schedule", "republish": true}, m{"status": "nonsense"}}
+		return []any{
+			m{"status": "draft"}, m{"status": "schedule"}, m{"status": "schedule", "republish": true},
+			m{"status": "nonsense"},
+		}
 	}
 	return []any{nil}
 }

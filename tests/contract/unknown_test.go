@@ -56,22 +56,18 @@ func TestUnknown_IsNeverReportedAsFailed(t *testing.T) {
 			c := o.channel(t, "A")
 			r.silence(t, c, after)
 			id := o.create(t, now(c.id, part("once only")))
-			e := o.reaches(t, id, "ERROR")["posts"].([]any)[0].(m)
-			if e["errorCode"] != "outcome_unknown" || e["outcomeUnknown"] != true || len(r.published(t, c)) != 1 {
-				t.Fatalf("a post that is live is reported as %v", e)
+			if full := o.failed(t, c, id, "outcome_unknown", 1); !full.Posts[0].OutcomeUnknown {
+				t.Fatalf("outcomeUnknown of a published post is false, want true: %+v", full)
 			}
 			r.speak(t)
-			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule"}).refusal(t, http.StatusConflict)
-			o.do(t, http.MethodPost, "/posts", now(c.id, m{"id": id, "content": "other words"})).refusal(t, http.StatusConflict)
-			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "draft"}).want(t, http.StatusOK)
-			if got := o.get(t, "/posts/"+id).want(t, http.StatusOK).object(t); got["state"] != "DRAFT" {
-				t.Fatalf("an un-scheduled post is %v", got["state"])
-			}
-			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule"}).refusal(t, http.StatusConflict)
-			if out := r.published(t, c); len(out) != 1 {
-				t.Fatalf("%d posts are live", len(out))
-			}
-			o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule", "republish": true}).want(t, http.StatusOK)
+			o.changeStatus(t, id, m{"status": "schedule"}).refusal(t, http.StatusConflict)
+			edited := now(c.id, m{"id": id, "content": "other words"})
+			o.do(t, http.MethodPost, "/posts", edited).refusal(t, http.StatusConflict)
+			o.changeStatus(t, id, m{"status": "draft"}).want(t, http.StatusOK)
+			o.wantState(t, id, "DRAFT")
+			o.changeStatus(t, id, m{"status": "schedule"}).refusal(t, http.StatusConflict)
+			r.wantTexts(t, c, "once only")
+			o.changeStatus(t, id, m{"status": "schedule", "republish": true}).want(t, http.StatusOK)
 			o.reaches(t, id, "PUBLISHED")
 		})
 	}
@@ -85,25 +81,23 @@ func TestUnknown_IsNotEditedWhileItIsRetried(t *testing.T) {
 	r.fault(t, c, "drop_answer", posting(), nil)
 	r.fault(t, c, "rate_limit", m{}, m{"times": 100_000, "retryAfter": 4})
 	id := o.create(t, now(c.id, part("first words")))
-	var full m
+	var full record
 	eventually(t, "a second try", func() bool {
-		full = o.get(t, "/posts/"+id).want(t, http.StatusOK).object(t)
-		return slices.Contains(happened(full), "retried")
-	}, func() any { return happened(full) })
+		full = o.post(t, id)
+		return slices.Contains(full.events(), "retried")
+	}, func() any { return full.events() })
 	edit := func() int {
 		return o.do(t, http.MethodPost, "/posts", now(c.id, m{"id": id, "content": "other words"})).Status
 	}
 	for range 5 {
 		if got := edit(); got != http.StatusConflict {
-			t.Fatalf("an edit of a post that may be live is answered with %d", got)
+			t.Fatalf("an edit of a post that may be published is answered with %d, want 409", got)
 		}
-		o.do(t, http.MethodPut, "/posts/"+id+"/status", m{"status": "schedule"}).refusal(t, http.StatusConflict)
+		o.changeStatus(t, id, m{"status": "schedule"}).refusal(t, http.StatusConflict)
 	}
 	r.speak(t)
 	o.reaches(t, id, "PUBLISHED")
-	if got := r.texts(t, c); got != "first words" {
-		t.Fatalf("live is %v", got)
-	}
+	r.wantTexts(t, c, "first words")
 }
 
 func TestUnknown_CanBeDeleted(t *testing.T) {
@@ -117,16 +111,16 @@ func TestUnknown_CanBeDeleted(t *testing.T) {
 	o.do(t, http.MethodDelete, "/posts/"+id, nil).want(t, http.StatusOK)
 	o.get(t, "/posts/"+id).refusal(t, http.StatusNotFound)
 	r.speak(t)
-	if out := r.published(t, c); len(out) != 1 {
-		t.Fatalf("%d posts are live", len(out))
-	}
+	r.wantTexts(t, c, "once only")
 }
 
 // TestHangingServer_DelaysNoOtherServer: posts on a server that hangs hold at most half of the permits of a process.
 func TestHangingServer_DelaysNoOtherServer(t *testing.T) {
 	t.Parallel()
 	elsewhere := sandboxtest.Start(t) // another destination
-	r := start(t, map[string]string{"MAX_IN_FLIGHT": "16", "REQUEST_DEADLINE": "10m", "OUTBOUND_ALLOW": strings.TrimPrefix(elsewhere, "http://")})
+	r := start(t, map[string]string{
+		"MAX_IN_FLIGHT": "16", "REQUEST_DEADLINE": "10m", "OUTBOUND_ALLOW": strings.TrimPrefix(elsewhere, "http://"),
+	})
 	for range 3 {
 		o := r.organization(t)
 		for i := range 8 {
@@ -140,7 +134,8 @@ func TestHangingServer_DelaysNoOtherServer(t *testing.T) {
 	there := *r
 	there.sandbox, healthy.rig = elsewhere, &there
 	c := healthy.channel(t, "A")
-	healthy.reaches(t, healthy.create(t, now(c.id, part("healthy"))), "PUBLISHED") // long before a call that hangs has ended
+	// This is long before a call that hangs has ended.
+	healthy.reaches(t, healthy.create(t, now(c.id, part("healthy"))), "PUBLISHED")
 	if n := r.held(t); n != 8 {
 		t.Fatalf("%d calls hang, want 8, half of the permits", n)
 	}
