@@ -55,20 +55,23 @@ func TestRequestsHiddenInBodiesNeverRun(t *testing.T) {
 		refuse     bool
 		status     string
 	}{
-		"upload without key":       {"POST /public/v1/upload HTTP/1.1\r\n" + form, first + hidden, false, " 401 "},
-		"large upload without key": {"POST /public/v1/upload HTTP/1.1\r\n" + form, big + hidden, false, ""},
-		"upload refused by limit":  {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, first + hidden, true, " 429 "},
-		"upload of another type":   {"POST /public/v1/upload HTTP/1.1\r\n" + auth + "Content-Type: text/plain\r\n", first + hidden, false, " 400 "},
-		"upload that is malformed": {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, "--b\r\n\r\n" + first[6:] + hidden, false, " 400 "},
-		"upload that is too large": {"POST /public/v1/upload HTTP/1.1\r\n" + auth + form, "--b\r\nContent-Disposition: form-data; name=file; filename=a\r\n\r\n" + strings.Repeat("x", 300<<10) + hidden, false, ""},
-		"JSON that is too long":    {"PUT /public/v1/posts/p/status HTTP/1.1\r\n" + auth, big + hidden, false, ""},
-		"JSON without key":         {"POST /public/v1/posts HTTP/1.1\r\n", first + hidden, false, " 401 "},
-		"a GET with a body":        {"GET /public/v1/is-connected HTTP/1.1\r\n" + auth, first + hidden, false, " 200 "},
-		"a DELETE with a body":     {"DELETE /public/v1/posts/other HTTP/1.1\r\n" + auth, first + hidden, false, " 200 "},
-		"no such route":            {"POST /nowhere HTTP/1.1\r\n", first + hidden, false, " 404 "},
-		"no such method":           {"BREW /public/v1/posts HTTP/1.1\r\n", first + hidden, false, " 405 "},
-		"a preflight":              {"OPTIONS /public/v1/posts HTTP/1.1\r\nOrigin: http://a\r\nAccess-Control-Request-Method: POST\r\n", first + hidden, false, " 204 "},
-		"a missing route":          {"POST /public/t HTTP/1.1\r\n", first + hidden, false, " 501 "},
+		"upload without key":       {head: "POST /public/v1/upload HTTP/1.1\r\n" + form, body: first + hidden, refuse: false, status: " 401 "},
+		"large upload without key": {head: "POST /public/v1/upload HTTP/1.1\r\n" + form, body: big + hidden, refuse: false, status: ""},
+		"upload refused by limit":  {head: "POST /public/v1/upload HTTP/1.1\r\n" + auth + form, body: first + hidden, refuse: true, status: " 429 "},
+		"upload of another type":   {head: "POST /public/v1/upload HTTP/1.1\r\n" + auth + "Content-Type: text/plain\r\n", body: first + hidden, refuse: false, status: " 400 "},
+		"upload that is malformed": {head: "POST /public/v1/upload HTTP/1.1\r\n" + auth + form, body: "--b\r\n\r\n" + first[6:] + hidden, refuse: false, status: " 400 "},
+		"upload that is too large": {
+			head: "POST /public/v1/upload HTTP/1.1\r\n" + auth + form,
+			body: "--b\r\nContent-Disposition: form-data; name=file; filename=a\r\n\r\n" + strings.Repeat("x", 300<<10) + hidden, refuse: false, status: "",
+		},
+		"JSON that is too long": {head: "PUT /public/v1/posts/p/status HTTP/1.1\r\n" + auth, body: big + hidden, refuse: false, status: ""},
+		"JSON without key":      {head: "POST /public/v1/posts HTTP/1.1\r\n", body: first + hidden, refuse: false, status: " 401 "},
+		"a GET with a body":     {head: "GET /public/v1/is-connected HTTP/1.1\r\n" + auth, body: first + hidden, refuse: false, status: " 200 "},
+		"a DELETE with a body":  {head: "DELETE /public/v1/posts/other HTTP/1.1\r\n" + auth, body: first + hidden, refuse: false, status: " 200 "},
+		"no such route":         {head: "POST /nowhere HTTP/1.1\r\n", body: first + hidden, refuse: false, status: " 404 "},
+		"no such method":        {head: "BREW /public/v1/posts HTTP/1.1\r\n", body: first + hidden, refuse: false, status: " 405 "},
+		"a preflight":           {head: "OPTIONS /public/v1/posts HTTP/1.1\r\nOrigin: http://a\r\nAccess-Control-Request-Method: POST\r\n", body: first + hidden, refuse: false, status: " 204 "},
+		"a missing route":       {head: "POST /public/t HTTP/1.1\r\n", body: first + hidden, refuse: false, status: " 501 "},
 	} {
 		for _, form := range []string{"with a length", "in chunks"} {
 			t.Run(name+" "+form, func(t *testing.T) {
@@ -127,11 +130,11 @@ func TestBody_ConnectionClosesAfterChunks(t *testing.T) {
 		head, body string
 		status     string
 	}{
-		"a trailer that ends without CR":   {"POST /nowhere HTTP/1.1\r\n", "0\r\nX: a\n\n", "404"},
-		"a trailer":                        {"POST /nowhere HTTP/1.1\r\n", "0\r\nX: a\r\n\r\n", "404"},
-		"no trailer":                       {"POST /nowhere HTTP/1.1\r\n", "0\r\n\r\n", "404"},
-		"a trailer of a body that is read": {"POST /public/v1/posts HTTP/1.1\r\n" + withKey, strings.TrimSuffix(chunked(goodPost), "\r\n") + "X: a\n\n", "201"},
-		"a trailer of a GET":               {"GET /health HTTP/1.1\r\n", "0\r\nX: a\n\n", "200"},
+		"a trailer that ends without CR":   {head: "POST /nowhere HTTP/1.1\r\n", body: "0\r\nX: a\n\n", status: "404"},
+		"a trailer":                        {head: "POST /nowhere HTTP/1.1\r\n", body: "0\r\nX: a\r\n\r\n", status: "404"},
+		"no trailer":                       {head: "POST /nowhere HTTP/1.1\r\n", body: "0\r\n\r\n", status: "404"},
+		"a trailer of a body that is read": {head: "POST /public/v1/posts HTTP/1.1\r\n" + withKey, body: strings.TrimSuffix(chunked(goodPost), "\r\n") + "X: a\n\n", status: "201"},
+		"a trailer of a GET":               {head: "GET /health HTTP/1.1\r\n", body: "0\r\nX: a\n\n", status: "200"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -229,16 +232,16 @@ func TestUpload_LimitsBytesBeforeFile(t *testing.T) {
 		status int
 		words  string
 	}{
-		"nearly 64 KB of another field": {uploadOf(named(5), 64<<10-200), 201, ""},
-		"64 KB of another field":        {uploadOf(named(5), 64<<10), 400, late},
-		"the longest name":              {uploadOf(named(1024), 0), 201, ""},
-		"a name that is too long":       {uploadOf(named(1025), 0), 400, long},
-		"a name of 9 MB":                {uploadOf(named(9<<20), 0), 400, late},
-		"an encoded name":               {uploadOf(`Content-Disposition: form-data; name="file"; filename*=utf-8''`+strings.Repeat("%61", 1025), 0), 400, long},
-		"9,900 headers":                 {uploadOf(named(5)+strings.Repeat("\r\nA: bcdef", 9900), 0), 400, late},
-		"9 MB without a colon":          {uploadOf(strings.Repeat("\x01", 9<<20), 0), 400, late},
-		"60 KB without a colon":         {uploadOf(strings.Repeat("\x01", 60<<10), 0), 400, malformed},
-		"a preamble of 9 MB":            {strings.Repeat("x\n", 9<<19) + uploadOf(named(5), 0), 400, late},
+		"nearly 64 KB of another field": {body: uploadOf(named(5), 64<<10-200), status: 201, words: ""},
+		"64 KB of another field":        {body: uploadOf(named(5), 64<<10), status: 400, words: late},
+		"the longest name":              {body: uploadOf(named(1024), 0), status: 201, words: ""},
+		"a name that is too long":       {body: uploadOf(named(1025), 0), status: 400, words: long},
+		"a name of 9 MB":                {body: uploadOf(named(9<<20), 0), status: 400, words: late},
+		"an encoded name":               {body: uploadOf(`Content-Disposition: form-data; name="file"; filename*=utf-8''`+strings.Repeat("%61", 1025), 0), status: 400, words: long},
+		"9,900 headers":                 {body: uploadOf(named(5)+strings.Repeat("\r\nA: bcdef", 9900), 0), status: 400, words: late},
+		"9 MB without a colon":          {body: uploadOf(strings.Repeat("\x01", 9<<20), 0), status: 400, words: late},
+		"60 KB without a colon":         {body: uploadOf(strings.Repeat("\x01", 60<<10), 0), status: 400, words: malformed},
+		"a preamble of 9 MB":            {body: strings.Repeat("x\n", 9<<19) + uploadOf(named(5), 0), status: 400, words: late},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -268,7 +271,7 @@ func TestUpload_LargeFileStaysOutOfMemory(t *testing.T) {
 	s := start(t, nil)
 	const size = 256 << 20
 	head := "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.mp4\"\r\n\r\n"
-	body := io.MultiReader(strings.NewReader(head), &zeros{size}, strings.NewReader("\r\n--b--\r\n"))
+	body := io.MultiReader(strings.NewReader(head), &zeros{left: size}, strings.NewReader("\r\n--b--\r\n"))
 	req, err := http.NewRequestWithContext(t.Context(), "POST", s.url+"/public/v1/upload", bufio.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

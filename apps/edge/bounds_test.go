@@ -129,10 +129,10 @@ func TestList_KeepsPlaceUntilSent(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = c.Close() })
 		first := make([]byte, 1)
-		if _, err = io.WriteString(c, request); err == nil {
-			_, err = io.ReadFull(c, first)
+		if _, err := io.WriteString(c, request); err != nil {
+			t.Fatal(err)
 		}
-		if err != nil {
+		if _, err := io.ReadFull(c, first); err != nil {
 			t.Fatal(err)
 		}
 		stalled = append(stalled, c)
@@ -158,10 +158,10 @@ func TestRecord_NamesContentType(t *testing.T) {
 		stored      publishing.Content
 		query, want string
 	}{
-		"text":         {publishing.Content{Text: "<b> & \\"}, "", `"content":"<b> & \\","contentType":"text"`},
-		"HTML":         {publishing.Content{Text: "<p>a</p>", HTML: true}, "", `"content":"<p>a</p>","contentType":"html"`},
-		"text as HTML": {publishing.Content{Text: "<img onerror=x>\nb"}, "?format=html", `"content":"<p>&lt;img onerror=x&gt;</p><p>b</p>","contentType":"html"`},
-		"HTML as text": {publishing.Content{Text: "<p>a</p><p>b &amp; c</p>", HTML: true}, "?format=text", `"content":"a\nb & c","contentType":"text"`},
+		"text":         {stored: publishing.Content{Text: "<b> & \\"}, query: "", want: `"content":"<b> & \\","contentType":"text"`},
+		"HTML":         {stored: publishing.Content{Text: "<p>a</p>", HTML: true}, query: "", want: `"content":"<p>a</p>","contentType":"html"`},
+		"text as HTML": {stored: publishing.Content{Text: "<img onerror=x>\nb"}, query: "?format=html", want: `"content":"<p>&lt;img onerror=x&gt;</p><p>b</p>","contentType":"html"`},
+		"HTML as text": {stored: publishing.Content{Text: "<p>a</p><p>b &amp; c</p>", HTML: true}, query: "?format=text", want: `"content":"a\nb & c","contentType":"text"`},
 	} {
 		s.thread.Root.Parts[0].Content = c.stored
 		for _, path := range []string{"/public/v1/posts/" + s.thread.Root.ID.String() + c.query, "/public/v1/posts" + c.query + map[bool]string{true: "?", false: "&"}[c.query == ""] + "page=0"} {

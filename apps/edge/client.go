@@ -32,7 +32,8 @@ func network(ip netip.Addr) string { return networkPrefix(ip, 64) }
 // networkPrefix returns an IPv4 address or the network of an IPv6 address with so many bits as text, and unknownClient
 // for the zero address.
 func networkPrefix(ip netip.Addr, bits int) string {
-	switch ip = ip.Unmap(); {
+	ip = ip.Unmap()
+	switch {
 	case !ip.IsValid():
 		return unknownClient
 	case ip.Is4():
@@ -57,17 +58,16 @@ func (s *Server) clientAddr(c *fiber.Ctx) netip.Addr {
 // returns the zero address, which no network contains.
 func parseHop(s string) netip.Addr {
 	s = strings.TrimSpace(s)
-	if at, err := netip.ParseAddrPort(s); err == nil {
-		return normalize(at.Addr())
+	ip, err := netip.ParseAddr(s)
+	if strings.HasPrefix(s, "[") && strings.HasSuffix(s, "]") && strings.Contains(s, ":") {
+		ip, err = netip.ParseAddr(s[1 : len(s)-1])
 	}
-	if inner, ok := strings.CutPrefix(s, "["); ok {
-		if s, ok = strings.CutSuffix(inner, "]"); !ok || !strings.Contains(s, ":") {
+	if err != nil {
+		at, err := netip.ParseAddrPort(s)
+		if err != nil {
 			return netip.Addr{}
 		}
-	}
-	ip, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Addr{}
+		ip = at.Addr()
 	}
 	return normalize(ip)
 }

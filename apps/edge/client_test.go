@@ -31,30 +31,30 @@ func TestClient_IsNearestAddressThatIsNoTrustedProxy(t *testing.T) {
 		lines []string // of X-Forwarded-For
 		want  string
 	}{
-		"no line":                                 {nil, "127.0.0.1"},
-		"one address":                             {[]string{"203.0.113.9"}, "203.0.113.9"},
-		"an address that a client wrote":          {[]string{"10.9.9.9, 203.0.113.9"}, "203.0.113.9"},
-		"a line that a client wrote":              {[]string{"10.9.9.9", "203.0.113.9"}, "203.0.113.9"},
-		"two lines of a client":                   {[]string{"10.9.9.9", "10.0.0.1, 127.0.0.1", "203.0.113.9"}, "203.0.113.9"},
-		"a chain of proxies over two lines":       {[]string{"198.51.100.7, 203.0.113.9, 10.0.0.1", "10.0.0.1"}, "203.0.113.9"},
-		"only proxies":                            {[]string{"10.0.0.1"}, "10.0.0.1"},
-		"an address with a port":                  {[]string{"203.0.113.9:1234"}, "203.0.113.9"},
-		"white space":                             {[]string{" \t203.0.113.9 \t"}, "203.0.113.9"},
-		"the /64 of an IPv6 address":              {[]string{"2001:db8:1:2:3:4:5:6"}, "2001:db8:1:2::/64"},
-		"the /64 of a zoned address":              {[]string{"fe80::1%eth0"}, "fe80::/64"},
-		"IPv6 in brackets":                        {[]string{"[2001:db8:1:2::1]"}, "2001:db8:1:2::/64"},
-		"IPv6 with a port":                        {[]string{"[2001:db8:1:2::1]:443"}, "2001:db8:1:2::/64"},
-		"IPv4 in the form of IPv6":                {[]string{"::ffff:203.0.113.9"}, "203.0.113.9"},
-		"a proxy in the form of IPv6 with a port": {[]string{"203.0.113.9, [::ffff:10.0.0.1]:80"}, "203.0.113.9"},
-		"a hidden address":                        {[]string{"unknown"}, "unknown"},
-		"a name":                                  {[]string{"203.0.113.9, proxy.internal"}, "unknown"},
-		"an empty line":                           {[]string{""}, "unknown"},
-		"an empty hop":                            {[]string{"203.0.113.9,"}, "unknown"},
-		"an empty hop behind a proxy":             {[]string{"203.0.113.9, , 10.0.0.1"}, "unknown"},
-		"an empty last line":                      {[]string{"203.0.113.9", ""}, "unknown"},
-		"IPv4 in brackets":                        {[]string{"[203.0.113.9]"}, "unknown"},
-		"half a bracket":                          {[]string{"[2001:db8::1"}, "unknown"},
-		"an unreadable entry that is not needed":  {[]string{"nonsense, 203.0.113.9"}, "203.0.113.9"},
+		"no line":                                 {lines: nil, want: "127.0.0.1"},
+		"one address":                             {lines: []string{"203.0.113.9"}, want: "203.0.113.9"},
+		"an address that a client wrote":          {lines: []string{"10.9.9.9, 203.0.113.9"}, want: "203.0.113.9"},
+		"a line that a client wrote":              {lines: []string{"10.9.9.9", "203.0.113.9"}, want: "203.0.113.9"},
+		"two lines of a client":                   {lines: []string{"10.9.9.9", "10.0.0.1, 127.0.0.1", "203.0.113.9"}, want: "203.0.113.9"},
+		"a chain of proxies over two lines":       {lines: []string{"198.51.100.7, 203.0.113.9, 10.0.0.1", "10.0.0.1"}, want: "203.0.113.9"},
+		"only proxies":                            {lines: []string{"10.0.0.1"}, want: "10.0.0.1"},
+		"an address with a port":                  {lines: []string{"203.0.113.9:1234"}, want: "203.0.113.9"},
+		"white space":                             {lines: []string{" \t203.0.113.9 \t"}, want: "203.0.113.9"},
+		"the /64 of an IPv6 address":              {lines: []string{"2001:db8:1:2:3:4:5:6"}, want: "2001:db8:1:2::/64"},
+		"the /64 of a zoned address":              {lines: []string{"fe80::1%eth0"}, want: "fe80::/64"},
+		"IPv6 in brackets":                        {lines: []string{"[2001:db8:1:2::1]"}, want: "2001:db8:1:2::/64"},
+		"IPv6 with a port":                        {lines: []string{"[2001:db8:1:2::1]:443"}, want: "2001:db8:1:2::/64"},
+		"IPv4 in the form of IPv6":                {lines: []string{"::ffff:203.0.113.9"}, want: "203.0.113.9"},
+		"a proxy in the form of IPv6 with a port": {lines: []string{"203.0.113.9, [::ffff:10.0.0.1]:80"}, want: "203.0.113.9"},
+		"a hidden address":                        {lines: []string{"unknown"}, want: "unknown"},
+		"a name":                                  {lines: []string{"203.0.113.9, proxy.internal"}, want: "unknown"},
+		"an empty line":                           {lines: []string{""}, want: "unknown"},
+		"an empty hop":                            {lines: []string{"203.0.113.9,"}, want: "unknown"},
+		"an empty hop behind a proxy":             {lines: []string{"203.0.113.9, , 10.0.0.1"}, want: "unknown"},
+		"an empty last line":                      {lines: []string{"203.0.113.9", ""}, want: "unknown"},
+		"IPv4 in brackets":                        {lines: []string{"[203.0.113.9]"}, want: "unknown"},
+		"half a bracket":                          {lines: []string{"[2001:db8::1"}, want: "unknown"},
+		"an unreadable entry that is not needed":  {lines: []string{"nonsense, 203.0.113.9"}, want: "203.0.113.9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -148,11 +148,11 @@ func TestForwardingHeader_UnreadOneOfTrustedProxyIsLogged(t *testing.T) {
 		headers []string
 		want    int // lines after three requests
 	}{
-		"none":                           {nil, 0},
-		"X-Forwarded-For":                {[]string{"X-Forwarded-For", "203.0.113.9"}, 0},
-		"X-Forwarded-For beside another": {[]string{"X-Real-IP", "203.0.113.9", "X-Forwarded-For", "203.0.113.9"}, 0},
-		"only X-Real-IP":                 {[]string{"X-Real-IP", "203.0.113.9"}, 1},
-		"only Forwarded":                 {[]string{"Forwarded", "for=203.0.113.9"}, 1},
+		"none":                           {headers: nil, want: 0},
+		"X-Forwarded-For":                {headers: []string{"X-Forwarded-For", "203.0.113.9"}, want: 0},
+		"X-Forwarded-For beside another": {headers: []string{"X-Real-IP", "203.0.113.9", "X-Forwarded-For", "203.0.113.9"}, want: 0},
+		"only X-Real-IP":                 {headers: []string{"X-Real-IP", "203.0.113.9"}, want: 1},
+		"only Forwarded":                 {headers: []string{"Forwarded", "for=203.0.113.9"}, want: 1},
 	} {
 		h := &hand{now: day}
 		s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"}, func(d *edge.Deps) { d.Clock = h })

@@ -69,11 +69,13 @@ func TestAnswer_WithoutFileHasRequestTimeout(t *testing.T) {
 	s := start(t, map[string]string{"REQUEST_TIMEOUT": "200ms", "UPLOAD_TIMEOUT": "1h"})
 	c := s.dial(t, "")
 	many := strings.Repeat(get("/files/x/y.png"), 1000)
-	var err error
-	for err == nil {
-		_, err = io.WriteString(c, many)
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		t.Error("the connection stays open")
+	for {
+		_, err := io.WriteString(c, many)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("the connection stays open, want it closed")
+		}
+		if err != nil {
+			return
+		}
 	}
 }

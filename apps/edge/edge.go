@@ -78,16 +78,20 @@ func New(cfg Config, deps Deps) (*Server, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{cfg: cfg, deps: deps, patterns: map[string]bool{}}
-	var err error
-	if s.trusted, err = parseProxies(cfg.TrustedProxies); err != nil {
+	trusted, err := parseProxies(cfg.TrustedProxies)
+	if err != nil {
 		return nil, err
 	}
-	if s.metrics, err = newMetrics(deps.Metrics); err != nil {
+	metrics, err := newMetrics(deps.Metrics)
+	if err != nil {
 		return nil, err
 	}
-	if s.sandbox, err = newSandbox(deps.SandboxURL); err != nil {
+	sandbox, err := newSandbox(deps.SandboxURL)
+	if err != nil {
 		return nil, err
+	}
+	s := &Server{
+		cfg: cfg, deps: deps, trusted: trusted, metrics: metrics, sandbox: sandbox, patterns: map[string]bool{},
 	}
 	s.buildRoutes()
 	if err := s.buildPages(); err != nil {
@@ -110,12 +114,16 @@ func (s *Server) buildPages() error {
 			notBuilt = append(notBuilt, r)
 		}
 	}
-	var err error
-	if s.document, err = s.lines.Document(); err != nil {
+	document, err := s.lines.Document()
+	if err != nil {
 		return err
 	}
-	s.page, err = newPage(s.lines.API().OpenAPI(), notBuilt)
-	return err
+	page, err := newPage(s.lines.API().OpenAPI(), notBuilt)
+	if err != nil {
+		return err
+	}
+	s.document, s.page = document, page
+	return nil
 }
 
 // describeService describes the service and its credentials in the OpenAPI document.

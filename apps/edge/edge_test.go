@@ -14,13 +14,15 @@ import (
 	"crier/publishing"
 )
 
-const goodPost = `{"type":"schedule","date":"2026-05-01T10:00:00","shortLink":true,"order":"x","creationMethod":"CLI","tags":["a",{"value":"b","label":"b"}],
-"posts":[{"integration":{"id":"c1"},"group":"","value":[{"id":"","content":"Hi","image":["m1",{"id":"m2"},{"id":"r","path":"http://crier.test/files/k/a.png"},{"id":"","url":"/files/k/b.png","alt":"b"}]}]}]}`
+const goodPost = `{"type":"schedule","date":"2026-05-01T10:00:00","shortLink":true,"order":"x","creationMethod":"CLI",
+"tags":["a",{"value":"b","label":"b"}],
+"posts":[{"integration":{"id":"c1"},"group":"","value":[{"id":"","content":"Hi","image":["m1",{"id":"m2"},
+{"id":"r","path":"http://crier.test/files/k/a.png"},{"id":"","url":"/files/k/b.png","alt":"b"}]}]}]}`
 
 func decode[T any](t *testing.T, a answer) (out T) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(a.body), &out); err != nil {
-		t.Fatalf("%d %q: %v", a.status, a.body, err)
+		t.Fatalf("answered %d %q, want a body of %T: %v", a.status, a.body, out, err)
 	}
 	return out
 }
@@ -80,19 +82,22 @@ func TestRequestHash_IgnoresMountAndMemberOrder(t *testing.T) {
 func TestCreate_RefusalNamesFields(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ body, part string }{
-		"an empty body":          {"", "body is required"},
-		"an array":               {"[]", "body must be a JSON object"},
-		"null":                   {"null", "body must be a JSON object"},
-		"two documents":          {"{} {}", "body must be one value of valid JSON"},
-		"invalid text":           {"{\"type\":\"\xff\"}", "body must be UTF-8"},
-		"a number as content":    {`{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":5}]}]}`, "posts.0.value.0.content must be a string"},
-		"an object as type":      {`{"type":{},"date":"2026-01-01","posts":[]}`, "type must be a string"},
-		"a null date":            {`{"type":"now","date":null,"posts":[]}`, "date must be an ISO 8601 date"},
-		"nulls everywhere":       {`{"type":null,"date":null,"posts":null,"tags":null}`, "posts must hold"},
-		"null entries":           {`{"type":"now","date":"2026-01-01","posts":[null]}`, "posts.0 must be an object"},
-		"null in a value":        {`{"type":"now","date":"2026-01-01","posts":[{"integration":null,"value":[null],"settings":null,"group":null}]}`, "posts.0.value.0 must be an object"},
-		"a fraction of a minute": {`{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":"a"},{"content":"b","delay":1.5}]}]}`, "posts.0.value.1.delay must be a whole number"},
-		"a nameless image":       {`{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":[{}]}]}]}`, "posts.0.value.0.image.0 must have an id"},
+		"an empty body":       {body: "", part: "body is required"},
+		"an array":            {body: "[]", part: "body must be a JSON object"},
+		"null":                {body: "null", part: "body must be a JSON object"},
+		"two documents":       {body: "{} {}", part: "body must be one value of valid JSON"},
+		"invalid text":        {body: "{\"type\":\"\xff\"}", part: "body must be UTF-8"},
+		"a number as content": {body: `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":5}]}]}`, part: "posts.0.value.0.content must be a string"},
+		"an object as type":   {body: `{"type":{},"date":"2026-01-01","posts":[]}`, part: "type must be a string"},
+		"a null date":         {body: `{"type":"now","date":null,"posts":[]}`, part: "date must be an ISO 8601 date"},
+		"nulls everywhere":    {body: `{"type":null,"date":null,"posts":null,"tags":null}`, part: "posts must hold"},
+		"null entries":        {body: `{"type":"now","date":"2026-01-01","posts":[null]}`, part: "posts.0 must be an object"},
+		"null in a value":     {body: `{"type":"now","date":"2026-01-01","posts":[{"integration":null,"value":[null],"settings":null,"group":null}]}`, part: "posts.0.value.0 must be an object"},
+		"a fraction of a minute": {
+			body: `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"content":"a"},{"content":"b","delay":1.5}]}]}`,
+			part: "posts.0.value.1.delay must be a whole number",
+		},
+		"a nameless image": {body: `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":[{}]}]}]}`, part: "posts.0.value.0.image.0 must have an id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,16 +133,16 @@ func TestFault_IsErrorOfContract(t *testing.T) {
 		parts  []string
 		retry  string
 	}{
-		"channels": {&fault.Error{Kind: fault.Invalid, Items: []fault.Item{{ID: "c1", Kind: "x", Name: "News", Message: "Too long."}}}, 400,
-			[]string{`"message":"Too long."`, `"provider":"x"`, `"name":"News"`, `"errors":[{"integration":"c1"`}, ""},
-		"quota":       {fault.New(fault.Quota, "op", "Your plan has no posts left."), 402, []string{`"url":"http://crier.test/app/billing"`, "no posts left"}, ""},
-		"forbidden":   {fault.New(fault.Forbidden, "op", ""), 403, []string{`"message":"Forbidden"`}, ""},
-		"not found":   {fault.New(fault.NotFound, "op", "There is no such post."), 404, []string{`"msg":"There is no such post."`}, ""},
-		"conflict":    {&fault.Error{Kind: fault.Conflict, Message: "Busy.", RetryAfter: time.Second}, 409, nil, "1"},
-		"gone":        {fault.New(fault.Gone, "op", ""), 410, nil, ""},
-		"unavailable": {&fault.Error{Kind: fault.Unavailable, RetryAfter: 2100 * time.Millisecond, Err: errSecret(secret)}, 503, nil, "3"},
-		"internal":    {fault.Wrap(fault.Internal, "op", secret, errSecret(secret)), 500, []string{`"message":"Internal server error"`}, ""},
-		"foreign":     {errSecret(secret), 500, []string{`"message":"Internal server error"`}, ""},
+		"channels": {err: &fault.Error{Kind: fault.Invalid, Items: []fault.Item{{ID: "c1", Kind: "x", Name: "News", Message: "Too long."}}}, status: 400,
+			parts: []string{`"message":"Too long."`, `"provider":"x"`, `"name":"News"`, `"errors":[{"integration":"c1"`}, retry: ""},
+		"quota":       {err: fault.New(fault.Quota, "op", "Your plan has no posts left."), status: 402, parts: []string{`"url":"http://crier.test/app/billing"`, "no posts left"}, retry: ""},
+		"forbidden":   {err: fault.New(fault.Forbidden, "op", ""), status: 403, parts: []string{`"message":"Forbidden"`}, retry: ""},
+		"not found":   {err: fault.New(fault.NotFound, "op", "There is no such post."), status: 404, parts: []string{`"msg":"There is no such post."`}, retry: ""},
+		"conflict":    {err: &fault.Error{Kind: fault.Conflict, Message: "Busy.", RetryAfter: time.Second}, status: 409, parts: nil, retry: "1"},
+		"gone":        {err: fault.New(fault.Gone, "op", ""), status: 410, parts: nil, retry: ""},
+		"unavailable": {err: &fault.Error{Kind: fault.Unavailable, RetryAfter: 2100 * time.Millisecond, Err: errSecret(secret)}, status: 503, parts: nil, retry: "3"},
+		"internal":    {err: fault.Wrap(fault.Internal, "op", secret, errSecret(secret)), status: 500, parts: []string{`"message":"Internal server error"`}, retry: ""},
+		"foreign":     {err: errSecret(secret), status: 500, parts: []string{`"message":"Internal server error"`}, retry: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,7 +151,7 @@ func TestFault_IsErrorOfContract(t *testing.T) {
 			a := s.api(t, "POST", "/public/v1/posts", goodPost)
 			want(t, a, c.status, c.parts...)
 			if a.header.Get("Retry-After") != c.retry || strings.Contains(a.body, secret) {
-				t.Errorf("%v %s", a.header, a.body)
+				t.Errorf("got %v %s, want Retry-After %q and no cause", a.header, a.body, c.retry)
 			}
 			if c.status == 500 && !strings.Contains(s.log.String(), secret) {
 				t.Error("the log does not contain the cause")
@@ -166,7 +171,7 @@ func TestPanic_Is500WithoutCause(t *testing.T) {
 	a := s.api(t, "POST", "/public/v1/posts", goodPost)
 	want(t, a, 500, "Internal server error")
 	if strings.Contains(a.body, "secret") || !strings.Contains(s.log.String(), "secret cause") {
-		t.Errorf("%s / %s", a.body, s.log)
+		t.Errorf("got %s and the log %s, want the cause in the log only", a.body, s.log)
 	}
 }
 
@@ -174,7 +179,9 @@ func TestList_ByDatesOrPage(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.api(t, "GET", "/public/v1/posts?startDate=2026-01-01&endDate=2026-02-01T00:00:00%2B02:00&customer=cu", "")
-	want(t, a, 200, `"state":"ERROR"`, `"status":"failed"`, `"date":"2026-01-02T03:04:05.000Z"`, `"path":"http://crier.test/files/`, `"providerIdentifier":"sandbox"`, `"releaseURL":null`, `"error":"It was refused."`, `"settings":{"__type":"sandbox"}`)
+	want(t, a, 200, `"state":"ERROR"`, `"status":"failed"`, `"date":"2026-01-02T03:04:05.000Z"`,
+		`"path":"http://crier.test/files/`, `"providerIdentifier":"sandbox"`, `"releaseURL":null`,
+		`"error":"It was refused."`, `"settings":{"__type":"sandbox"}`)
 	if !strings.HasPrefix(a.body, "[") || a.header.Get("X-Total-Count") != "" {
 		t.Errorf("range mode: %v %s", a.header, a.body)
 	}
@@ -219,14 +226,22 @@ func TestDetail_HasNoTopLevelError(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
 	a := s.api(t, "GET", "/public/v1/posts/p1", "")
-	want(t, a, 200, `"timeline":[{"at":"2026-01-02T03:04:05.000Z","event":"written","reason":"by hand"}]`, `"approval":{"status":"NONE"}`, `"customer":{"id":`, `"outcomeUnknown":false`, `"createdAt":"2026-01-02T03:04:05.000Z"`)
-	top := decode[map[string]any](t, a)
-	if _, bad := top["error"]; bad {
-		t.Error("a success has a top-level key error")
+	want(t, a, 200, `"timeline":[{"at":"2026-01-02T03:04:05.000Z","event":"written","reason":"by hand"}]`,
+		`"approval":{"status":"NONE"}`, `"customer":{"id":`, `"outcomeUnknown":false`,
+		`"createdAt":"2026-01-02T03:04:05.000Z"`)
+	top := decode[struct {
+		Error *json.RawMessage
+		Posts []struct {
+			Error, ErrorCode string
+			Integration      struct{ Name string }
+		}
+	}](t, a)
+	if top.Error != nil {
+		t.Errorf("a success has the top-level member error %s, want none", *top.Error)
 	}
-	entry := top["posts"].([]any)[0].(map[string]any)
-	if entry["error"] != "It was refused." || entry["errorCode"] != "rejected" || entry["integration"].(map[string]any)["name"] != "News" {
-		t.Errorf("entry: %v", entry)
+	entry := top.Posts[0]
+	if entry.Error != "It was refused." || entry.ErrorCode != "rejected" || entry.Integration.Name != "News" {
+		t.Errorf("the entry is %+v, want the error, its code and the channel News", entry)
 	}
 }
 
@@ -285,7 +300,7 @@ func TestAnswer_HasRequestIDAndSecurityHeaders(t *testing.T) {
 	s := start(t, nil)
 	a := s.call(t, "GET", "/health", "", "X-Request-Id", "client-id-1")
 	if a.header.Get("X-Request-Id") != "client-id-1" || a.header.Get("X-Content-Type-Options") != "nosniff" {
-		t.Errorf("%v", a.header)
+		t.Errorf("got the headers %v, want the id of the client and nosniff", a.header)
 	}
 	b := s.call(t, "GET", "/health", "", "X-Request-Id", "bad id\"<x>")
 	if id := b.header.Get("X-Request-Id"); len(id) != 36 {

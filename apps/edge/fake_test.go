@@ -238,7 +238,7 @@ func (m media) Open(_ context.Context, key, name string) (publishing.Medium, blo
 	if key != picture.Key || name != "cat.png" {
 		return publishing.Medium{}, nil, fault.New(fault.NotFound, "fake", "There is no such file.")
 	}
-	return picture, file{bytes.NewReader(m.file), &m.closed}, nil
+	return picture, file{Reader: bytes.NewReader(m.file), closed: &m.closed}, nil
 }
 
 type accounts struct{ *world }
@@ -346,7 +346,8 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	w.result = publishing.CreateResult{Created: []publishing.Created{{Post: w.thread.Root.ID, Channel: w.thread.Channel.ID}}}
 	log := &syncbuffer.Buffer{}
 	deps := edge.Deps{
-		Posts: posts{w}, Queue: queue{w}, Channels: channels{w}, Media: media{w}, Accounts: accounts{w}, Limiter: limiter{w}, Health: health{w},
+		Posts: posts{world: w}, Queue: queue{world: w}, Channels: channels{world: w}, Media: media{world: w},
+		Accounts: accounts{world: w}, Limiter: limiter{world: w}, Health: health{world: w},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Metrics: prometheus.NewRegistry(), Clock: clock.System{}, Version: "test",
 	}
 	for _, c := range change {
@@ -374,7 +375,7 @@ func start(t testing.TB, vars map[string]string, change ...func(*edge.Deps)) *ru
 	})
 	client := &http.Transport{}
 	t.Cleanup(client.CloseIdleConnections)
-	return &running{w, s, "http://" + ln.Addr().String(), log, client}
+	return &running{world: w, Server: s, url: "http://" + ln.Addr().String(), log: log, client: client}
 }
 
 type answer struct {
@@ -404,7 +405,7 @@ func (r *running) call(t testing.TB, method, path, body string, headers ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer{resp.StatusCode, resp.Header, string(b)}
+	return answer{status: resp.StatusCode, header: resp.Header, body: string(b)}
 }
 
 // api is call with a valid API key.

@@ -24,7 +24,8 @@ func FuzzCreate(f *testing.F) {
 		`{"posts":[{"settings":"{\"a\":1}","value":[{"image":"x"}]}]}`, `{"posts":[{"settings":"[","value":[{"image":[null,1,"",{"id":null,"path":5}]}]}]}`,
 		`{"tags":[null,1,"a",{"label":2}],"inter":"3","republish":"perhaps"}`, "{\"type\":\"\x00\"}", `{"date":"2026-13-45T99:99:99Z"}`, strings.Repeat("[", 20000), "\xff\xfe",
 		`{"posts":[{"integration":"c","value":[{"content":"\ud800"}]}]}`, "\xef\xbb\xbf" + goodPost, `{"type":"now\u0000","date":"\u0000","creationMethod":"\u0000","tags":["\u0000"]}`,
-		`{"type":"draft","date":"2026-01-01","posts":[{"integration":{"id":"\u0000"},"group":"\u0000","settings":{"\u0000":"\u0000"},"value":[{"id":"\u0000","content":"\u0000","image":["\u0000","/\u0000",{"id":"\u0000","path":"\u0000","alt":"\u0000"}]}]}]}`,
+		`{"type":"draft","date":"2026-01-01","posts":[{"integration":{"id":"\u0000"},"group":"\u0000","settings":{"\u0000":"\u0000"},` +
+			`"value":[{"id":"\u0000","content":"\u0000","image":["\u0000","/\u0000",{"id":"\u0000","path":"\u0000","alt":"\u0000"}]}]}]}`,
 	} {
 		f.Add(seed)
 	}
@@ -34,7 +35,11 @@ func FuzzCreate(f *testing.F) {
 }
 
 func FuzzDate(f *testing.F) {
-	for _, seed := range []string{"2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05", "2026-01-02", "2026-01-02T03:04+05:30", "2026-01-02 03:04", "9999-12-31T23:59:59-23:59", "2026-01-02T03:04:05 02:00", "2026-01-02 03:04:05 0200", "0000-01-01", "", "tomorrow", "2026-02-30"} {
+	for _, seed := range []string{
+		"2026-01-02T03:04:05.000Z", "2026-01-02T03:04:05", "2026-01-02", "2026-01-02T03:04+05:30", "2026-01-02 03:04",
+		"9999-12-31T23:59:59-23:59", "2026-01-02T03:04:05 02:00", "2026-01-02 03:04:05 0200", "0000-01-01", "",
+		"tomorrow", "2026-02-30",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
@@ -53,7 +58,12 @@ func FuzzDate(f *testing.F) {
 
 func FuzzList(f *testing.F) {
 	s := start(f, nil)
-	for _, seed := range []string{"page=0&limit=20", "page=&limit=", "startDate=2026-01-01&endDate=2026-01-02", "startDate=a", "page=-9223372036854775808", "page=1e3", "limit[]=1", "page=1&page=2", "%zz=1", "startDate=9999-12-31T23:59:59-23:59&endDate=9999-12-31", "customer=%00", "%00=1", "customer=%ff", "group=\u0000"} {
+	for _, seed := range []string{
+		"page=0&limit=20", "page=&limit=", "startDate=2026-01-01&endDate=2026-01-02", "startDate=a",
+		"page=-9223372036854775808", "page=1e3", "limit[]=1", "page=1&page=2", "%zz=1",
+		"startDate=9999-12-31T23:59:59-23:59&endDate=9999-12-31", "customer=%00", "%00=1", "customer=%ff",
+		"group=\u0000",
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
@@ -101,7 +111,8 @@ func FuzzUpload(f *testing.F) {
 	for _, seed := range [][2]string{
 		{form, ""}, {form, "--b"}, {form, "--b--\r\n"}, {form, "--b\r\n\r\n\r\n--b--"}, {"multipart/form-data", "x"}, {"multipart/mixed; boundary=b", "--b\r\n"},
 		{form, "--b\r\nContent-Disposition: form-data; name=file\r\n\r\nx"}, {"", ""}, {";;;", "x"}, {form + "; boundary=c", "--b"},
-		{form, "--b\r\n" + strings.Repeat("A: b\r\n", 20000) + "\r\n"}, {form, "--b\r\nContent-Disposition: form-data; name=file; filename=\"../../x\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=zz\r\n--b--\r\n"},
+		{form, "--b\r\n" + strings.Repeat("A: b\r\n", 20000) + "\r\n"},
+		{form, "--b\r\nContent-Disposition: form-data; name=file; filename=\"../../x\"\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=zz\r\n--b--\r\n"},
 		{form, "--b\r\nContent-Disposition: form-data; name=file; filename=x\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n=z\a\r\n--b--\r\n"},
 	} {
 		f.Add(seed[0], seed[1])

@@ -22,14 +22,14 @@ func TestRequest_UnsupportedFormIsRefused(t *testing.T) {
 		message string
 		status  int
 	}{
-		"HTTP/1.1":                   {request("HTTP/1.1"), 201},
-		"HTTP/1.9":                   {request("HTTP/1.9"), 505},
-		"HTTP/2.0":                   {request("HTTP/2.0"), 505},
-		"an unknown expectation":     {request("HTTP/1.1", "Expect: banana"), 417},
-		"no encoding":                {request("HTTP/1.1", "Content-Encoding: identity"), 201},
-		"a body in gzip":             {request("HTTP/1.1", "Content-Encoding: gzip"), 415},
-		"a body in br":               {request("HTTP/1.1", "Content-Encoding: br"), 415},
-		"a body in deflate and gzip": {request("HTTP/1.1", "Content-Encoding: deflate, gzip"), 415},
+		"HTTP/1.1":                   {message: request("HTTP/1.1"), status: 201},
+		"HTTP/1.9":                   {message: request("HTTP/1.9"), status: 505},
+		"HTTP/2.0":                   {message: request("HTTP/2.0"), status: 505},
+		"an unknown expectation":     {message: request("HTTP/1.1", "Expect: banana"), status: 417},
+		"no encoding":                {message: request("HTTP/1.1", "Content-Encoding: identity"), status: 201},
+		"a body in gzip":             {message: request("HTTP/1.1", "Content-Encoding: gzip"), status: 415},
+		"a body in br":               {message: request("HTTP/1.1", "Content-Encoding: br"), status: 415},
+		"a body in deflate and gzip": {message: request("HTTP/1.1", "Content-Encoding: deflate, gzip"), status: 415},
 	} {
 		if out := s.raw(t, c.message); !strings.HasPrefix(out, fmt.Sprintf("HTTP/1.1 %d ", c.status)) {
 			t.Errorf("%s: got %.60q, want %d", name, out, c.status)
@@ -100,7 +100,11 @@ func TestLogout_ClearsCookieOfLogin(t *testing.T) {
 		place := func(a answer) string {
 			t.Helper()
 			for _, line := range a.header.Values("Set-Cookie") {
-				if c, err := http.ParseSetCookie(line); err == nil && c.Name == "auth" {
+				c, err := http.ParseSetCookie(line)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Name == "auth" {
 					return fmt.Sprintf("path %s, domain %q, secure %v, http only %v, same site %v", c.Path, c.Domain, c.Secure, c.HttpOnly, c.SameSite)
 				}
 			}
@@ -140,7 +144,7 @@ func (w withDefaults) Catalogue() []connector.Descriptor {
 func TestCatalogue_ShowsNoAddressAsDefault(t *testing.T) {
 	t.Parallel()
 	for value, shown := range map[string]bool{"A": true, "http://127.0.0.1:37835": false, "wss://inner.example, wss://other.example": false} {
-		s := start(t, nil, func(d *edge.Deps) { d.Channels = withDefaults{d.Channels.(channels), value} })
+		s := start(t, nil, func(d *edge.Deps) { d.Channels = withDefaults{channels: d.Channels.(channels), value: value} })
 		if a := s.call(t, "GET", "/integrations", ""); a.status != 200 || strings.Contains(a.body, `"defaultValue":"`+value) != shown {
 			t.Errorf("%q: got %d %s, want it shown: %v", value, a.status, a.body, shown)
 		}

@@ -11,54 +11,62 @@ import (
 // Credential is what a request must carry to reach the handler of a route.
 type Credential string
 
+// Credentials of routes.
 const (
-	// none: everybody may call the route.
+	// none is for routes that need no credential.
 	none Credential = "none"
-	// signIn: everybody may call the route, but browsers only from a page of the service or of the dashboard.
+	// signIn is like none, but refuses requests that a browser sends for a page of another site.
 	signIn Credential = "sign-in"
-	// operator: MONITOR_TOKEN in X-Monitor-Token. The handler checks it.
+	// operator is MONITOR_TOKEN in the header X-Monitor-Token. The handler checks it.
 	operator Credential = "operator"
-	// apiKey: an API key in the header Authorization. The request is counted for its organization.
+	// apiKey is an API key in the header Authorization. The request is counted for its organization.
 	apiKey Credential = "api key"
-	// session: a session in the header or cookie auth. The request is counted for the session. An unsafe request must
-	// name no organization, or one of which the person is a member.
+	// session is a session in the header or the cookie auth. The request is counted for the session. An unsafe request
+	// must name no organization in showorg, or one of which the person is a member.
 	session Credential = "session"
-	// person: a session as before, without the check of the organization, for routes that also work when showorg names
-	// an organization that the person has left.
+	// person is a session without the check of the organization, for routes that also work when showorg names an
+	// organization that the person has left.
 	person Credential = "person"
 )
 
-// Limits are how much a request of a route may take: the bytes of its body, its time, and how many of the same
+// Limits are how much a request of a route may take: the bytes of its body, its time, and how many requests of one
 // organization run at the same time in this process.
 type Limits string
 
+// Limits of routes without a credential.
 const (
-	// quick: the body is not read. REQUEST_TIMEOUT.
+	// quick reads no body and has REQUEST_TIMEOUT.
 	quick Limits = "quick"
-	// download: the body is not read. UPLOAD_TIMEOUT.
+	// download reads no body and has UPLOAD_TIMEOUT.
 	download Limits = "download"
-	// login: JSON of at most loginBody bytes, all log-ins together loginBodies. REQUEST_TIMEOUT.
+	// login reads JSON of at most loginBody bytes, of all requests together loginBodies, and has REQUEST_TIMEOUT.
 	login Limits = "login"
-	// connect: JSON of at most connectBody bytes, all such requests together connectBodies. REQUEST_TIMEOUT.
+	// connect reads JSON of at most connectBody bytes, of all requests together connectBodies, and has REQUEST_TIMEOUT.
 	connect Limits = "connect"
+)
 
-	// read: the body is not read. REQUEST_TIMEOUT. At most maxReads until the answer is written.
+// Limits of routes with an API key.
+const (
+	// read reads no body and has REQUEST_TIMEOUT. At most maxReads run until their answers are written.
 	read Limits = "read"
-	// list: the body is not read. REQUEST_TIMEOUT. At most maxLists until the answer is written.
+	// list reads no body and has REQUEST_TIMEOUT. At most maxLists run until their answers are written.
 	list Limits = "list"
-	// write: JSON of at most BODY_LIMIT. REQUEST_TIMEOUT. At most maxWrites, post included.
+	// write reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT. At most maxWrites run, those of post included.
 	write Limits = "write"
-	// post: JSON of at most POST_BODY_LIMIT, all bodies of an organization together maxBodies times as much.
-	// REQUEST_TIMEOUT. At most maxWrites, write included.
+	// post reads JSON of at most POST_BODY_LIMIT, of all requests together maxBodies times as much, and has
+	// REQUEST_TIMEOUT. At most maxWrites run, those of write included.
 	post Limits = "post"
-	// upload: a body that the handler reads, of at most UPLOAD_BODY_LIMIT. UPLOAD_TIMEOUT. At most maxUploads.
+	// upload has UPLOAD_TIMEOUT. Its handler reads the body, of at most UPLOAD_BODY_LIMIT. At most maxUploads run.
 	upload Limits = "upload"
+)
 
-	// user: JSON of at most BODY_LIMIT. REQUEST_TIMEOUT. At most maxSessions of the routes with user and form.
+// Limits of routes with a session.
+const (
+	// user reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT. At most maxSessions run, those of form included.
 	user Limits = "user"
-	// form: the same, and the body must have the type application/json, which no HTML form can send.
+	// form is like user, and refuses a body without the type application/json, which a plain HTML form could send.
 	form Limits = "form"
-	// own: JSON of at most BODY_LIMIT. REQUEST_TIMEOUT.
+	// own reads JSON of at most BODY_LIMIT and has REQUEST_TIMEOUT.
 	own Limits = "own"
 )
 

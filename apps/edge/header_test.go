@@ -26,11 +26,11 @@ func TestRateLimitReset_IsNotBeforeEndOfWindow(t *testing.T) {
 		after time.Duration
 		want  int64 // seconds after day
 	}{
-		"a whole second":                      {0, 0},
-		"a millisecond later":                 {time.Millisecond, 1},
-		"half a second later":                 {500 * time.Millisecond, 1},
-		"a millisecond before the next":       {999 * time.Millisecond, 1},
-		"a whole second later is that second": {time.Second, 1},
+		"a whole second":                      {after: 0, want: 0},
+		"a millisecond later":                 {after: time.Millisecond, want: 1},
+		"half a second later":                 {after: 500 * time.Millisecond, want: 1},
+		"a millisecond before the next":       {after: 999 * time.Millisecond, want: 1},
+		"a whole second later is that second": {after: time.Second, want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,7 +31,7 @@ const (
 // orgLimit limits the requests of each organization that run at the same time.
 type orgLimit struct{ *limit.PerKey[tenancy.OrgID] }
 
-func newOrgLimit(most int) orgLimit { return orgLimit{limit.New[tenancy.OrgID](most)} }
+func newOrgLimit(most int) orgLimit { return orgLimit{PerKey: limit.New[tenancy.OrgID](most)} }
 
 // take waits for n places of the organization of a request. The caller calls release once, when it is done with them.
 // take returns RateLimited when they are not free within placeTimeout.

@@ -112,7 +112,7 @@ func (l *listener) accept() (net.Conn, error) {
 	for pause := minAcceptDelay; ; pause = min(2*pause, maxAcceptDelay) {
 		c, err := l.Listener.Accept()
 		var network net.Error
-		if err == nil || errors.Is(err, net.ErrClosed) || !errors.As(err, &network) {
+		if retried := errors.As(err, &network) && !errors.Is(err, net.ErrClosed); !retried {
 			return c, err
 		}
 		if l.acceptLog.allow(clock.System{}) {
@@ -262,7 +262,7 @@ func (c *conn) ReadFrom(r io.Reader) (int64, error) {
 	if c.out == nil {
 		return c.TCPConn.ReadFrom(r)
 	}
-	return io.Copy(struct{ io.Writer }{c}, r)
+	return io.Copy(struct{ io.Writer }{Writer: c}, r) // without the method ReadFrom, which would call itself
 }
 
 // transferLimit is the lowest speed of a body or an answer: on average at least rate bytes a second since begun, after
@@ -301,7 +301,7 @@ func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.owner.remove(c)
 		defer c.owner.uncount(c)
-		if c.linger.Load() && c.CloseWrite() == nil {
+		if c.linger.Load() {
 			c.discard()
 		}
 		c.err = c.TCPConn.Close()
@@ -309,9 +309,13 @@ func (c *conn) Close() error {
 	return c.err
 }
 
-// discard reads until the end of the stream, the deadline or the limit of bytes.
+// discard ends the stream of answers, and reads until the end of the other stream, the deadline or the limit of bytes.
 func (c *conn) discard() {
-	if c.TCPConn.SetReadDeadline(clock.System{}.Now().Add(lingerTime)) == nil {
-		_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes)
+	if err := c.CloseWrite(); err != nil {
+		return
 	}
+	if err := c.TCPConn.SetReadDeadline(clock.System{}.Now().Add(lingerTime)); err != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes)
 }

@@ -69,12 +69,12 @@ func TestRefusal_IsReadByClientThatKeepsSending(t *testing.T) {
 		message string
 		status  int
 	}{
-		"a post":               {post("/public/v1/posts", withKey, len(big)) + big, 413},
-		"a post without a key": {post("/public/v1/posts", "", len(big)) + big, 401},
-		"a post in chunks":     {"POST /public/v1/posts HTTP/1.1\r\nHost: x\r\n" + withKey + "Transfer-Encoding: chunked\r\n\r\n" + chunked(big), 413},
-		"an upload":            {post("/public/v1/upload", withKey+withForm, len(big)) + formHead + big[len(formHead):], 413},
-		"an upload in chunks":  {"POST /public/v1/upload HTTP/1.1\r\nHost: x\r\n" + withKey + withForm + "Transfer-Encoding: chunked\r\n\r\n" + chunked(formHead+big), 413},
-		"what is not HTTP":     {post("/public/v1/posts", withKey+"Transfer-Encoding: gzip\r\n", len(big)) + big, 400},
+		"a post":               {message: post("/public/v1/posts", withKey, len(big)) + big, status: 413},
+		"a post without a key": {message: post("/public/v1/posts", "", len(big)) + big, status: 401},
+		"a post in chunks":     {message: "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\n" + withKey + "Transfer-Encoding: chunked\r\n\r\n" + chunked(big), status: 413},
+		"an upload":            {message: post("/public/v1/upload", withKey+withForm, len(big)) + formHead + big[len(formHead):], status: 413},
+		"an upload in chunks":  {message: "POST /public/v1/upload HTTP/1.1\r\nHost: x\r\n" + withKey + withForm + "Transfer-Encoding: chunked\r\n\r\n" + chunked(formHead+big), status: 413},
+		"what is not HTTP":     {message: post("/public/v1/posts", withKey+"Transfer-Encoding: gzip\r\n", len(big)) + big, status: 400},
 	} {
 		resp, answer, _ := answered(t, s.dial(t, c.message))
 		if resp.StatusCode != c.status || !strings.Contains(answer, fmt.Sprintf(`"statusCode":%d`, c.status)) {
@@ -99,15 +99,15 @@ func TestRefusal_DoesNotWaitForBody(t *testing.T) {
 		message string
 		status  int
 	}{
-		"a large body without a key":     {post("/public/v1/posts", "", 20<<20) + some, 401},
-		"a small body without a key":     {post("/public/v1/posts", "", 20<<10) + some, 401},
-		"chunks without a key":           {"POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", 401},
-		"an upload without a key":        {post("/public/v1/upload", withForm, 20<<20) + some, 401},
-		"a large body with a key":        {post("/public/v1/posts", withKey, 20<<20) + some, 413},
-		"a body without a session":       {post("/user/logout", "", 20<<10) + some, 401},
-		"a sign-in from another site":    {post("/auth/login", "Origin: http://evil.test\r\nContent-Type: application/json\r\n", 20<<10) + some, 403},
-		"a sign-in that is not JSON":     {post("/auth/login", "Content-Type: text/plain\r\n", 20<<10) + some, 400},
-		"a connect form that is no JSON": {post("/integrations/social-connect/sandbox", "", 20<<10) + some, 400},
+		"a large body without a key":     {message: post("/public/v1/posts", "", 20<<20) + some, status: 401},
+		"a small body without a key":     {message: post("/public/v1/posts", "", 20<<10) + some, status: 401},
+		"chunks without a key":           {message: "POST /public/v1/posts HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n", status: 401},
+		"an upload without a key":        {message: post("/public/v1/upload", withForm, 20<<20) + some, status: 401},
+		"a large body with a key":        {message: post("/public/v1/posts", withKey, 20<<20) + some, status: 413},
+		"a body without a session":       {message: post("/user/logout", "", 20<<10) + some, status: 401},
+		"a sign-in from another site":    {message: post("/auth/login", "Origin: http://evil.test\r\nContent-Type: application/json\r\n", 20<<10) + some, status: 403},
+		"a sign-in that is not JSON":     {message: post("/auth/login", "Content-Type: text/plain\r\n", 20<<10) + some, status: 400},
+		"a connect form that is no JSON": {message: post("/integrations/social-connect/sandbox", "", 20<<10) + some, status: 400},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -181,11 +181,11 @@ func TestShutdown_DoesNotWaitForClients(t *testing.T) {
 		message string
 		arrived func(*running) bool
 	}{
-		"a slow upload":       {post("/public/v1/upload", withKey+withForm, 1<<20) + formHead + some, func(s *running) bool { return s.began.Load() }},
-		"a slow JSON body":    {post("/public/v1/posts", withKey, 1<<20) + some, func(s *running) bool { return s.admitted.Load() > 0 }},
-		"a body not yet sent": {post("/public/v1/posts", withKey, 1<<20), func(*running) bool { return true }},
-		"half a header":       {"GET /hea", func(*running) bool { return true }},
-		"nothing":             {"", func(*running) bool { return true }},
+		"a slow upload":       {message: post("/public/v1/upload", withKey+withForm, 1<<20) + formHead + some, arrived: func(s *running) bool { return s.began.Load() }},
+		"a slow JSON body":    {message: post("/public/v1/posts", withKey, 1<<20) + some, arrived: func(s *running) bool { return s.admitted.Load() > 0 }},
+		"a body not yet sent": {message: post("/public/v1/posts", withKey, 1<<20), arrived: func(*running) bool { return true }},
+		"half a header":       {message: "GET /hea", arrived: func(*running) bool { return true }},
+		"nothing":             {message: "", arrived: func(*running) bool { return true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

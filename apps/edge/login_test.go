@@ -24,7 +24,7 @@ func openDoor(t *testing.T, change ...func(*edge.Deps)) door {
 	t.Helper()
 	h := &hand{now: day}
 	s := start(t, map[string]string{"TRUSTED_PROXIES": "127.0.0.1"}, append(change, func(d *edge.Deps) { d.Clock = h })...)
-	return door{s, h}
+	return door{running: s, hand: h}
 }
 
 // try logs in from an address and fails the test unless it gets want: the status, or for a 429 the seconds to wait.
@@ -292,11 +292,11 @@ func TestMember_RefusesChangesInForeignOrganization(t *testing.T) {
 		organization string
 		status       int
 	}{
-		"none": {"", 200}, "the person's": {strings.ToUpper(organization.String()), 200}, "another": {"nope", 403},
+		"none": {organization: "", status: 200}, "the person's": {organization: strings.ToUpper(organization.String()), status: 200}, "another": {organization: "nope", status: 403},
 	} {
 		a := s.call(t, "PUT", "/integrations/x/pause", `{"paused":true}`, "Content-Type", "application/json", "auth", goodSession, "showorg", c.organization)
 		if a.status != c.status || (c.status == 403) != strings.Contains(a.body, "showorg") {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
+			t.Errorf("%s: answered %d %s, want %d", name, a.status, a.body, c.status)
 		}
 		if a := s.call(t, "GET", "/integrations/social/sandbox", "", "auth", goodSession, "showorg", c.organization); a.status != 200 {
 			t.Errorf("%s, reading: %d %s", name, a.status, a.body)
@@ -314,7 +314,11 @@ func TestMember_ClearsStaleOrganizationCookie(t *testing.T) {
 	}
 	cleared := func(a answer) (names []string) {
 		for _, line := range a.header.Values("Set-Cookie") {
-			if c, err := http.ParseSetCookie(line); err == nil && c.Value == "" && !c.Expires.After(day) {
+			c, err := http.ParseSetCookie(line)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Value == "" && !c.Expires.After(day) {
 				names = append(names, c.Name)
 			}
 		}

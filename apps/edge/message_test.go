@@ -11,7 +11,10 @@ import (
 func TestBody_MustBeJSON(t *testing.T) {
 	t.Parallel()
 	s := start(t, nil)
-	for kind, status := range map[string]int{"": 201, "application/json": 201, "Application/JSON; charset=utf-8": 201, "text/plain": 400, "application/cbor": 400, "application/x-www-form-urlencoded": 400, ";": 400} {
+	for kind, status := range map[string]int{
+		"": 201, "application/json": 201, "Application/JSON; charset=utf-8": 201, "text/plain": 400,
+		"application/cbor": 400, "application/x-www-form-urlencoded": 400, ";": 400,
+	} {
 		want(t, s.call(t, "POST", "/public/v1/posts", goodPost, "Authorization", goodKey, "Content-Type", kind), status)
 	}
 	want(t, s.api(t, "POST", "/public/v1/posts", "\xef\xbb\xbf"+goodPost), 201)
@@ -34,12 +37,18 @@ func TestCreate_UnstorableTextIsFieldFault(t *testing.T) {
 	s := start(t, nil)
 	login := s.api(t, "POST", "/auth/login", `{"email":"a\u0000@example.org","password":"x"}`)
 	want(t, login, 400, `"email must be an e-mail address"`)
-	a := s.api(t, "POST", "/public/v1/posts", `{"type":"now\u0000","date":"2026-01-01","posts":[{"integration":{"id":"\u0000"},"group":"\u0000","value":[{"id":"\u0000","content":"\u0000","image":[{"id":"\u0000","path":"/\u0000","alt":"\u0000"}]}]}]}`)
-	for _, at := range []string{"type", "posts.0.integration.id", "posts.0.group", "posts.0.value.0.id", "posts.0.value.0.content", "posts.0.value.0.image.0.id", "posts.0.value.0.image.0.path", "posts.0.value.0.image.0.alt"} {
+	a := s.api(t, "POST", "/public/v1/posts", `{"type":"now\u0000","date":"2026-01-01",
+		"posts":[{"integration":{"id":"\u0000"},"group":"\u0000","value":[{"id":"\u0000","content":"\u0000",
+		"image":[{"id":"\u0000","path":"/\u0000","alt":"\u0000"}]}]}]}`)
+	for _, at := range []string{
+		"type", "posts.0.integration.id", "posts.0.group", "posts.0.value.0.id", "posts.0.value.0.content",
+		"posts.0.value.0.image.0.id", "posts.0.value.0.image.0.path", "posts.0.value.0.image.0.alt",
+	} {
 		want(t, a, 400, `"`+at+` must not hold the character NUL"`)
 	}
 	for _, image := range []string{"\\u0000", "/\\u0000"} {
-		want(t, s.api(t, "POST", "/public/v1/posts", `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":["`+image+`"]}]}]}`), 400, "posts.0.value.0.image.0 must not hold the character NUL")
+		body := `{"type":"now","date":"2026-01-01","posts":[{"integration":{"id":"c"},"value":[{"image":["` + image + `"]}]}]}`
+		want(t, s.api(t, "POST", "/public/v1/posts", body), 400, "posts.0.value.0.image.0 must not hold the character NUL")
 	}
 	if len(s.creates) != 0 {
 		t.Errorf("%d commands reached the port, want none", len(s.creates))

@@ -143,7 +143,8 @@ var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{8,64}$`)
 func (s *Server) observe(c *fiber.Ctx) error {
 	start := s.deps.Clock.Now()
 	info := request.From(c.Context())
-	if info.ID = c.Get(fiber.HeaderXRequestID); !saneID.MatchString(info.ID) {
+	info.ID = c.Get(fiber.HeaderXRequestID)
+	if !saneID.MatchString(info.ID) {
 		info.ID = uuid.NewString()
 	}
 	c.Set(fiber.HeaderXRequestID, info.ID)

@@ -29,7 +29,7 @@ func TestMonitor_PublicListenerRequiresToken(t *testing.T) {
 		"another token before the private": {"X-Monitor-Token", "10.0.0.1"},
 	} {
 		if a := s.call(t, "GET", path, "", headers...); a.status != 403 {
-			t.Errorf("%s: %d %s", name, a.status, a.body)
+			t.Errorf("%s: answered %d %s, want 403", name, a.status, a.body)
 		}
 	}
 	closed := start(t, nil)

@@ -27,13 +27,13 @@ func TestOpenBodies_AcceptLongestValidBody(t *testing.T) {
 		path, body string
 		status     int
 	}{
-		"the longest log-in":         {"/auth/login", login(0), 400}, // it is not the right password
-		"a log-in of 4 KB":           {"/auth/login", login(4<<10 - len(login(0))), 400},
-		"a longer one":               {"/auth/login", login(4<<10 - len(login(0)) + 1), 413},
-		"the longest connecting":     {"/integrations/social-connect/sandbox", connect(0), 201},
-		"a connecting of 150 KB":     {"/integrations/social-connect/sandbox", connect(150<<10 - len(connect(0))), 201},
-		"a longer one of a channel":  {"/integrations/social-connect/sandbox", connect(150<<10 - len(connect(0)) + 1), 413},
-		"a body that nothing limits": {"/auth/login", strings.Repeat(" ", 1<<20-10), 413},
+		"the longest log-in":         {path: "/auth/login", body: login(0), status: 400}, // it is not the right password
+		"a log-in of 4 KB":           {path: "/auth/login", body: login(4<<10 - len(login(0))), status: 400},
+		"a longer one":               {path: "/auth/login", body: login(4<<10 - len(login(0)) + 1), status: 413},
+		"the longest connecting":     {path: "/integrations/social-connect/sandbox", body: connect(0), status: 201},
+		"a connecting of 150 KB":     {path: "/integrations/social-connect/sandbox", body: connect(150<<10 - len(connect(0))), status: 201},
+		"a longer one of a channel":  {path: "/integrations/social-connect/sandbox", body: connect(150<<10 - len(connect(0)) + 1), status: 413},
+		"a body that nothing limits": {path: "/auth/login", body: strings.Repeat(" ", 1<<20-10), status: 413},
 	} {
 		if a := s.call(t, "POST", c.path, c.body, "Content-Type", "application/json"); a.status != c.status {
 			t.Errorf("%s: got %d, want %d: %.200s", name, a.status, c.status, a.body)

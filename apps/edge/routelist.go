@@ -107,7 +107,7 @@ func (r Route) line(g guards) route.Line {
 // Routes returns all routes, sorted by path and method. It needs no running service.
 func Routes() []Route { return unstarted("").table }
 
-// OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time.
+// OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time. Its error is Internal.
 func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).lines.Document() }
 
 // unstarted returns a server that has its routes but serves no requests.

@@ -57,7 +57,8 @@ func sandboxHost(address string) (host string, ok bool) {
 
 // getSandbox returns the endpoint of the page of the sandbox.
 func (s *Server) getSandbox() route.Endpoint {
-	return route.Raw(describeSandbox("Get the page of the sandbox, the simulated platform, if there is one"), s.sandboxPage,
+	d := describeSandbox("Get the page of the sandbox, the simulated platform, if there is one")
+	return route.Raw(d, s.sandboxPage,
 		route.Content(http.StatusOK, "The page.", fiber.MIMETextHTML, &huma.Schema{Type: huma.TypeString}),
 		route.Content(http.StatusFound, "To /sandbox/.", "", nil))
 }

@@ -19,11 +19,11 @@ func TestTransferLimit_IsMinimumRateAfterGrace(t *testing.T) {
 		rate, moved int64
 		want        time.Duration
 	}{
-		"nothing has moved":        {100, 0, 30 * time.Second},
-		"less than a second":       {100, 99, 30 * time.Second},
-		"ten seconds' worth":       {100, 1000, 40 * time.Second},
-		"more than there is time":  {100, 1 << 40, time.Hour},
-		"more than can be counted": {1, 1<<63 - 1, time.Hour},
+		"nothing has moved":        {rate: 100, moved: 0, want: 30 * time.Second},
+		"less than a second":       {rate: 100, moved: 99, want: 30 * time.Second},
+		"ten seconds' worth":       {rate: 100, moved: 1000, want: 40 * time.Second},
+		"more than there is time":  {rate: 100, moved: 1 << 40, want: time.Hour},
+		"more than can be counted": {rate: 1, moved: 1<<63 - 1, want: time.Hour},
 	} {
 		p := transferLimit{begun: begun, end: begun.Add(time.Hour), grace: 30 * time.Second, rate: c.rate, moved: c.moved}
 		if got := p.deadline().Sub(begun); got != c.want {
@@ -46,7 +46,11 @@ func limited(t *testing.T, rules connRules) (address string, accepted chan net.C
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
 			accepted <- c
 		}
 	}()
@@ -167,13 +171,13 @@ func TestListener_CountsNetworksOfClient(t *testing.T) {
 		from []string
 		open int // connections that stay open of one from each address
 	}{
-		"one address":                      {2, []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, 2},
-		"two addresses":                    {1, []string{"203.0.113.8", "203.0.113.9", "203.0.113.8"}, 2},
-		"addresses of one /64":             {2, []string{"2001:db8::1", "2001:db8::2", "2001:db8::3"}, 2},
-		"networks of one /48":              {1, []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:0:4::1", "2001:db8:0:5::1"}, 4},
-		"networks of two":                  {1, []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:1:4::1", "2001:db8:1:5::1"}, 5},
-		"IPv4 in the form of IPv6 is IPv4": {1, []string{"::ffff:1.1.1.1", "::ffff:1.1.1.2", "::ffff:1.1.1.3", "::ffff:1.1.1.4", "::ffff:1.1.1.5", "1.1.1.1"}, 5},
-		"no limit of a client":             {0, []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, 3},
+		"one address":                      {most: 2, from: []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, open: 2},
+		"two addresses":                    {most: 1, from: []string{"203.0.113.8", "203.0.113.9", "203.0.113.8"}, open: 2},
+		"addresses of one /64":             {most: 2, from: []string{"2001:db8::1", "2001:db8::2", "2001:db8::3"}, open: 2},
+		"networks of one /48":              {most: 1, from: []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:0:4::1", "2001:db8:0:5::1"}, open: 4},
+		"networks of two":                  {most: 1, from: []string{"2001:db8:0:1::1", "2001:db8:0:2::1", "2001:db8:0:3::1", "2001:db8:1:4::1", "2001:db8:1:5::1"}, open: 5},
+		"IPv4 in the form of IPv6 is IPv4": {most: 1, from: []string{"::ffff:1.1.1.1", "::ffff:1.1.1.2", "::ffff:1.1.1.3", "::ffff:1.1.1.4", "::ffff:1.1.1.5", "1.1.1.1"}, open: 5},
+		"no limit of a client":             {most: 0, from: []string{"203.0.113.9", "203.0.113.9", "203.0.113.9"}, open: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -39,7 +39,7 @@ type Queue interface {
 	// NotFound when the organization has no such channel or customer, and Forbidden when the person may not pause the
 	// organization.
 	Pause(ctx context.Context, p tenancy.Principal, cmd publishing.SetPause) (publishing.PauseResult, error)
-	// QueueStats returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
+	// QueueStats returns the statistics of a queue over all organizations, and NotFound when no queue has that name.
 	QueueStats(ctx context.Context, queue string) (publishing.QueueStats, error)
 }
 

@@ -71,7 +71,7 @@ func (a *API) login(c *fiber.Ctx) error {
 		return err
 	}
 	token, err := a.deps.Accounts.Login(c.UserContext(), site, in.Email, in.Password)
-	if err == nil || !fault.Is(err, fault.Invalid) { // only a wrong address or password counts as a failure
+	if !fault.Is(err, fault.Invalid) { // only a wrong address or password counts as a failure
 		forgive(context.WithoutCancel(c.UserContext()))
 	}
 	if err != nil {

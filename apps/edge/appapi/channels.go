@@ -1,6 +1,7 @@
 package appapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -154,12 +155,10 @@ func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *h
 // Timezone is the time zone in a request, text or a number. tenancy.ParseZone parses it.
 type Timezone string
 
-// UnmarshalJSON accepts a string, or a number, whose digits are kept.
+// UnmarshalJSON accepts a string, or a number, whose digits are kept. Its errors are those of json.Unmarshal.
 func (z *Timezone) UnmarshalJSON(data []byte) error {
-	var text string
-	if err := json.Unmarshal(data, &text); err == nil {
-		*z = Timezone(text)
-		return nil
+	if bytes.HasPrefix(data, []byte(`"`)) {
+		return json.Unmarshal(data, (*string)(z))
 	}
 	var number json.Number
 	if err := json.Unmarshal(data, &number); err != nil {
@@ -225,17 +224,18 @@ func (a *API) finish(ctx context.Context, in *finishInput) (*finishOutput, error
 // formFields decodes the code of a connector with a form: the base64 of a JSON object of the form's fields. It returns
 // Invalid for any other code.
 func formFields(code string) (map[string]string, error) {
+	refusal := fault.New(fault.Invalid, "appapi.formFields",
+		"The code must be the base64 form of a JSON object with the form's fields.")
 	raw, err := base64.StdEncoding.DecodeString(code)
 	if err != nil {
 		raw, err = base64.RawURLEncoding.DecodeString(code)
 	}
-	var fields map[string]string
-	if err == nil {
-		err = json.Unmarshal(raw, &fields)
+	if err != nil {
+		return nil, refusal
 	}
-	if err != nil || fields == nil { // null is valid JSON
-		return nil, fault.New(fault.Invalid, "appapi.formFields",
-			"The code must be the base64 form of a JSON object with the form's fields.")
+	var fields map[string]string
+	if err := json.Unmarshal(raw, &fields); err != nil || fields == nil { // null is valid JSON
+		return nil, refusal
 	}
 	return fields, nil
 }

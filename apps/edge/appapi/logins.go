@@ -61,18 +61,19 @@ func (l *logins) begin(
 	ctx context.Context, client, site, account string,
 ) (forgive func(context.Context), wait time.Duration) {
 	keys := [3]string{"client " + client, "account " + account, "pair " + site + " " + account}
-	counts := []Attempts{l.own}
-	if l.shared != nil {
-		wait, err := l.shared.Begin(ctx, keys)
-		if err == nil {
-			return func(ctx context.Context) { l.forgive(ctx, keys, l.shared) }, wait
-		}
+	if l.shared == nil {
+		wait, _ = l.own.Begin(ctx, keys)
+		return func(ctx context.Context) { l.forgive(ctx, keys, l.own) }, wait
+	}
+	wait, err := l.shared.Begin(ctx, keys)
+	if err != nil {
 		l.log.WarnContext(ctx,
 			"log-ins cannot be counted together with other processes; this one counts its own", "error", err)
-		counts = append(counts, l.shared) // it may have counted before its error
+		wait, _ = l.own.Begin(ctx, keys)
+		// The shared count may have counted before its error.
+		return func(ctx context.Context) { l.forgive(ctx, keys, l.own, l.shared) }, wait
 	}
-	wait, _ = l.own.Begin(ctx, keys)
-	return func(ctx context.Context) { l.forgive(ctx, keys, counts...) }, wait
+	return func(ctx context.Context) { l.forgive(ctx, keys, l.shared) }, wait
 }
 
 // forgive removes a log-in from the counts.

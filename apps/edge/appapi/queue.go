@@ -76,7 +76,7 @@ type HeldChannel struct {
 type PauseAnswer struct {
 	Paused   bool       `json:"paused"`
 	Held     int        `json:"held" doc:"Posts that are due and not published because of the pause."`
-	InFlight int        `json:"inFlight" doc:"Posts whose call to the platform had begun; the pause does not stop them."`
+	InFlight int        `json:"inFlight" doc:"Posts whose call to the platform had begun; they are not stopped."`
 	Missed   int        `json:"missed" doc:"Only when resumed: posts that were held for too long and failed."`
 	Posts    []HeldPost `json:"posts" doc:"The first twenty scheduled posts, by date."`
 }
@@ -111,9 +111,9 @@ type QueueAnswer struct {
 	Due           int     `json:"due" doc:"Posts that could be published now."`
 	Overdue       int     `json:"overdue" doc:"Those that have been due for more than 30 seconds."`
 	OldestSeconds float64 `json:"oldestSeconds" doc:"How long the oldest of them has been due."`
-	Waiting       int     `json:"waiting" doc:"Due posts behind another one of their channel, or in a back-off or a gap."`
+	Waiting       int     `json:"waiting" doc:"Due posts behind another one of their channel, in a back-off or a gap."`
 	Held          int     `json:"held" doc:"Due posts that are paused, or whose channel must be reconnected."`
-	Publishing    int     `json:"publishing"`
+	Publishing    int     `json:"publishing" doc:"Posts that are being sent."`
 	Unknown       int     `json:"unknown" doc:"Posts whose outcome is not known yet."`
 	Next          *string `json:"next,omitempty" format:"date-time" doc:"When the next post is due. Only for publish."`
 }

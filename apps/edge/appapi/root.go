@@ -21,7 +21,7 @@ func (a *API) Root() route.Endpoint {
 func (a *API) GetHealth() route.Endpoint {
 	return route.Raw(describe("Service", "Get the health of the service and of what it depends on"), a.health,
 		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
-		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "A dependency failed, or the service is about to stop."))
+		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "Something failed, or the service is about to stop."))
 }
 
 // HealthAnswer is the answer of GET /health.

@@ -28,7 +28,7 @@ type Fault struct {
 	Provider   string         `json:"provider,omitempty" doc:"Platform of the first channel at fault."`
 	Name       string         `json:"name,omitempty" doc:"Name of the first channel at fault."`
 	Errors     []ChannelFault `json:"errors,omitempty" doc:"The channels at fault, at most 50 entries."`
-	More       int            `json:"more,omitempty" doc:"How many faults there are besides those of message or errors."`
+	More       int            `json:"more,omitempty" doc:"Number of faults that message and errors leave out."`
 	URL        string         `json:"url,omitempty" doc:"Where the plan can be changed; only with 402."`
 
 	headers http.Header
@@ -48,7 +48,7 @@ type Text struct {
 	Many []string
 }
 
-// MarshalJSON writes a string or an array.
+// MarshalJSON returns a string or an array. Its errors are those of json.Marshal.
 func (t Text) MarshalJSON() ([]byte, error) {
 	if t.Many != nil {
 		return json.Marshal(t.Many)
@@ -75,23 +75,29 @@ func (b *Fault) GetStatus() int { return b.StatusCode }
 func (b *Fault) GetHeaders() http.Header { return b.headers }
 
 type row struct {
-	status  int
-	message string // of faults without a message of their own
+	status int
+	// message is for faults without a message of their own.
+	message string
 }
+
+const (
+	tooManyRequests    = "Too many requests; wait before the next one."
+	serviceUnavailable = "The service is not available right now; try again soon."
+)
 
 // table has every kind of fault that has a status of its own. The others are 500.
 var table = map[fault.Kind]row{
-	fault.Invalid:         {http.StatusBadRequest, "The request is not valid."},
-	fault.Unauthenticated: {http.StatusUnauthorized, "Sign in, or send a valid API key."},
-	fault.Quota:           {http.StatusPaymentRequired, "The limit of your plan is reached."},
-	fault.Forbidden:       {http.StatusForbidden, "Forbidden"},
-	fault.NotFound:        {http.StatusNotFound, "There is nothing here."},
-	fault.Conflict:        {http.StatusConflict, "This does not fit the present state."},
-	fault.Gone:            {http.StatusGone, "This is no longer available."},
-	fault.TooLarge:        {http.StatusRequestEntityTooLarge, "The request body is too large."},
-	fault.RateLimited:     {http.StatusTooManyRequests, "Too many requests; wait before the next one."},
-	fault.NotBuilt:        {http.StatusNotImplemented, "This is not built yet."},
-	fault.Unavailable:     {http.StatusServiceUnavailable, "The service is not available right now; try again soon."},
+	fault.Invalid:         {status: http.StatusBadRequest, message: "The request is not valid."},
+	fault.Unauthenticated: {status: http.StatusUnauthorized, message: "Sign in, or send a valid API key."},
+	fault.Quota:           {status: http.StatusPaymentRequired, message: "The limit of your plan is reached."},
+	fault.Forbidden:       {status: http.StatusForbidden, message: "Forbidden"},
+	fault.NotFound:        {status: http.StatusNotFound, message: "There is nothing here."},
+	fault.Conflict:        {status: http.StatusConflict, message: "This does not fit the present state."},
+	fault.Gone:            {status: http.StatusGone, message: "This is no longer available."},
+	fault.TooLarge:        {status: http.StatusRequestEntityTooLarge, message: "The request body is too large."},
+	fault.RateLimited:     {status: http.StatusTooManyRequests, message: tooManyRequests},
+	fault.NotBuilt:        {status: http.StatusNotImplemented, message: "This is not built yet."},
+	fault.Unavailable:     {status: http.StatusServiceUnavailable, message: serviceUnavailable},
 }
 
 const internal = "Internal server error"
@@ -187,7 +193,7 @@ func ofFiber(e *fiber.Error) *Fault {
 	return newFault(e.Code, cmp.Or(routing[e.Code], http.StatusText(e.Code)))
 }
 
-// Write answers a request with the body, its status and its headers.
+// Write answers a request with the body, its status and its headers. Its error is that of the JSON encoder.
 func (b *Fault) Write(c *fiber.Ctx) error {
 	for name, values := range b.headers {
 		for _, v := range values {

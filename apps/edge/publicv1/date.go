@@ -26,13 +26,15 @@ func ParseDate(s string) (time.Time, bool) {
 		"2006-01-02T15:04:05.999999999Z07", "2006-01-02T15:04Z07",
 		"20060102T150405Z0700", "20060102T150405Z07", "20060102T150405", "20060102",
 	} {
-		if t, err := time.Parse(layout, s); err == nil {
-			t = t.UTC()
-			if t.Year() < 1 || t.Year() > 9999 {
-				break
-			}
-			return t, true
+		t, err := time.Parse(layout, s)
+		if err != nil {
+			continue
 		}
+		t = t.UTC()
+		if t.Year() < 1 || t.Year() > 9999 {
+			return time.Time{}, false
+		}
+		return t, true
 	}
 	return time.Time{}, false
 }

@@ -340,7 +340,7 @@ func (a *API) ChangeStatus() route.Endpoint {
 // StatusRequest is the body that makes a post a draft or schedules it.
 type StatusRequest struct {
 	Status    string `json:"status"`
-	Republish bool   `json:"republish,omitempty" doc:"Must be true for a post that is, or may be, published."`
+	Republish bool   `json:"republish,omitempty" doc:"Must be true for a post that is or may be published."`
 }
 
 // TransformSchema lists the values of status in the document only. The service refuses others, after it has found the

@@ -4,15 +4,17 @@ import "github.com/danielgtaylor/huma/v2"
 
 // CreateRequest documents the body of POST /posts. The decoder in convert.go accepts more forms than this schema.
 type CreateRequest struct {
-	Type           string        `json:"type" enum:"now,schedule,draft,update"`
-	Date           string        `json:"date" example:"2026-01-02T15:04:05Z"`
-	ShortLink      bool          `json:"shortLink,omitempty" default:"false" doc:"Has no effect yet."`
-	Tags           []CreateTag   `json:"tags,omitempty" doc:"Not stored yet: answers have no tags."`
-	Order          string        `json:"order,omitempty" doc:"Not used."`
-	Inter          int           `json:"inter,omitempty" minimum:"0" maximum:"365"`
-	InterUntil     string        `json:"interUntil,omitempty" doc:"ISO 8601: the last possible date. Requires inter."`
+	Type      string      `json:"type" enum:"now,schedule,draft,update"`
+	Date      string      `json:"date" example:"2026-01-02T15:04:05Z"`
+	ShortLink bool        `json:"shortLink,omitempty" default:"false" doc:"Has no effect yet."`
+	Tags      []CreateTag `json:"tags,omitempty" doc:"Not stored yet: answers have no tags."`
+	Order     string      `json:"order,omitempty" doc:"Not used."`
+	// Inter is the interval of a repeated post, in days.
+	Inter      int    `json:"inter,omitempty" minimum:"0" maximum:"365"`
+	InterUntil string `json:"interUntil,omitempty" doc:"ISO 8601: the last possible date. Requires inter."`
+	// InterCount is the number of occurrences.
 	InterCount     int           `json:"interCount,omitempty" minimum:"1" maximum:"10000"`
-	Republish      bool          `json:"republish,omitempty" doc:"Must be true for a post that is, or may be, published."`
+	Republish      bool          `json:"republish,omitempty" doc:"Must be true for a post that is or may be published."`
 	CreationMethod string        `json:"creationMethod,omitempty" doc:"API or CLI; other values count as API."`
 	Posts          []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
 }
@@ -56,15 +58,15 @@ type CreateValue struct {
 	Content string        `json:"content,omitempty"`
 	Type    string        `json:"contentType,omitempty" enum:"text,html"`
 	Image   []CreateImage `json:"image,omitempty"`
-	Delay   int           `json:"delay,omitempty" minimum:"0" doc:"Minutes after the previous part; not for the first."`
+	Delay   int           `json:"delay,omitempty" minimum:"0" doc:"Minutes after the previous part, not for the first."`
 }
 
 // TransformSchema adds the descriptions that do not fit into a line.
 func (CreateValue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["content"].Description = "Plain text, or HTML of p, h1 to h3, u, strong, a, ul, li and br; other " +
 		"markup is removed. At most 100,000 characters, and 1,000,000 bytes of all texts."
-	s.Properties["contentType"].Description = "Format of content. Without it content is html if it begins with such a " +
-		"tag or one of its tags is closed, else text."
+	s.Properties["contentType"].Description = "Format of content. Without it content is html if it begins with such " +
+		"a tag or one of its tags is closed, else text."
 	return s
 }
 

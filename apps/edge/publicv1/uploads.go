@@ -42,14 +42,21 @@ func (a *API) receive(c *fiber.Ctx) error {
 	}
 	file := &formFile{Reader: part}
 	medium, err := a.deps.Media.Upload(c.UserContext(), info.Principal, part.FileName(), file)
+	if err != nil {
+		return uploadFault(info.Body.Err(), file.err, err)
+	}
+	return c.Status(http.StatusCreated).JSON(a.medium(medium))
+}
+
+// uploadFault returns the fault of an upload that failed with err. An error of the body or of the reads of the file has
+// precedence, because err is a consequence of it.
+func uploadFault(body, file, err error) error {
 	switch {
-	case err == nil:
-		return c.Status(http.StatusCreated).JSON(a.medium(medium))
-	case info.Body.Err() != nil:
-		return info.Body.Err()
-	case errors.Is(file.err, io.ErrUnexpectedEOF):
+	case body != nil:
+		return body
+	case errors.Is(file, io.ErrUnexpectedEOF):
 		return fault.Wrap(fault.Invalid, opUpload, "The upload ended before the file did.", err)
-	case file.err != nil:
+	case file != nil:
 		return fault.Wrap(fault.Invalid, opUpload,
 			"The file is not encoded as its header Content-Transfer-Encoding says.", err)
 	}

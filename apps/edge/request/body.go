@@ -42,10 +42,10 @@ func newBody(ctx *fasthttp.RequestCtx) *Body {
 // larger length.
 func (b *Body) Limit(n int64) error {
 	b.limit = n
-	if b.err == nil && int64(b.length) > n {
-		return tooLarge()
+	if b.err != nil || int64(b.length) <= n {
+		return nil
 	}
-	return nil
+	return tooLarge()
 }
 
 // Read reads from the body. Its errors are io.EOF, fault.TooLarge, and fault.Invalid when the body ended too early or
@@ -145,12 +145,13 @@ func (b *Body) drain(ctx *fasthttp.RequestCtx) {
 	if b.err != nil {
 		return
 	}
-	if b.err = ctx.Conn().SetReadDeadline(clock.System{}.Now().Add(drainTime)); b.err != nil {
-		return
-	}
+	b.err = ctx.Conn().SetReadDeadline(clock.System{}.Now().Add(drainTime))
 	buf := make([]byte, 16<<10)
-	for left := drainLimit; b.err == nil && left > 0; {
-		n, _ := b.readStream(buf[:min(left, len(buf))]) // the error is in b.err
+	for left := drainLimit; left > 0; {
+		n, err := b.readStream(buf[:min(left, len(buf))])
+		if err != nil {
+			return // it is in b.err
+		}
 		left -= n
 	}
 }

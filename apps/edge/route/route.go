@@ -91,7 +91,7 @@ func (t *Table) Mount(app *fiber.App) {
 	}
 }
 
-// Document returns the OpenAPI document as JSON, the same bytes for the same table.
+// Document returns the OpenAPI document as JSON, the same bytes for the same table. Its error is Internal.
 func (t *Table) Document() ([]byte, error) {
 	b, err := json.MarshalIndent(t.api.OpenAPI(), "", "  ")
 	if err != nil {
