@@ -240,6 +240,6 @@ type UnknownPost struct {
 	Org  tenancy.OrgID
 	// Destination is that of its calls, as in Claimed.
 	Destination string
-	// Stale is set when the outcome has been unknown for longer than UNKNOWN_FOR.
+	// Stale is set when the outcome has been unknown for longer than RECONCILE_WINDOW.
 	Stale bool
 }

@@ -28,7 +28,7 @@ func TestMember_ShardsOfCutOffProcessAreTakenOver(t *testing.T) {
 	p.Set(faultnet.Refuse)
 	eventually(t, "its shards are taken over by the other", func() bool { return ownEachShardOnce(m) && ownedShards(t, db, other) == 0 })
 	eventually(t, "the lease was renewed for twice its length", func() bool {
-		return m.LastHeartbeat().Sub(joined) > 2*quick.TTL
+		return m.LastHeartbeat().Sub(joined) > 2*quick.LeaseTTL
 	})
 	p.Set(faultnet.Pass)
 	eventually(t, "both own a share again", func() bool { return ownEachShardOnce(m, other) && len(other.Lease().Shards) > 0 })
@@ -79,7 +79,7 @@ func TestSuspend_GivesShardsBackAndStaysMember(t *testing.T) {
 	}
 	lost = calls.lost.Load()
 	last := first.LastHeartbeat()
-	eventually(t, "it continues to renew its lease", func() bool { return first.LastHeartbeat().Sub(last) > quick.TTL })
+	eventually(t, "it continues to renew its lease", func() bool { return first.LastHeartbeat().Sub(last) > quick.LeaseTTL })
 	if n := len(first.Lease().Shards); n != 0 || second.LiveCount() != 2 {
 		t.Errorf("got %d shards and %d members while suspended, want 0 and 2", n, second.LiveCount())
 	}
@@ -118,7 +118,7 @@ func TestSuspend_ImmediateResumeKeepsEveryShard(t *testing.T) {
 		m.Resume()
 	}
 	last := m.LastHeartbeat()
-	eventually(t, "ten heartbeats have passed", func() bool { return m.LastHeartbeat().Sub(last) > 10*quick.Beat })
+	eventually(t, "ten heartbeats have passed", func() bool { return m.LastHeartbeat().Sub(last) > 10*quick.HeartbeatInterval })
 	eventually(t, "it owns every shard", func() bool { return ownEachShardOnce(m) && ownedShards(t, db, m) == tenancy.Shards })
 	var leaving bool
 	if query(t, db, &leaving, `select leaving from node where id = $1`, m.ID); leaving {
@@ -166,7 +166,7 @@ func TestRelease_LaterResumeTakesNoShards(t *testing.T) {
 	}
 	m.Resume()
 	last := m.LastHeartbeat()
-	eventually(t, "ten heartbeats have passed", func() bool { return m.LastHeartbeat().Sub(last) > 10*quick.Beat })
+	eventually(t, "ten heartbeats have passed", func() bool { return m.LastHeartbeat().Sub(last) > 10*quick.HeartbeatInterval })
 	if n := ownedShards(t, db, m); n != 0 {
 		t.Errorf("got %d shards after Release, want 0", n)
 	}

@@ -16,14 +16,14 @@ import (
 
 // Config configures a Member and a Host.
 type Config struct {
-	TTL       time.Duration `env:"LEASE, default=10s" doc:"How long a process that does not renew its lease keeps its shards."`
-	Beat      time.Duration `env:"BEAT, default=2s" doc:"How often a process renews its lease."`
-	Roles     []string      `env:"ROLES, default=edge,worker" doc:"What this process does: edge answers requests, worker publishes."`
-	Listen    string        `env:"CLUSTER_LISTEN" doc:"Address where other processes reach this one's actors, host:port; alone when not set."`
-	Advertise string        `env:"CLUSTER_ADVERTISE" doc:"The same address as the others see it, when it differs."`
-	Cert      string        `env:"CLUSTER_CERT" doc:"Certificate of this process for the others, a PEM file; needed off loopback."`
-	Key       string        `env:"CLUSTER_KEY" doc:"Key of that certificate, a PEM file."`
-	CA        string        `env:"CLUSTER_CA" doc:"Who signs the certificates of the processes, a PEM file."`
+	LeaseTTL          time.Duration `env:"LEASE_TTL, default=10s" doc:"How long a process that does not renew its lease keeps its shards."`
+	HeartbeatInterval time.Duration `env:"HEARTBEAT_INTERVAL, default=2s" doc:"How often a process renews its lease."`
+	Roles             []string      `env:"ROLES, default=edge,worker" doc:"What this process does: edge answers requests, worker publishes."`
+	Listen            string        `env:"CLUSTER_LISTEN" doc:"Address where other processes reach this one's actors, host:port; alone when not set."`
+	Advertise         string        `env:"CLUSTER_ADVERTISE" doc:"The same address as the others see it, when it differs."`
+	Cert              string        `env:"CLUSTER_CERT" doc:"Certificate of this process for the others, a PEM file; needed off loopback."`
+	Key               string        `env:"CLUSTER_KEY" doc:"Key of that certificate, a PEM file."`
+	CA                string        `env:"CLUSTER_CA" doc:"Who signs the certificates of the processes, a PEM file."`
 }
 
 // Has returns whether the process has a role.
@@ -40,8 +40,8 @@ func (c Config) Validate() error {
 	if c.Listen == "" && len(c.Roles) > 0 && !(c.Has(RoleEdge) && c.Has(RoleWorker)) {
 		bad("CLUSTER_LISTEN", "is required for a process that has only one of the roles")
 	}
-	if c.Beat <= 0 || c.TTL < 2*c.Beat {
-		bad("BEAT", "must be above zero and at most half of LEASE, or the shards are lost between two beats")
+	if c.HeartbeatInterval <= 0 || c.LeaseTTL < 2*c.HeartbeatInterval {
+		bad("HEARTBEAT_INTERVAL", "must be above zero and at most half of LEASE_TTL, or the shards are lost between two beats")
 	}
 	if c.Advertise != "" && c.Listen == "" {
 		bad("CLUSTER_ADVERTISE", "has no effect without CLUSTER_LISTEN")
@@ -64,7 +64,7 @@ func (c Config) Validate() error {
 // dead takes three times as long, to detect that, to connect and to repeat the statement, and still renews the lease
 // before it expires. That does not hold for leases under three seconds, which are for tests.
 func (c Config) callLimit() time.Duration {
-	return min(max((c.TTL-c.Beat)/3, shortestCall), longestCall)
+	return min(max((c.LeaseTTL-c.HeartbeatInterval)/3, shortestCall), longestCall)
 }
 
 const (

@@ -72,7 +72,7 @@ type owner struct {
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
 	me := clusterstore.Node{ID: uuid.Must(uuid.NewV7()), Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
 	m := &Member{
-		ID: me.ID, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, me, cfg.TTL, cfg.callLimit()),
+		ID: me.ID, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, me, cfg.LeaseTTL, cfg.callLimit()),
 		wake: make(chan struct{}, 1), released: make(chan struct{}),
 	}
 	m.lease.Store(&publishing.Lease{Holder: m.ID})
@@ -170,7 +170,7 @@ func (m *Member) run(ctx context.Context) {
 
 // wait returns when the next heartbeat is due, or earlier after a notification or wakeUp; it returns true for these.
 func (m *Member) wait(ctx context.Context) bool {
-	wait, cancel := context.WithTimeout(ctx, m.cfg.Beat)
+	wait, cancel := context.WithTimeout(ctx, m.cfg.HeartbeatInterval)
 	defer cancel()
 	woken := make(chan bool, 1)
 	go func() {

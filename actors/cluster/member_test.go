@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-var quick = cluster.Config{TTL: 3 * time.Second, Beat: 50 * time.Millisecond, Roles: []string{cluster.RoleWorker}}
+var quick = cluster.Config{LeaseTTL: 3 * time.Second, HeartbeatInterval: 50 * time.Millisecond, Roles: []string{cluster.RoleWorker}}
 
 func home(t *testing.T, dir string) *cluster.Home {
 	t.Helper()
@@ -124,7 +124,7 @@ func TestMember_DeadProcessKeepsShardsUntilLeaseExpires(t *testing.T) {
 	next := join(t, quick, db)
 	defer leave(t, next)
 	first := next.LastHeartbeat()
-	eventually(t, "ten heartbeats have passed", func() bool { return next.LastHeartbeat().Sub(first) > 10*quick.Beat })
+	eventually(t, "ten heartbeats have passed", func() bool { return next.LastHeartbeat().Sub(first) > 10*quick.HeartbeatInterval })
 	if n := len(next.Lease().Shards); n != 0 || ownedShards(t, db, lost) != tenancy.Shards {
 		t.Fatalf("got %d shards before the lease expired, want 0", n)
 	}
@@ -135,7 +135,7 @@ func TestMember_DeadProcessKeepsShardsUntilLeaseExpires(t *testing.T) {
 func TestMember_TakesOnlyShardsGivenBack(t *testing.T) {
 	t.Parallel()
 	db := dbtest.Open(t)
-	first := join(t, cluster.Config{TTL: time.Hour, Beat: time.Hour}, db)
+	first := join(t, cluster.Config{LeaseTTL: time.Hour, HeartbeatInterval: time.Hour}, db)
 	second := join(t, quick, db)
 	defer leave(t, second)
 	eventually(t, "both own a share, and no shard is owned twice", func() bool {

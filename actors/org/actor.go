@@ -164,7 +164,7 @@ func (o *organization) arm(ctx actor.Context, wait time.Duration) {
 
 // offer makes an offer for the posts that may still be in flight. At most one offer is unanswered at a time.
 func (o *organization) offer() {
-	free := o.cfg.InFlight - o.inFlight
+	free := o.cfg.MaxInFlight - o.inFlight
 	if o.offered || free <= 0 {
 		o.offerPending = true
 		return

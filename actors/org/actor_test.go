@@ -18,7 +18,7 @@ func spawnAlone(t *testing.T) (system *actor.ActorSystem, pid *actor.PID, retire
 	log := slog.New(slog.DiscardHandler)
 	system = actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 	o := &organization{
-		cfg: Config{Limit: 5, InFlight: 1}, clock: clock.System{}, skew: func() time.Duration { return 0 }, log: log,
+		cfg: Config{Limit: 5, MaxInFlight: 1}, clock: clock.System{}, skew: func() time.Duration { return 0 }, log: log,
 		retire: func(self *actor.PID) { *retired = append(*retired, self) },
 		resend: func(message any) { *resent = append(*resent, message) },
 	}

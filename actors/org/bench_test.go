@@ -17,7 +17,7 @@ import (
 func BenchmarkAdmit_Alone(b *testing.B) {
 	for _, organizations := range []int{2_000, 64_000} {
 		b.Run(fmt.Sprint(organizations), func(b *testing.B) {
-			cfg := org.Config{Limit: 60, InFlight: 1, Budget: 250 * time.Millisecond}
+			cfg := org.Config{Limit: 60, MaxInFlight: 1, Timeout: 250 * time.Millisecond}
 			c, err := org.New(cfg, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), &offerRecorder{})
 			if err != nil {
 				b.Fatal(err)

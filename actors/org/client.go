@@ -19,9 +19,9 @@ import (
 
 // Config configures the actors of organizations and their clients. Limit is per minute of a fixed window.
 type Config struct {
-	Limit    int           `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
-	InFlight int           `env:"ORG_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
-	Budget   time.Duration `env:"ACTOR_BUDGET, default=250ms" doc:"How long a request waits for its organization's actor."`
+	Limit       int           `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
+	MaxInFlight int           `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
+	Timeout     time.Duration `env:"ACTOR_TIMEOUT, default=250ms" doc:"How long a request waits for its organization's actor."`
 }
 
 // Client sends messages to the actors of organizations, in this process or another. It is safe for concurrent use.
@@ -135,7 +135,7 @@ func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission 
 		return c.admitLocally(organization)
 	}
 	asked := c.clock.Now()
-	answer, err := c.host.Request(name, &AdmitRequest{}, c.cfg.Budget)
+	answer, err := c.host.Request(name, &AdmitRequest{}, c.cfg.Timeout)
 	if r, ok := answer.(*AdmitResponse); ok {
 		c.markHeard(address, here)
 		return admission(r)

@@ -47,7 +47,7 @@ func open(t *testing.T, cfg org.Config, net cluster.Config, d org.Dispatcher) *o
 func start(t *testing.T, cfg org.Config) (*org.Client, *offerRecorder) {
 	t.Helper()
 	d := &offerRecorder{}
-	cfg.Budget = 250 * time.Millisecond
+	cfg.Timeout = 250 * time.Millisecond
 	return open(t, cfg, cluster.Config{}, d), d
 }
 
@@ -61,7 +61,7 @@ func stop(t *testing.T, c *org.Client) {
 func TestAdmit_LimitsRequestsPerMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, _ := start(t, org.Config{Limit: 3, InFlight: 1})
+		c, _ := start(t, org.Config{Limit: 3, MaxInFlight: 1})
 		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		for i := range 3 {
 			if a := c.Admit(t.Context(), mine); !a.Allowed || a.Remaining != 2-i || a.Limit != 3 {
@@ -90,7 +90,7 @@ func TestAdmit_TooManyWaitingAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		pool := make(blockedPool)
-		c := open(t, org.Config{Limit: 1000, InFlight: 1, Budget: time.Minute}, cluster.Config{}, pool)
+		c := open(t, org.Config{Limit: 1000, MaxInFlight: 1, Timeout: time.Minute}, cluster.Config{}, pool)
 		mine, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now()) // its actor hangs in the offer
 		answers := make(chan org.Admission, 300)
@@ -124,7 +124,7 @@ func TestAdmit_ClosedHostAdmitsUpToLocalLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		c, err := org.New(org.Config{Limit: 2, InFlight: 1}, cluster.Config{}, clock.System{}, log, &offerRecorder{})
+		c, err := org.New(org.Config{Limit: 2, MaxInFlight: 1}, cluster.Config{}, clock.System{}, log, &offerRecorder{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +141,7 @@ func TestAdmit_ClosedHostAdmitsUpToLocalLimit(t *testing.T) {
 func TestWake_OffersWhenDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
+		c, d := start(t, org.Config{Limit: 1, MaxInFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now().Add(30*time.Second))
 		c.Wake(t.Context(), mine, time.Now().Add(10*time.Second)) // the earlier one counts
@@ -160,7 +160,7 @@ func TestWake_OffersWhenDue(t *testing.T) {
 func TestGranted_OneOfferAtATimeWithinInFlightLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
+		c, d := start(t, org.Config{Limit: 1, MaxInFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		for range 5 {
 			c.Wake(t.Context(), mine, time.Now())
@@ -191,7 +191,7 @@ func TestGranted_OneOfferAtATimeWithinInFlightLimit(t *testing.T) {
 func TestDone_OffersNothingWhenWokenLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
+		c, d := start(t, org.Config{Limit: 1, MaxInFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now())
 		synctest.Wait()
@@ -210,7 +210,7 @@ func TestDone_OffersNothingWhenWokenLater(t *testing.T) {
 func TestGranted_LockedPostIsOfferedAgainAfterDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
+		c, d := start(t, org.Config{Limit: 1, MaxInFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		c.Wake(t.Context(), mine, time.Now())
 		synctest.Wait()
@@ -230,7 +230,7 @@ func TestGranted_LockedPostIsOfferedAgainAfterDelay(t *testing.T) {
 func TestSetNow_DatabaseClockDecidesWhatIsDue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, d := start(t, org.Config{Limit: 1, InFlight: 4})
+		c, d := start(t, org.Config{Limit: 1, MaxInFlight: 4})
 		c.SetNow(time.Now().Add(20*time.Second), time.Now()) // the database is ahead
 		c.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now().Add(25*time.Second))
 		time.Sleep(6 * time.Second)
@@ -243,7 +243,7 @@ func TestSetNow_DatabaseClockDecidesWhatIsDue(t *testing.T) {
 func TestActor_IdleStopsAndStartsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, d := start(t, org.Config{Limit: 5, InFlight: 4})
+		c, d := start(t, org.Config{Limit: 5, MaxInFlight: 4})
 		mine := id.New[tenancy.OrgTag]()
 		c.Admit(t.Context(), mine)
 		time.Sleep(15 * time.Minute)

@@ -35,7 +35,7 @@ const loopback = "127.0.0.1:0"
 func openTwo(t *testing.T, cfg org.Config) (first, second *org.Client, recorders [2]*offerRecorder, home *atomic.Int32) {
 	t.Helper()
 	home, recorders = &atomic.Int32{}, [2]*offerRecorder{{}, {}}
-	cfg.Budget = time.Second
+	cfg.Timeout = time.Second
 	both := [2]*org.Client{}
 	for i := range both {
 		both[i] = open(t, cfg, cluster.Config{Listen: loopback}, recorders[i])
@@ -60,7 +60,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func TestAdmit_OneWindowForAllProcesses(t *testing.T) {
 	t.Parallel()
-	first, second, _, _ := openTwo(t, org.Config{Limit: 4, InFlight: 1})
+	first, second, _, _ := openTwo(t, org.Config{Limit: 4, MaxInFlight: 1})
 	mine := id.New[tenancy.OrgTag]()
 	for i := range 6 {
 		c := []*org.Client{first, second}[i%2]
@@ -77,7 +77,7 @@ func TestAdmit_OneWindowForAllProcesses(t *testing.T) {
 
 func TestWake_StartsActorInOtherProcess(t *testing.T) {
 	t.Parallel()
-	first, second, recorders, _ := openTwo(t, org.Config{Limit: 4, InFlight: 3})
+	first, second, recorders, _ := openTwo(t, org.Config{Limit: 4, MaxInFlight: 3})
 	second.Wake(t.Context(), id.New[tenancy.OrgTag](), time.Now())
 	eventually(t, "the actor makes an offer", func() bool { return len(recorders[0].seen()) > 0 })
 	if len(recorders[1].seen()) != 0 || first.ActorCount() != 1 {
@@ -88,7 +88,7 @@ func TestWake_StartsActorInOtherProcess(t *testing.T) {
 
 func TestAdmit_FollowsMovedOrganization(t *testing.T) {
 	t.Parallel()
-	first, second, _, home := openTwo(t, org.Config{Limit: 100, InFlight: 1})
+	first, second, _, home := openTwo(t, org.Config{Limit: 100, MaxInFlight: 1})
 	mine := id.New[tenancy.OrgTag]()
 	for _, c := range []*org.Client{first, second} {
 		if !c.Admit(t.Context(), mine).Allowed {
@@ -110,7 +110,7 @@ func TestAdmit_FollowsMovedOrganization(t *testing.T) {
 
 func TestAdmit_WrongOwnerFallsBackToLocalWindow(t *testing.T) {
 	t.Parallel()
-	first, second, _, _ := openTwo(t, org.Config{Limit: 4, InFlight: 1})
+	first, second, _, _ := openTwo(t, org.Config{Limit: 4, MaxInFlight: 1})
 	first.SetPlacement(func(int16) (string, bool) { return "", false }) // as after the shard has moved
 	if a := second.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed || a.Remaining != 3 {
 		t.Errorf("got %+v, want an admission", a)
@@ -136,7 +136,7 @@ func putToSleep(t *testing.T, first, second *org.Client, home *atomic.Int32, min
 
 func TestAdmit_StartsIdleActorInOtherProcess(t *testing.T) {
 	t.Parallel()
-	first, second, _, home := openTwo(t, org.Config{Limit: 4, InFlight: 1})
+	first, second, _, home := openTwo(t, org.Config{Limit: 4, MaxInFlight: 1})
 	mine, neighbour := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 	putToSleep(t, first, second, home, mine)
 	for i := range 6 {
@@ -156,7 +156,7 @@ func TestAdmit_StartsIdleActorInOtherProcess(t *testing.T) {
 
 func TestWake_StartsIdleActorInOtherProcess(t *testing.T) {
 	t.Parallel()
-	first, second, recorders, home := openTwo(t, org.Config{Limit: 4, InFlight: 1})
+	first, second, recorders, home := openTwo(t, org.Config{Limit: 4, MaxInFlight: 1})
 	mine := id.New[tenancy.OrgTag]()
 	putToSleep(t, first, second, home, mine)
 	second.Wake(t.Context(), mine, time.Now())
@@ -170,7 +170,7 @@ func TestAdmit_HangingActorDoesNotMarkItsProcessSilent(t *testing.T) {
 	var both [2]*org.Client
 	marked := &silentWarnings{Handler: slog.DiscardHandler}
 	for i, d := range []org.Dispatcher{pool, &offerRecorder{}} {
-		cfg := org.Config{Limit: 1 << 30, InFlight: 1, Budget: 250 * time.Millisecond}
+		cfg := org.Config{Limit: 1 << 30, MaxInFlight: 1, Timeout: 250 * time.Millisecond}
 		c, err := org.New(cfg, cluster.Config{Listen: loopback}, clock.System{}, slog.New(marked), d)
 		if err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func (s *silentWarnings) WithGroup(string) slog.Handler      { return s }
 
 func TestAdmit_DeadProcessFallsBackToLocalWindow(t *testing.T) {
 	t.Parallel()
-	cfg := org.Config{Limit: 2, InFlight: 1, Budget: 250 * time.Millisecond}
+	cfg := org.Config{Limit: 2, MaxInFlight: 1, Timeout: 250 * time.Millisecond}
 	c := open(t, cfg, cluster.Config{Listen: loopback}, &offerRecorder{})
 	c.SetPlacement(func(int16) (string, bool) { return "127.0.0.1:1", false })
 	mine := id.New[tenancy.OrgTag]()
@@ -241,7 +241,7 @@ func TestAdmit_SilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 	t.Parallel()
 	p, _ := faultnet.Start(t, "")
 	p.Set(faultnet.Swallow) // it accepts connections, as a stopped process does
-	cfg := org.Config{Limit: 1000, InFlight: 1, Budget: 50 * time.Millisecond}
+	cfg := org.Config{Limit: 1000, MaxInFlight: 1, Timeout: 50 * time.Millisecond}
 	c := open(t, cfg, cluster.Config{Listen: loopback}, &offerRecorder{})
 	c.SetPlacement(func(int16) (string, bool) { return p.Address, false })
 	for i := range 100 {
@@ -261,7 +261,7 @@ func TestHost_RequiresCertificateOfSameAuthority(t *testing.T) {
 	for name, cfg := range map[string]cluster.Config{
 		"home": ours, "member": ours, "foreign": theirs, "plain": {Listen: loopback},
 	} {
-		processes[name] = open(t, org.Config{Limit: 9, InFlight: 1, Budget: time.Second}, cfg, &offerRecorder{})
+		processes[name] = open(t, org.Config{Limit: 9, MaxInFlight: 1, Timeout: time.Second}, cfg, &offerRecorder{})
 	}
 	for name, c := range processes {
 		c.SetPlacement(func(int16) (string, bool) { return processes["home"].Address(), name == "home" })

@@ -100,7 +100,7 @@ func (a *App) Start(ctx context.Context) error {
 				Stop: func(ctx context.Context) error { return a.pictures.Stop(ctx) },
 			},
 			lifecycle.Part{
-				Name: "worker", Start: a.startWorker, Timeout: a.cfg.Worker.Drain + 5*time.Second,
+				Name: "worker", Start: a.startWorker, Timeout: a.cfg.Worker.DrainTimeout + 5*time.Second,
 				Stop: func(ctx context.Context) error { return a.worker.Stop(ctx) },
 			},
 			lifecycle.Part{
@@ -128,7 +128,7 @@ func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 // requests and posts, then the services and connections that they use. A process that ends without Close loses nothing:
 // others take over its shards when its lease has expired.
 func (a *App) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopTimeout)
 	defer cancel()
 	if a.health.Ready() {
 		a.drain(ctx)
@@ -268,8 +268,8 @@ func (a *App) openServices(ctx context.Context) error {
 		return err
 	}
 	a.cfg.Publishing.BaseURL, a.cfg.Sender.BaseURL = a.cfg.Edge.Base(), a.cfg.Edge.Base()
-	a.cfg.Publishing.RequestDeadline = a.cfg.Sender.RequestDeadline
-	a.cfg.Worker.ReconcileRest = a.cfg.Sender.UnknownFor / 8 // several questions to the platform fit into UNKNOWN_FOR
+	a.cfg.Publishing.PlatformTimeout = a.cfg.Sender.PlatformTimeout
+	a.cfg.Worker.MaxReconcileRest = a.cfg.Sender.ReconcileWindow / 8 // several questions to the platform fit into RECONCILE_WINDOW
 	dispatch := &dispatcher{}
 	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {
 		return err

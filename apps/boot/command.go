@@ -100,7 +100,7 @@ func help(options kong.HelpOptions, ctx *kong.Context) error {
 		case v.Default != "":
 			note += " (default " + v.Default + ")"
 		}
-		fmt.Fprintf(ctx.Stdout, "  %-22s %s\n", v.Name, note)
+		fmt.Fprintf(ctx.Stdout, "  %-25s %s\n", v.Name, note)
 	}
 	return nil
 }

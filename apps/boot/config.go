@@ -27,25 +27,25 @@ import (
 // Config are all environment variables of the service: those of the packages and a few of its own. env.Load fills it
 // and calls the Validate methods.
 type Config struct {
-	Home       string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
-	Files      string        `env:"FILES_DIR" doc:"Folder for uploads; several processes need one that they share. CRIER_HOME/files when not set."`
-	RedisURL   string        `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; a single process needs none."`
-	SandboxURL string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), http with a loopback address and a port; the sandbox platform is offered only when set."`
-	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long requests are still answered after /health says that the process is stopping."`
-	StopWithin time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
-	PruneEvery time.Duration `env:"PRUNE_EVERY, default=1h" doc:"How often a worker looks for rows that were kept for long enough."`
-	Postgres   pg.Config
-	Edge       edge.Config
-	Actors     org.Config
-	Cluster    cluster.Config
-	Worker     worker.Config
-	Publishing publishingservice.Config
-	Sender     sender.Config
-	Outbound   outbound.Config
-	Secret     secret.Config
-	Telemetry  telemetry.Config
-	Sessions   tenancyservice.Retention
-	Version    string
+	Home          string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
+	Files         string        `env:"FILES_DIR" doc:"Folder for uploads; several processes need one that they share. CRIER_HOME/files when not set."`
+	RedisURL      string        `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; a single process needs none."`
+	SandboxURL    string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), http with a loopback address and a port; the sandbox platform is offered only when set."`
+	DrainDelay    time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long requests are still answered after /health says that the process is stopping."`
+	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
+	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often a worker looks for rows that were kept for long enough."`
+	Postgres      pg.Config
+	Edge          edge.Config
+	Actors        org.Config
+	Cluster       cluster.Config
+	Worker        worker.Config
+	Publishing    publishingservice.Config
+	Sender        sender.Config
+	Outbound      outbound.Config
+	Secret        secret.Config
+	Telemetry     telemetry.Config
+	Sessions      tenancyservice.Retention
+	Version       string
 }
 
 // Validate returns the faults that no single package can find, joined, each an env.Fault.
@@ -66,36 +66,36 @@ func (c Config) Validate() error {
 		})
 	}
 	for name, d := range map[string]time.Duration{
-		"LEASE": c.Cluster.TTL, "SWEEP": c.Worker.Sweep, "REQUEST_DEADLINE": c.Sender.RequestDeadline,
-		"STOP_TIMEOUT": c.StopWithin, "ACTOR_BUDGET": c.Actors.Budget, "DRAIN_TIMEOUT": c.Worker.Drain,
-		"MAX_LATE": c.Sender.MaxLate, "UNKNOWN_FOR": c.Sender.UnknownFor, "SEND_FOR": c.Sender.SendFor,
-		"WAIT_FOR": c.Sender.WaitFor, "PRUNE_EVERY": c.PruneEvery,
+		"LEASE_TTL": c.Cluster.LeaseTTL, "SWEEP_INTERVAL": c.Worker.SweepInterval, "PLATFORM_TIMEOUT": c.Sender.PlatformTimeout,
+		"STOP_TIMEOUT": c.StopTimeout, "ACTOR_TIMEOUT": c.Actors.Timeout, "DRAIN_TIMEOUT": c.Worker.DrainTimeout,
+		"MAX_LATENESS": c.Sender.MaxLateness, "RECONCILE_WINDOW": c.Sender.ReconcileWindow, "PREPARE_TIMEOUT": c.Sender.PrepareTimeout,
+		"FOLLOWER_TIMEOUT": c.Sender.FollowerTimeout, "PRUNE_INTERVAL": c.PruneInterval,
 	} {
 		if d <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
 		}
 	}
 	for name, d := range map[string]time.Duration{
-		"LATE_GAP": c.Sender.LateGap, "SETTLE_TIME": c.Sender.SettleTime, "BACKOFF_FOR": c.Sender.BackoffFor,
-		"DRAIN_DELAY": c.DrainDelay, "HELD_FOR": c.Publishing.HeldFor,
+		"CATCH_UP_INTERVAL": c.Sender.CatchUpInterval, "SETTLE_DELAY": c.Sender.SettleDelay, "RETRY_WINDOW": c.Sender.RetryWindow,
+		"DRAIN_DELAY": c.DrainDelay, "PAUSE_MAX_AGE": c.Publishing.PauseMaxAge,
 	} {
 		if d < 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
 		}
 	}
-	if c.Publishing.MaxStored < 0 {
+	if c.Publishing.MaxStorage < 0 {
 		faults = append(faults, env.Fault{
-			Name: "ORG_STORAGE_LIMIT", Message: "must be a number of bytes, or 0 for no limit.",
+			Name: "ORG_MAX_STORAGE_BYTES", Message: "must be a number of bytes, or 0 for no limit.",
 		})
 	}
 	if n := c.Publishing.MaxChannels; n <= 0 || n > publishing.MaxChannels {
 		faults = append(faults, env.Fault{
-			Name: "ORG_CHANNELS", Message: fmt.Sprintf("must be a number from 1 to %d.", publishing.MaxChannels),
+			Name: "ORG_MAX_CHANNELS", Message: fmt.Sprintf("must be a number from 1 to %d.", publishing.MaxChannels),
 		})
 	}
 	for name, n := range map[string]int64{
-		"API_LIMIT": int64(c.Actors.Limit), "ORG_IN_FLIGHT": int64(c.Actors.InFlight),
-		"MAX_IN_FLIGHT": int64(c.Worker.InFlight), "MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,
+		"API_LIMIT": int64(c.Actors.Limit), "ORG_MAX_IN_FLIGHT": int64(c.Actors.MaxInFlight),
+		"MAX_IN_FLIGHT": int64(c.Worker.MaxInFlight), "MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,
 	} {
 		if n <= 0 {
 			faults = append(faults, env.Fault{Name: name, Message: "must be a number above zero."})

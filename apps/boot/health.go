@@ -37,7 +37,7 @@ func (a *App) checkCluster(ctx context.Context) error {
 	if a.member.LiveCount() == 0 {
 		return errors.New("no process is seen")
 	}
-	return telemetry.Age(a.member.LastHeartbeat, a.cfg.Cluster.TTL)(ctx)
+	return telemetry.Age(a.member.LastHeartbeat, a.cfg.Cluster.LeaseTTL)(ctx)
 }
 
 // checkRedis fails while Redis does not answer. Without REDIS_URL it fails while several processes use the database.

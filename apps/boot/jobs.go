@@ -42,7 +42,7 @@ func (a *App) pruneJobs() []jobs.Job {
 			}
 			return err
 		}
-		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneEvery, Timeout: jobTimeout, Run: run})
+		out = append(out, jobs.Job{Name: "prune-" + name, Every: a.cfg.PruneInterval, Timeout: jobTimeout, Run: run})
 	}
 	pruner := sender.NewPruner(a.cfg.Sender.Retention, a.db)
 	for _, kind := range pruner.Kinds() {

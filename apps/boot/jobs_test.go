@@ -13,7 +13,7 @@ import (
 
 func TestServe_PrunesRowsAfterRetention(t *testing.T) {
 	t.Parallel()
-	s := serveWith(t, map[string]string{"PRUNE_EVERY": "1s", "KEEP_EVENTS": "0s"})
+	s := serveWith(t, map[string]string{"PRUNE_INTERVAL": "1s", "EVENT_RETENTION": "0s"})
 	want := []string{"prune-connects", "prune-deleted-posts", "prune-idempotency-keys", "prune-sessions"}
 	if got := slices.Sorted(maps.Keys(s.jobs.Stats())); !slices.Equal(got, want) {
 		t.Errorf("the jobs are %v, want %v", got, want)

@@ -170,7 +170,7 @@ func TestServe_WorksWithoutRedisAndReconnects(t *testing.T) {
 
 func TestServe_SingleProcessNeedsNoRedis(t *testing.T) {
 	t.Parallel()
-	s := serveWith(t, map[string]string{"BEAT": "200ms"})
+	s := serveWith(t, map[string]string{"HEARTBEAT_INTERVAL": "200ms"})
 	if status, answer := s.healthAnswer(t); status != http.StatusOK || answer.Checks["redis"] != "ok" {
 		t.Errorf("/health answers %d: %+v", status, answer)
 	}

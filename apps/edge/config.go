@@ -29,7 +29,7 @@ type Config struct {
 	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
 	UploadRate     int64         `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload or download must have on the average, after REQUEST_TIMEOUT to begin with."`
 	MaxConns       int           `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients, TRUSTED_PROXIES and loopback too; more are closed at once. Fewer when the limit of file descriptors is low."`
-	ClientConns    int           `env:"CLIENT_CONNECTIONS, default=256" doc:"Open connections of one address, or one /64 network of IPv6, and four times as many of one /48; more are closed at once. TRUSTED_PROXIES and loopback have no such limit, and with 0 nobody has."`
+	ClientConns    int           `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one address, or one /64 network of IPv6, and four times as many of one /48; more are closed at once. TRUSTED_PROXIES and loopback have no such limit, and with 0 nobody has."`
 	AppLimit       int           `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
 	MonitorToken   secret.Text   `env:"MONITOR_TOKEN" doc:"Value of the header X-Monitor-Token with which /monitor/queue answers on the public address; nobody's when not set. METRICS_LISTEN needs none."`
 }
@@ -64,7 +64,7 @@ func (c Config) Validate() error {
 		}
 	}
 	if c.ClientConns < 0 {
-		bad("CLIENT_CONNECTIONS", "must be a number, or 0 for no limit of a client")
+		bad("CLIENT_MAX_CONNECTIONS", "must be a number, or 0 for no limit of a client")
 	}
 	if n := len(c.MonitorToken); n > 0 && n < minMonitorToken {
 		bad("MONITOR_TOKEN", "must have at least 16 characters")

@@ -33,7 +33,7 @@ type Accounts interface {
 
 // Limiter limits the requests of each organization by its actor, which may be in another process.
 type Limiter interface {
-	// Admit counts one request of the organization. It blocks no longer than ACTOR_BUDGET and never fails: when the
+	// Admit counts one request of the organization. It blocks no longer than ACTOR_TIMEOUT and never fails: when the
 	// actor does not answer, this process decides by a window of its own.
 	Admit(ctx context.Context, organization tenancy.OrgID) org.Admission
 }

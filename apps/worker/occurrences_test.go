@@ -58,7 +58,7 @@ func TestSweep_WritesOccurrencesThoughOtherPartsFail(t *testing.T) {
 			var log bytes.Buffer
 			k := &c.keeper
 			k.backend = &backend{}
-			w := New(Config{InFlight: 1, Sweep: time.Hour}, Deps{
+			w := New(Config{MaxInFlight: 1, SweepInterval: time.Hour}, Deps{
 				Claimer: k, Publisher: k, Maintainer: k, Actors: k, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
 				Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} },
 			})

@@ -16,7 +16,7 @@ const sweepHorizon = time.Minute
 const minSweepGap = time.Second
 
 func (w *Worker) sweepLoop(ctx, sending context.Context) {
-	tick := time.NewTicker(w.cfg.Sweep)
+	tick := time.NewTicker(w.cfg.SweepInterval)
 	defer tick.Stop()
 	rest := time.NewTimer(0)
 	defer rest.Stop()
@@ -33,7 +33,7 @@ func (w *Worker) sweepLoop(ctx, sending context.Context) {
 		}
 		last = w.runSweep(ctx, sending, last)
 		w.sweeping.end()
-		rest.Reset(min(minSweepGap, w.cfg.Sweep))
+		rest.Reset(min(minSweepGap, w.cfg.SweepInterval))
 		select {
 		case <-ctx.Done():
 			return

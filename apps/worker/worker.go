@@ -20,12 +20,12 @@ import (
 // Config configures a Worker.
 type Config struct {
 	// ReconcileRest is the longest time for which a platform that does not answer is not asked for unknown outcomes.
-	ReconcileRest time.Duration
+	MaxReconcileRest time.Duration
 
-	InFlight int           `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time, at most half of them to one destination."`
-	Sweep    time.Duration `env:"SWEEP, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
-	Drain    time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
-	Rates    Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without it each process keeps to its part."`
+	MaxInFlight   int           `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time, at most half of them to one destination."`
+	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
+	DrainTimeout  time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
+	Rates         Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without it each process keeps to its part."`
 }
 
 // Actors are the actors of the organizations; see org.Client.
@@ -136,7 +136,7 @@ type lostClaim struct {
 // New returns a Worker, which starts with Start. It is the dispatcher of the organizations' actors.
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
-		cfg: cfg, deps: deps, free: cfg.InFlight, reconciles: newReconcileLimiter(cfg.ReconcileRest),
+		cfg: cfg, deps: deps, free: cfg.MaxInFlight, reconciles: newReconcileLimiter(cfg.MaxReconcileRest),
 		scans: scans{}, spans: spans{}, ready: make(chan struct{}, 1), sweep: make(chan struct{}, 1),
 		draining: make(chan struct{}), stopExpired: make(chan struct{}),
 	}
@@ -204,7 +204,7 @@ func (w *Worker) Stop(ctx context.Context) error {
 		w.sending.Wait()
 		close(ended)
 	}()
-	timeout := time.NewTimer(w.cfg.Drain - w.deps.Clock.Now().Sub(w.drainStarted))
+	timeout := time.NewTimer(w.cfg.DrainTimeout - w.deps.Clock.Now().Sub(w.drainStarted))
 	defer timeout.Stop()
 	select {
 	case <-ended:

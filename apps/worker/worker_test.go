@@ -202,7 +202,7 @@ func (w *backend) build() *Worker {
 	if w.suspend == nil {
 		w.suspend, w.resume = func(string) {}, func() {}
 	}
-	return New(Config{InFlight: 64, Sweep: time.Hour, Drain: 5 * time.Second}, Deps{
+	return New(Config{MaxInFlight: 64, SweepInterval: time.Hour, DrainTimeout: 5 * time.Second}, Deps{
 		Claimer: w, Publisher: w, Maintainer: keeper, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
 		Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
 	})

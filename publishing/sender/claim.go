@@ -15,7 +15,7 @@ import (
 )
 
 func (s *Sender) claimRules(window int) publishingstore.ClaimRules {
-	return publishingstore.ClaimRules{Hold: s.claimHold(), MaxLate: s.cfg.MaxLate, Window: window, Node: s.deps.Node}
+	return publishingstore.ClaimRules{Hold: s.claimHold(), MaxLate: s.cfg.MaxLateness, Window: window, Node: s.deps.Node}
 }
 
 // Warmup executes the scheduler's statements with empty input on every connection, so that Postgres caches their plans.

@@ -11,7 +11,7 @@ import (
 	"crier/publishing/sender"
 )
 
-var cfg = sender.Config{RequestDeadline: 10 * time.Second, SettleTime: 60 * time.Second, UnknownFor: 12 * time.Minute}
+var cfg = sender.Config{PlatformTimeout: 10 * time.Second, SettleDelay: 60 * time.Second, ReconcileWindow: 12 * time.Minute}
 
 func unknownAfter(grade publishing.Grade, age time.Duration, gone, ended bool, attempts int) sender.Unknown {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -77,10 +77,10 @@ func TestSend_BeginsNoCallAfterItsLimit(t *testing.T) {
 	r := newRig(t)
 	r.deps.HTTP = conformance.NewLine(t, server.Listener.Addr().String())
 	cfg := limits
-	cfg.RequestDeadline = 200 * time.Millisecond
+	cfg.PlatformTimeout = 200 * time.Millisecond
 	var late bool
 	r.register(scriptedPlatform{platform: r.platform, commit: func(ctx context.Context, s *connector.Session) (connector.Ref, error) {
-		for from := clock.Boot(); late && clock.Boot() < from+cfg.RequestDeadline; {
+		for from := clock.Boot(); late && clock.Boot() < from+cfg.PlatformTimeout; {
 			time.Sleep(time.Millisecond) // the process is suspended for as long as a request may take
 		}
 		// A process that was suspended continues before it notices that its contexts have ended.
@@ -122,10 +122,10 @@ func TestSend_LimitBeginsBeforeTheMark(t *testing.T) {
 		},
 		commit: func(ctx context.Context, _ *connector.Session) (connector.Ref, error) {
 			left, limited := outbound.Left(ctx)
-			if !limited || left > limits.RequestDeadline {
-				t.Errorf("%s are left for a call of at most %s", left, limits.RequestDeadline)
+			if !limited || left > limits.PlatformTimeout {
+				t.Errorf("%s are left for a call of at most %s", left, limits.PlatformTimeout)
 			}
-			began = clock.Boot() + left - limits.RequestDeadline
+			began = clock.Boot() + left - limits.PlatformTimeout
 			return connector.Ref{ID: "release"}, nil
 		},
 	})
@@ -183,7 +183,7 @@ func TestSend_PanicAfterARefusedCredentialIsNotUnknown(t *testing.T) {
 	}
 }
 
-// The back-offs of a post are added up: a post that fails for longer than BACKOFF_FOR is given up, even if the next
+// The back-offs of a post are added up: a post that fails for longer than RETRY_WINDOW is given up, even if the next
 // wait is short.
 func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	t.Parallel()
@@ -195,10 +195,10 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 		t.Fatalf("the first try ends as %q: %s", out.Result, out.Error)
 	}
 	r.Clock(`update post set not_before = null, failing_since = failing_since - $2 * interval '1 millisecond' where id = $1`,
-		post, limits.BackoffFor.Milliseconds())
+		post, limits.RetryWindow.Milliseconds())
 	out := m.send(nil, nil)
 	if out.Result != publishing.ResultError || out.Code != publishing.CodeRetriesUsedUp || !strings.Contains(out.Error, "2 tries") {
-		t.Errorf("after %s of failing a try ends as %q, %s: %s", limits.BackoffFor, out.Result, out.Code, out.Error)
+		t.Errorf("after %s of failing a try ends as %q, %s: %s", limits.RetryWindow, out.Result, out.Code, out.Error)
 	}
 }
 

@@ -82,7 +82,7 @@ type Maintained struct {
 	More bool
 }
 
-// Maintain gives up posts of the leased shards that are later than MAX_LATE, stuck in preparation or orphaned, and ends
+// Maintain gives up posts of the leased shards that are later than MAX_LATENESS, stuck in preparation or orphaned, and ends
 // the claims of dead workers. A failure of one kind does not prevent the others, nor does one post prevent the others
 // of its kind; the errors are joined.
 func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
@@ -93,14 +93,14 @@ func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained
 	}
 	steps := []step{{kind: publishingstore.UpkeepReap, total: &m.Reaped}}
 	now := clock.Boot()
-	if isDue(s.lastEmptyExpire.Load(), now, min(expireEvery, s.cfg.MaxLate/100)) {
-		steps = append(steps, step{kind: publishingstore.UpkeepExpire, after: s.cfg.MaxLate, total: &m.Expired})
+	if isDue(s.lastEmptyExpire.Load(), now, min(expireEvery, s.cfg.MaxLateness/100)) {
+		steps = append(steps, step{kind: publishingstore.UpkeepExpire, after: s.cfg.MaxLateness, total: &m.Expired})
 	}
 	if isDue(s.lastAgeSearch.Load(), now, ageSearchEvery) {
 		s.lastAgeSearch.Store(int64(now))
 		steps = append(steps,
-			step{kind: publishingstore.UpkeepStuck, after: s.cfg.SendFor, total: &m.Expired},
-			step{kind: publishingstore.UpkeepOrphans, after: s.cfg.WaitFor, total: &m.Expired})
+			step{kind: publishingstore.UpkeepStuck, after: s.cfg.PrepareTimeout, total: &m.Expired},
+			step{kind: publishingstore.UpkeepOrphans, after: s.cfg.FollowerTimeout, total: &m.Expired})
 	}
 	for _, x := range steps {
 		n, found, failed := s.upkeep(ctx, l, x.kind, x.after)
@@ -157,5 +157,5 @@ func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked
 func (s *Sender) Sweep(
 	ctx context.Context, l publishing.Lease, horizon time.Duration,
 ) (map[tenancy.OrgID]time.Time, time.Time, error) {
-	return s.store.Sweep(ctx, l, horizon, s.cfg.MaxLate)
+	return s.store.Sweep(ctx, l, horizon, s.cfg.MaxLateness)
 }

@@ -11,7 +11,7 @@ import (
 
 // Finish stores outcomes by their claim tokens; see publishingstore.Store.Finish.
 func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
-	return s.store.Finish(ctx, outcomes, s.cfg.LateGap, s.deps.Node)
+	return s.store.Finish(ctx, outcomes, s.cfg.CatchUpInterval, s.deps.Node)
 }
 
 // WithoutTexts returns an outcome without the texts of the platform and the connector, for an outcome that Postgres

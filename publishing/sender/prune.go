@@ -15,15 +15,15 @@ import (
 
 // Retention configures how long rows that are no longer needed are kept; 0 means forever.
 type Retention struct {
-	Keys    time.Duration `env:"KEEP_KEYS, default=720h" doc:"How long an Idempotency-Key is kept after its posts ended or changed; 0s: for ever."`
-	Events  time.Duration `env:"KEEP_EVENTS, default=4320h" doc:"How long the timeline of a post is kept after its end; 0s: for ever."`
-	Deleted time.Duration `env:"KEEP_DELETED, default=720h" doc:"How long a deleted post is kept with its texts; 0s: for ever."`
+	Keys    time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept after its posts ended or changed; 0s: for ever."`
+	Events  time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept after its end; 0s: for ever."`
+	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=720h" doc:"How long a deleted post is kept with its texts; 0s: for ever."`
 }
 
 // Validate returns an error for each duration that is shorter than a day, except 0.
 func (r Retention) Validate() error {
 	var faults []error
-	all := map[string]time.Duration{"KEEP_KEYS": r.Keys, "KEEP_EVENTS": r.Events, "KEEP_DELETED": r.Deleted}
+	all := map[string]time.Duration{"IDEMPOTENCY_KEY_RETENTION": r.Keys, "EVENT_RETENTION": r.Events, "DELETED_POST_RETENTION": r.Deleted}
 	for name, keep := range all {
 		if keep != 0 && keep < minRetention {
 			faults = append(faults, env.Fault{Name: name, Message: "must be 24h or longer, or 0s to keep everything."})

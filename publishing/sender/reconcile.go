@@ -25,14 +25,14 @@ type Unknown struct {
 	Now time.Time
 	// Destination is that of its calls, as in publishing.Claimed.
 	Destination string
-	// SkipPlatform is set when the platform is not asked, because its destination rests and UNKNOWN_FOR is over.
+	// SkipPlatform is set when the platform is not asked, because its destination rests and RECONCILE_WINDOW is over.
 	SkipPlatform bool
 	// Unreadable is set when the stored post cannot be read. Only Org, Post, Token and Committing of Work are set then.
 	Unreadable bool
 }
 
 // reconcileHold returns how long a post is claimed for reconciliation, including the refresh of its credential.
-func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.RequestDeadline + claimGrace }
+func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout + claimGrace }
 
 // ClaimUnknown claims posts with an unknown outcome for which the platform must be asked now, and loads what that
 // needs. admit is called for each before it is claimed; false leaves it for later. Of the resting destinations, only
@@ -41,7 +41,7 @@ func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.RequestDeadline 
 func (s *Sender) ClaimUnknown(
 	ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
 ) (out []Unknown, more bool, err error) {
-	found, err := s.store.FindUnknown(ctx, l, s.setAsides.current(s.deps.Clock.Now()), resting, s.cfg.UnknownFor)
+	found, err := s.store.FindUnknown(ctx, l, s.setAsides.current(s.deps.Clock.Now()), resting, s.cfg.ReconcileWindow)
 	if err != nil || len(found) == 0 {
 		return nil, false, err
 	}
@@ -83,7 +83,7 @@ func (s *Sender) ClaimUnknown(
 // Reconcile asks the platform for an unknown outcome and returns what follows. unanswered is the reason why the
 // destination did not answer; it is nil when it answered or was not asked. A panic leaves the outcome unknown.
 func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outcome, unanswered error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.RequestDeadline)
+	ctx, cancel := context.WithTimeout(ctx, 2*s.cfg.PlatformTimeout)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
@@ -148,7 +148,7 @@ func (s *Sender) Reconcile(ctx context.Context, u Unknown) (out publishing.Outco
 func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error) {
 	ctx = outbound.WithOwner(ctx, r.work.Org.String())
 	for {
-		call, cancel := context.WithTimeout(ctx, r.cfg.RequestDeadline)
+		call, cancel := context.WithTimeout(ctx, r.cfg.PlatformTimeout)
 		verdict, err := r.connector.Reconcile(call, r.session, r.item(call, i))
 		cancel()
 		if err == nil {
@@ -168,7 +168,7 @@ func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error)
 }
 
 // Decide returns what follows from a verdict. A post that is absent is sent again at once only on a platform that
-// de-duplicates, and elsewhere when its absence is proved. When the platform could not be asked for UNKNOWN_FOR, one of
+// de-duplicates, and elsewhere when its absence is proved. When the platform could not be asked for RECONCILE_WINDOW, one of
 // GradeIdempotent is sent again under the same key, without a proof.
 func Decide(found connector.Outcome, u Unknown, cfg Config) publishing.Result {
 	age := u.Now.Sub(u.Committing)
@@ -179,9 +179,9 @@ func Decide(found connector.Outcome, u Unknown, cfg Config) publishing.Result {
 		return publishing.ResultRetry
 	case ProvesAbsence(found, u, cfg):
 		return publishing.ResultRetry
-	case age > cfg.UnknownFor && u.Channel.Grade == publishing.GradeIdempotent:
+	case age > cfg.ReconcileWindow && u.Channel.Grade == publishing.GradeIdempotent:
 		return publishing.ResultRetry
-	case age > cfg.UnknownFor:
+	case age > cfg.ReconcileWindow:
 		return publishing.ResultError
 	default:
 		return publishing.ResultLater
@@ -197,7 +197,7 @@ func ProvesAbsence(found connector.Outcome, u Unknown, cfg Config) bool {
 		return false
 	}
 	callEnded := u.HolderGone || u.CallEnded
-	if !callEnded || u.Now.Sub(u.Committing) <= cfg.RequestDeadline+cfg.SettleTime {
+	if !callEnded || u.Now.Sub(u.Committing) <= cfg.PlatformTimeout+cfg.SettleDelay {
 		return false
 	}
 	grade := u.Channel.Grade
@@ -215,7 +215,7 @@ func (u Unknown) sentElsewhere() bool {
 func ReconcileDelay(u Unknown, cfg Config) time.Duration {
 	delays := []time.Duration{5 * time.Second, 10 * time.Second, 30 * time.Second, 2 * time.Minute}
 	delay := delays[min(max(u.ReconcileAttempts-1, 0), len(delays)-1)]
-	settled := cfg.RequestDeadline + cfg.SettleTime - u.Now.Sub(u.Committing)
+	settled := cfg.PlatformTimeout + cfg.SettleDelay - u.Now.Sub(u.Committing)
 	if settled > 0 && settled < delay {
 		delay = settled + time.Second
 	}
@@ -242,7 +242,7 @@ func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcom
 	if out.Result != publishing.ResultError {
 		return out
 	}
-	if found == connector.NotPublished && !out.Proven && u.Now.Sub(u.Committing) <= r.cfg.UnknownFor {
+	if found == connector.NotPublished && !out.Proven && u.Now.Sub(u.Committing) <= r.cfg.ReconcileWindow {
 		later := r.outcome(x)
 		later.Result, later.After = publishing.ResultLater, ReconcileDelay(u, r.cfg)
 		return later
@@ -251,12 +251,12 @@ func (r *run) resend(u Unknown, x publishing.Publication, found connector.Outcom
 	return out
 }
 
-// laterOrGiveUp returns the outcome of a reconciliation that failed: it is tried again until UNKNOWN_FOR is over.
+// laterOrGiveUp returns the outcome of a reconciliation that failed: it is tried again until RECONCILE_WINDOW is over.
 func (s *Sender) laterOrGiveUp(u Unknown) publishing.Outcome {
 	out := publishing.Outcome{
 		Org: u.Org, Post: u.Post, Token: u.Token, Result: publishing.ResultLater, After: ReconcileDelay(u, s.cfg),
 	}
-	if u.Now.Sub(u.Committing) > s.cfg.UnknownFor {
+	if u.Now.Sub(u.Committing) > s.cfg.ReconcileWindow {
 		out = giveUp(u.Work, out)
 	}
 	return out

@@ -43,7 +43,7 @@ func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err e
 // when that try would come after the retry window, because the other posts of the channel wait for this one.
 func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait time.Duration, message, code string) {
 	wait = max(e.After, Backoff(r.work.Attempt, rand.Float64()))
-	if r.work.Failing+wait <= r.cfg.BackoffFor {
+	if r.work.Failing+wait <= r.cfg.RetryWindow {
 		return publishing.ResultRetry, wait, e.Public, ""
 	}
 	tries := "one try"
@@ -51,7 +51,7 @@ func (r *run) retryOrFail(e *connector.Error) (result publishing.Result, wait ti
 		tries = fmt.Sprintf("%d tries", r.work.Attempt)
 	}
 	message = fmt.Sprintf("Given up after %s: %s", tries, e.Public)
-	if e.After > r.cfg.BackoffFor {
+	if e.After > r.cfg.RetryWindow {
 		message += " The platform asked to wait for " + inWords(e.After) + "."
 	}
 	return publishing.ResultError, 0, message, publishing.CodeRetriesUsedUp

@@ -94,12 +94,12 @@ func (f *readFile) Read(p []byte) (int, error) {
 }
 
 var limits = sender.Config{
-	BaseURL: "http://crier.test", RequestDeadline: 20 * time.Second, MaxLate: 24 * time.Hour,
-	BackoffFor: time.Minute, SendFor: time.Hour, WaitFor: time.Hour, UnknownFor: 12 * time.Minute,
+	BaseURL: "http://crier.test", PlatformTimeout: 20 * time.Second, MaxLateness: 24 * time.Hour,
+	RetryWindow: time.Minute, PrepareTimeout: time.Hour, FollowerTimeout: time.Hour, ReconcileWindow: 12 * time.Minute,
 }
 
 // serviceConfig configures the service that saves posts.
-var serviceConfig = publishingservice.Config{BaseURL: limits.BaseURL, RequestDeadline: limits.RequestDeadline, MaxImage: 10 << 20, MaxVideo: 1 << 20, MaxChannels: 1000}
+var serviceConfig = publishingservice.Config{BaseURL: limits.BaseURL, PlatformTimeout: limits.PlatformTimeout, MaxImage: 10 << 20, MaxVideo: 1 << 20, MaxChannels: 1000}
 
 // rig is the sender of one process with a database.
 type rig struct {

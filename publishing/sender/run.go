@@ -75,7 +75,7 @@ func (r *run) refresh(ctx context.Context) error {
 		const message = "The platform no longer accepts our access; reconnect the channel."
 		return &connector.Error{Kind: connector.KindReauth, Public: message}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.RequestDeadline)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.PlatformTimeout)
 	defer cancel()
 	fresh, err := refresher.Refresh(ctx, r.session)
 	if err != nil {

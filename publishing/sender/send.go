@@ -61,7 +61,7 @@ func (s *Sender) Send(
 }
 
 // claimHold returns how long a claim lasts from its last renewal.
-func (s *Sender) claimHold() time.Duration { return s.cfg.RequestDeadline + claimGrace }
+func (s *Sender) claimHold() time.Duration { return s.cfg.PlatformTimeout + claimGrace }
 
 // retryWrite retries write until it succeeds or claimGrace has passed. It ignores the cancellation of ctx.
 func (s *Sender) retryWrite(ctx context.Context, write func(context.Context) (bool, error)) (bool, error) {
@@ -115,7 +115,7 @@ func (r *run) prepareAndMark(ctx context.Context, i int) (context.Context, error
 		return ctx, err
 	}
 	failpoint.At(failpoint.Prepared, r.work.Post.String())
-	ctx = outbound.WithLimit(ctx, r.cfg.RequestDeadline)
+	ctx = outbound.WithLimit(ctx, r.cfg.PlatformTimeout)
 	marked, err := r.mark(publishingstore.Mark{
 		Post: r.work.Post, Token: r.work.Token, Publication: x.ID,
 		Destination: r.work.Channel.Destination, Handle: x.Handle,
@@ -185,7 +185,7 @@ func (r *run) prepare(ctx context.Context, i int) error {
 }
 
 func (r *run) prepareOnce(ctx context.Context, i int) (connector.Step, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.cfg.RequestDeadline)
+	ctx, cancel := context.WithTimeout(ctx, r.cfg.PlatformTimeout)
 	defer cancel()
 	return r.connector.Prepare(ctx, r.session, r.item(ctx, i))
 }

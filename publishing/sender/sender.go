@@ -26,14 +26,14 @@ type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
 
-	RequestDeadline time.Duration `env:"REQUEST_DEADLINE, default=60s" doc:"Longest time that one call to a platform may take."`
-	MaxLate         time.Duration `env:"MAX_LATE, default=24h" doc:"A post that is later than this is given up as missed."`
-	LateGap         time.Duration `env:"LATE_GAP, default=30s" doc:"Pause between late posts of one channel."`
-	BackoffFor      time.Duration `env:"BACKOFF_FOR, default=30m" doc:"How long a post is tried again after passing failures, and holds its channel meanwhile, before it is given up."`
-	UnknownFor      time.Duration `env:"UNKNOWN_FOR, default=12m" doc:"How long an unknown outcome is looked up before it is given up."`
-	SendFor         time.Duration `env:"SEND_FOR, default=6h" doc:"How long the preparing of one post for its platform may take, however often its claim is renewed, before it is given up."`
-	WaitFor         time.Duration `env:"WAIT_FOR, default=1h" doc:"How long a delayed part may be left waiting after its predecessor has ended, before it is given up."`
-	SettleTime      time.Duration `env:"SETTLE_TIME, default=60s" doc:"After the request deadline, how much longer a call may still take effect on the platform."`
+	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time that one call to a platform may take."`
+	MaxLateness     time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
+	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Pause between late posts of one channel."`
+	RetryWindow     time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post is tried again after passing failures, and holds its channel meanwhile, before it is given up."`
+	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long an unknown outcome is looked up before it is given up."`
+	PrepareTimeout  time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long the preparing of one post for its platform may take, however often its claim is renewed, before it is given up."`
+	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part may be left waiting after its predecessor has ended, before it is given up."`
+	SettleDelay     time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How much longer than PLATFORM_TIMEOUT a call may still take effect on the platform."`
 	Retention       Retention
 }
 

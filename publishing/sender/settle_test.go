@@ -10,21 +10,21 @@ import (
 )
 
 // An absent post is sent again only when its call can no longer take effect: after the deadline of a request and
-// SETTLE_TIME, in which the platform may still process the request.
+// SETTLE_DELAY, in which the platform may still process the request.
 func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 	t.Parallel()
-	settled := cfg.RequestDeadline + cfg.SettleTime
+	settled := cfg.PlatformTimeout + cfg.SettleDelay
 	for name, tc := range map[string]struct {
 		age  time.Duration
 		want publishing.Result
 	}{
-		"waits until the deadline":             {cfg.RequestDeadline, publishing.ResultLater},
-		"waits until the settle time":          {cfg.SettleTime, publishing.ResultLater},
-		"waits beyond the settle time":         {cfg.SettleTime + time.Millisecond, publishing.ResultLater},
+		"waits until the deadline":             {cfg.PlatformTimeout, publishing.ResultLater},
+		"waits until the settle time":          {cfg.SettleDelay, publishing.ResultLater},
+		"waits beyond the settle time":         {cfg.SettleDelay + time.Millisecond, publishing.ResultLater},
 		"waits within the deadline beside it":  {settled - time.Millisecond, publishing.ResultLater},
 		"waits to the end of both":             {settled, publishing.ResultLater},
 		"is sent again right after both":       {settled + time.Nanosecond, publishing.ResultRetry},
-		"is sent again long after both, still": {cfg.UnknownFor - time.Millisecond, publishing.ResultRetry},
+		"is sent again long after both, still": {cfg.ReconcileWindow - time.Millisecond, publishing.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,7 +47,7 @@ func TestGiveUp_NamesThePublishedParts(t *testing.T) {
 
 func TestRetryOrFail_FormatsTheWait(t *testing.T) {
 	t.Parallel()
-	r := &run{Sender: &Sender{cfg: Config{BackoffFor: time.Second / 2}}}
+	r := &run{Sender: &Sender{cfg: Config{RetryWindow: time.Second / 2}}}
 	for after, want := range map[time.Duration]string{
 		30 * 24 * time.Hour:             "30 days",
 		48*time.Hour + time.Nanosecond:  "3 days",
@@ -85,7 +85,7 @@ func TestAskPlatform_ConnectionsBelongToTheOrganization(t *testing.T) {
 	t.Parallel()
 	a := &ownerRecorder{}
 	w := publishing.Work{Org: id.New[tenancy.OrgTag](), Parts: []publishing.Publication{{}}}
-	r := &run{Sender: &Sender{cfg: Config{RequestDeadline: time.Minute}}, work: w, connector: a}
+	r := &run{Sender: &Sender{cfg: Config{PlatformTimeout: time.Minute}}, work: w, connector: a}
 	if _, err := r.askPlatform(t.Context(), 0); err != nil || a.owner != w.Org.String() {
 		t.Errorf("the connections belong to %q, want the organization %s: %v", a.owner, w.Org, err)
 	}

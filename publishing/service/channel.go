@@ -139,7 +139,7 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 		return publishing.ChannelConnected{}, err
 	}
 	defer leave()
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestDeadline)
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.PlatformTimeout)
 	defer cancel()
 	env := connector.Env{HTTP: s.deps.HTTP, Clock: s.deps.Clock}
 	connected, err := c.Connect(outbound.WithOwner(ctx, st.Org.String()), env, fields)

@@ -71,7 +71,7 @@ func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string
 		}
 		return publishing.Medium{}, err
 	}
-	if err := s.store.SaveMedium(ctx, m, s.cfg.MaxStored); err != nil {
+	if err := s.store.SaveMedium(ctx, m, s.cfg.MaxStorage); err != nil {
 		deleted := s.deps.Blobs.Delete(context.WithoutCancel(ctx), m.BlobKey())
 		return publishing.Medium{}, errors.Join(saveFault(op, err), deleted)
 	}
@@ -81,17 +81,17 @@ func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string
 // storageLeft returns how many bytes the organization may still store. It returns TooLarge for 0.
 func (s *Media) storageLeft(ctx context.Context, org tenancy.OrgID) (int64, error) {
 	const op = "publishing.Upload"
-	if s.cfg.MaxStored == 0 {
+	if s.cfg.MaxStorage == 0 {
 		return math.MaxInt64, nil
 	}
 	stored, err := s.store.StoredBytes(ctx, org)
 	if err != nil {
 		return 0, internal(op, err)
 	}
-	if stored >= s.cfg.MaxStored {
+	if stored >= s.cfg.MaxStorage {
 		return 0, storageFull(op)
 	}
-	return s.cfg.MaxStored - stored, nil
+	return s.cfg.MaxStorage - stored, nil
 }
 
 // maxSize returns the largest size of a medium of this kind, in bytes.

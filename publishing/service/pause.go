@@ -31,7 +31,7 @@ func (s *Posts) Pause(
 		return out, nothingToPause(op, cmd.Scope)
 	}
 	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		missed, known, err := tx.Pause(ctx, cmd.Scope, subject, cmd.Paused, by(p), s.cfg.HeldFor)
+		missed, known, err := tx.Pause(ctx, cmd.Scope, subject, cmd.Paused, by(p), s.cfg.PauseMaxAge)
 		if err != nil {
 			return err
 		}

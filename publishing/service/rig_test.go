@@ -13,7 +13,7 @@ import (
 )
 
 var limits = publishingservice.Config{
-	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, RequestDeadline: 20 * time.Second, MaxChannels: 1000,
+	BaseURL: "http://crier.test", MaxImage: 10 << 20, MaxVideo: 1 << 20, PlatformTimeout: 20 * time.Second, MaxChannels: 1000,
 }
 
 // platform is a connector that only has a descriptor.

@@ -22,13 +22,13 @@ type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
 	// RequestDeadline is the longest time of one call to a platform.
-	RequestDeadline time.Duration
+	PlatformTimeout time.Duration
 
 	MaxImage    int64         `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
 	MaxVideo    int64         `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
-	MaxStored   int64         `env:"ORG_STORAGE_LIMIT, default=107374182400" doc:"Bytes of files that one organization may store; uploads that end at the same moment may pass it. 0 = no limit."`
-	MaxChannels int           `env:"ORG_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000. Connecting an account again is always possible, and disconnected channels do not count."`
-	HeldFor     time.Duration `env:"HELD_FOR, default=24h" doc:"When publishing is resumed after a pause: what was due for longer than this is given up as missed, the rest goes out one by one with LATE_GAP between. 0s: nothing that fell due meanwhile goes out by itself."`
+	MaxStorage  int64         `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Bytes of files that one organization may store; uploads that end at the same moment may pass it. 0 = no limit."`
+	MaxChannels int           `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000. Connecting an account again is always possible, and disconnected channels do not count."`
+	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"When publishing is resumed after a pause: what was due for longer than this is given up as missed, the rest goes out one by one with CATCH_UP_INTERVAL between. 0s: nothing that fell due meanwhile goes out by itself."`
 }
 
 // Deps are what the use cases need.

@@ -13,13 +13,13 @@ import (
 // Retention configures how long rows that are no longer needed are kept.
 type Retention struct {
 	// Sessions is how long a session is kept after it has expired. 0 means forever.
-	Sessions time.Duration `env:"KEEP_SESSIONS, default=168h" doc:"How long a session is kept after its end; 0s: for ever."`
+	Sessions time.Duration `env:"SESSION_RETENTION, default=168h" doc:"How long a session is kept after its end; 0s: for ever."`
 }
 
 // Validate returns an error when a duration is negative.
 func (r Retention) Validate() error {
 	if r.Sessions < 0 {
-		return env.Fault{Name: "KEEP_SESSIONS", Message: "must be a duration, zero or more, such as 168h."}
+		return env.Fault{Name: "SESSION_RETENTION", Message: "must be a duration, zero or more, such as 168h."}
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func admitting(ctx context.Context, r *rig) (err error) {
 	}
 	var clients [3]*org.Client
 	for i, listen := range []string{"", "127.0.0.1:0", "127.0.0.1:0"} {
-		cfg := org.Config{Limit: admitLimit, InFlight: 1, Budget: time.Second}
+		cfg := org.Config{Limit: admitLimit, MaxInFlight: 1, Timeout: time.Second}
 		clients[i], err = org.New(cfg, cluster.Config{Listen: listen}, clock.System{}, slog.New(slog.DiscardHandler),
 			idleDispatcher{})
 		if err != nil {

@@ -54,7 +54,7 @@ func failover(ctx context.Context, r *rig) error {
 func (o options) lease() (d time.Duration, err error) {
 	d = leaseDefault
 	for _, s := range o.settings {
-		if v, ok := strings.CutPrefix(s, "LEASE="); ok && err == nil {
+		if v, ok := strings.CutPrefix(s, "LEASE_TTL="); ok && err == nil {
 			d, err = time.ParseDuration(v)
 		}
 	}

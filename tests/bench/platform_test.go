@@ -106,8 +106,8 @@ func TestOptions_Lease(t *testing.T) {
 		bad      bool
 	}{
 		"the default without a setting":    {nil, leaseDefault, false},
-		"the setting":                      {[]string{"BEAT=1s", "LEASE=3s"}, 3 * time.Second, false},
-		"an error for an invalid duration": {[]string{"LEASE=three"}, 0, true},
+		"the setting":                      {[]string{"HEARTBEAT_INTERVAL=1s", "LEASE_TTL=3s"}, 3 * time.Second, false},
+		"an error for an invalid duration": {[]string{"LEASE_TTL=three"}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

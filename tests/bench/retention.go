@@ -173,7 +173,7 @@ func pruneBeside(ctx context.Context, r *rig) error {
 		for _, c := range []struct {
 			name     string
 			settings []string
-		}{{"Without", []string{"KEEP_KEYS=0s", "KEEP_EVENTS=0s", "KEEP_DELETED=0s"}}, {"With", nil}} {
+		}{{"Without", []string{"IDEMPOTENCY_KEY_RETENTION=0s", "EVENT_RETENTION=0s", "DELETED_POST_RETENTION=0s"}}, {"With", nil}} {
 			x.settings = c.settings
 			out, err := x.run(ctx, r)
 			if err == nil && left == 0 {

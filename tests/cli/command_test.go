@@ -22,9 +22,9 @@ func TestServe_ReportsAllInvalidSettings(t *testing.T) {
 	t.Parallel()
 	empty := run(t, nil, "serve")
 	bad := run(t, []string{
-		"PORT=x", "API_LIMIT=0", "BASE_URL=ftp://x", "LEASE=soon", "SANDBOX_URL=::", "ENCRYPTION_KEYS=short", "TRUSTED_PROXIES=nobody", "LOG_LEVEL=loud",
-		"LOG_FORMAT=xml", "STOP_TIMEOUT=-1s", "BACKOFF_FOR=-1s", "POOLER=maybe", "MAX_IMAGE_BYTES=-5",
-		"MAX_VIDEO_BYTES=0", "DRAIN_TIMEOUT=-1s", "MAX_LATE=-1h", "PRUNE_EVERY=0s", "KEEP_KEYS=1h", "KEEP_SESSIONS=-1h", "ORG_CHANNELS=10001",
+		"PORT=x", "API_LIMIT=0", "BASE_URL=ftp://x", "LEASE_TTL=soon", "SANDBOX_URL=::", "ENCRYPTION_KEYS=short", "TRUSTED_PROXIES=nobody", "LOG_LEVEL=loud",
+		"LOG_FORMAT=xml", "STOP_TIMEOUT=-1s", "RETRY_WINDOW=-1s", "POOLER=maybe", "MAX_IMAGE_BYTES=-5",
+		"MAX_VIDEO_BYTES=0", "DRAIN_TIMEOUT=-1s", "MAX_LATENESS=-1h", "PRUNE_INTERVAL=0s", "IDEMPOTENCY_KEY_RETENTION=1h", "SESSION_RETENTION=-1h", "ORG_MAX_CHANNELS=10001",
 	}, "serve")
 	for _, c := range []struct {
 		result
@@ -32,8 +32,8 @@ func TestServe_ReportsAllInvalidSettings(t *testing.T) {
 	}{
 		{empty, []string{"DATABASE_URL", "ENCRYPTION_KEYS"}},
 		{bad, []string{
-			"PORT", "API_LIMIT", "BASE_URL", "LEASE", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT",
-			"STOP_TIMEOUT", "BACKOFF_FOR", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATE", "PRUNE_EVERY", "KEEP_KEYS", "KEEP_SESSIONS", "ORG_CHANNELS",
+			"PORT", "API_LIMIT", "BASE_URL", "LEASE_TTL", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT",
+			"STOP_TIMEOUT", "RETRY_WINDOW", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATENESS", "PRUNE_INTERVAL", "IDEMPOTENCY_KEY_RETENTION", "SESSION_RETENTION", "ORG_MAX_CHANNELS",
 		}},
 	} {
 		if c.code != 1 || c.out != "" {
@@ -55,7 +55,7 @@ func TestServeAndDev_ReportOneInvalidSetting(t *testing.T) {
 	for fault, sentence := range map[string]string{
 		"LOG_LEVEL=loud": "LOG_LEVEL: must be debug, info, warn or error", "PORT=abc": "PORT: must be a whole number in range", "PORT=70000": "PORT: must be 0 to 65535",
 		"METRICS_LISTEN=4899": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899", "METRICS_LISTEN=localhost:70000": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899",
-		"BEAT=20s":                      "BEAT: must be above zero and at most half of LEASE, or the shards are lost between two beats",
+		"HEARTBEAT_INTERVAL=20s":        "HEARTBEAT_INTERVAL: must be above zero and at most half of LEASE_TTL, or the shards are lost between two beats",
 		"CLUSTER_ADVERTISE=127.0.0.1:1": "CLUSTER_ADVERTISE: has no effect without CLUSTER_LISTEN",
 		"PLATFORM_RATES=x":              "PLATFORM_RATES: is not valid: \"x\" must look like bluesky=600/1m: a platform, a number of posts and the span that they are for",
 	} {

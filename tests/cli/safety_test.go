@@ -42,8 +42,8 @@ func TestServe_RefusesUnsafeSettings(t *testing.T) {
 		"no address of the main page":            {[]string{"MAIN_URL=crier.example.com"}, "MAIN_URL"},
 		"no time for an upload":                  {[]string{"UPLOAD_MIN_RATE=0"}, "UPLOAD_MIN_RATE"},
 		"no connections":                         {[]string{"MAX_CONNECTIONS=0"}, "MAX_CONNECTIONS"},
-		"less than no connections of a client":   {[]string{"CLIENT_CONNECTIONS=-1"}, "CLIENT_CONNECTIONS"},
-		"no limit of a client":                   {[]string{"CLIENT_CONNECTIONS=0"}, ""},
+		"less than no connections of a client":   {[]string{"CLIENT_MAX_CONNECTIONS=-1"}, "CLIENT_MAX_CONNECTIONS"},
+		"no limit of a client":                   {[]string{"CLIENT_MAX_CONNECTIONS=0"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

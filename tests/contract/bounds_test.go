@@ -253,7 +253,7 @@ func TestContent_HasType(t *testing.T) {
 func TestUpload_StorageOfOrganizationIsLimited(t *testing.T) {
 	t.Parallel()
 	file := gifImage(t)
-	r := start(t, map[string]string{"ORG_STORAGE_LIMIT": "1500"})
+	r := start(t, map[string]string{"ORG_MAX_STORAGE_BYTES": "1500"})
 	o, other := r.organization(t), r.organization(t)
 	stored := 0
 	for ; stored+len(file) <= 1500; stored += len(file) {

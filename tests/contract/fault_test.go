@@ -17,7 +17,7 @@ func uploading() m { return m{"method": "POST", "path": "/api/media"} }
 // names one.
 func failing(t *testing.T) *rig {
 	t.Helper()
-	return start(t, map[string]string{"SETTLE_TIME": "1s", "BACKOFF_FOR": "10s"})
+	return start(t, map[string]string{"SETTLE_DELAY": "1s", "RETRY_WINDOW": "10s"})
 }
 
 // publishedOnce waits until a post is published, and returns its record. It ends the test unless the account has

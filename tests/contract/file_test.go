@@ -83,7 +83,7 @@ func TestUpload_LeavesNoFileWhenNotRecorded(t *testing.T) {
 // token.
 func TestAccessToken_ExpiredAtTextIsRenewed(t *testing.T) {
 	t.Parallel()
-	r := start(t, map[string]string{"SETTLE_TIME": "1s"})
+	r := start(t, map[string]string{"SETTLE_DELAY": "1s"})
 	for _, grade := range []string{"A", "C", "E"} {
 		t.Run(grade, func(t *testing.T) {
 			t.Parallel()

@@ -29,7 +29,7 @@ func (r *rig) gap(t *testing.T, c channel) (gap time.Duration) {
 
 func TestPause_HeldPostsAreReleasedOneByOne(t *testing.T) {
 	t.Parallel()
-	r := start(t, map[string]string{"LATE_GAP": "1h"})
+	r := start(t, map[string]string{"CATCH_UP_INTERVAL": "1h"})
 	o := r.organization(t)
 	c, free := o.channel(t, "A"), o.channel(t, "A")
 	pause := o.pauses(t, "/integrations/"+c.id+"/pause")

@@ -33,7 +33,7 @@ func (o org) pauses(t *testing.T, path string) func(pause bool) paused {
 
 func TestPause(t *testing.T) {
 	t.Parallel()
-	subjects(t, start(t, map[string]string{"LATE_GAP": "1s"}), map[string]subject{
+	subjects(t, start(t, map[string]string{"CATCH_UP_INTERVAL": "1s"}), map[string]subject{
 		"of a channel, a group and the organization": testPause,
 		"bad requests are refused":                   testBadPause,
 	})
@@ -86,7 +86,7 @@ func testBadPause(t *testing.T, r *rig) {
 func TestMonitor_OperatorSeesQueue(t *testing.T) {
 	t.Parallel()
 	const token = "the operator's secret"
-	r := start(t, map[string]string{"SWEEP": "1h", "MONITOR_TOKEN": token}) // without a sweep, due posts stay
+	r := start(t, map[string]string{"SWEEP_INTERVAL": "1h", "MONITOR_TOKEN": token}) // without a sweep, due posts stay
 	o := r.organization(t)
 	c, held := o.channel(t, "A"), o.channel(t, "A")
 	o.create(t, later(c.id, part("next")))

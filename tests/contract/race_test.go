@@ -111,7 +111,7 @@ func TestChanges_WhilePostIsSentAreAnsweredTruly(t *testing.T) {
 // TestNow_NeedsNoSweep: a post for now is claimed because its creation wakes the actor, with a sweep only every hour.
 func TestNow_NeedsNoSweep(t *testing.T) {
 	t.Parallel()
-	r := start(t, map[string]string{"SWEEP": "1h"})
+	r := start(t, map[string]string{"SWEEP_INTERVAL": "1h"})
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	o.reaches(t, o.create(t, now(c.id, part("at once"))), "PUBLISHED")

@@ -326,7 +326,7 @@ func testStop(t *testing.T, r *rig) {
 // changes later occurrences as usual.
 func TestRepeats_BeforeTheStep(t *testing.T) {
 	t.Parallel()
-	r := start(t, map[string]string{"SWEEP": "1h"})
+	r := start(t, map[string]string{"SWEEP_INTERVAL": "1h"})
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	began := time.Now()

@@ -42,7 +42,7 @@ func (r *rig) held(t *testing.T) (n int) {
 	return n
 }
 
-var briefly = map[string]string{"SETTLE_TIME": "1s", "UNKNOWN_FOR": "2s", "BACKOFF_FOR": "3s"}
+var briefly = map[string]string{"SETTLE_DELAY": "1s", "RECONCILE_WINDOW": "2s", "RETRY_WINDOW": "3s"}
 
 // TestUnknown_IsNeverReportedAsFailed: the platform has the post, its answer was lost, and it fails for longer than the
 // service reconciles.
@@ -75,7 +75,7 @@ func TestUnknown_IsNeverReportedAsFailed(t *testing.T) {
 
 func TestUnknown_IsNotEditedWhileItIsRetried(t *testing.T) {
 	t.Parallel()
-	r := start(t, map[string]string{"SETTLE_TIME": "1s", "UNKNOWN_FOR": "2s", "BACKOFF_FOR": "60s"})
+	r := start(t, map[string]string{"SETTLE_DELAY": "1s", "RECONCILE_WINDOW": "2s", "RETRY_WINDOW": "60s"})
 	o := r.organization(t)
 	c := o.channel(t, "A")
 	r.fault(t, c, "drop_answer", posting(), nil)
@@ -119,7 +119,7 @@ func TestHangingServer_DelaysNoOtherServer(t *testing.T) {
 	t.Parallel()
 	elsewhere := sandboxtest.Start(t) // another destination
 	r := start(t, map[string]string{
-		"MAX_IN_FLIGHT": "16", "REQUEST_DEADLINE": "10m", "OUTBOUND_ALLOW": strings.TrimPrefix(elsewhere, "http://"),
+		"MAX_IN_FLIGHT": "16", "PLATFORM_TIMEOUT": "10m", "OUTBOUND_ALLOW": strings.TrimPrefix(elsewhere, "http://"),
 	})
 	for range 3 {
 		o := r.organization(t)

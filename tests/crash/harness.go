@@ -25,7 +25,7 @@ import (
 
 const (
 	lease    = 3 * time.Second
-	deadline = 5 * time.Second // the service's REQUEST_DEADLINE
+	deadline = 5 * time.Second // the service's PLATFORM_TIMEOUT
 	password = "correct horse battery"
 	latency  = 40 // of the platform's calls, in milliseconds
 	lateGap  = 200 * time.Millisecond
@@ -161,9 +161,9 @@ func (w *harness) startNodes(ctx context.Context) error {
 		"PATH=/usr/bin:/bin", "DATABASE_URL=" + w.database, "ENCRYPTION_KEYS=" + key, "SANDBOX_URL=" + w.platform.url(),
 		"OUTBOUND_ALLOW=" + strings.Join(allowed, ","), "LOG_FORMAT=json", "LOG_LEVEL=warn",
 		"DATABASE_MAX_CONNS=16", "API_LIMIT=1000000", "APP_LIMIT=1000000",
-		"LEASE=" + lease.String(), "BEAT=600ms", "SWEEP=1s", "REQUEST_DEADLINE=" + deadline.String(), "SETTLE_TIME=1s",
-		"UNKNOWN_FOR=" + w.s.Window.String(), "BACKOFF_FOR=" + w.s.Window.String(),
-		"MAX_IN_FLIGHT=" + strconv.Itoa(permits/w.s.Nodes), "LATE_GAP=" + lateGap.String(), "ACTOR_BUDGET=1s",
+		"LEASE_TTL=" + lease.String(), "HEARTBEAT_INTERVAL=600ms", "SWEEP_INTERVAL=1s", "PLATFORM_TIMEOUT=" + deadline.String(), "SETTLE_DELAY=1s",
+		"RECONCILE_WINDOW=" + w.s.Window.String(), "RETRY_WINDOW=" + w.s.Window.String(),
+		"MAX_IN_FLIGHT=" + strconv.Itoa(permits/w.s.Nodes), "CATCH_UP_INTERVAL=" + lateGap.String(), "ACTOR_TIMEOUT=1s",
 		"REDIS_URL=redis://" + w.redisProxy.Address, "PLATFORM_RATES=sandbox=2000/1s",
 	}
 	for i := range w.s.Nodes {

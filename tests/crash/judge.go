@@ -41,7 +41,7 @@ type verdict struct {
 	// UnknownForgotten counts posts that were on the platform and were reported as failed, or edited or scheduled
 	// without republish.
 	UnknownForgotten int `json:"unknownForgotten"`
-	// LatePublished counts posts that were published later than MAX_LATE.
+	// LatePublished counts posts that were published later than MAX_LATENESS.
 	LatePublished int `json:"latePublished"`
 	// HeldUp counts posts that were delayed by a fault with another target.
 	HeldUp int `json:"heldUp"`

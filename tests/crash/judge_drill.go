@@ -59,7 +59,7 @@ func (p *history) checkDrill(v *verdict, out []sent) bool {
 	return false
 }
 
-// checkTooLate checks a post that was due longer ago than MAX_LATE: it must end as missed and never be published.
+// checkTooLate checks a post that was due longer ago than MAX_LATENESS: it must end as missed and never be published.
 func (p *history) checkTooLate(v *verdict, out []sent) {
 	switch {
 	case len(out) > 0:

@@ -26,7 +26,7 @@ const (
 	doFault      = "fault"
 	doFaultsOver = "faultsOver"
 	doPoll       = "poll"  // the state of a post during a silence
-	doStale      = "stale" // a post written directly with a due time past MAX_LATE
+	doStale      = "stale" // a post written directly with a due time past MAX_LATENESS
 	doHit        = "hit"   // a drill took effect on its target
 	// the probe posts of a drill
 	doProbes = "watched"

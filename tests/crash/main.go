@@ -30,7 +30,7 @@ type settings struct {
 	Mutant string
 	// Only lists kinds of faults to inject in turn; empty is all kinds, in the order that the seed gives.
 	Only []string
-	// Window is UNKNOWN_FOR and BACKOFF_FOR of the service.
+	// Window is RECONCILE_WINDOW and RETRY_WINDOW of the service.
 	Window time.Duration
 }
 
@@ -44,7 +44,7 @@ func main() {
 	flag.DurationVar(&s.Pace, "pace", 3500*time.Millisecond, "from one fault to the next")
 	flag.BoolVar(&s.Keep, "keep", false, "keep the folder of the run")
 	flag.StringVar(&s.Mutant, "mutant", "", "build this mutant into the service: "+mutantNames())
-	flag.DurationVar(&s.Window, "window", 45*time.Second, "UNKNOWN_FOR and BACKOFF_FOR of the service")
+	flag.DurationVar(&s.Window, "window", 45*time.Second, "RECONCILE_WINDOW and RETRY_WINDOW of the service")
 	flag.Func("only", "kinds of faults, separated by commas, that take turns: "+strings.Join(kinds(), ", "),
 		func(v string) error {
 			s.Only = strings.Split(v, ",")

@@ -133,7 +133,7 @@ func mutants() []mutant {
 			anyOwner(claimFile), anyOwner(sweepFile), anyOwner(channelFile), anyOwner(findFile), anyOwner(unknownFile),
 			anyOwner(seriesFile))},
 		{name: "no-deadline", nodes: 2, fault: haltLong, point: failpoint.Committing, count: late, swaps: []swap{ // the limit starts with the call instead of the claim
-			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.RequestDeadline\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
+			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.PlatformTimeout\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
 		}},
 		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},
 	}

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	staleAge   = 25 * time.Hour // longer than MAX_LATE
+	staleAge   = 25 * time.Hour // longer than MAX_LATENESS
 	stalePosts = 4000           // more than several sweeps expire together
 	staleWords = "that is too old"
 )
 
-// writeStale inserts posts that have been due for longer than MAX_LATE, spread over the channels of one organization.
+// writeStale inserts posts that have been due for longer than MAX_LATENESS, spread over the channels of one organization.
 const writeStale = `
 with fresh as materialized (
   select n, gen_random_uuid() as id, q.org_id, q.channel_id, q.shard, now() - $1 * interval '1 second' + (n - $2) * interval '1 millisecond' as due
@@ -32,7 +32,7 @@ with fresh as materialized (
 )
 select n, id::text, channel_id::text, due from fresh`
 
-// outlastMaxLate stops all nodes and starts them again when many posts are past MAX_LATE. The posts are inserted with old due
+// outlastMaxLate stops all nodes and starts them again when many posts are past MAX_LATENESS. The posts are inserted with old due
 // times, so the run does not have to wait.
 func (t *traffic) outlastMaxLate(ctx context.Context) error {
 	for _, n := range t.nodes {
@@ -65,7 +65,7 @@ func (t *traffic) outlastMaxLate(ctx context.Context) error {
 	return t.hit(lateOutage)
 }
 
-// settleStale waits until the posts past MAX_LATE have ended, and writes their states into the ledger.
+// settleStale waits until the posts past MAX_LATENESS have ended, and writes their states into the ledger.
 func (t *traffic) settleStale(ctx context.Context) error {
 	ids := slices.Collect(maps.Keys(t.stale))
 	for end := time.Now().Add(settleLimit); ; pause(ctx, time.Second) {

@@ -28,14 +28,14 @@ const (
 
 // The kinds of drills: faults that target one tenant, one row or one part while no other fault lasts.
 const (
-	// the answer to a send is lost, then the platform fails for longer than UNKNOWN_FOR and BACKOFF_FOR together
+	// the answer to a send is lost, then the platform fails for longer than RECONCILE_WINDOW and RETRY_WINDOW together
 	silence    = "silence"
 	panics     = "panic"      // the connector panics on one post
 	hang1      = "hang1"      // one server of a platform accepts connections and never answers
 	hang4      = "hang4"      // four servers do
 	refusedRow = "refusedRow" // Postgres refuses an update of one post, or a queue row contradicts its posts
 	noGrant    = "noGrant"    // the scheduler may not write a table for ten seconds
-	lateOutage = "lateOutage" // all nodes are down until many posts are past MAX_LATE
+	lateOutage = "lateOutage" // all nodes are down until many posts are past MAX_LATENESS
 	blackHole  = "blackHole"  // connections to Postgres stay open and carry no data
 	probe      = "probe"      // no fault: posts of organizations that no drill targets
 )

@@ -22,7 +22,7 @@ type traffic struct {
 	pauseTargets map[string]*pauseTarget
 	// extra are the bookings of drills.
 	extra []booking
-	// stale maps the ids of posts past MAX_LATE to their numbers.
+	// stale maps the ids of posts past MAX_LATENESS to their numbers.
 	stale map[string]int
 	// last is the highest post number in use.
 	last int

@@ -28,7 +28,7 @@ func startCluster(t *testing.T, a account, size int) *cluster {
 	settings := maps.Clone(a.service())
 	maps.Copy(settings, map[string]string{
 		"CLUSTER_LISTEN": "127.0.0.1:0", "FILES_DIR": t.TempDir(),
-		"LEASE": "3s", "BEAT": "500ms", "DRAIN_DELAY": "1s", "REQUEST_DEADLINE": "10s",
+		"LEASE_TTL": "3s", "HEARTBEAT_INTERVAL": "500ms", "DRAIN_DELAY": "1s", "PLATFORM_TIMEOUT": "10s",
 	})
 	first := start(t, settings)
 	g := &cluster{nodes: []*service{first}}

@@ -39,7 +39,7 @@ type crash struct {
 	// part is the part, from 1, that is being published.
 	part int
 	at   point
-	// settle is SETTLE_TIME; 0 leaves the default.
+	// settle is SETTLE_DELAY; 0 leaves the default.
 	settle time.Duration
 	// twice also kills the restarted service, before the platform has received the repeated call.
 	twice bool
@@ -129,7 +129,7 @@ func (c crash) run(t *testing.T, a account) {
 	}
 	settings := a.service()
 	if c.settle > 0 {
-		settings["SETTLE_TIME"] = c.settle.String()
+		settings["SETTLE_DELAY"] = c.settle.String()
 	}
 	s := start(t, settings)
 	connector, form := a.form()

@@ -22,7 +22,7 @@ import (
 const (
 	email    = "owner@crier.test"
 	password = "correct horse battery"
-	deadline = 10 * time.Second // REQUEST_DEADLINE
+	deadline = 10 * time.Second // PLATFORM_TIMEOUT
 	patience = time.Minute
 )
 
@@ -47,7 +47,7 @@ func start(t *testing.T, settings map[string]string) *service {
 	}
 	s := &service{database: dbtest.URL(t), log: &record{}}
 	s.settings = map[string]string{
-		"DATABASE_URL": s.database, "CRIER_HOME": t.TempDir(), "PORT": "0", "ENCRYPTION_KEYS": key, "REQUEST_DEADLINE": deadline.String(),
+		"DATABASE_URL": s.database, "CRIER_HOME": t.TempDir(), "PORT": "0", "ENCRYPTION_KEYS": key, "PLATFORM_TIMEOUT": deadline.String(),
 		"DATABASE_MAX_CONNS": "12", "API_LIMIT": "100000", "LOG_FORMAT": "json", "LOG_LEVEL": "info",
 	}
 	maps.Copy(s.settings, settings)
