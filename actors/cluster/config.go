@@ -3,7 +3,6 @@ package cluster
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -14,50 +13,78 @@ import (
 	"crier/platform/env"
 )
 
-// Config configures a Member and a Host.
+// Config configures a Member and a Host. The certificates of all processes are signed by the same authority.
 type Config struct {
-	LeaseTTL          time.Duration `env:"LEASE_TTL, default=10s" doc:"How long a process that does not renew its lease keeps its shards."`
+	// LeaseTTL is the time after its last heartbeat for which a process owns its shards.
+	LeaseTTL time.Duration `env:"LEASE_TTL, default=10s" doc:"How long a process keeps its shards without a heartbeat."`
+	// HeartbeatInterval is at most half of LeaseTTL.
 	HeartbeatInterval time.Duration `env:"HEARTBEAT_INTERVAL, default=2s" doc:"How often a process renews its lease."`
-	Roles             []string      `env:"ROLES, default=edge,worker" doc:"What this process does: edge answers requests, worker publishes."`
-	Listen            string        `env:"CLUSTER_LISTEN" doc:"Address where other processes reach this one's actors, host:port; alone when not set."`
-	Advertise         string        `env:"CLUSTER_ADVERTISE" doc:"The same address as the others see it, when it differs."`
-	Cert              string        `env:"CLUSTER_CERT" doc:"Certificate of this process for the others, a PEM file; needed off loopback."`
-	Key               string        `env:"CLUSTER_KEY" doc:"Key of that certificate, a PEM file."`
-	CA                string        `env:"CLUSTER_CA" doc:"Who signs the certificates of the processes, a PEM file."`
+	// Roles are RoleEdge, RoleWorker or both.
+	Roles []string `env:"ROLES, default=edge,worker" doc:"edge answers requests, worker publishes; one or both."`
+	// Listen is host:port. Without it other processes send no messages to the actors of this one.
+	Listen string `env:"CLUSTER_LISTEN" doc:"host:port where other processes reach this one; alone when not set."`
+	// Advertise is host:port, Listen when empty.
+	Advertise string `env:"CLUSTER_ADVERTISE" doc:"The same address as the others see it, when it differs."`
+	// Cert, Key and CA are needed unless Listen is on loopback.
+	Cert string `env:"CLUSTER_CERT" doc:"PEM file with the certificate of this process; needed off loopback."`
+	Key  string `env:"CLUSTER_KEY" doc:"PEM file with the key of that certificate."`
+	CA   string `env:"CLUSTER_CA" doc:"PEM file with the authority of the certificates of all processes."`
 }
 
 // Has returns whether the process has a role.
 func (c Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
+const (
+	minLeaseTTL = time.Second
+	// maxLeaseTTL is how long the posts of a process that died may wait for another one.
+	maxLeaseTTL = 10 * time.Minute
+)
+
 // Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
 func (c Config) Validate() error {
-	var faults []error
-	bad := func(name, words string) { faults = append(faults, env.Fault{Name: name, Message: words}) }
+	var faults env.Faults
+	faults.Duration("LEASE_TTL", c.LeaseTTL, minLeaseTTL, maxLeaseTTL)
+	if c.HeartbeatInterval <= 0 || c.LeaseTTL >= minLeaseTTL && c.LeaseTTL < 2*c.HeartbeatInterval {
+		faults.Add("HEARTBEAT_INTERVAL", "must be above zero and at most half of LEASE_TTL, "+
+			"or the shards are lost between two heartbeats")
+	}
+	if !c.validRoles() {
+		faults.Add("ROLES", "must be edge, worker or both, separated by a comma")
+	}
+	c.validateAddresses(&faults)
+	return faults.Err()
+}
+
+func (c Config) validRoles() bool {
 	unknown := func(role string) bool { return role != RoleEdge && role != RoleWorker }
-	if len(c.Roles) == 0 || slices.ContainsFunc(c.Roles, unknown) {
-		bad("ROLES", "must be edge, worker or both, separated by a comma")
+	return len(c.Roles) > 0 && !slices.ContainsFunc(c.Roles, unknown)
+}
+
+// validateAddresses adds the faults of the addresses and of the certificates that they need.
+func (c Config) validateAddresses(faults *env.Faults) {
+	if c.Advertise != "" {
+		if _, _, err := hostPort(c.Advertise); err != nil {
+			faults.Add("CLUSTER_ADVERTISE", "must be host:port")
+		}
 	}
-	if c.Listen == "" && len(c.Roles) > 0 && !(c.Has(RoleEdge) && c.Has(RoleWorker)) {
-		bad("CLUSTER_LISTEN", "is required for a process that has only one of the roles")
-	}
-	if c.HeartbeatInterval <= 0 || c.LeaseTTL < 2*c.HeartbeatInterval {
-		bad("HEARTBEAT_INTERVAL", "must be above zero and at most half of LEASE_TTL, or the shards are lost between two beats")
-	}
-	if c.Advertise != "" && c.Listen == "" {
-		bad("CLUSTER_ADVERTISE", "has no effect without CLUSTER_LISTEN")
+	if c.Listen == "" {
+		if c.validRoles() && !(c.Has(RoleEdge) && c.Has(RoleWorker)) {
+			faults.Add("CLUSTER_LISTEN", "is required for a process that has only one of the roles")
+		}
+		if c.Advertise != "" {
+			faults.Add("CLUSTER_ADVERTISE", "has no effect without CLUSTER_LISTEN")
+		}
+		return
 	}
 	host, _, err := hostPort(c.Listen)
-	if c.Listen != "" && err != nil {
-		bad("CLUSTER_LISTEN", "must be host:port")
+	if err != nil {
+		faults.Add("CLUSTER_LISTEN", "must be host:port")
+		return
 	}
-	if _, _, err := hostPort(c.Advertise); c.Advertise != "" && err != nil {
-		bad("CLUSTER_ADVERTISE", "must be host:port")
-	}
-	if c.Listen != "" && err == nil && !loopback(host) && (c.Cert == "" || c.Key == "" || c.CA == "") {
-		bad("CLUSTER_CERT", "and CLUSTER_KEY and CLUSTER_CA are required when CLUSTER_LISTEN is not a loopback "+
+	if !loopback(host) && (c.Cert == "" || c.Key == "" || c.CA == "") {
+		faults.Add("CLUSTER_CERT", "and CLUSTER_KEY and CLUSTER_CA are required when CLUSTER_LISTEN is not a loopback "+
 			"address: anyone who reaches it could otherwise give orders")
 	}
-	return errors.Join(faults...)
 }
 
 // callLimit returns the longest that one statement of the heartbeat may take. A heartbeat that finds its connection

@@ -12,16 +12,29 @@ import (
 
 	"crier/actors/cluster"
 	"crier/platform/clock"
+	"crier/platform/env"
 	"crier/platform/id"
 	"crier/platform/ratelimit"
 	"crier/tenancy"
 )
 
-// Config configures the actors of organizations and their clients. Limit is per minute of a fixed window.
+// Config configures the actors of organizations and their clients.
 type Config struct {
-	Limit       int           `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
-	MaxInFlight int           `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
-	Timeout     time.Duration `env:"ACTOR_TIMEOUT, default=250ms" doc:"How long a request waits for its organization's actor."`
+	// Limit is per minute of a fixed window.
+	Limit int `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
+	// MaxInFlight is in posts.
+	MaxInFlight int `env:"ORG_MAX_IN_FLIGHT, default=8" doc:"Posts of one organization that are sent at the same time."`
+	// Timeout limits Admit: after it a window of this process decides.
+	Timeout time.Duration `env:"ACTOR_TIMEOUT, default=250ms" doc:"How long a request waits for its organization's actor."`
+}
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Number("API_LIMIT", int64(c.Limit), 1, 1_000_000_000)
+	faults.Number("ORG_MAX_IN_FLIGHT", int64(c.MaxInFlight), 1, 100_000)
+	faults.Duration("ACTOR_TIMEOUT", c.Timeout, time.Millisecond, time.Minute)
+	return faults.Err()
 }
 
 // Client sends messages to the actors of organizations, in this process or another. It is safe for concurrent use.
@@ -120,7 +133,7 @@ func (c *Client) leave(organization tenancy.OrgID) {
 }
 
 // Admit counts one request of the organization and returns whether it is allowed. If the actor does not answer within
-// Config.Budget, a window of this process decides instead, so that requests are not refused because a process died; an
+// Config.Timeout, a window of this process decides instead, so that requests are not refused because a process died; an
 // organization may then make up to Limit requests in each process. A request is refused at once, without being counted,
 // when too many of its organization wait for the actor.
 func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission {

@@ -77,7 +77,7 @@ type App struct {
 // New returns an App that does not run yet.
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
-		cfg: cfg, log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
+		cfg: cfg.withDerived(), log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
 		health: telemetry.NewHealth(checkTimeout, log), loginTimeout: loginTimeout,
 	}
 }
@@ -267,9 +267,6 @@ func (a *App) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.cfg.Publishing.BaseURL, a.cfg.Sender.BaseURL = a.cfg.Edge.Base(), a.cfg.Edge.Base()
-	a.cfg.Publishing.PlatformTimeout = a.cfg.Sender.PlatformTimeout
-	a.cfg.Worker.MaxReconcileRest = a.cfg.Sender.ReconcileWindow / 8 // several questions to the platform fit into RECONCILE_WINDOW
 	dispatch := &dispatcher{}
 	if a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, clock.System{}, a.log, dispatch); err != nil {
 		return err

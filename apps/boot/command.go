@@ -175,9 +175,6 @@ func (migrateCommand) Run(t *terminal) error {
 	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
 		return err
 	}
-	if cfg.URL == "" {
-		return env.Fault{Name: "DATABASE_URL", Message: "is required: the address of a Postgres database."}
-	}
 	log, err := telemetry.NewLogger(t.err, "auto", slog.LevelInfo)
 	if err != nil {
 		return err

@@ -3,8 +3,6 @@
 package boot
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"time"
@@ -16,9 +14,9 @@ import (
 	"crier/platform/env"
 	"crier/platform/outbound"
 	"crier/platform/pg"
+	"crier/platform/redis"
 	"crier/platform/secret"
 	"crier/platform/telemetry"
-	"crier/publishing"
 	"crier/publishing/sender"
 	publishingservice "crier/publishing/service"
 	tenancyservice "crier/tenancy/service"
@@ -27,81 +25,52 @@ import (
 // Config are all environment variables of the service: those of the packages and a few of its own. env.Load fills it
 // and calls the Validate methods.
 type Config struct {
-	Home          string        `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
-	Files         string        `env:"FILES_DIR" doc:"Folder for uploads; several processes need one that they share. CRIER_HOME/files when not set."`
-	RedisURL      string        `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; a single process needs none."`
-	SandboxURL    string        `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), http with a loopback address and a port; the sandbox platform is offered only when set."`
-	DrainDelay    time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long requests are still answered after /health says that the process is stopping."`
+	Home string `env:"CRIER_HOME, default=.crier" doc:"Folder for uploads, locks and, in dev, the database."`
+	// Files is the folder files of Home when empty. Several processes need one that they share.
+	Files string `env:"FILES_DIR" doc:"Folder for uploads that all processes share; CRIER_HOME/files when not set."`
+	// SandboxURL is http with a loopback address and a port. The sandbox platform is offered only when it is set.
+	SandboxURL string `env:"SANDBOX_URL" doc:"Address of a running sandbox (crier sandbox), on loopback."`
+	// DrainDelay is part of StopTimeout.
+	DrainDelay time.Duration `env:"DRAIN_DELAY, default=3s" doc:"How long a stopping process still answers requests."`
+	// StopTimeout limits Close.
 	StopTimeout   time.Duration `env:"STOP_TIMEOUT, default=40s" doc:"Longest time that a clean stop may take."`
-	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often a worker looks for rows that were kept for long enough."`
-	Postgres      pg.Config
-	Edge          edge.Config
-	Actors        org.Config
-	Cluster       cluster.Config
-	Worker        worker.Config
-	Publishing    publishingservice.Config
-	Sender        sender.Config
-	Outbound      outbound.Config
-	Secret        secret.Config
-	Telemetry     telemetry.Config
-	Sessions      tenancyservice.Retention
-	Version       string
+	PruneInterval time.Duration `env:"PRUNE_INTERVAL, default=1h" doc:"How often rows are deleted after their retention."`
+
+	Postgres   pg.Config
+	Redis      redis.Config
+	Edge       edge.Config
+	Actors     org.Config
+	Cluster    cluster.Config
+	Worker     worker.Config
+	Publishing publishingservice.Config
+	Sender     sender.Config
+	Outbound   outbound.Config
+	Secret     secret.Config
+	Telemetry  telemetry.Config
+	Sessions   tenancyservice.Retention
+
+	// Version is that of the binary; see GET /health.
+	Version string
 }
 
-// Validate returns the faults that no single package can find, joined, each an env.Fault.
+// Validate returns the faults of the variables of this package, joined; errors.As finds an env.Fault in it.
 func (c Config) Validate() error {
-	var faults []error
-	if c.Postgres.URL == "" {
-		faults = append(faults, env.Fault{
-			Name: "DATABASE_URL", Message: "is required: the address of a Postgres database.",
-		})
-	}
-	if c.Postgres.Pooler != "" && c.Postgres.Pooler != pg.PoolerTransaction {
-		faults = append(faults, env.Fault{Name: "POOLER", Message: "must be empty or transaction."})
-	}
+	var faults env.Faults
 	if c.SandboxURL != "" && !edge.IsSandbox(c.SandboxURL) {
-		faults = append(faults, env.Fault{
-			Name:    "SANDBOX_URL",
-			Message: "must be http with a loopback address and a port, such as http://127.0.0.1:4613.",
-		})
+		faults.Add("SANDBOX_URL", "must be http with a loopback address and a port, such as http://127.0.0.1:4613")
 	}
-	for name, d := range map[string]time.Duration{
-		"LEASE_TTL": c.Cluster.LeaseTTL, "SWEEP_INTERVAL": c.Worker.SweepInterval, "PLATFORM_TIMEOUT": c.Sender.PlatformTimeout,
-		"STOP_TIMEOUT": c.StopTimeout, "ACTOR_TIMEOUT": c.Actors.Timeout, "DRAIN_TIMEOUT": c.Worker.DrainTimeout,
-		"MAX_LATENESS": c.Sender.MaxLateness, "RECONCILE_WINDOW": c.Sender.ReconcileWindow, "PREPARE_TIMEOUT": c.Sender.PrepareTimeout,
-		"FOLLOWER_TIMEOUT": c.Sender.FollowerTimeout, "PRUNE_INTERVAL": c.PruneInterval,
-	} {
-		if d <= 0 {
-			faults = append(faults, env.Fault{Name: name, Message: "must be a duration above zero, such as 10s."})
-		}
-	}
-	for name, d := range map[string]time.Duration{
-		"CATCH_UP_INTERVAL": c.Sender.CatchUpInterval, "SETTLE_DELAY": c.Sender.SettleDelay, "RETRY_WINDOW": c.Sender.RetryWindow,
-		"DRAIN_DELAY": c.DrainDelay, "PAUSE_MAX_AGE": c.Publishing.PauseMaxAge,
-	} {
-		if d < 0 {
-			faults = append(faults, env.Fault{Name: name, Message: "must be a duration, zero or more, such as 10s."})
-		}
-	}
-	if c.Publishing.MaxStorage < 0 {
-		faults = append(faults, env.Fault{
-			Name: "ORG_MAX_STORAGE_BYTES", Message: "must be a number of bytes, or 0 for no limit.",
-		})
-	}
-	if n := c.Publishing.MaxChannels; n <= 0 || n > publishing.MaxChannels {
-		faults = append(faults, env.Fault{
-			Name: "ORG_MAX_CHANNELS", Message: fmt.Sprintf("must be a number from 1 to %d.", publishing.MaxChannels),
-		})
-	}
-	for name, n := range map[string]int64{
-		"API_LIMIT": int64(c.Actors.Limit), "ORG_MAX_IN_FLIGHT": int64(c.Actors.MaxInFlight),
-		"MAX_IN_FLIGHT": int64(c.Worker.MaxInFlight), "MAX_IMAGE_BYTES": c.Publishing.MaxImage, "MAX_VIDEO_BYTES": c.Publishing.MaxVideo,
-	} {
-		if n <= 0 {
-			faults = append(faults, env.Fault{Name: name, Message: "must be a number above zero."})
-		}
-	}
-	return errors.Join(faults...)
+	faults.Duration("DRAIN_DELAY", c.DrainDelay, 0, 10*time.Minute)
+	faults.Duration("STOP_TIMEOUT", c.StopTimeout, 100*time.Millisecond, time.Hour)
+	faults.Duration("PRUNE_INTERVAL", c.PruneInterval, time.Second, 7*24*time.Hour)
+	return faults.Err()
+}
+
+// withDerived returns the configuration with the settings that a package has from another one.
+func (c Config) withDerived() Config {
+	c.Publishing.BaseURL, c.Sender.BaseURL = c.Edge.Base(), c.Edge.Base()
+	c.Publishing.PlatformTimeout = c.Sender.PlatformTimeout
+	c.Worker.MaxReconcileRest = c.Sender.ReconcileWindow / 8 // so that a platform is asked several times
+	return c
 }
 
 // warn logs the settings that are valid but probably a mistake.

@@ -16,11 +16,11 @@ import (
 // openRedis creates the client of Redis if REDIS_URL is set. It does not wait for Redis: while Redis does not answer,
 // each process keeps its part of the rates, and API keys are looked up more often.
 func (a *App) openRedis(context.Context) (err error) {
-	if a.cfg.RedisURL == "" {
+	if a.cfg.Redis.URL == "" {
 		return nil
 	}
 	redis.LogTo(a.log)
-	a.redis, err = redis.Open(a.cfg.RedisURL)
+	a.redis, err = redis.Open(a.cfg.Redis.URL)
 	return err
 }
 

@@ -1,7 +1,6 @@
 package edge
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -16,63 +15,83 @@ import (
 
 // Config are the environment variables of the edge. Validate checks them.
 type Config struct {
-	BaseURL        string        `env:"BASE_URL" doc:"Address under which people and clients reach the service; http://localhost:PORT when not set, which only a HOST on loopback allows."`
-	FrontendURL    string        `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
-	MainURL        string        `env:"MAIN_URL" doc:"A second address whose pages browsers let use the service with a session, beside FRONTEND_URL; none when not set."`
-	Host           string        `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
-	Port           int           `env:"PORT, default=4000" doc:"Port to listen on."`
-	TrustedProxies []string      `env:"TRUSTED_PROXIES" doc:"Addresses or networks whose X-Forwarded-For is believed; nobody's when not set."`
-	BodyLimit      int64         `env:"BODY_LIMIT, default=1048576" doc:"Bytes of a JSON body."`
-	PostLimit      int64         `env:"POST_BODY_LIMIT, default=10485760" doc:"Bytes of a body of POST /posts."`
-	UploadLimit    int64         `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Bytes of a whole upload request."`
-	Timeout        time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
-	UploadTimeout  time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
-	UploadRate     int64         `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload or download must have on the average, after REQUEST_TIMEOUT to begin with."`
-	MaxConns       int           `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients, TRUSTED_PROXIES and loopback too; more are closed at once. Fewer when the limit of file descriptors is low."`
-	ClientConns    int           `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one address, or one /64 network of IPv6, and four times as many of one /48; more are closed at once. TRUSTED_PROXIES and loopback have no such limit, and with 0 nobody has."`
-	AppLimit       int           `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
-	MonitorToken   secret.Text   `env:"MONITOR_TOKEN" doc:"Value of the header X-Monitor-Token with which /monitor/queue answers on the public address; nobody's when not set. METRICS_LISTEN needs none."`
+	// BaseURL is http://localhost:PORT when empty, which only a Host on loopback allows.
+	BaseURL string `env:"BASE_URL" doc:"Public address of the service; needed when HOST is not on loopback."`
+	// FrontendURL is BaseURL/app when empty.
+	FrontendURL string `env:"FRONTEND_URL" doc:"Address of the dashboard; BASE_URL/app when not set."`
+	// MainURL is a second address, besides FrontendURL, whose pages may use the service with a session.
+	MainURL string `env:"MAIN_URL" doc:"A second address whose pages may use the service with a session."`
+	Host    string `env:"HOST, default=127.0.0.1" doc:"Interface to listen on."`
+	Port    int    `env:"PORT, default=4000" doc:"Port to listen on."`
+	// TrustedProxies are addresses and networks.
+	TrustedProxies []string `env:"TRUSTED_PROXIES" doc:"Addresses and networks whose X-Forwarded-For is believed."`
+
+	BodyLimit   int64 `env:"BODY_LIMIT, default=1048576" doc:"Bytes of a JSON body."`
+	PostLimit   int64 `env:"POST_BODY_LIMIT, default=10485760" doc:"Bytes of a body of POST /posts."`
+	UploadLimit int64 `env:"UPLOAD_BODY_LIMIT, default=1074790400" doc:"Bytes of a whole upload request."`
+
+	Timeout       time.Duration `env:"REQUEST_TIMEOUT, default=30s" doc:"Time for one request."`
+	UploadTimeout time.Duration `env:"UPLOAD_TIMEOUT, default=1h" doc:"Time for one upload or download."`
+	// UploadRate is in bytes a second. It applies to the average after the first REQUEST_TIMEOUT.
+	UploadRate int64 `env:"UPLOAD_MIN_RATE, default=4096" doc:"Bytes a second that an upload or download must have."`
+
+	// MaxConns counts the connections of TrustedProxies and loopback too.
+	MaxConns int `env:"MAX_CONNECTIONS, default=16384" doc:"Open connections of all clients; more are closed at once."`
+	// ClientConns counts by address, or by /64 network of IPv6, with four times as many for each /48. TrustedProxies and
+	// loopback have no such limit. 0 means no limit for any client.
+	ClientConns int `env:"CLIENT_MAX_CONNECTIONS, default=256" doc:"Open connections of one address; 0: no limit."`
+	// AppLimit is per minute of a fixed window.
+	AppLimit int `env:"APP_LIMIT, default=600" doc:"Requests a minute of one dashboard session."`
+	// MonitorToken has at least 16 characters. Without it /monitor/queue answers on METRICS_LISTEN only.
+	MonitorToken secret.Text `env:"MONITOR_TOKEN" doc:"X-Monitor-Token of /monitor/queue on the public address."`
 }
 
-const minMonitorToken = 16
+const (
+	minMonitorToken = 16      // characters
+	maxBody         = 1 << 40 // bytes
+	maxConns        = 1_000_000
+	maxRequests     = 1_000_000_000 // a minute
+)
 
-// Validate returns the faults of all variables, joined, each an env.Fault.
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
 func (c Config) Validate() error {
-	var faults []error
-	bad := func(name, words string) { faults = append(faults, env.Fault{Name: name, Message: words}) }
-	switch {
-	case c.BaseURL == "" && !Loopback(c.Host):
-		bad("BASE_URL", "must be set when HOST is not on loopback: cookies and the addresses of files are made of it")
-	case c.BaseURL != "" && !isBaseURL(c.BaseURL):
-		bad("BASE_URL", "must be an http or https address without query")
-	}
-	for name, u := range map[string]string{"FRONTEND_URL": c.FrontendURL, "MAIN_URL": c.MainURL} {
-		if u != "" && !isBaseURL(u) {
-			bad(name, "must be an http or https address without query")
-		}
-	}
-	if c.Port < 0 || c.Port > 65535 {
-		bad("PORT", "must be 0 to 65535")
-	}
-	for name, n := range map[string]int64{
-		"BODY_LIMIT": c.BodyLimit, "POST_BODY_LIMIT": c.PostLimit, "UPLOAD_BODY_LIMIT": c.UploadLimit,
-		"REQUEST_TIMEOUT": int64(c.Timeout), "UPLOAD_TIMEOUT": int64(c.UploadTimeout), "UPLOAD_MIN_RATE": c.UploadRate,
-		"MAX_CONNECTIONS": int64(c.MaxConns), "APP_LIMIT": int64(c.AppLimit),
-	} {
-		if n <= 0 {
-			bad(name, "must be more than zero")
-		}
-	}
-	if c.ClientConns < 0 {
-		bad("CLIENT_MAX_CONNECTIONS", "must be a number, or 0 for no limit of a client")
-	}
+	var faults env.Faults
+	c.validateAddresses(&faults)
+	faults.Number("PORT", int64(c.Port), 0, 65535)
+	faults.Number("BODY_LIMIT", c.BodyLimit, 1, maxBody)
+	faults.Number("POST_BODY_LIMIT", c.PostLimit, 1, maxBody)
+	faults.Number("UPLOAD_BODY_LIMIT", c.UploadLimit, 1, maxBody)
+	faults.Duration("REQUEST_TIMEOUT", c.Timeout, time.Millisecond, 24*time.Hour)
+	faults.Duration("UPLOAD_TIMEOUT", c.UploadTimeout, time.Millisecond, 7*24*time.Hour)
+	faults.Number("UPLOAD_MIN_RATE", c.UploadRate, 1, maxBody)
+	faults.Number("MAX_CONNECTIONS", int64(c.MaxConns), 1, maxConns)
+	faults.Number("CLIENT_MAX_CONNECTIONS", int64(c.ClientConns), 0, maxConns)
+	faults.Number("APP_LIMIT", int64(c.AppLimit), 1, maxRequests)
 	if n := len(c.MonitorToken); n > 0 && n < minMonitorToken {
-		bad("MONITOR_TOKEN", "must have at least 16 characters")
+		faults.Add("MONITOR_TOKEN", "must have at least 16 characters")
 	}
 	if _, err := parseProxies(c.TrustedProxies); err != nil {
-		bad("TRUSTED_PROXIES", err.Error())
+		faults.Add("TRUSTED_PROXIES", err.Error())
 	}
-	return errors.Join(faults...)
+	return faults.Err()
+}
+
+// validateAddresses adds the faults of the addresses of the service and its pages.
+func (c Config) validateAddresses(faults *env.Faults) {
+	const mustBeURL = "must be an http or https address without query"
+	switch {
+	case c.BaseURL == "" && !Loopback(c.Host):
+		faults.Add("BASE_URL",
+			"must be set when HOST is not on loopback: cookies and the addresses of files are made of it")
+	case c.BaseURL != "" && !isBaseURL(c.BaseURL):
+		faults.Add("BASE_URL", mustBeURL)
+	}
+	if c.FrontendURL != "" && !isBaseURL(c.FrontendURL) {
+		faults.Add("FRONTEND_URL", mustBeURL)
+	}
+	if c.MainURL != "" && !isBaseURL(c.MainURL) {
+		faults.Add("MAIN_URL", mustBeURL)
+	}
 }
 
 // Address returns the address to listen on, host:port.
@@ -98,7 +117,8 @@ func (c Config) Warnings() []string {
 	}
 	if !Loopback(c.Host) {
 		return []string{"BASE_URL is an http address and HOST is not on loopback: passwords, API keys and " +
-			"cookies of sessions that come from other machines travel in the clear. Use https, or let only this machine reach it."}
+			"cookies of sessions that come from other machines travel in the clear. " +
+			"Use https, or let only this machine reach it."}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"crier/actors/fairqueue"
 	"crier/platform/batch"
 	"crier/platform/clock"
+	"crier/platform/env"
 	"crier/publishing"
 	"crier/publishing/sender"
 	"crier/tenancy"
@@ -19,13 +20,26 @@ import (
 
 // Config configures a Worker.
 type Config struct {
-	// ReconcileRest is the longest time for which a platform that does not answer is not asked for unknown outcomes.
+	// MaxReconcileRest is the longest time for which a platform that does not answer is not asked for unknown outcomes.
 	MaxReconcileRest time.Duration
 
-	MaxInFlight   int           `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time, at most half of them to one destination."`
-	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often forgotten and doubtful posts are looked for."`
-	DrainTimeout  time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long calls under way may take to end at a stop."`
-	Rates         Rates         `env:"PLATFORM_RATES" doc:"What a platform takes from all processes together, such as bluesky=600/1m,sandbox=10/1s: so many posts at once, and as many again, evenly, in every span after that. Shared through REDIS_URL; without it each process keeps to its part."`
+	// MaxInFlight is in posts. One destination gets at most half of it.
+	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time."`
+	// SweepInterval is the longest time after which a post that no timer covers is found.
+	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often posts without a timer are searched."`
+	// DrainTimeout limits Stop.
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts that are being sent."`
+	// Rates count for all processes together. They are shared through Redis; without it each process keeps to its part.
+	Rates Rates `env:"PLATFORM_RATES" doc:"Posts a span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
+}
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Number("MAX_IN_FLIGHT", int64(c.MaxInFlight), 1, 100_000)
+	faults.Duration("SWEEP_INTERVAL", c.SweepInterval, 100*time.Millisecond, time.Hour)
+	faults.Duration("DRAIN_TIMEOUT", c.DrainTimeout, 100*time.Millisecond, time.Hour)
+	return faults.Err()
 }
 
 // Actors are the actors of the organizations; see org.Client.

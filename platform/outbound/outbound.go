@@ -44,7 +44,8 @@ const (
 
 // Config lists the private addresses that every user of the client may reach. The guard cannot be switched off.
 type Config struct {
-	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list of private addresses or unusual ports that outgoing requests may reach"`
+	// Allow are host:port of private addresses, or of other ports than those of http and https.
+	Allow []string `env:"OUTBOUND_ALLOW" doc:"host:port list that outgoing requests may reach besides public sites."`
 }
 
 // Validate returns an error for each entry that is not host:port.

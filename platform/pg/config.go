@@ -3,10 +3,11 @@
 package pg
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"regexp"
 	"runtime"
-
-	"crier/platform/fault"
 )
 
 // Role is a database role, which limits the rows and columns that a connection can read and write. Its full name in
@@ -40,12 +41,41 @@ const PoolerTransaction = "transaction"
 
 // Config names the Postgres database and how to connect to it.
 type Config struct {
-	URL        string `env:"DATABASE_URL" doc:"Address of the Postgres database, as the owner of its tables."`
-	DirectURL  string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
-	Pooler     string `env:"POOLER" doc:"transaction, when DATABASE_URL leads through a pooler that lends connections per transaction."`
+	// URL is the address as the owner of the tables.
+	URL string `env:"DATABASE_URL" doc:"Address of the Postgres database, as the owner of its tables; required."`
+	// DirectURL is the same past any pooler, URL when empty. Locks, LISTEN and migrations use it.
+	DirectURL string `env:"DATABASE_DIRECT_URL" doc:"The same past any pooler; DATABASE_URL when not set."`
+	// Pooler is PoolerTransaction when URL leads through a pooler that lends connections for one transaction.
+	Pooler string `env:"POOLER" doc:"transaction, when DATABASE_URL is that of a pooler that lends connections so."`
+	// RolePrefix is crier when empty.
 	RolePrefix string `env:"ROLE_PREFIX, default=crier" doc:"First part of the names of the database roles."`
-	// MaxConns does not count the connections of Retention, Keys and Jobs.
-	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools together; 2 x cores + 2, at least 16, when not set. Half of them serve organizations, each at most with half of those. Look-ups of API keys, the health check and /monitor/queue have one more each, a worker up to 5 for background jobs."`
+	// MaxConns is shared by the pools except those of Retention, Keys and Jobs. 0 means 2 x cores + 2, at least 16. Half
+	// of them serve organizations, each at most with half of those.
+	MaxConns int32 `env:"DATABASE_MAX_CONNS" doc:"Connections of all pools; 2 x cores + 2, at least 16, when not set."`
+}
+
+// Validate returns every fault of the configuration, joined, each "NAME: sentence".
+func (c Config) Validate() error {
+	var faults []error
+	add := func(name, sentence string) { faults = append(faults, errors.New(name+": "+sentence)) }
+	if c.URL == "" {
+		add("DATABASE_URL", "is required: the address of a Postgres database")
+	}
+	if !prefixForm.MatchString(c.prefix()) {
+		add("ROLE_PREFIX", "must be lower-case letters, digits and underscores, at most 40")
+	}
+	switch {
+	case c.Pooler != "" && c.Pooler != PoolerTransaction:
+		add("POOLER", "must be empty or transaction")
+	case c.Pooler == PoolerTransaction && c.DirectURL == "":
+		add("DATABASE_DIRECT_URL", "is required with POOLER=transaction: "+
+			"locks and LISTEN do not work through such a pooler")
+	}
+	if c.MaxConns != 0 && (c.MaxConns < FewestConns || c.MaxConns > mostConns) {
+		add("DATABASE_MAX_CONNS", fmt.Sprintf("must be a whole number from %d to %d, or 0 for the default",
+			FewestConns, mostConns))
+	}
+	return errors.Join(faults...)
 }
 
 // Direct returns the address that bypasses any pooler: DirectURL, or URL when that is empty.
@@ -76,27 +106,17 @@ const FewestConns = int32(len(sharedRoles))
 
 var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// checked returns the configuration with its defaults. The error is fault.Invalid and names the variable to change.
-func (c Config) checked() (Config, error) {
-	if c.RolePrefix == "" {
-		c.RolePrefix = "crier"
-	}
+// mostConns is the largest number of connections that Postgres can be configured for, about.
+const mostConns = 10_000
+
+// prefix returns RolePrefix or its default.
+func (c Config) prefix() string { return cmp.Or(c.RolePrefix, "crier") }
+
+// withDefaults returns the configuration with defaults for empty fields.
+func (c Config) withDefaults() Config {
+	c.RolePrefix = c.prefix()
 	if c.MaxConns == 0 {
 		c.MaxConns = int32(max(minConns, 2*runtime.GOMAXPROCS(0)+2))
 	}
-	switch {
-	case c.URL == "":
-		return c, invalid("DATABASE_URL is empty: it must name a Postgres database.")
-	case !prefixForm.MatchString(c.RolePrefix):
-		return c, invalid("ROLE_PREFIX must be lower-case letters, digits and underscores, at most 40.")
-	case c.Pooler != "" && c.Pooler != PoolerTransaction:
-		return c, invalid(`POOLER must be empty or "transaction".`)
-	case c.Pooler == PoolerTransaction && c.DirectURL == "":
-		return c, invalid("POOLER=transaction needs DATABASE_DIRECT_URL: locks and LISTEN do not work through such a pooler.")
-	case c.MaxConns < FewestConns:
-		return c, invalid("DATABASE_MAX_CONNS must be at least 4: one connection for each role.")
-	}
-	return c, nil
+	return c
 }
-
-func invalid(message string) error { return fault.New(fault.Invalid, "pg.Open", message) }

@@ -80,10 +80,10 @@ type DB struct {
 // Open returns the pools without connecting (see Ping). The error is fault.Invalid when the configuration cannot
 // work.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
-	cfg, err := cfg.checked()
-	if err != nil {
-		return nil, err
+	if err := cfg.Validate(); err != nil {
+		return nil, fault.New(fault.Invalid, "pg.Open", err.Error())
 	}
+	cfg = cfg.withDefaults()
 	orgs := limit.NewBounded[uuid.UUID](orgConns(cfg.MaxConns), maxOrgWaiters)
 	d := &DB{cfg: cfg, pools: map[Role]*pgxpool.Pool{}, orgs: orgs}
 	for _, r := range slices.Concat(sharedRoles[:], singleRoles[:]) {

@@ -38,8 +38,8 @@ func TestPoolSize_AddsUpAndGivesEachRoleOne(t *testing.T) {
 
 func TestConfig_DefaultHasRoomInEveryPool(t *testing.T) {
 	t.Parallel()
-	cfg, err := Config{URL: "postgres://someone@127.0.0.1:1/x"}.checked()
-	if err != nil || cfg.MaxConns < minConns {
+	cfg := Config{URL: "postgres://someone@127.0.0.1:1/x"}.withDefaults()
+	if err := cfg.Validate(); err != nil || cfg.MaxConns < minConns {
 		t.Fatalf("got %d connections, %v; want at least %d", cfg.MaxConns, err, minConns)
 	}
 	if n := poolSize(Clock, cfg.MaxConns); n < 4 {

@@ -16,6 +16,24 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
+// Config names the Redis server that the processes share.
+type Config struct {
+	// URL is empty when this process shares nothing.
+	URL string `env:"REDIS_URL" doc:"Redis that all processes share, redis:// or rediss://; one process needs none."`
+}
+
+// Validate returns an error when URL is neither empty nor valid. The error does not contain the URL, which may have a
+// password.
+func (c Config) Validate() error {
+	if c.URL == "" {
+		return nil
+	}
+	if _, err := parseURL(c.URL); err != nil {
+		return fmt.Errorf("REDIS_URL: %w", err)
+	}
+	return nil
+}
+
 // Client is a client of one Redis server. It is safe for concurrent use.
 type Client struct {
 	rdb *goredis.Client
@@ -33,10 +51,9 @@ const callLimit = 2 * time.Second
 // does not contain the URL, which may have a password. Connections are made when they are needed, so the server need
 // not be reachable yet; see Ping.
 func Open(url string) (*Client, error) {
-	opts, err := goredis.ParseURL(url)
-	if err != nil || opts.Network == "tcp" && !dialable(opts.Addr) {
-		// The cause is left out because it may contain the password.
-		return nil, errors.New("the Redis URL is not valid; want redis://[user:password@]host:port[/db]")
+	opts, err := parseURL(url)
+	if err != nil {
+		return nil, fmt.Errorf("the Redis URL is not valid: it %w", err)
 	}
 	opts.ContextTimeoutEnabled = true // go-redis ignores the deadline of the context otherwise
 	opts.DialTimeout = cmp.Or(opts.DialTimeout, callLimit)
@@ -45,6 +62,16 @@ func Open(url string) (*Client, error) {
 	c := &Client{rdb: goredis.NewClient(opts)}
 	c.life, c.end = context.WithCancel(context.Background())
 	return c, nil
+}
+
+// parseURL returns the options of a URL. The error is a sentence without its subject and without the cause, which may
+// contain the password.
+func parseURL(url string) (*goredis.Options, error) {
+	opts, err := goredis.ParseURL(url)
+	if err != nil || opts.Network == "tcp" && !dialable(opts.Addr) {
+		return nil, errors.New("must be redis://[user:password@]host:port[/db]")
+	}
+	return opts, nil
 }
 
 // dialable returns true when addr is host:port with a port from 1 to 65535.

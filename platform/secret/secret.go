@@ -25,7 +25,7 @@ const keySize = 32
 // Config holds the encryption keys of an instance. All its processes have the same keys.
 type Config struct {
 	// Keys are separated by commas. The first one encrypts; all of them decrypt.
-	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"comma-separated base64 keys of 32 bytes; the first seals, all of them open"`
+	Keys Text `env:"ENCRYPTION_KEYS, required" doc:"base64 keys of 32 bytes, comma-separated; the first seals, all open."`
 }
 
 // Validate returns an error that lists every invalid key by its position, without its text.

@@ -13,10 +13,11 @@ import (
 
 // Config is the format and level of the log and the address of the metrics listener.
 type Config struct {
-	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json"`
-	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error"`
-	// Listen is a private host:port without authentication; "" = no listener.
-	Listen string `env:"METRICS_LISTEN" doc:"private host:port of /metrics, /health, /monitor/queue and /debug/pprof, all without a password; unset: not served"`
+	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json."`
+	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error."`
+	// Listen is a private host:port without authentication, of /metrics, /health, /monitor/queue and /debug/pprof. They
+	// are not served there when it is empty.
+	Listen string `env:"METRICS_LISTEN" doc:"Private host:port of metrics, health and profiles, without a password."`
 }
 
 // Validate returns the errors of all invalid fields.

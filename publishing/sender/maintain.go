@@ -82,9 +82,9 @@ type Maintained struct {
 	More bool
 }
 
-// Maintain gives up posts of the leased shards that are later than MAX_LATENESS, stuck in preparation or orphaned, and ends
-// the claims of dead workers. A failure of one kind does not prevent the others, nor does one post prevent the others
-// of its kind; the errors are joined.
+// Maintain gives up posts of the leased shards that are later than MAX_LATENESS, stuck in preparation or orphaned, and
+// ends the claims of dead workers. A failure of one kind does not prevent the others, nor does one post prevent the
+// others of its kind; the errors are joined.
 func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained, err error) {
 	type step struct {
 		kind  publishingstore.Upkeep

@@ -2,7 +2,6 @@ package sender
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -15,26 +14,37 @@ import (
 
 // Retention configures how long rows that are no longer needed are kept; 0 means forever.
 type Retention struct {
-	Keys    time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long an Idempotency-Key is kept after its posts ended or changed; 0s: for ever."`
-	Events  time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept after its end; 0s: for ever."`
-	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=720h" doc:"How long a deleted post is kept with its texts; 0s: for ever."`
+	// Keys is counted from the end or the last change of the posts of an Idempotency-Key.
+	Keys time.Duration `env:"IDEMPOTENCY_KEY_RETENTION, default=720h" doc:"How long a key is kept; 0s: forever."`
+	// Events is counted from the end of a post.
+	Events time.Duration `env:"EVENT_RETENTION, default=4320h" doc:"How long the timeline of a post is kept; 0s: forever."`
+	// Deleted is counted from the deletion.
+	Deleted time.Duration `env:"DELETED_POST_RETENTION, default=720h" doc:"How long a deleted post is kept; 0s: forever."`
 }
 
-// Validate returns an error for each duration that is shorter than a day, except 0.
+// Validate returns a fault for each duration that is not 0 and shorter than a day or longer than ten years.
 func (r Retention) Validate() error {
-	var faults []error
-	all := map[string]time.Duration{"IDEMPOTENCY_KEY_RETENTION": r.Keys, "EVENT_RETENTION": r.Events, "DELETED_POST_RETENTION": r.Deleted}
-	for name, keep := range all {
-		if keep != 0 && keep < minRetention {
-			faults = append(faults, env.Fault{Name: name, Message: "must be 24h or longer, or 0s to keep everything."})
+	var faults env.Faults
+	for _, v := range []struct {
+		name string
+		keep time.Duration
+	}{
+		{name: "IDEMPOTENCY_KEY_RETENTION", keep: r.Keys},
+		{name: "EVENT_RETENTION", keep: r.Events},
+		{name: "DELETED_POST_RETENTION", keep: r.Deleted},
+	} {
+		if v.keep != 0 && (v.keep < minRetention || v.keep > maxRetention) {
+			faults.Add(v.name, "must be a duration from 24h to 87600h, or 0s to keep everything")
 		}
 	}
-	return errors.Join(faults...)
+	return faults.Err()
 }
 
 // minRetention is longer than the time in which clients repeat requests, and than the time in which an outcome can
 // arrive late.
 const minRetention = 24 * time.Hour
+
+const maxRetention = 10 * year
 
 // Prunable is a kind of row that is deleted after its retention.
 type Prunable = publishingstore.Prunable

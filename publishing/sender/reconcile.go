@@ -168,8 +168,8 @@ func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error)
 }
 
 // Decide returns what follows from a verdict. A post that is absent is sent again at once only on a platform that
-// de-duplicates, and elsewhere when its absence is proved. When the platform could not be asked for RECONCILE_WINDOW, one of
-// GradeIdempotent is sent again under the same key, without a proof.
+// de-duplicates, and elsewhere when its absence is proved. When the platform could not be asked for
+// RECONCILE_WINDOW, a post of GradeIdempotent is sent again under the same key, without a proof.
 func Decide(found connector.Outcome, u Unknown, cfg Config) publishing.Result {
 	age := u.Now.Sub(u.Committing)
 	switch {

@@ -13,6 +13,7 @@ import (
 	"crier/platform/batch"
 	"crier/platform/blob"
 	"crier/platform/clock"
+	"crier/platform/env"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -26,15 +27,43 @@ type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
 
-	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time that one call to a platform may take."`
-	MaxLateness     time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
+	// PlatformTimeout limits one call; the limit of the irreversible call begins before its mark.
+	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time of one call to a platform."`
+	// SettleDelay is counted from the end of PlatformTimeout. Until then a post that is not found is not sent again.
+	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after that a call may still take effect."`
+	// MaxLateness is counted from the due time.
+	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
+	// CatchUpInterval applies to the posts of a channel that became due while it could not publish.
 	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Pause between late posts of one channel."`
-	RetryWindow     time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post is tried again after passing failures, and holds its channel meanwhile, before it is given up."`
-	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long an unknown outcome is looked up before it is given up."`
-	PrepareTimeout  time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long the preparing of one post for its platform may take, however often its claim is renewed, before it is given up."`
-	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a delayed part may be left waiting after its predecessor has ended, before it is given up."`
-	SettleDelay     time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How much longer than PLATFORM_TIMEOUT a call may still take effect on the platform."`
-	Retention       Retention
+	// RetryWindow is the sum of the back-offs of a post. The post holds its channel meanwhile.
+	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is tried again."`
+	// ReconcileWindow is counted from the call.
+	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long an unknown outcome is looked up."`
+	// PrepareTimeout limits the phase preparing of a post, however often its claim is renewed.
+	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare."`
+	// FollowerTimeout is counted from the end of the predecessor.
+	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a part waits after its predecessor."`
+	// Retention is for rows that are no longer needed.
+	Retention Retention
+}
+
+const (
+	month = 30 * 24 * time.Hour
+	year  = 365 * 24 * time.Hour
+)
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Duration("PLATFORM_TIMEOUT", c.PlatformTimeout, time.Second, time.Hour)
+	faults.Duration("SETTLE_DELAY", c.SettleDelay, 0, 24*time.Hour)
+	faults.Duration("MAX_LATENESS", c.MaxLateness, time.Second, year)
+	faults.Duration("CATCH_UP_INTERVAL", c.CatchUpInterval, 0, 24*time.Hour)
+	faults.Duration("RETRY_WINDOW", c.RetryWindow, 0, month)
+	faults.Duration("RECONCILE_WINDOW", c.ReconcileWindow, time.Second, month)
+	faults.Duration("PREPARE_TIMEOUT", c.PrepareTimeout, time.Second, month)
+	faults.Duration("FOLLOWER_TIMEOUT", c.FollowerTimeout, time.Second, month)
+	return faults.Err()
 }
 
 // Deps are what a Sender needs.

@@ -9,6 +9,7 @@ import (
 
 	"crier/platform/blob"
 	"crier/platform/clock"
+	"crier/platform/env"
 	"crier/platform/pg"
 	"crier/platform/secret"
 	"crier/publishing"
@@ -21,14 +22,35 @@ import (
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
-	// RequestDeadline is the longest time of one call to a platform.
+	// PlatformTimeout is the longest time of one call to a platform.
 	PlatformTimeout time.Duration
 
-	MaxImage    int64         `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
-	MaxVideo    int64         `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
-	MaxStorage  int64         `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Bytes of files that one organization may store; uploads that end at the same moment may pass it. 0 = no limit."`
-	MaxChannels int           `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000. Connecting an account again is always possible, and disconnected channels do not count."`
-	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"When publishing is resumed after a pause: what was due for longer than this is given up as missed, the rest goes out one by one with CATCH_UP_INTERVAL between. 0s: nothing that fell due meanwhile goes out by itself."`
+	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
+	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
+	// MaxStorage is in bytes of uploaded files. Uploads that end at the same moment may exceed it. 0 means no limit.
+	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Bytes of one organization; 0: no limit."`
+	// MaxChannels does not count disconnected channels. Connecting an account again is always possible.
+	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000."`
+	// PauseMaxAge is counted from the due time to the end of a pause. Older posts end as missed, the others are published
+	// one by one; with 0 all that became due during the pause end as missed.
+	PauseMaxAge time.Duration `env:"PAUSE_MAX_AGE, default=24h" doc:"How late a post may be published after a pause."`
+}
+
+const (
+	maxFile    = 1 << 40 // bytes
+	maxStorage = 1 << 50 // bytes
+	year       = 365 * 24 * time.Hour
+)
+
+// Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
+func (c Config) Validate() error {
+	var faults env.Faults
+	faults.Number("MAX_IMAGE_BYTES", c.MaxImage, 1, maxFile)
+	faults.Number("MAX_VIDEO_BYTES", c.MaxVideo, 1, maxFile)
+	faults.Number("ORG_MAX_STORAGE_BYTES", c.MaxStorage, 0, maxStorage)
+	faults.Number("ORG_MAX_CHANNELS", int64(c.MaxChannels), 1, publishing.MaxChannels)
+	faults.Duration("PAUSE_MAX_AGE", c.PauseMaxAge, 0, year)
+	return faults.Err()
 }
 
 // Deps are what the use cases need.

@@ -12,16 +12,17 @@ import (
 
 // Retention configures how long rows that are no longer needed are kept.
 type Retention struct {
-	// Sessions is how long a session is kept after it has expired. 0 means forever.
-	Sessions time.Duration `env:"SESSION_RETENTION, default=168h" doc:"How long a session is kept after its end; 0s: for ever."`
+	// Sessions is counted from the expiry of a session. 0 means forever.
+	Sessions time.Duration `env:"SESSION_RETENTION, default=168h" doc:"How long an expired session is kept; 0s: forever."`
 }
 
-// Validate returns an error when a duration is negative.
+const maxRetention = 10 * 365 * 24 * time.Hour
+
+// Validate returns an env.Fault when a duration is negative or longer than ten years.
 func (r Retention) Validate() error {
-	if r.Sessions < 0 {
-		return env.Fault{Name: "SESSION_RETENTION", Message: "must be a duration, zero or more, such as 168h."}
-	}
-	return nil
+	var faults env.Faults
+	faults.Duration("SESSION_RETENTION", r.Sessions, 0, maxRetention)
+	return faults.Err()
 }
 
 // PruneSessions deletes the sessions that expired longer than keep ago and returns their number. It uses short

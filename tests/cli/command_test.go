@@ -53,9 +53,9 @@ func TestServeAndDev_ReportOneInvalidSetting(t *testing.T) {
 	key := strings.TrimSpace(run(t, nil, "keygen").out)
 	whole := []string{"DATABASE_URL=postgres://127.0.0.1:1/none", "ENCRYPTION_KEYS=" + key}
 	for fault, sentence := range map[string]string{
-		"LOG_LEVEL=loud": "LOG_LEVEL: must be debug, info, warn or error", "PORT=abc": "PORT: must be a whole number in range", "PORT=70000": "PORT: must be 0 to 65535",
+		"LOG_LEVEL=loud": "LOG_LEVEL: must be debug, info, warn or error", "PORT=abc": "PORT: must be a whole number in range", "PORT=70000": "PORT: must be a whole number from 0 to 65535",
 		"METRICS_LISTEN=4899": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899", "METRICS_LISTEN=localhost:70000": "METRICS_LISTEN: must be host:port, such as 127.0.0.1:4899",
-		"HEARTBEAT_INTERVAL=20s":        "HEARTBEAT_INTERVAL: must be above zero and at most half of LEASE_TTL, or the shards are lost between two beats",
+		"HEARTBEAT_INTERVAL=20s":        "HEARTBEAT_INTERVAL: must be above zero and at most half of LEASE_TTL, or the shards are lost between two heartbeats",
 		"CLUSTER_ADVERTISE=127.0.0.1:1": "CLUSTER_ADVERTISE: has no effect without CLUSTER_LISTEN",
 		"PLATFORM_RATES=x":              "PLATFORM_RATES: is not valid: \"x\" must look like bluesky=600/1m: a platform, a number of posts and the span that they are for",
 	} {

@@ -19,7 +19,8 @@ const (
 	staleWords = "that is too old"
 )
 
-// writeStale inserts posts that have been due for longer than MAX_LATENESS, spread over the channels of one organization.
+// writeStale inserts posts that have been due for longer than MAX_LATENESS, spread over the channels of one
+// organization.
 const writeStale = `
 with fresh as materialized (
   select n, gen_random_uuid() as id, q.org_id, q.channel_id, q.shard, now() - $1 * interval '1 second' + (n - $2) * interval '1 millisecond' as due
@@ -32,8 +33,8 @@ with fresh as materialized (
 )
 select n, id::text, channel_id::text, due from fresh`
 
-// outlastMaxLate stops all nodes and starts them again when many posts are past MAX_LATENESS. The posts are inserted with old due
-// times, so the run does not have to wait.
+// outlastMaxLate stops all nodes and starts them again when many posts are past MAX_LATENESS. The posts are inserted
+// with old due times, so the run does not have to wait.
 func (t *traffic) outlastMaxLate(ctx context.Context) error {
 	for _, n := range t.nodes {
 		if err := n.kill(); err != nil {

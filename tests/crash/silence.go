@@ -22,8 +22,8 @@ const (
 	silenceMore = 30 * time.Second // beyond both windows, enough for two reconcile attempts and retries
 )
 
-// silence makes a platform accept a post, lose the answer and then fail for longer than RECONCILE_WINDOW and RETRY_WINDOW
-// together. Meanwhile, and once after it, the post is read, edited and scheduled again without republish.
+// silence makes a platform accept a post, lose the answer and then fail for longer than RECONCILE_WINDOW and
+// RETRY_WINDOW together. Meanwhile, and once after it, the post is read, edited and scheduled again without republish.
 func (t *traffic) silence(ctx context.Context, s fault) error {
 	b := t.plan(silence, t.drillChannel(s), time.Now().Add(2*time.Second), "before the silence")
 	account := t.channels[b.Channel].account
