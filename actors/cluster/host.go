@@ -51,6 +51,9 @@ type Kind struct {
 	Moved any
 	// Shard returns the shard of an identity, and false when the identity is not valid.
 	Shard func(identity string) (int16, bool)
+	// Place returns the owner of a shard; see Owners.Place. When it is nil, and without Config.Listen, this process owns
+	// every shard.
+	Place func(shard int16) (address string, here bool)
 }
 
 var (
@@ -92,6 +95,9 @@ func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	}
 	rc := remote.Configure(host, port, options...)
 	rc.MaxRetryCount = 1
+	if cfg.Listen == "" {
+		kind.Place = nil
+	}
 	h := &Host{system: system, lookup: &lookup{system: system, kind: kind, pids: map[string]*actor.PID{}}, kind: kind}
 	if cfg.Listen == "" {
 		return h, nil
@@ -170,12 +176,6 @@ func (h *Host) Address() string {
 		return ""
 	}
 	return h.system.Address()
-}
-
-// SetPlacement sets how the owner of a shard is found; place is Member.Place. Without it this process owns every shard.
-// Call it before the first request.
-func (h *Host) SetPlacement(place func(shard int16) (address string, here bool)) {
-	h.lookup.place.Store(&place)
 }
 
 // Request sends a message to the actor of an identity, starts the actor if necessary, and waits for the answer at most

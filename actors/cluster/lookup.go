@@ -12,7 +12,6 @@ import (
 type lookup struct {
 	system *actor.ActorSystem
 	kind   Kind
-	place  atomic.Pointer[func(shard int16) (address string, here bool)]
 
 	running atomic.Int64 // actors that have not stopped, those that are being stopped included
 
@@ -23,15 +22,14 @@ type lookup struct {
 
 // where returns the process that owns an identity's shard, as Host.Where does.
 func (l *lookup) where(identity string) (address string, here bool) {
-	place := l.place.Load()
-	if place == nil {
+	if l.kind.Place == nil {
 		return "", true
 	}
 	shard, ok := l.kind.Shard(identity)
 	if !ok {
 		return "", false
 	}
-	return (*place)(shard)
+	return l.kind.Place(shard)
 }
 
 // activate returns the actor of an identity and starts it if it does not run. It returns nil when another process owns

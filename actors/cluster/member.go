@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 	clusterstore "crier/actors/cluster/store"
 	"crier/platform/clock"
 	"crier/platform/pg"
-	"crier/publishing"
 )
 
 // The roles of a process.
@@ -33,50 +31,42 @@ type Deps struct {
 	DB   *pg.DB
 	Home *Home
 	Log  *slog.Logger
+	// Owners is updated by the Member. It belongs to one Member.
+	Owners *Owners
 	// Changed is called after shards were gained.
 	Changed func()
 	// Lost is called when shards are given away, before another process can own them.
 	Lost func()
 }
 
-// Member is this process in the cluster: it renews its lease, owns its share of the shards, and knows the owners of the
-// others. Its methods are safe for concurrent use.
+// Member is this process in the cluster: it renews its lease and owns its share of the shards. Its methods are safe for
+// concurrent use.
 type Member struct {
+	*Owners
+
 	// ID identifies this start of the process. A restarted process is another member.
 	ID uuid.UUID
 
 	cfg         Config
 	deps        Deps
 	store       *clusterstore.Store
-	lease       atomic.Pointer[publishing.Lease]
-	owners      atomic.Pointer[map[int16]owner]
-	live        atomic.Int64
 	lastBeat    atomic.Pointer[time.Time]
 	stop        context.CancelFunc
 	done        sync.WaitGroup
 	leaving     atomic.Bool
-	suspended   atomic.Bool
-	wake        chan struct{}
 	releaseOnce sync.Once
 	released    chan struct{} // closed when Release has given every shard back
-}
-
-type owner struct {
-	id      uuid.UUID
-	address string
 }
 
 // Join makes this process a member of the cluster and starts its heartbeat, which runs until Leave. address is where
 // other processes reach its actors; it is empty when they cannot. Join fails when Postgres does not answer. A process
 // that ends without Leave keeps its shards until its lease expires or the next process on the same Home joins.
 func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, error) {
-	me := clusterstore.Node{ID: uuid.Must(uuid.NewV7()), Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
+	me := clusterstore.Node{ID: deps.Owners.id, Home: deps.Home.ID, Address: address, Roles: cfg.Roles}
 	m := &Member{
-		ID: me.ID, cfg: cfg, deps: deps, store: clusterstore.New(deps.DB, me, cfg.LeaseTTL, cfg.callLimit()),
-		wake: make(chan struct{}, 1), released: make(chan struct{}),
+		Owners: deps.Owners, ID: me.ID, cfg: cfg, deps: deps,
+		store: clusterstore.New(deps.DB, me, cfg.LeaseTTL, cfg.callLimit()), released: make(chan struct{}),
 	}
-	m.lease.Store(&publishing.Lease{Holder: m.ID})
-	m.owners.Store(&map[int16]owner{})
 	if err := m.join(ctx); err != nil {
 		return nil, errors.Join(err, m.store.Close(ctx))
 	}
@@ -112,47 +102,8 @@ func (m *Member) joinOnce(ctx context.Context) error {
 	return err
 }
 
-// Lease returns the shards that this process may schedule. It is a snapshot that may be out of date: every claim checks
-// the lease in Postgres. It has no shards while the process is suspended.
-func (m *Member) Lease() publishing.Lease {
-	if m.suspended.Load() {
-		return publishing.Lease{Holder: m.ID}
-	}
-	return *m.lease.Load()
-}
-
 // LastHeartbeat returns when the last successful renewal of the lease was sent.
 func (m *Member) LastHeartbeat() time.Time { return *m.lastBeat.Load() }
-
-// Suspend gives every shard back and takes none until Resume. It does not wait: Lease is empty at once, Deps.Lost is
-// called soon, and other members take the shards as soon as Postgres can be reached. The process stays a member and
-// keeps its heartbeat. Without other members the shards have no owner until Resume. reason is logged.
-func (m *Member) Suspend(reason string) {
-	if m.suspended.Swap(true) {
-		return
-	}
-	m.deps.Log.Warn("suspended: this process gives its shards back and takes none until it resumes", "reason", reason)
-	m.wakeUp()
-}
-
-// Resume ends Suspend: the process takes its share of the shards with the next heartbeats. It does not wait.
-func (m *Member) Resume() {
-	if !m.suspended.Swap(false) {
-		return
-	}
-	m.deps.Log.Info("resumed: this process takes shards again")
-	m.wakeUp()
-}
-
-// Place returns the owner of a shard: here is true when it is this process, otherwise address is that of the owner. The
-// address is empty when the shard has no live owner, or one that has no address.
-func (m *Member) Place(shard int16) (address string, here bool) {
-	o := (*m.owners.Load())[shard]
-	return o.address, o.id == m.ID
-}
-
-// LiveCount returns the number of members whose lease has not expired, this one included.
-func (m *Member) LiveCount() int { return int(m.live.Load()) }
 
 // fullScanEvery is the number of heartbeats between two reads of the shards without a notification.
 const fullScanEvery = 5
@@ -236,14 +187,6 @@ func (m *Member) renew(ctx context.Context, leaving bool) (clusterstore.Renewal,
 	return found, nil
 }
 
-// wakeUp starts the next heartbeat at once.
-func (m *Member) wakeUp() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
-}
-
 // rebalance takes and gives away shards as plan decides, and updates the known owners. moving is true when shards were
 // given away or a change failed: then the next rebalance should follow at once.
 func (m *Member) rebalance(ctx context.Context) (moving bool, err error) {
@@ -292,27 +235,15 @@ func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard,
 }
 
 // dropOwn removes this process from the known owners.
-func (m *Member) dropOwn() {
-	owners := maps.Clone(*m.owners.Load())
-	maps.DeleteFunc(owners, func(_ int16, o owner) bool { return o.id == m.ID })
-	m.setOwners(owners)
-}
+func (m *Member) dropOwn() { m.setOwners(m.others()) }
 
 // setOwners replaces the known owners and calls Lost and Changed.
 func (m *Member) setOwners(owners map[int16]owner) {
-	next := &publishing.Lease{Holder: m.ID}
-	for _, shard := range slices.Sorted(maps.Keys(owners)) {
-		if owners[shard].id == m.ID {
-			next.Shards = append(next.Shards, shard)
-		}
-	}
-	// Not Lease(), which is empty while a suspended process still gives its shards back.
-	before := m.lease.Swap(next).Shards
-	m.owners.Store(&owners)
-	if m.deps.Lost != nil && hasOther(before, next.Shards) {
+	before, after := m.set(owners)
+	if m.deps.Lost != nil && hasOther(before, after) {
 		m.deps.Lost()
 	}
-	if m.deps.Changed != nil && hasOther(next.Shards, before) {
+	if m.deps.Changed != nil && hasOther(after, before) {
 		m.deps.Changed()
 	}
 }
@@ -340,6 +271,6 @@ func (m *Member) Release(ctx context.Context) error {
 func (m *Member) Leave(ctx context.Context) error {
 	m.stop()
 	m.done.Wait()
-	m.lease.Store(&publishing.Lease{Holder: m.ID})
+	m.clear()
 	return errors.Join(m.store.Leave(ctx), m.store.Close(ctx))
 }

@@ -44,6 +44,7 @@ func joinWith(t *testing.T, cfg cluster.Config, address string, deps cluster.Dep
 	if deps.Home == nil {
 		deps.Home = home(t, t.TempDir())
 	}
+	deps.Owners = cluster.NewOwners(deps.Log)
 	m, err := cluster.Join(t.Context(), cfg, address, deps)
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,9 @@ func TestPlace_MembersAgreeOnOwners(t *testing.T) {
 	joinAt := func(address string, roles ...string) *cluster.Member {
 		cfg := quick
 		cfg.Roles = roles
-		m, err := cluster.Join(t.Context(), cfg, address, cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: slog.New(slog.DiscardHandler)})
+		log := slog.New(slog.DiscardHandler)
+		deps := cluster.Deps{DB: db, Home: home(t, t.TempDir()), Log: log, Owners: cluster.NewOwners(log)}
+		m, err := cluster.Join(t.Context(), cfg, address, deps)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,10 +12,10 @@ import (
 	"crier/tenancy"
 )
 
-// Dispatcher claims and sends posts for the actors; it is the worker of this process.
-type Dispatcher interface {
+// OfferQueue takes the offers of the actors; the worker of this process takes them from it.
+type OfferQueue interface {
 	// Offer reports that an organization has posts due and may have up to permits more in flight. It never blocks. The
-	// dispatcher answers each offer with one Client.Granted or Client.Refused.
+	// worker answers each offer with one Client.Granted or Client.Refused.
 	Offer(org tenancy.OrgID, permits int)
 }
 
@@ -50,11 +50,11 @@ const (
 // organization is the actor of one organization: it rate-limits requests, has one timer and counts the posts in flight.
 // Its state is volatile; Postgres is authoritative.
 type organization struct {
-	cfg      Config
-	clock    clock.Clock
-	skew     func() time.Duration // see Client.Skew
-	dispatch Dispatcher
-	log      *slog.Logger
+	cfg    Config
+	clock  clock.Clock
+	skew   func() time.Duration // see Client.Skew
+	offers OfferQueue
+	log    *slog.Logger
 	// retire removes this activation, so that the next message starts another. Later messages must be forwarded.
 	retire func(self *actor.PID)
 	// resend sends a message to the organization's current activation, in this process or another.
@@ -170,7 +170,7 @@ func (o *organization) offer() {
 		return
 	}
 	o.offered, o.offerPending = true, false
-	o.dispatch.Offer(o.org, free)
+	o.offers.Offer(o.org, free)
 }
 
 // leave stops the timers and makes Receive forward every later message.

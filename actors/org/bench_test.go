@@ -18,11 +18,13 @@ func BenchmarkAdmit_Alone(b *testing.B) {
 	for _, organizations := range []int{2_000, 64_000} {
 		b.Run(fmt.Sprint(organizations), func(b *testing.B) {
 			cfg := org.Config{Limit: 60, MaxInFlight: 1, Timeout: 250 * time.Millisecond}
-			c, err := org.New(cfg, cluster.Config{}, clock.System{}, slog.New(slog.DiscardHandler), &offerRecorder{})
+			c, err := org.New(cfg, cluster.Config{Listen: "127.0.0.1:0"}, org.Deps{
+				Offers: &offerRecorder{}, Place: func(int16) (string, bool) { return "", false },
+				Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+			})
 			if err != nil {
 				b.Fatal(err)
 			}
-			c.SetPlacement(func(int16) (string, bool) { return "", false })
 			all := make([]tenancy.OrgID, organizations)
 			for i := range all {
 				all[i] = id.New[tenancy.OrgTag]()

@@ -68,26 +68,36 @@ const (
 	maxPeers   = 1024
 )
 
-// New returns a Client and starts the actor host of this process. The actors make their offers to dispatch. The errors
-// are those of cluster.NewHost. The Client must be closed.
-func New(cfg Config, net cluster.Config, c clock.Clock, log *slog.Logger, dispatch Dispatcher) (*Client, error) {
+// Deps are what a Client and the actors of its process need.
+type Deps struct {
+	// Offers takes the offers of the actors; see fairqueue.Offers.
+	Offers OfferQueue
+	// Place returns the owner of a shard; see cluster.Kind.
+	Place func(shard int16) (address string, here bool)
+	Clock clock.Clock
+	Log   *slog.Logger
+}
+
+// New returns a Client and starts the actor host of this process. The errors are those of cluster.NewHost. The Client
+// must be closed.
+func New(cfg Config, net cluster.Config, deps Deps) (*Client, error) {
 	client := &Client{
-		cfg: cfg, clock: c, log: log, fallback: ratelimit.NewWindows[tenancy.OrgID](maxWindows),
+		cfg: cfg, clock: deps.Clock, log: deps.Log, fallback: ratelimit.NewWindows[tenancy.OrgID](maxWindows),
 		waiting: map[tenancy.OrgID]int{}, peers: map[string]peer{},
 	}
 	produce := func(identity string) actor.Actor {
 		parsed, _ := id.Parse[tenancy.OrgTag](identity) // all identities are formatted ids
 		return &organization{
-			cfg: cfg, clock: c, skew: client.Skew, dispatch: dispatch, log: log, org: parsed,
+			cfg: cfg, clock: deps.Clock, skew: client.Skew, offers: deps.Offers, log: deps.Log, org: parsed,
 			retire: func(self *actor.PID) { client.host.Retire(identity, self) },
 			resend: func(message any) { client.host.Send(identity, message) },
 		}
 	}
 	kind := cluster.Kind{
-		Name: "org", Leave: leave{}, Moved: &AdmitResponse{Moved: true}, Shard: shard, Produce: produce,
+		Name: "org", Leave: leave{}, Moved: &AdmitResponse{Moved: true}, Shard: shard, Place: deps.Place, Produce: produce,
 	}
 	var err error
-	client.host, err = cluster.NewHost(net, kind, log)
+	client.host, err = cluster.NewHost(net, kind, deps.Log)
 	return client, err
 }
 
@@ -99,12 +109,6 @@ func shard(identity string) (int16, bool) {
 
 // Address returns where other processes reach the actors of this one, or "" without cluster.Config.Listen.
 func (c *Client) Address() string { return c.host.Address() }
-
-// SetPlacement sets how the owner of a shard is found; place is cluster.Member.Place. Without it this process owns
-// every shard. Call it before the first request.
-func (c *Client) SetPlacement(place func(shard int16) (address string, here bool)) {
-	c.host.SetPlacement(place)
-}
 
 // Evict stops the actors whose shards this process no longer owns. It does not wait for them.
 func (c *Client) Evict() { c.host.Evict() }
@@ -235,7 +239,7 @@ func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Ti
 	}
 }
 
-// Granted answers an offer to this process's dispatcher: claimed posts are in flight. next is when the next post can be
+// Granted answers an offer that was made in this process: claimed posts are in flight. next is when the next post can be
 // claimed, or nil when none is known. Both next and now are by the clock of the database.
 func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
 	wait := noWait

@@ -15,7 +15,7 @@ import (
 	"crier/tenancy"
 )
 
-// offerRecorder is a Dispatcher that records offers and does not answer them.
+// offerRecorder is an OfferQueue that records offers and does not answer them.
 type offerRecorder struct {
 	mu     sync.Mutex
 	offers []int
@@ -33,10 +33,22 @@ func (d *offerRecorder) seen() []int {
 	return append([]int{}, d.offers...)
 }
 
-// open returns a client of its own host, closed when the test ends.
-func open(t *testing.T, cfg org.Config, net cluster.Config, d org.Dispatcher) *org.Client {
+// placement returns the owner of a shard; see org.Deps.
+type placement = func(shard int16) (address string, here bool)
+
+// open returns a client of its own host that owns every shard. It is closed when the test ends.
+func open(t *testing.T, cfg org.Config, net cluster.Config, offers org.OfferQueue) *org.Client {
 	t.Helper()
-	c, err := org.New(cfg, net, clock.System{}, slog.New(slog.DiscardHandler), d)
+	return openPlaced(t, cfg, net, offers, nil)
+}
+
+// openPlaced is open with a function that returns the owner of a shard.
+func openPlaced(
+	t *testing.T, cfg org.Config, net cluster.Config, offers org.OfferQueue, place placement,
+) *org.Client {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	c, err := org.New(cfg, net, org.Deps{Offers: offers, Place: place, Clock: clock.System{}, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +93,7 @@ func TestAdmit_LimitsRequestsPerMinute(t *testing.T) {
 	})
 }
 
-// blockedPool is a Dispatcher whose Offer blocks until the channel is closed.
+// blockedPool is an OfferQueue whose Offer blocks until the channel is closed.
 type blockedPool chan struct{}
 
 func (s blockedPool) Offer(tenancy.OrgID, int) { <-s }
@@ -124,7 +136,8 @@ func TestAdmit_ClosedHostAdmitsUpToLocalLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
-		c, err := org.New(org.Config{Limit: 2, MaxInFlight: 1}, cluster.Config{}, clock.System{}, log, &offerRecorder{})
+		deps := org.Deps{Offers: &offerRecorder{}, Clock: clock.System{}, Log: log}
+		c, err := org.New(org.Config{Limit: 2, MaxInFlight: 1}, cluster.Config{}, deps)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,10 +38,7 @@ func openTwo(t *testing.T, cfg org.Config) (first, second *org.Client, recorders
 	cfg.Timeout = time.Second
 	both := [2]*org.Client{}
 	for i := range both {
-		both[i] = open(t, cfg, cluster.Config{Listen: loopback}, recorders[i])
-	}
-	for i, c := range both {
-		c.SetPlacement(func(int16) (string, bool) {
+		both[i] = openPlaced(t, cfg, cluster.Config{Listen: loopback}, recorders[i], func(int16) (string, bool) {
 			at := int(home.Load())
 			return both[at].Address(), at == i
 		})
@@ -110,8 +107,11 @@ func TestAdmit_FollowsMovedOrganization(t *testing.T) {
 
 func TestAdmit_WrongOwnerFallsBackToLocalWindow(t *testing.T) {
 	t.Parallel()
-	first, second, _, _ := openTwo(t, org.Config{Limit: 4, MaxInFlight: 1})
-	first.SetPlacement(func(int16) (string, bool) { return "", false }) // as after the shard has moved
+	cfg, net := org.Config{Limit: 4, MaxInFlight: 1, Timeout: time.Second}, cluster.Config{Listen: loopback}
+	moved := func(int16) (string, bool) { return "", false }
+	first := openPlaced(t, cfg, net, &offerRecorder{}, moved)
+	outdated := func(int16) (string, bool) { return first.Address(), false }
+	second := openPlaced(t, cfg, net, &offerRecorder{}, outdated)
 	if a := second.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed || a.Remaining != 3 {
 		t.Errorf("got %+v, want an admission", a)
 	}
@@ -169,17 +169,16 @@ func TestAdmit_HangingActorDoesNotMarkItsProcessSilent(t *testing.T) {
 	defer close(pool)
 	var both [2]*org.Client
 	marked := &silentWarnings{Handler: slog.DiscardHandler}
-	for i, d := range []org.Dispatcher{pool, &offerRecorder{}} {
+	for i, offers := range []org.OfferQueue{pool, &offerRecorder{}} {
 		cfg := org.Config{Limit: 1 << 30, MaxInFlight: 1, Timeout: 250 * time.Millisecond}
-		c, err := org.New(cfg, cluster.Config{Listen: loopback}, clock.System{}, slog.New(marked), d)
+		place := func(int16) (string, bool) { return both[0].Address(), i == 0 }
+		deps := org.Deps{Offers: offers, Place: place, Clock: clock.System{}, Log: slog.New(marked)}
+		c, err := org.New(cfg, cluster.Config{Listen: loopback}, deps)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { stop(t, c) })
 		both[i] = c
-	}
-	for i, c := range both {
-		c.SetPlacement(func(int16) (string, bool) { return both[0].Address(), i == 0 })
 	}
 	near := both[1]
 	hangs, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
@@ -224,8 +223,8 @@ func (s *silentWarnings) WithGroup(string) slog.Handler      { return s }
 func TestAdmit_DeadProcessFallsBackToLocalWindow(t *testing.T) {
 	t.Parallel()
 	cfg := org.Config{Limit: 2, MaxInFlight: 1, Timeout: 250 * time.Millisecond}
-	c := open(t, cfg, cluster.Config{Listen: loopback}, &offerRecorder{})
-	c.SetPlacement(func(int16) (string, bool) { return "127.0.0.1:1", false })
+	dead := func(int16) (string, bool) { return "127.0.0.1:1", false }
+	c := openPlaced(t, cfg, cluster.Config{Listen: loopback}, &offerRecorder{}, dead)
 	mine := id.New[tenancy.OrgTag]()
 	for i := range 3 {
 		if a := c.Admit(t.Context(), mine); a.Allowed != (i < 2) {
@@ -242,8 +241,8 @@ func TestAdmit_SilentProcessIsNotAskedByEveryRequest(t *testing.T) {
 	p, _ := faultnet.Start(t, "")
 	p.Set(faultnet.Swallow) // it accepts connections, as a stopped process does
 	cfg := org.Config{Limit: 1000, MaxInFlight: 1, Timeout: 50 * time.Millisecond}
-	c := open(t, cfg, cluster.Config{Listen: loopback}, &offerRecorder{})
-	c.SetPlacement(func(int16) (string, bool) { return p.Address, false })
+	silent := func(int16) (string, bool) { return p.Address, false }
+	c := openPlaced(t, cfg, cluster.Config{Listen: loopback}, &offerRecorder{}, silent)
 	for i := range 100 {
 		if a := c.Admit(t.Context(), id.New[tenancy.OrgTag]()); !a.Allowed {
 			t.Fatalf("request %d: got %+v", i+1, a)
@@ -261,10 +260,9 @@ func TestHost_RequiresCertificateOfSameAuthority(t *testing.T) {
 	for name, cfg := range map[string]cluster.Config{
 		"home": ours, "member": ours, "foreign": theirs, "plain": {Listen: loopback},
 	} {
-		processes[name] = open(t, org.Config{Limit: 9, MaxInFlight: 1, Timeout: time.Second}, cfg, &offerRecorder{})
-	}
-	for name, c := range processes {
-		c.SetPlacement(func(int16) (string, bool) { return processes["home"].Address(), name == "home" })
+		place := func(int16) (string, bool) { return processes["home"].Address(), name == "home" }
+		limits := org.Config{Limit: 9, MaxInFlight: 1, Timeout: time.Second}
+		processes[name] = openPlaced(t, limits, cfg, &offerRecorder{}, place)
 	}
 	mine := id.New[tenancy.OrgTag]()
 	for _, name := range []string{"foreign", "plain"} {

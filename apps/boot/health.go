@@ -14,27 +14,19 @@ import (
 // checkTimeout limits one run of a health check. Requests do not wait for the run: they get the result of the last one.
 const checkTimeout = 5 * time.Second
 
-// checkPostgres adds the health check of Postgres. The check has a connection of its own: in a burst all connections of
-// the other pools may be busy for seconds although Postgres is healthy.
-func (a *App) checkPostgres(ctx context.Context) (err error) {
-	a.healthDB, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
+// checkPostgres takes a connection, which pings one that was idle for a second.
+func (a *App) checkPostgres(ctx context.Context) error {
+	conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx)
 	if err != nil {
 		return err
 	}
-	a.health.Add("postgres", func(ctx context.Context) error {
-		conn, err := a.healthDB.Pool(pg.Clock).Acquire(ctx) // pings a connection that was idle for a second
-		if err != nil {
-			return err
-		}
-		conn.Release()
-		return nil
-	})
+	conn.Release()
 	return nil
 }
 
 // checkCluster fails when this process has not renewed its lease in time, or finds no live process, not even itself.
 func (a *App) checkCluster(ctx context.Context) error {
-	if a.member.LiveCount() == 0 {
+	if a.owners.LiveCount() == 0 {
 		return errors.New("no process is seen")
 	}
 	return telemetry.Age(a.member.LastHeartbeat, a.cfg.Cluster.LeaseTTL)(ctx)
@@ -45,7 +37,7 @@ func (a *App) checkRedis(ctx context.Context) error {
 	if a.redis != nil {
 		return a.redis.Ping(ctx)
 	}
-	if n := a.member.LiveCount(); n > 1 {
+	if n := a.owners.LiveCount(); n > 1 {
 		return fault.New(fault.Unavailable, "boot.checkRedis", fmt.Sprintf(
 			"REDIS_URL is not set, and %d processes use the database: "+
 				"each keeps rates of its own, and revoked keys work for up to five seconds.", n))

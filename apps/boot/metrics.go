@@ -3,11 +3,11 @@ package boot
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"crier/platform/clock"
-	"crier/platform/pg"
 	"crier/platform/telemetry"
 	"crier/publishing"
 	publishingservice "crier/publishing/service"
@@ -57,102 +57,17 @@ func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueSta
 	return q.stats.QueueStats(ctx, name)
 }
 
-// openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is used. It has one
-// connection.
-func (a *App) openQueueDB(ctx context.Context) (err error) {
-	cfg := a.cfg.Postgres
-	cfg.MaxConns = pg.FewestConns
-	a.queueDB, err = pg.Open(context.WithoutCancel(ctx), cfg)
-	return err
-}
-
-// registerMetrics registers the metrics of the actors, the cluster, the sender and the pictures.
-func (a *App) registerMetrics() error {
-	counters := map[string]struct {
-		help string
-		read func() int64
-	}{
-		"crier_admissions_moved_total": {
-			"Requests whose organization had moved to another process.",
-			a.actors.Moved,
-		},
-		"crier_admissions_alone_total": {
-			"Requests that this process admitted by its own window because the actor could not be reached.",
-			a.actors.LocalAdmissions,
-		},
-		"crier_admissions_unanswered_total": {
-			"Requests whose organization's actor did not answer in time.",
-			a.actors.Unanswered,
-		},
-		"crier_admissions_busy_total": {
-			"Requests refused because too many requests of their organization were waiting.",
-			a.actors.Busy,
-		},
-		"crier_publish_set_aside_total": {
-			"Posts and channels that were set aside for a while because the database refused to change their rows.",
-			a.sender.SetAsides,
-		},
-		"crier_series_written_total": {
-			"Occurrences of repeated posts that were written after the end of the one before.",
-			a.sender.OccurrencesWritten,
-		},
-		"crier_series_set_aside_total": {
-			"Repeated posts whose next occurrence could not be written and was left for later.",
-			a.sender.SeriesSetAside,
-		},
-		"crier_pruned_rows_total": {
-			"Rows that were deleted because their retention was over.",
-			a.pruned.Load,
-		},
-		"crier_pictures_made_total": {
-			"Smaller pictures that were made for platforms.",
-			func() int64 { return a.pictures.Stats().Made },
-		},
-		"crier_pictures_failed_total": {
-			"Pictures that cannot be made, or were tried too often.",
-			func() int64 { return a.pictures.Stats().Failed },
-		},
-		"crier_pictures_returned_total": {
-			"Attempts at a picture that failed and are repeated.",
-			func() int64 { return a.pictures.Stats().Returned },
-		},
-	}
-	for name, c := range counters {
-		opts := prometheus.CounterOpts{Name: name, Help: c.help}
+// registerMetrics registers the metrics of the actors, the cluster, the sender, the pictures and the jobs.
+func (a *App) registerMetrics(context.Context) error {
+	for _, c := range a.counters() {
+		opts := prometheus.CounterOpts{Name: c.name, Help: c.help}
 		counter := prometheus.NewCounterFunc(opts, func() float64 { return float64(c.read()) })
 		if err := a.registry.Register(counter); err != nil {
 			return err
 		}
 	}
-	gauges := map[string]struct {
-		help string
-		read func() int
-	}{
-		"crier_actors_awake": {"Organizations with an actor in this process.", a.actors.ActorCount},
-		"crier_cluster_shards": {
-			"Shards that this process owns, of 256.",
-			func() int { return len(a.member.Lease().Shards) },
-		},
-		"crier_cluster_members": {"Live processes, this one included.", a.member.LiveCount},
-		"crier_cluster_heartbeat_age_seconds": {
-			"Time since this process renewed its lease.",
-			func() int { return int(clock.System{}.Now().Sub(a.member.LastHeartbeat()).Seconds()) },
-		},
-		"crier_pictures_waiting": {
-			"Pictures that wait in the memory of this process.",
-			func() int { return a.pictures.Stats().Waiting },
-		},
-		"crier_pictures_busy_seconds": {
-			"Age of the picture that is being made, 0 for none.",
-			func() int { return int(a.pictures.Stats().Busy.Seconds()) },
-		},
-		"crier_pictures_search_age_seconds": {
-			"Time since the database was last searched for pending pictures.",
-			func() int { return int(a.pictures.Stats().Searched.Seconds()) },
-		},
-	}
-	for name, g := range gauges {
-		opts := prometheus.GaugeOpts{Name: name, Help: g.help}
+	for _, g := range a.gauges() {
+		opts := prometheus.GaugeOpts{Name: g.name, Help: g.help}
 		gauge := prometheus.NewGaugeFunc(opts, func() float64 { return float64(g.read()) })
 		if err := a.registry.Register(gauge); err != nil {
 			return err
@@ -160,3 +75,95 @@ func (a *App) registerMetrics() error {
 	}
 	return nil
 }
+
+// metric is read when it is scraped.
+type metric struct {
+	name, help string
+	read       func() int64
+}
+
+func (a *App) counters() []metric {
+	return []metric{
+		{
+			name: "crier_admissions_moved_total", read: a.actors.Moved,
+			help: "Requests whose organization had moved to another process.",
+		},
+		{
+			name: "crier_admissions_alone_total", read: a.actors.LocalAdmissions,
+			help: "Requests that this process admitted by its own window because the actor could not be reached.",
+		},
+		{
+			name: "crier_admissions_unanswered_total", read: a.actors.Unanswered,
+			help: "Requests whose organization's actor did not answer in time.",
+		},
+		{
+			name: "crier_admissions_busy_total", read: a.actors.Busy,
+			help: "Requests refused because too many requests of their organization were waiting.",
+		},
+		{
+			name: "crier_publish_set_aside_total", read: a.sender.SetAsides,
+			help: "Posts and channels that were set aside for a while because the database refused to change their rows.",
+		},
+		{
+			name: "crier_series_written_total", read: a.sender.OccurrencesWritten,
+			help: "Occurrences of repeated posts that were written after the end of the one before.",
+		},
+		{
+			name: "crier_series_set_aside_total", read: a.sender.SeriesSetAside,
+			help: "Repeated posts whose next occurrence could not be written and was left for later.",
+		},
+		{
+			name: "crier_pruned_rows_total", read: a.pruned.Load,
+			help: "Rows that were deleted because their retention was over.",
+		},
+		{
+			name: "crier_pictures_made_total", read: func() int64 { return a.pictures.Stats().Made },
+			help: "Smaller pictures that were made for platforms.",
+		},
+		{
+			name: "crier_pictures_failed_total", read: func() int64 { return a.pictures.Stats().Failed },
+			help: "Pictures that cannot be made, or were tried too often.",
+		},
+		{
+			name: "crier_pictures_returned_total", read: func() int64 { return a.pictures.Stats().Returned },
+			help: "Attempts at a picture that failed and are repeated.",
+		},
+	}
+}
+
+func (a *App) gauges() []metric {
+	sinceHeartbeat := func() time.Duration { return clock.System{}.Now().Sub(a.member.LastHeartbeat()) }
+	return []metric{
+		{
+			name: "crier_actors_awake", read: func() int64 { return int64(a.actors.ActorCount()) },
+			help: "Organizations with an actor in this process.",
+		},
+		{
+			name: "crier_cluster_shards", read: func() int64 { return int64(len(a.owners.Lease().Shards)) },
+			help: "Shards that this process owns, of 256.",
+		},
+		{
+			name: "crier_cluster_members", read: func() int64 { return int64(a.owners.LiveCount()) },
+			help: "Live processes, this one included.",
+		},
+		{
+			name: "crier_cluster_heartbeat_age_seconds", read: func() int64 { return seconds(sinceHeartbeat()) },
+			help: "Time since this process renewed its lease.",
+		},
+		{
+			name: "crier_pictures_waiting", read: func() int64 { return int64(a.pictures.Stats().Waiting) },
+			help: "Pictures that wait in the memory of this process.",
+		},
+		{
+			name: "crier_pictures_busy_seconds", read: func() int64 { return seconds(a.pictures.Stats().Busy) },
+			help: "Age of the picture that is being made, 0 for none.",
+		},
+		{
+			name: "crier_pictures_search_age_seconds", read: func() int64 { return seconds(a.pictures.Stats().Searched) },
+			help: "Time since the database was last searched for pending pictures.",
+		},
+	}
+}
+
+// seconds returns the whole seconds of a duration.
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }

@@ -50,17 +50,26 @@ func (a *App) attempts() appapi.Attempts {
 	})
 }
 
+// openAccounts creates the use cases of accounts. With Redis the processes share the revocations of keys.
 func (a *App) openAccounts(ctx context.Context) (err error) {
 	deps := tenancyservice.Deps{DB: a.db, Clock: clock.System{}}
-	if a.redis != nil {
-		a.revoked = &revocations{redis: a.redis, log: a.log, unpublished: make(chan string, maxUnpublished)}
-		deps.Revocations = a.revoked
-	}
-	if a.Accounts, err = tenancyservice.New(deps); err != nil {
+	if a.redis == nil {
+		a.Accounts, err = tenancyservice.New(deps)
 		return err
 	}
-	if a.redis != nil {
-		a.revoked.listen(ctx, a.Accounts)
+	a.revoked = &revocations{redis: a.redis, log: a.log, unpublished: make(chan string, maxUnpublished)}
+	deps.Revocations = a.revoked
+	a.Accounts, err = tenancyservice.New(deps)
+	if err != nil {
+		return err
+	}
+	a.revoked.listen(ctx, a.Accounts)
+	return nil
+}
+
+func (a *App) closeAccounts(context.Context) error {
+	if a.revoked != nil {
+		a.revoked.close()
 	}
 	return nil
 }

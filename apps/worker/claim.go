@@ -22,6 +22,7 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-w.deps.Offers.Ready():
 		case <-w.ready:
 		}
 		for ctx.Err() == nil {
@@ -41,7 +42,7 @@ func (w *Worker) claimLoop(ctx, sending context.Context) {
 func (w *Worker) claimable() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return min(w.turns.Len(), max(0, w.free))
+	return min(w.deps.Offers.Len(), max(0, w.free))
 }
 
 // claim claims for the organizations whose turn it is. It returns false when none waits or no permit is free.
@@ -49,7 +50,7 @@ func (w *Worker) claim(ctx, sending context.Context) bool {
 	w.claiming.begin()
 	w.mu.Lock()
 	free := max(0, w.free)
-	grants := w.turns.Take(free, claimWidth)
+	grants := w.deps.Offers.Take(free, claimWidth)
 	wants := make([]publishing.Want, len(grants))
 	for i, g := range grants {
 		wants[i] = w.scans.want(g.Org, g.Permits)
@@ -180,7 +181,7 @@ func (w *Worker) answerOffers(x span, round publishing.ClaimResult, asked time.T
 		}
 		next, done := w.scans.advance(want, round, n)
 		if !done {
-			w.Offer(want.Org, want.Permits)
+			w.deps.Offers.Offer(want.Org, want.Permits)
 			continue
 		}
 		w.deps.Actors.Granted(want.Org, n, next, round.Now)

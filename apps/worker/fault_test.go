@@ -111,7 +111,7 @@ func TestFinish_KeepsSlowOutcomeBesideTheOthers(t *testing.T) {
 		k := w.build()
 		k.deps.Publisher = &stuckFinish{backend: w, post: ids[7], until: time.Now().Add(time.Hour)}
 		k.Start(t.Context())
-		k.Offer(organization, 64)
+		k.deps.Offers.Offer(organization, 64)
 		close(w.hold)
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()

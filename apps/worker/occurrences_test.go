@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"crier/actors/fairqueue"
 	"crier/platform/clock"
 	"crier/publishing"
 	"crier/publishing/sender"
@@ -59,7 +60,7 @@ func TestSweep_WritesOccurrencesThoughOtherPartsFail(t *testing.T) {
 			k := &c.keeper
 			k.backend = &backend{}
 			w := New(Config{MaxInFlight: 1, SweepInterval: time.Hour}, Deps{
-				Claimer: k, Publisher: k, Maintainer: k, Actors: k, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+				Claimer: k, Publisher: k, Maintainer: k, Actors: k, Offers: fairqueue.NewOffers(), Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
 				Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} },
 			})
 			w.runSweep(t.Context(), t.Context(), wakeRound{})

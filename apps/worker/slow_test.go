@@ -54,7 +54,7 @@ func (a *slowBackend) publish(most int) (posts []publishing.PostID) {
 			a.due[c] = id.New[publishing.PostTag]()
 			posts = append(posts, a.due[c])
 		}
-		a.worker.Offer(org, 8)
+		a.worker.deps.Offers.Offer(org, 8)
 	}
 	return posts
 }
@@ -110,12 +110,12 @@ func (a *slowBackend) tooMuch(wants []publishing.Want, window int) bool {
 func (a *slowBackend) Granted(org tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
 	a.backend.Granted(org, claimed, next, now)
 	if next != nil {
-		a.worker.Offer(org, 8)
+		a.worker.deps.Offers.Offer(org, 8)
 	}
 }
 
 func (a *slowBackend) Refused(org tenancy.OrgID, wait time.Duration) {
-	time.AfterFunc(wait, func() { a.worker.Offer(org, 8) })
+	time.AfterFunc(wait, func() { a.worker.deps.Offers.Offer(org, 8) })
 }
 
 func TestClaim_VisitsFewerChannelsAfterRunningOutOfTime(t *testing.T) {

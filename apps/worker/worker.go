@@ -96,7 +96,9 @@ type Deps struct {
 	Publisher  Publisher
 	Maintainer Maintainer
 	Actors     Actors
-	Lease      func() publishing.Lease
+	// Offers are what the actors of the organizations want to have claimed.
+	Offers *fairqueue.Offers
+	Lease  func() publishing.Lease
 	// Suspend leaves the organizations to other processes while a loop hangs, Resume takes them back.
 	Suspend func(reason string)
 	Resume  func()
@@ -122,8 +124,7 @@ type Worker struct {
 	spans spans
 
 	mu           sync.Mutex // protects the fields below
-	turns        fairqueue.Queue
-	free         int // permits
+	free         int        // permits
 	lostClaims   []lostClaim
 	cancelClaims context.CancelFunc
 	// cancelSending cancels the contexts of the posts that are being sent.
@@ -132,7 +133,7 @@ type Worker struct {
 
 	claiming, finishing, sweeping loopTimer
 
-	ready       chan struct{} // receives when an offer or a permit comes in
+	ready       chan struct{} // receives when a permit is given back
 	sweep       chan struct{} // receives when a sweep is asked for
 	draining    chan struct{} // closed when no more posts are claimed
 	stopExpired chan struct{} // closed when the time for Stop is over
@@ -147,7 +148,7 @@ type lostClaim struct {
 	at     time.Time
 }
 
-// New returns a Worker, which starts with Start. It is the dispatcher of the organizations' actors.
+// New returns a Worker. It claims nothing before Start.
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.MaxInFlight, reconciles: newReconcileLimiter(cfg.MaxReconcileRest),
@@ -239,14 +240,6 @@ func (w *Worker) Stop(ctx context.Context) error {
 		close(w.stopExpired)
 	}
 	return nil
-}
-
-// Offer adds an organization to the queue for permits. Its actor gets an answer, Granted or Refused.
-func (w *Worker) Offer(org tenancy.OrgID, permits int) {
-	w.mu.Lock()
-	w.turns.Offer(org, permits)
-	w.mu.Unlock()
-	notify(w.ready)
 }
 
 // SweepNow asks for a sweep at once.

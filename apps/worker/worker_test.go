@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"crier/actors/fairqueue"
 	"crier/platform/clock"
 	"crier/platform/id"
 	"crier/publishing"
@@ -190,7 +191,7 @@ func (w *backend) start(t *testing.T, posts int) (*Worker, []publishing.PostID) 
 	}
 	k := w.build()
 	k.Start(t.Context())
-	k.Offer(organization, 64)
+	k.deps.Offers.Offer(organization, 64)
 	return k, ids
 }
 
@@ -203,7 +204,7 @@ func (w *backend) build() *Worker {
 		w.suspend, w.resume = func(string) {}, func() {}
 	}
 	return New(Config{MaxInFlight: 64, SweepInterval: time.Hour, DrainTimeout: 5 * time.Second}, Deps{
-		Claimer: w, Publisher: w, Maintainer: keeper, Actors: w, Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Claimer: w, Publisher: w, Maintainer: keeper, Actors: w, Offers: fairqueue.NewOffers(), Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(w, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
 		Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} }, Suspend: w.suspend, Resume: w.resume,
 	})
 }

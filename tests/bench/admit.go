@@ -18,10 +18,10 @@ import (
 	"crier/tenancy"
 )
 
-// idleDispatcher is a dispatcher that ignores offers.
-type idleDispatcher struct{}
+// noOffers is a queue that ignores offers.
+type noOffers struct{}
 
-func (idleDispatcher) Offer(tenancy.OrgID, int) {}
+func (noOffers) Offer(tenancy.OrgID, int) {}
 
 // admitting measures the rate limiter of the organization's actor, on this node and on another.
 func admitting(ctx context.Context, r *rig) (err error) {
@@ -30,18 +30,22 @@ func admitting(ctx context.Context, r *rig) (err error) {
 		all[i] = id.New[tenancy.OrgTag]()
 	}
 	var clients [3]*org.Client
+	places := [3]func(int16) (string, bool){
+		nil,
+		func(int16) (string, bool) { return clients[2].Address(), false },
+		func(int16) (string, bool) { return clients[2].Address(), true },
+	}
 	for i, listen := range []string{"", "127.0.0.1:0", "127.0.0.1:0"} {
 		cfg := org.Config{Limit: admitLimit, MaxInFlight: 1, Timeout: time.Second}
-		clients[i], err = org.New(cfg, cluster.Config{Listen: listen}, clock.System{}, slog.New(slog.DiscardHandler),
-			idleDispatcher{})
+		clients[i], err = org.New(cfg, cluster.Config{Listen: listen}, org.Deps{
+			Offers: noOffers{}, Place: places[i], Clock: clock.System{}, Log: slog.New(slog.DiscardHandler),
+		})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, clients[i].Close(context.WithoutCancel(ctx))) }()
 	}
 	here, near, far := clients[0], clients[1], clients[2]
-	near.SetPlacement(func(int16) (string, bool) { return far.Address(), false })
-	far.SetPlacement(func(int16) (string, bool) { return far.Address(), true })
 	for _, x := range []struct {
 		where string
 		*org.Client
@@ -54,7 +58,8 @@ func admitting(ctx context.Context, r *rig) (err error) {
 		}
 	}
 	if far.ActorCount() != len(all) || near.ActorCount() != 0 {
-		return fmt.Errorf("%d organizations are active on the other node and %d on this one", far.ActorCount(), near.ActorCount())
+		return fmt.Errorf("%d organizations are active on the other node and %d on this one",
+			far.ActorCount(), near.ActorCount())
 	}
 	return nil
 }

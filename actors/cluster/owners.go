@@ -1,0 +1,112 @@
+package cluster
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"crier/publishing"
+)
+
+// Owners is what this process knows of the owners of the shards. What finds or schedules organizations reads it; the
+// Member of the process keeps it up to date. Before the process has joined the cluster no shard has an owner. Its
+// methods are safe for concurrent use.
+type Owners struct {
+	id  uuid.UUID // of the Member
+	log *slog.Logger
+
+	lease     atomic.Pointer[publishing.Lease]
+	owners    atomic.Pointer[map[int16]owner]
+	live      atomic.Int64
+	suspended atomic.Bool
+	wake      chan struct{} // has an element when the next heartbeat is due at once
+}
+
+type owner struct {
+	id      uuid.UUID
+	address string
+}
+
+// NewOwners returns Owners for the Member that joins next.
+func NewOwners(log *slog.Logger) *Owners {
+	o := &Owners{id: uuid.Must(uuid.NewV7()), log: log, wake: make(chan struct{}, 1)}
+	o.set(map[int16]owner{})
+	return o
+}
+
+// Lease returns the shards that this process may schedule. It is a snapshot that may be out of date: every claim checks
+// the lease in Postgres. It has no shards while the process is suspended.
+func (o *Owners) Lease() publishing.Lease {
+	if o.suspended.Load() {
+		return publishing.Lease{Holder: o.id}
+	}
+	return *o.lease.Load()
+}
+
+// Place returns the owner of a shard: here is true when it is this process, otherwise address is that of the owner. The
+// address is empty when the shard has no live owner, or one that has no address.
+func (o *Owners) Place(shard int16) (address string, here bool) {
+	found := (*o.owners.Load())[shard]
+	return found.address, found.id == o.id
+}
+
+// LiveCount returns the number of members whose lease has not expired, this one included. It is 0 before the process
+// has joined.
+func (o *Owners) LiveCount() int { return int(o.live.Load()) }
+
+// Suspend gives every shard back and takes none until Resume. It does not wait: Lease is empty at once, Deps.Lost is
+// called soon, and other members take the shards as soon as Postgres can be reached. The process stays a member and
+// keeps its heartbeat. Without other members the shards have no owner until Resume. reason is logged.
+func (o *Owners) Suspend(reason string) {
+	if o.suspended.Swap(true) {
+		return
+	}
+	o.log.Warn("suspended: this process gives its shards back and takes none until it resumes", "reason", reason)
+	o.wakeUp()
+}
+
+// Resume ends Suspend: the process takes its share of the shards with the next heartbeats. It does not wait.
+func (o *Owners) Resume() {
+	if !o.suspended.Swap(false) {
+		return
+	}
+	o.log.Info("resumed: this process takes shards again")
+	o.wakeUp()
+}
+
+// wakeUp starts the next heartbeat at once.
+func (o *Owners) wakeUp() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// set replaces the owners. It returns the shards that this process owned before and owns now, also those that a
+// suspended process still has to give back.
+func (o *Owners) set(owners map[int16]owner) (before, after []int16) {
+	next := &publishing.Lease{Holder: o.id}
+	for _, shard := range slices.Sorted(maps.Keys(owners)) {
+		if owners[shard].id == o.id {
+			next.Shards = append(next.Shards, shard)
+		}
+	}
+	if last := o.lease.Swap(next); last != nil {
+		before = last.Shards
+	}
+	o.owners.Store(&owners)
+	return before, next.Shards
+}
+
+// others returns the owners without this process.
+func (o *Owners) others() map[int16]owner {
+	owners := maps.Clone(*o.owners.Load())
+	maps.DeleteFunc(owners, func(_ int16, x owner) bool { return x.id == o.id })
+	return owners
+}
+
+// clear empties the lease of a process that has left. The known owners stay.
+func (o *Owners) clear() { o.lease.Store(&publishing.Lease{Holder: o.id}) }

@@ -1,0 +1,47 @@
+package fairqueue
+
+import (
+	"sync"
+
+	"crier/tenancy"
+)
+
+// Offers is the queue between the actors of a process, which make offers, and its worker, which takes them in turns. It
+// is safe for concurrent use. It is lost with the process; the next sweep makes the offers again.
+type Offers struct {
+	ready chan struct{}
+
+	mu    sync.Mutex // protects the field below
+	queue Queue
+}
+
+// NewOffers returns an empty queue.
+func NewOffers() *Offers { return &Offers{ready: make(chan struct{}, 1)} }
+
+// Offer is Queue.Offer. It never blocks.
+func (o *Offers) Offer(org tenancy.OrgID, permits int) {
+	o.mu.Lock()
+	o.queue.Offer(org, permits)
+	o.mu.Unlock()
+	select {
+	case o.ready <- struct{}{}:
+	default:
+	}
+}
+
+// Ready returns a channel that receives after an Offer. Offers that are made before it is read are reported once.
+func (o *Offers) Ready() <-chan struct{} { return o.ready }
+
+// Take is Queue.Take.
+func (o *Offers) Take(free, width int) []Grant {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.queue.Take(free, width)
+}
+
+// Len returns the number of organizations in the queue.
+func (o *Offers) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.queue.Len()
+}

@@ -1,0 +1,60 @@
+package boot
+
+import (
+	"context"
+
+	"crier/platform/fault"
+	"crier/platform/migrations"
+	"crier/platform/pg"
+)
+
+// openPostgres opens the pools of the database without connecting.
+func (a *App) openPostgres(ctx context.Context) (err error) {
+	a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
+	return err
+}
+
+// openHealthDB opens the pools of the health check of Postgres. The check has a connection of its own: in a burst all
+// connections of the other pools may be busy for seconds although Postgres is healthy.
+func (a *App) openHealthDB(ctx context.Context) (err error) {
+	a.healthDB, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
+	if err != nil {
+		return err
+	}
+	a.health.Add("postgres", a.checkPostgres)
+	return nil
+}
+
+// openQueueDB opens the pools for the statistics of queues. Only the pool of the role clock is used. It has one
+// connection.
+func (a *App) openQueueDB(ctx context.Context) (err error) {
+	cfg := a.cfg.Postgres
+	cfg.MaxConns = pg.FewestConns
+	a.queueDB, err = pg.Open(context.WithoutCancel(ctx), cfg)
+	return err
+}
+
+// closing returns a Stop that closes the pools which *db has then.
+func closing(db **pg.DB) func(context.Context) error {
+	return func(context.Context) error {
+		(*db).Close()
+		return nil
+	}
+}
+
+// checkSchema connects to the database. It returns Unavailable when the schema is older than this binary.
+func (a *App) checkSchema(ctx context.Context) error {
+	have, want, err := migrations.Version(ctx, a.schema())
+	if err != nil {
+		return err
+	}
+	if have < want {
+		return fault.New(fault.Unavailable, "boot.checkSchema",
+			"The database is not up to date: run `crier migrate` first.")
+	}
+	return a.db.Ping(ctx)
+}
+
+func (a *App) schema() migrations.Config {
+	return migrations.Config{URL: a.cfg.Postgres.Direct(), RolePrefix: a.cfg.Postgres.RolePrefix}
+}

@@ -1,0 +1,187 @@
+package boot
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+
+	"github.com/coder/websocket"
+
+	"crier/actors/cluster"
+	"crier/actors/org"
+	"crier/apps/edge"
+	"crier/apps/worker"
+	"crier/platform/blob"
+	"crier/platform/clock"
+	"crier/platform/env"
+	"crier/platform/outbound"
+	"crier/publishing/connector"
+	"crier/publishing/connector/all"
+	"crier/publishing/pictures"
+	"crier/publishing/sender"
+	publishingservice "crier/publishing/service"
+)
+
+func (a *App) openHome(context.Context) (err error) {
+	a.home, err = cluster.OpenHome(a.cfg.Home)
+	return err
+}
+
+func (a *App) openFiles(context.Context) (err error) {
+	a.blobs, err = blob.NewDisk(cmp.Or(a.cfg.Files, filepath.Join(a.cfg.Home, "files")))
+	if err != nil {
+		return err
+	}
+	a.health.Add("files", a.blobs.Check)
+	return nil
+}
+
+// openOutbound creates the clients for requests to platforms and to the sandbox.
+func (a *App) openOutbound(context.Context) (err error) {
+	if len(a.cfg.Outbound.Allow) > 0 {
+		a.log.Info("outgoing requests may also reach", "addresses", a.cfg.Outbound.Allow)
+	}
+	if a.cfg.SandboxURL != "" {
+		if a.sandbox, err = outbound.To(a.cfg.SandboxURL, outbound.Deps{Log: a.log}); err != nil {
+			return err
+		}
+	}
+	a.http, err = outbound.New(a.cfg.Outbound, outbound.Deps{Log: a.log})
+	return err
+}
+
+func (a *App) closeOutbound(context.Context) error {
+	a.http.Close()
+	if a.sandbox != nil {
+		a.sandbox.Close()
+	}
+	return nil
+}
+
+// openConnectors creates the connectors and the keyring of their credentials. It returns an env.Fault when
+// PLATFORM_RATES names a platform that has no connector.
+func (a *App) openConnectors(context.Context) (err error) {
+	var toSandbox connector.HTTP
+	if a.sandbox != nil {
+		toSandbox = httpAdapter{Client: a.sandbox}
+	}
+	a.connectors, err = connector.NewRegistry(all.New(a.cfg.SandboxURL, toSandbox)...)
+	if err != nil {
+		return err
+	}
+	for name := range a.cfg.Worker.Rates {
+		if _, ok := a.connectors.Get(name); !ok {
+			return env.Fault{Name: "PLATFORM_RATES", Message: "names " + name + ", which is no platform of this instance"}
+		}
+	}
+	a.keyring, err = a.cfg.Secret.Keyring()
+	return err
+}
+
+// openActors creates the actor host of this process. Until the process has joined the cluster no shard has an owner, so
+// no actor runs, except in a process that other processes cannot reach.
+func (a *App) openActors(context.Context) (err error) {
+	a.actors, err = org.New(a.cfg.Actors, a.cfg.Cluster, org.Deps{
+		Offers: a.offers, Place: a.owners.Place, Clock: clock.System{}, Log: a.log,
+	})
+	return err
+}
+
+// openSender creates what publishes posts and makes their pictures. Nothing of it runs yet.
+func (a *App) openSender(context.Context) error {
+	a.pictures = pictures.New(pictures.Deps{
+		DB: a.db, Blobs: a.blobs, Log: a.log, Shards: func() []int16 { return a.owners.Lease().Shards },
+	})
+	a.sender = sender.New(a.cfg.Sender, sender.Deps{
+		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http},
+		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
+	})
+	return nil
+}
+
+// openWorker creates the worker, which takes the offers of the actors. It runs from startWorker on.
+func (a *App) openWorker(context.Context) error {
+	a.worker = worker.New(a.cfg.Worker, worker.Deps{
+		Claimer: a.sender, Publisher: a.sender, Maintainer: a.sender, Actors: a.actors, Offers: a.offers,
+		Lease: a.owners.Lease, Suspend: a.owners.Suspend, Resume: a.owners.Resume, Bucket: a.bucket(),
+		Clock: clock.System{}, Log: a.log, Metrics: worker.NewMetrics(a.registry),
+	})
+	return nil
+}
+
+// openEdge creates the use cases and the edge, which serves them from listenAndServe on.
+func (a *App) openEdge(context.Context) error {
+	accountKey, err := a.cfg.Secret.Derive("account names")
+	if err != nil {
+		return err
+	}
+	deps := publishingservice.Deps{
+		DB: a.db, Blobs: a.blobs, Keyring: a.keyring, Connectors: a.connectors, HTTP: httpAdapter{Client: a.http},
+		Clock: clock.System{}, Waker: a.actors, Log: a.log, Pictures: a.pictures, Node: a.nodeName(),
+	}
+	statsDeps := deps
+	statsDeps.DB = a.queueDB
+	posts := publishingservice.NewPosts(a.cfg.Publishing, deps)
+	a.Channels = publishingservice.NewChannels(a.cfg.Publishing, deps)
+	a.edge, err = edge.New(a.cfg.Edge, edge.Deps{
+		Posts: posts, Queue: queue{Posts: posts, stats: publishingservice.NewPosts(a.cfg.Publishing, statsDeps)},
+		Channels: a.Channels, Media: publishingservice.NewMedia(a.cfg.Publishing, deps), Accounts: a.Accounts,
+		Limiter: a.actors, Attempts: a.attempts(), AccountKey: accountKey, Health: a.health,
+		SandboxURL: a.cfg.SandboxURL, Log: a.log, Metrics: a.registry, Clock: clock.System{}, Version: a.cfg.Version,
+	})
+	if err != nil {
+		return err
+	}
+	a.queues.Store(a.edge)
+	return nil
+}
+
+// joinCluster makes this process a member of the cluster: from then on it gets shards and renews its lease.
+func (a *App) joinCluster(ctx context.Context) (err error) {
+	a.member, err = cluster.Join(ctx, a.cfg.Cluster, a.actors.Address(), cluster.Deps{
+		DB: a.db, Home: a.home, Log: a.log, Owners: a.owners, Changed: a.worker.SweepNow, Lost: a.actors.Evict,
+	})
+	if err != nil {
+		return err
+	}
+	if a.actors.Address() == "" && a.owners.LiveCount() > 1 {
+		a.log.Warn("other processes use this database but cannot reach this one: " +
+			"changes of posts are noticed seconds later. Set CLUSTER_LISTEN.")
+	}
+	a.health.Add("cluster", a.checkCluster)
+	a.health.AddDegraded("redis", a.checkRedis)
+	return nil
+}
+
+func (a *App) startPictures(ctx context.Context) error {
+	a.pictures.Start(ctx)
+	return nil
+}
+
+func (a *App) startWorker(ctx context.Context) error {
+	a.health.AddDegraded("scheduler", a.worker.Check) // only degraded: a suspended process still answers requests
+	a.worker.Start(ctx)
+	return nil
+}
+
+// listenAndServe opens the public listener and serves the edge there.
+func (a *App) listenAndServe(ctx context.Context) (err error) {
+	a.listener, err = listen(ctx, a.cfg.Edge.Address(), "HOST", "PORT")
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := a.edge.Listen(a.listener); err != nil {
+			a.group.Fail(err)
+		}
+	}()
+	return nil
+}
+
+// httpAdapter adapts an outbound.Client to connector.HTTP.
+type httpAdapter struct{ *outbound.Client }
+
+// Websocket opens a connection; see outbound.Client.DialWebsocket.
+func (h httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
+	return h.DialWebsocket(ctx, url)
+}
