@@ -30,9 +30,9 @@ const (
 )
 
 type commands struct {
-	Env     []string       `short:"e" name:"env" placeholder:"NAME=VALUE" help:"Set a configuration variable for this run."`
-	Dev     devCommand     `cmd:"" help:"Run everything on this machine, with a database and a pretend platform of its own."`
-	Serve   serveCommand   `cmd:"" help:"Run the service as the environment says."`
+	Env     []string       `short:"e" name:"env" placeholder:"NAME=VALUE" help:"Set a variable for this run."`
+	Dev     devCommand     `cmd:"" help:"Run everything on this machine, with its own database and sandbox."`
+	Serve   serveCommand   `cmd:"" help:"Run the service, configured by the environment."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database of DATABASE_URL up to date."`
 	Sandbox sandboxCommand `cmd:"" help:"Run the pretend platform alone."`
 	Routes  routesCommand  `cmd:"" help:"List the routes that work, method and path."`

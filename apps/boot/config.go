@@ -76,7 +76,9 @@ func (c Config) withDerived() Config {
 // warn logs the settings that are valid but probably a mistake.
 func (c Config) warn(log *slog.Logger) {
 	warnings := c.Edge.Warnings()
-	if host, _, err := net.SplitHostPort(c.Telemetry.Listen); err == nil && !edge.Loopback(host) {
+	host, _, err := net.SplitHostPort(c.Telemetry.Listen)
+	private := err != nil || edge.Loopback(host) // Validate has checked the address; it may be empty
+	if !private {
 		warnings = append(warnings, "METRICS_LISTEN is not on loopback: "+
 			"every machine that reaches it can read metrics, the queues of all organizations "+
 			"and the memory of the process (/debug/pprof) without a password. Let only your monitoring reach it.")

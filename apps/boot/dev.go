@@ -111,7 +111,6 @@ func (a *App) showDemo(ctx context.Context, t *terminal, home, sandboxURL string
 }
 
 // devHome creates the data folder and returns its absolute path.
-
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -139,25 +138,26 @@ func devLogLevel(lookup env.Lookup) slog.Level {
 	return l
 }
 
-// loadOrCreateKey returns the encryption key of a file, which it creates with a random key if it does not exist.
+// loadOrCreateKey returns the encryption key of a file. If the file is missing or empty, it is written with a random
+// key.
 func loadOrCreateKey(path string) (string, error) {
 	raw, err := os.ReadFile(path)
-	if err == nil && len(raw) > 0 {
-		kept := strings.TrimSpace(string(raw))
-		if _, err := (secret.Config{Keys: secret.Text(kept)}).Keyring(); err != nil {
-			return "", fault.Wrap(fault.Invalid, "boot.dev",
-				"The file "+path+" is broken: it must hold the key that this data folder began with.", err)
-		}
-		return kept, nil
-	}
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return "", fault.Wrap(fault.Invalid, "boot.dev", "The file "+path+" cannot be read.", err)
 	}
-	key, err := secret.GenerateKey()
-	if err != nil {
-		return "", err
+	if len(raw) == 0 {
+		key, err := secret.GenerateKey()
+		if err != nil {
+			return "", err
+		}
+		return key, os.WriteFile(path, []byte(key+"\n"), 0o600)
 	}
-	return key, os.WriteFile(path, []byte(key+"\n"), 0o600)
+	kept := strings.TrimSpace(string(raw))
+	if _, err := (secret.Config{Keys: secret.Text(kept)}).Keyring(); err != nil {
+		return "", fault.Wrap(fault.Invalid, "boot.dev",
+			"The file "+path+" is broken: it must hold the key that this data folder began with.", err)
+	}
+	return kept, nil
 }
 
 // runningSandbox is the simulated platform of `dev`.
@@ -306,14 +306,9 @@ func (d demo) save(path string) error {
 	return os.WriteFile(path, append(raw, '\n'), 0o600)
 }
 
-// print prints the addresses, the log-in, the key, and three command lines that work as they are.
-func (d demo) print(t *terminal, home string) error {
-	picture := filepath.Join(home, "hello.png")
-	if err := drawHello(picture); err != nil {
-		return err
-	}
-	auth := "-H 'Authorization: " + d.APIKey + "'"
-	fmt.Fprintf(t.out, `
+// demoText has the arguments base URL, e-mail address, password, API key, channel, dev.json, header and picture. Each
+// command is one line, so that it can be pasted.
+const demoText = `
 Crier runs at %[1]s
 
   API documentation  %[1]s/docs
@@ -326,11 +321,25 @@ Crier runs at %[1]s
 Schedule a post with an image, five seconds ahead: paste these lines into a shell.
 
 M=$(curl -s %[7]s -F 'file=@%[8]s' %[1]s/public/v1/upload); echo "$M"
-T=$(($(date +%%s)+5)); D=$(date -u -r $T +%%Y-%%m-%%dT%%H:%%M:%%SZ 2>/dev/null || date -u -d @$T +%%Y-%%m-%%dT%%H:%%M:%%SZ); curl -s %[7]s -H 'Content-Type: application/json' -d '{"type":"schedule","date":"'$D'","posts":[{"integration":{"id":"%[5]s"},"value":[{"content":"Hello from Crier, due at '$D'","image":['"$M"']}]}]}' %[1]s/public/v1/posts; echo
+T=$(($(date +%%s)+5)); ` +
+	`D=$(date -u -r $T +%%Y-%%m-%%dT%%H:%%M:%%SZ 2>/dev/null || date -u -d @$T +%%Y-%%m-%%dT%%H:%%M:%%SZ); ` +
+	`curl -s %[7]s -H 'Content-Type: application/json' -d '{"type":"schedule","date":"'$D'",` +
+	`"posts":[{"integration":{"id":"%[5]s"},"value":[{"content":"Hello from Crier, due at '$D'","image":['"$M"']}]}]}' ` +
+	`%[1]s/public/v1/posts; echo
 curl -s %[7]s '%[1]s/public/v1/posts?page=0'; echo
 
 Ctrl-C stops everything.
-`, d.BaseURL, d.Email, d.Password, d.APIKey, d.ChannelID, filepath.Join(home, "dev.json"), auth, picture)
+`
+
+// print prints the addresses, the log-in, the key, and three command lines that work as they are.
+func (d demo) print(t *terminal, home string) error {
+	picture := filepath.Join(home, "hello.png")
+	if err := drawHello(picture); err != nil {
+		return err
+	}
+	auth := "-H 'Authorization: " + d.APIKey + "'"
+	fmt.Fprintf(t.out, demoText,
+		d.BaseURL, d.Email, d.Password, d.APIKey, d.ChannelID, filepath.Join(home, "dev.json"), auth, picture)
 	return nil
 }
 
