@@ -239,8 +239,8 @@ func (c *Client) Wake(_ context.Context, organization tenancy.OrgID, due time.Ti
 	}
 }
 
-// Granted answers an offer that was made in this process: claimed posts are in flight. next is when the next post can be
-// claimed, or nil when none is known. Both next and now are by the clock of the database.
+// Granted answers an offer that was made in this process: claimed posts are in flight. next is when the next post can
+// be claimed, or nil when none is known. Both next and now are by the clock of the database.
 func (c *Client) Granted(organization tenancy.OrgID, claimed int, next *time.Time, now time.Time) {
 	wait := noWait
 	if next != nil {

@@ -1,6 +1,9 @@
 package boot
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -43,6 +46,28 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 	}
 	if err := loadWith(t, "PORT", "4000"); err != nil {
 		t.Errorf("defaults: got %v, want no error", err)
+	}
+}
+
+// TestDocuments_NameExistingVariables finds names that were changed in the code only.
+func TestDocuments_NameExistingVariables(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{"TEST_DATABASE_URL": true} // of tests
+	for _, v := range env.Names(&Config{}) {
+		known[v.Name] = true
+	}
+	for _, file := range []string{
+		"README.md", "SECURITY.md", "actors/README.md", "publishing/README.md", "docs/architecture.md", "docs/glossary.md", "docs/runbook.md",
+	} {
+		text, err := os.ReadFile(filepath.Join("../..", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile("`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`").FindAllStringSubmatch(string(text), -1) {
+			if !known[match[1]] {
+				t.Errorf("%s: got the variable %s, want one of the configuration", file, match[1])
+			}
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type Config struct {
 	// PlatformTimeout limits one call; the limit of the irreversible call begins before its mark.
 	PlatformTimeout time.Duration `env:"PLATFORM_TIMEOUT, default=60s" doc:"Longest time of one call to a platform."`
 	// SettleDelay is counted from the end of PlatformTimeout. Until then a post that is not found is not sent again.
-	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after that a call may still take effect."`
+	SettleDelay time.Duration `env:"SETTLE_DELAY, default=60s" doc:"How long after PLATFORM_TIMEOUT it may take effect."`
 	// MaxLateness is counted from the due time.
 	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
 	// CatchUpInterval applies to the posts of a channel that became due while it could not publish.

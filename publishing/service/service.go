@@ -28,7 +28,7 @@ type Config struct {
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
 	MaxVideo int64 `env:"MAX_VIDEO_BYTES, default=1073741824" doc:"Largest video that may be uploaded, in bytes."`
 	// MaxStorage is in bytes of uploaded files. Uploads that end at the same moment may exceed it. 0 means no limit.
-	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Bytes of one organization; 0: no limit."`
+	MaxStorage int64 `env:"ORG_MAX_STORAGE_BYTES, default=107374182400" doc:"Stored bytes an organization; 0: no limit."`
 	// MaxChannels does not count disconnected channels. Connecting an account again is always possible.
 	MaxChannels int `env:"ORG_MAX_CHANNELS, default=1000" doc:"Channels that one organization may have, at most 10000."`
 	// PauseMaxAge is counted from the due time to the end of a pause. Older posts end as missed, the others are published
