@@ -277,7 +277,10 @@ func (a *App) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 		return d, false
 	}
 	p, err := a.Accounts.Authenticate(ctx, d.APIKey)
-	return d, err == nil && p.Org.String() == d.OrganizationID && d.ChannelID != ""
+	if err != nil {
+		return d, false
+	}
+	return d, p.Org.String() == d.OrganizationID && d.ChannelID != ""
 }
 
 // demoChannel connects a channel of the sandbox with a grade and returns its id.

@@ -14,22 +14,23 @@ import (
 // port.
 func listen(ctx context.Context, addr, hostSetting, portSetting string) (net.Listener, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, network(addr), addr)
-	if err == nil {
-		return ln, nil
+	if err != nil {
+		advice := "is another service using this port? Set " + portSetting + "."
+		var unknown *net.DNSError
+		if errors.As(err, &unknown) || errors.Is(err, syscall.EADDRNOTAVAIL) {
+			advice = hostSetting + " must name an address of this machine."
+		}
+		return nil, fault.Wrap(fault.Unavailable, "boot.listen", "Cannot listen on "+addr+": "+advice, err)
 	}
-	advice := "is another service using this port? Set " + portSetting + "."
-	var unknown *net.DNSError
-	if errors.As(err, &unknown) || errors.Is(err, syscall.EADDRNOTAVAIL) {
-		advice = hostSetting + " must name an address of this machine."
-	}
-	return nil, fault.Wrap(fault.Unavailable, "boot.listen", "Cannot listen on "+addr+": "+advice, err)
+	return ln, nil
 }
 
 // network returns tcp4 for an address of IPv4, else tcp. With tcp, package net also listens on all addresses of IPv6
 // for 0.0.0.0.
 func network(addr string) string {
-	if at, err := netip.ParseAddrPort(addr); err == nil && at.Addr().Is4() {
-		return "tcp4"
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil || !at.Addr().Is4() {
+		return "tcp"
 	}
-	return "tcp"
+	return "tcp4"
 }
