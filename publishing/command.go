@@ -69,7 +69,7 @@ type CreatePosts struct {
 
 // CreateEntry asks for the post of one channel.
 type CreateEntry struct {
-	// Integration is the id of the channel.
+	// Channel is the id of the channel.
 	Channel string
 	// Group is the id of an existing group to replace, empty for a new post.
 	Group string
@@ -78,7 +78,7 @@ type CreateEntry struct {
 	Settings json.RawMessage
 }
 
-// CreatePart is one part.
+// CreatePart is the text and the media of one part.
 type CreatePart struct {
 	// ID is the id of an existing part or post, empty for a new one.
 	ID      string

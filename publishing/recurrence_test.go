@@ -31,38 +31,16 @@ func wall(t *testing.T, text string) time.Time {
 	return at
 }
 
-func TestRecurrence_At(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name, zone, anchor string
-		days               int
-		want               []string // of numbers 0, 1, ..., in UTC
-	}{
-		{"UTC has no changes", "UTC", "2026-03-28 09:00", 1, []string{"03-28T09:00", "03-29T09:00", "03-30T09:00"}},
-		{"a fixed offset neither", "+05:30", "2026-03-28 09:00", 1, []string{"03-28T03:30", "03-29T03:30", "03-30T03:30"}},
-		{"west of UTC", "-03:30", "2026-03-28 22:00", 1, []string{"03-29T01:30", "03-30T01:30"}},
-		{"Kolkata neither", "Asia/Kolkata", "2026-03-28 09:00", 1, []string{"03-28T03:30", "03-29T03:30"}},
-		{"Berlin keeps its time in spring", "Europe/Berlin", "2026-03-28 09:00", 1, []string{"03-28T08:00", "03-29T07:00", "03-30T07:00"}},
-		{"and in autumn", "Europe/Berlin", "2026-10-24 09:00", 1, []string{"10-24T07:00", "10-25T08:00", "10-26T08:00"}},
-		{"a time that is skipped is an hour later", "Europe/Berlin", "2026-03-28 02:30", 1, []string{"03-28T01:30", "03-29T01:30", "03-30T00:30"}},
-		{"the first skipped minute", "Europe/Berlin", "2026-03-28 02:00", 1, []string{"03-28T01:00", "03-29T01:00", "03-30T00:00"}},
-		{"the last skipped minute", "Europe/Berlin", "2026-03-28 02:59", 1, []string{"03-28T01:59", "03-29T01:59", "03-30T00:59"}},
-		{"the first minute after it", "Europe/Berlin", "2026-03-28 03:00", 1, []string{"03-28T02:00", "03-29T01:00", "03-30T01:00"}},
-		{"a time that comes twice is the first", "Europe/Berlin", "2026-10-24 02:30", 1, []string{"10-24T00:30", "10-25T00:30", "10-26T01:30"}},
-		{"also its first minute", "Europe/Berlin", "2026-10-24 02:00", 1, []string{"10-24T00:00", "10-25T00:00", "10-26T01:00"}},
-		{"the first minute after both", "Europe/Berlin", "2026-10-24 03:00", 1, []string{"10-24T01:00", "10-25T02:00", "10-26T02:00"}},
-		{"New York skips", "America/New_York", "2026-03-07 02:15", 1, []string{"03-07T07:15", "03-08T07:15", "03-09T06:15"}},
-		{"New York repeats", "America/New_York", "2026-10-31 01:15", 1, []string{"10-31T05:15", "11-01T05:15", "11-02T06:15"}},
-		{"New York by weeks", "America/New_York", "2026-03-01 09:00", 7, []string{"03-01T14:00", "03-08T13:00", "03-15T13:00"}},
-		{"Lord Howe skips half an hour", "Australia/Lord_Howe", "2026-10-03 02:15", 1, []string{"10-02T15:45", "10-03T15:45", "10-04T15:15"}},
-		{"and repeats half an hour", "Australia/Lord_Howe", "2026-04-04 01:45", 1, []string{"04-03T14:45", "04-04T14:45", "04-05T15:15"}},
-		{"the day that Samoa skipped is the day after", "Pacific/Apia", "2011-12-29 09:00", 1, []string{"12-29T19:00", "12-30T19:00", "12-30T19:00", "12-31T19:00"}},
-		{"days around it are not changed", "Pacific/Apia", "2011-12-29 09:00", 2, []string{"12-29T19:00", "12-30T19:00", "01-01T19:00"}},
-		{"Casablanca goes back for Ramadan", "Africa/Casablanca", "2026-02-14 09:00", 1, []string{"02-14T08:00", "02-15T09:00", "02-16T09:00"}},
-		{"and forward after it", "Africa/Casablanca", "2026-03-21 02:30", 1, []string{"03-21T02:30", "03-22T02:30", "03-23T01:30"}},
-		{"the end of a leap year", "Europe/Berlin", "2096-12-30 09:00", 1, []string{"12-30T08:00", "12-31T08:00", "01-01T08:00"}},
-		{"a leap day", "UTC", "2028-02-28 00:00", 1, []string{"02-28T00:00", "02-29T00:00", "03-01T00:00"}},
-	} {
+// occurrences is a recurrence and the times that are wanted.
+type occurrences struct {
+	name, zone, anchor string
+	days               int
+	want               []string // of numbers 0, 1, ..., in UTC
+}
+
+func checkOccurrences(t *testing.T, all []occurrences) {
+	t.Helper()
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := publishing.Recurrence{Anchor: wall(t, c.anchor), Zone: zoneOf(t, c.zone), Days: c.days}
@@ -73,6 +51,71 @@ func TestRecurrence_At(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRecurrence_AtZonesWithoutChanges(t *testing.T) {
+	t.Parallel()
+	checkOccurrences(t, []occurrences{
+		{name: "UTC has no changes", zone: "UTC", anchor: "2026-03-28 09:00", days: 1, want: []string{"03-28T09:00", "03-29T09:00", "03-30T09:00"}},
+		{name: "a fixed offset neither", zone: "+05:30", anchor: "2026-03-28 09:00", days: 1, want: []string{"03-28T03:30", "03-29T03:30", "03-30T03:30"}},
+		{name: "west of UTC", zone: "-03:30", anchor: "2026-03-28 22:00", days: 1, want: []string{"03-29T01:30", "03-30T01:30"}},
+		{name: "Kolkata neither", zone: "Asia/Kolkata", anchor: "2026-03-28 09:00", days: 1, want: []string{"03-28T03:30", "03-29T03:30"}},
+	})
+}
+
+func TestRecurrence_AtClockChanges(t *testing.T) {
+	t.Parallel()
+	checkOccurrences(t, []occurrences{
+		{
+			name: "Berlin keeps its time in spring", zone: "Europe/Berlin", anchor: "2026-03-28 09:00", days: 1,
+			want: []string{"03-28T08:00", "03-29T07:00", "03-30T07:00"},
+		},
+		{name: "and in autumn", zone: "Europe/Berlin", anchor: "2026-10-24 09:00", days: 1, want: []string{"10-24T07:00", "10-25T08:00", "10-26T08:00"}},
+		{
+			name: "a time that is skipped is an hour later", zone: "Europe/Berlin", anchor: "2026-03-28 02:30",
+			days: 1,
+			want: []string{"03-28T01:30", "03-29T01:30", "03-30T00:30"},
+		},
+		{name: "the first skipped minute", zone: "Europe/Berlin", anchor: "2026-03-28 02:00", days: 1, want: []string{"03-28T01:00", "03-29T01:00", "03-30T00:00"}},
+		{name: "the last skipped minute", zone: "Europe/Berlin", anchor: "2026-03-28 02:59", days: 1, want: []string{"03-28T01:59", "03-29T01:59", "03-30T00:59"}},
+		{name: "the first minute after it", zone: "Europe/Berlin", anchor: "2026-03-28 03:00", days: 1, want: []string{"03-28T02:00", "03-29T01:00", "03-30T01:00"}},
+		{
+			name: "a time that comes twice is the first", zone: "Europe/Berlin", anchor: "2026-10-24 02:30",
+			days: 1,
+			want: []string{"10-24T00:30", "10-25T00:30", "10-26T01:30"},
+		},
+		{name: "also its first minute", zone: "Europe/Berlin", anchor: "2026-10-24 02:00", days: 1, want: []string{"10-24T00:00", "10-25T00:00", "10-26T01:00"}},
+		{name: "the first minute after both", zone: "Europe/Berlin", anchor: "2026-10-24 03:00", days: 1, want: []string{"10-24T01:00", "10-25T02:00", "10-26T02:00"}},
+		{name: "New York skips", zone: "America/New_York", anchor: "2026-03-07 02:15", days: 1, want: []string{"03-07T07:15", "03-08T07:15", "03-09T06:15"}},
+		{name: "New York repeats", zone: "America/New_York", anchor: "2026-10-31 01:15", days: 1, want: []string{"10-31T05:15", "11-01T05:15", "11-02T06:15"}},
+		{
+			name: "Lord Howe skips half an hour", zone: "Australia/Lord_Howe", anchor: "2026-10-03 02:15",
+			days: 1,
+			want: []string{"10-02T15:45", "10-03T15:45", "10-04T15:15"},
+		},
+		{name: "and repeats half an hour", zone: "Australia/Lord_Howe", anchor: "2026-04-04 01:45", days: 1, want: []string{"04-03T14:45", "04-04T14:45", "04-05T15:15"}},
+		{
+			name: "Casablanca goes back for Ramadan", zone: "Africa/Casablanca", anchor: "2026-02-14 09:00",
+			days: 1,
+			want: []string{"02-14T08:00", "02-15T09:00", "02-16T09:00"},
+		},
+		{name: "and forward after it", zone: "Africa/Casablanca", anchor: "2026-03-21 02:30", days: 1, want: []string{"03-21T02:30", "03-22T02:30", "03-23T01:30"}},
+	})
+}
+
+func TestRecurrence_AtCalendar(t *testing.T) {
+	t.Parallel()
+	checkOccurrences(t, []occurrences{
+		{
+			name: "the day that Samoa skipped is the day after", zone: "Pacific/Apia",
+			anchor: "2011-12-29 09:00", days: 1,
+			want: []string{"12-29T19:00", "12-30T19:00", "12-30T19:00", "12-31T19:00"},
+		},
+		{name: "days around it are not changed", zone: "Pacific/Apia", anchor: "2011-12-29 09:00", days: 2, want: []string{"12-29T19:00", "12-30T19:00", "01-01T19:00"}},
+		{name: "the end of a leap year", zone: "Europe/Berlin", anchor: "2096-12-30 09:00", days: 1, want: []string{"12-30T08:00", "12-31T08:00", "01-01T08:00"}},
+		{name: "a leap day", zone: "UTC", anchor: "2028-02-28 00:00", days: 1, want: []string{"02-28T00:00", "02-29T00:00", "03-01T00:00"}},
+		{name: "New York by weeks", zone: "America/New_York", anchor: "2026-03-01 09:00", days: 7, want: []string{"03-01T14:00", "03-08T13:00", "03-15T13:00"}},
+	})
 }
 
 func TestRecurrence_Has(t *testing.T) {
@@ -87,14 +130,14 @@ func TestRecurrence_Has(t *testing.T) {
 		from int
 		want string // of the numbers from from on
 	}{
-		{"without an end", publishing.Recurrence{Anchor: anchor}, 0, "yyyy"},
-		{"not before its base", publishing.Recurrence{Anchor: anchor, Base: 2}, 0, "nnyy"},
-		{"until a moment that counts", publishing.Recurrence{Anchor: anchor, Until: &until}, 0, "yyyn"},
-		{"until just before it", publishing.Recurrence{Anchor: anchor, Until: &early}, 0, "yynn"},
-		{"by a count", publishing.Recurrence{Anchor: anchor, Count: 2}, 0, "yynn"},
-		{"counted from the base", publishing.Recurrence{Anchor: anchor, Base: 5, Count: 2}, 4, "nyyn"},
-		{"to the end of the year 2200", publishing.Recurrence{Anchor: late}, 0, "yynn"},
-		{"and no number of any size after it", publishing.Recurrence{Anchor: anchor}, 1 << 20, "nnnn"},
+		{name: "without an end", rule: publishing.Recurrence{Anchor: anchor}, want: "yyyy"},
+		{name: "not before its base", rule: publishing.Recurrence{Anchor: anchor, Base: 2}, want: "nnyy"},
+		{name: "until a moment that counts", rule: publishing.Recurrence{Anchor: anchor, Until: &until}, want: "yyyn"},
+		{name: "until just before it", rule: publishing.Recurrence{Anchor: anchor, Until: &early}, want: "yynn"},
+		{name: "by a count", rule: publishing.Recurrence{Anchor: anchor, Count: 2}, want: "yynn"},
+		{name: "counted from the base", rule: publishing.Recurrence{Anchor: anchor, Base: 5, Count: 2}, from: 4, want: "nyyn"},
+		{name: "to the end of the year 2200", rule: publishing.Recurrence{Anchor: late}, want: "yynn"},
+		{name: "and no number of any size after it", rule: publishing.Recurrence{Anchor: anchor}, from: 1 << 20, want: "nnnn"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -40,14 +40,14 @@ func TestThread_Effective(t *testing.T) {
 		thread publishing.Thread
 		want   publishing.State
 	}{
-		"all is out":                        {at(out, out, out), "PUBLISHED"},
-		"a part waits":                      {at(out, waits), "WAITING"},
-		"a part is due, another waits":      {at(out, out, queued, waits), "QUEUE"},
-		"a part has failed":                 {at(out, out, failed), "ERROR"},
-		"one has failed, one before it not": {at(out, queued, failed), "ERROR"},
-		"the root is booked":                {at(queued, waits), "QUEUE"},
-		"the root has failed":               {at(failed, failed), "ERROR"},
-		"the root is a draft":               {at(draft, waits), "DRAFT"},
+		"all is out":                        {thread: at(out, out, out), want: "PUBLISHED"},
+		"a part waits":                      {thread: at(out, waits), want: "WAITING"},
+		"a part is due, another waits":      {thread: at(out, out, queued, waits), want: "QUEUE"},
+		"a part has failed":                 {thread: at(out, out, failed), want: "ERROR"},
+		"one has failed, one before it not": {thread: at(out, queued, failed), want: "ERROR"},
+		"the root is booked":                {thread: at(queued, waits), want: "QUEUE"},
+		"the root has failed":               {thread: at(failed, failed), want: "ERROR"},
+		"the root is a draft":               {thread: at(draft, waits), want: "DRAFT"},
 	} {
 		if got := c.thread.Effective().State; got != c.want {
 			t.Errorf("%s: got %s, want %s", name, got, c.want)

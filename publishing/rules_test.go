@@ -56,25 +56,31 @@ func TestCreatePosts_Validate(t *testing.T) {
 		field string
 		spoil func(*publishing.CreatePosts)
 	}{
-		"unknown type":           {"type", func(c *publishing.CreatePosts) { c.Type = "later" }},
-		"no date":                {"date", func(c *publishing.CreatePosts) { c.Date = time.Time{} }},
-		"a date out of reach":    {"date", func(c *publishing.CreatePosts) { c.Date = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }},
-		"no entries":             {"entries", func(c *publishing.CreatePosts) { c.Entries = nil }},
-		"no channel":             {"entries.0.channel", func(c *publishing.CreatePosts) { c.Entries[0].Channel = "" }},
-		"no parts":               {"entries.0.parts", func(c *publishing.CreatePosts) { c.Entries[0].Parts = nil }},
-		"NUL in a text":          {"entries.0.parts.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Content = "a\x00" }},
-		"bytes that are no text": {"entries.0.parts.0.content", func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Content = "\xff" }},
-		"a delayed first part":   {"entries.0.parts.0.delay", func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Delay = 1 }},
-		"a negative delay":       {"entries.0.parts.1.delay", func(c *publishing.CreatePosts) { c.Entries[0].Parts[1].Delay = -1 }},
-		"a long alt text": {"entries.0.parts.0.media.0.alt", func(c *publishing.CreatePosts) {
+		"unknown type":        {field: "type", spoil: func(c *publishing.CreatePosts) { c.Type = "later" }},
+		"no date":             {field: "date", spoil: func(c *publishing.CreatePosts) { c.Date = time.Time{} }},
+		"a date out of reach": {field: "date", spoil: func(c *publishing.CreatePosts) { c.Date = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }},
+		"no entries":          {field: "entries", spoil: func(c *publishing.CreatePosts) { c.Entries = nil }},
+		"no channel":          {field: "entries.0.channel", spoil: func(c *publishing.CreatePosts) { c.Entries[0].Channel = "" }},
+		"no parts":            {field: "entries.0.parts", spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts = nil }},
+		"NUL in a text": {
+			field: "entries.0.parts.0.content",
+			spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Content = "a\x00" },
+		},
+		"bytes that are no text": {
+			field: "entries.0.parts.0.content",
+			spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Content = "\xff" },
+		},
+		"a delayed first part": {field: "entries.0.parts.0.delay", spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[0].Delay = 1 }},
+		"a negative delay":     {field: "entries.0.parts.1.delay", spoil: func(c *publishing.CreatePosts) { c.Entries[0].Parts[1].Delay = -1 }},
+		"a long alt text": {field: "entries.0.parts.0.media.0.alt", spoil: func(c *publishing.CreatePosts) {
 			c.Entries[0].Parts[0].Media = []publishing.CreateMedium{{ID: "i", Alt: strings.Repeat("x", 2001)}}
 		}},
-		"a negative interval":  {"repeat.days", func(c *publishing.CreatePosts) { c.Repeat.Days = -1 }},
-		"a very long interval": {"repeat.days", func(c *publishing.CreatePosts) { c.Repeat.Days = 366 }},
-		"a negative count":     {"repeat.count", func(c *publishing.CreatePosts) { c.Repeat = publishing.Repeat{Days: 1, Count: -1} }},
-		"a count alone":        {"repeat.count", func(c *publishing.CreatePosts) { c.Repeat.Count = 2 }},
-		"an end alone":         {"repeat.until", func(c *publishing.CreatePosts) { c.Repeat.Until = &c.Date }},
-		"an end before its beginning": {"repeat.until", func(c *publishing.CreatePosts) {
+		"a negative interval":  {field: "repeat.days", spoil: func(c *publishing.CreatePosts) { c.Repeat.Days = -1 }},
+		"a very long interval": {field: "repeat.days", spoil: func(c *publishing.CreatePosts) { c.Repeat.Days = 366 }},
+		"a negative count":     {field: "repeat.count", spoil: func(c *publishing.CreatePosts) { c.Repeat = publishing.Repeat{Days: 1, Count: -1} }},
+		"a count alone":        {field: "repeat.count", spoil: func(c *publishing.CreatePosts) { c.Repeat.Count = 2 }},
+		"an end alone":         {field: "repeat.until", spoil: func(c *publishing.CreatePosts) { c.Repeat.Until = &c.Date }},
+		"an end before its beginning": {field: "repeat.until", spoil: func(c *publishing.CreatePosts) {
 			before := c.Date.Add(-time.Second)
 			c.Repeat = publishing.Repeat{Days: 1, Until: &before}
 		}},

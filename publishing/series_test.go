@@ -7,49 +7,48 @@ import (
 	"crier/publishing"
 )
 
-func TestSeries_Advance(t *testing.T) {
-	t.Parallel()
-	const open, out, failed, passed = publishing.OccurrenceOpen, publishing.OccurrencePublished, publishing.OccurrenceFailed, publishing.OccurrencePassedBy
-	type stored = publishing.StoredOccurrence
-	at := func(number int, state publishing.OccurrenceState) stored { return stored{Number: number, State: state} }
-	anchor := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
-	day := func(n int) time.Time { return anchor.AddDate(0, 0, n).Add(time.Minute) } // a minute after number n
-	until := anchor.AddDate(0, 0, 1)
-	daily := publishing.Recurrence{Anchor: anchor, Zone: time.UTC, Days: 1}
-	with := func(change func(*publishing.Recurrence)) publishing.Recurrence {
-		r := daily
-		change(&r)
-		return r
-	}
-	for _, c := range []struct {
-		name     string
-		rule     publishing.Recurrence
-		number   int
-		failures int
-		gone     bool // the channel
-		stored   []stored
-		now      time.Time
-		want     publishing.Progress
-	}{
-		{"an open one stays current", daily, 0, 1, false, []stored{at(0, open)}, day(9), publishing.Progress{Number: 0, Failures: 1}},
-		{"a published one is followed", daily, 0, 1, false, []stored{at(0, out)}, day(0), publishing.Progress{Number: 1, Write: true}},
-		{"a first failure too", daily, 0, 0, false, []stored{at(0, failed)}, day(0), publishing.Progress{Number: 1, Failures: 1, Write: true}},
-		{"a second in a row stops", daily, 4, 1, false, []stored{at(4, failed)}, day(4), publishing.Progress{Number: 4, Failures: 2, Stop: publishing.StopFailed}},
-		{"a skipped one counts neither way", daily, 4, 1, false, []stored{at(4, passed)}, day(4), publishing.Progress{Number: 5, Failures: 1, Write: true}},
-		{"one without a row too", daily, 4, 1, false, nil, day(4), publishing.Progress{Number: 5, Failures: 1, Write: true}},
-		{"what was missed by then is left out", daily, 0, 0, false, []stored{at(0, out)}, day(10_000), publishing.Progress{Number: 10_001, Write: true}},
-		{"but not what is stored", daily, 0, 0, false, []stored{at(0, out), at(3, open)}, day(9), publishing.Progress{Number: 3}},
-		{"a stored one beyond is not taken early", daily, 0, 0, false, []stored{at(0, out), at(7, open)}, day(2), publishing.Progress{Number: 3, Write: true}},
-		{"the next is stored", daily, 0, 0, false, []stored{at(0, out), at(1, open)}, day(0), publishing.Progress{Number: 1}},
-		{"the next has ended already", daily, 0, 0, false, []stored{at(0, out), at(1, out), at(2, passed)}, day(0), publishing.Progress{Number: 3, Write: true}},
-		{"two failures that ended out of turn", daily, 0, 0, false, []stored{at(0, failed), at(1, passed), at(2, failed)}, day(0), publishing.Progress{Number: 2, Failures: 2, Stop: publishing.StopFailed}},
-		{"two failures with a success between", daily, 0, 0, false, []stored{at(0, failed), at(1, out), at(2, failed)}, day(0), publishing.Progress{Number: 3, Failures: 1, Write: true}},
-		{"the count ends it", with(func(r *publishing.Recurrence) { r.Count = 2 }), 1, 0, false, []stored{at(1, out)}, day(1), publishing.Progress{Number: 1, Stop: publishing.StopEnded}},
-		{"the moment ends it", with(func(r *publishing.Recurrence) { r.Until = &until }), 1, 0, false, []stored{at(1, out)}, day(1), publishing.Progress{Number: 1, Stop: publishing.StopEnded}},
-		{"it ended while it was missed", with(func(r *publishing.Recurrence) { r.Count = 5 }), 0, 0, false, []stored{at(0, out)}, day(300), publishing.Progress{Number: 0, Stop: publishing.StopEnded}},
-		{"its channel is gone", daily, 0, 0, true, []stored{at(0, out)}, day(0), publishing.Progress{Number: 0, Stop: publishing.StopEnded}},
-		{"numbers before the base are not used again", with(func(r *publishing.Recurrence) { r.Base = 9 }), 5, 0, false, []stored{at(5, out)}, day(-9), publishing.Progress{Number: 10, Write: true}},
-	} {
+// The states of stored occurrences.
+const (
+	stillOpen = publishing.OccurrenceOpen
+	out       = publishing.OccurrencePublished
+	failed    = publishing.OccurrenceFailed
+	passed    = publishing.OccurrencePassedBy
+)
+
+type stored = publishing.StoredOccurrence
+
+func at(number int, state publishing.OccurrenceState) stored {
+	return stored{Number: number, State: state}
+}
+
+// daily begins at a fixed day and has no end.
+var daily = publishing.Recurrence{Anchor: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), Zone: time.UTC, Days: 1}
+
+// day returns the time one minute after number n of daily.
+func day(n int) time.Time { return daily.Anchor.AddDate(0, 0, n).Add(time.Minute) }
+
+// dailyWith returns daily with a change.
+func dailyWith(change func(*publishing.Recurrence)) publishing.Recurrence {
+	r := daily
+	change(&r)
+	return r
+}
+
+// advance is a series with its stored occurrences, and the progress that is wanted.
+type advance struct {
+	name     string
+	rule     publishing.Recurrence
+	number   int
+	failures int
+	gone     bool // the channel
+	stored   []stored
+	now      time.Time
+	want     publishing.Progress
+}
+
+func checkAdvances(t *testing.T, all []advance) {
+	t.Helper()
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := publishing.Series{Recurrence: c.rule, Number: c.number, Failures: c.failures, Connected: !c.gone}
@@ -58,4 +57,103 @@ func TestSeries_Advance(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestSeries_AdvanceFollowsEndedOccurrences(t *testing.T) {
+	t.Parallel()
+	checkAdvances(t, []advance{
+		{
+			name: "an open one stays current", rule: daily, failures: 1, stored: []stored{at(0, stillOpen)},
+			now:  day(9),
+			want: publishing.Progress{Number: 0, Failures: 1},
+		},
+		{
+			name: "a published one is followed", rule: daily, failures: 1, stored: []stored{at(0, out)},
+			now:  day(0),
+			want: publishing.Progress{Number: 1, Write: true},
+		},
+		{
+			name: "one without a row is followed", rule: daily, number: 4, failures: 1, now: day(4),
+			want: publishing.Progress{Number: 5, Failures: 1, Write: true},
+		},
+		{
+			name: "what was missed by then is left out", rule: daily, stored: []stored{at(0, out)},
+			now:  day(10_000),
+			want: publishing.Progress{Number: 10_001, Write: true},
+		},
+		{name: "a stored one is not left out", rule: daily, stored: []stored{at(0, out), at(3, stillOpen)}, now: day(9), want: publishing.Progress{Number: 3}},
+		{
+			name: "a stored one beyond is not taken early", rule: daily,
+			stored: []stored{at(0, out), at(7, stillOpen)}, now: day(2),
+			want: publishing.Progress{Number: 3, Write: true},
+		},
+		{name: "the next is stored", rule: daily, stored: []stored{at(0, out), at(1, stillOpen)}, now: day(0), want: publishing.Progress{Number: 1}},
+		{
+			name: "the next has ended already", rule: daily,
+			stored: []stored{at(0, out), at(1, out), at(2, passed)}, now: day(0),
+			want: publishing.Progress{Number: 3, Write: true},
+		},
+		{
+			name: "numbers before the base are not used again",
+			rule: dailyWith(func(r *publishing.Recurrence) { r.Base = 9 }), number: 5, stored: []stored{at(5, out)},
+			now:  day(-9),
+			want: publishing.Progress{Number: 10, Write: true},
+		},
+	})
+}
+
+func TestSeries_AdvanceStopsAfterFailures(t *testing.T) {
+	t.Parallel()
+	checkAdvances(t, []advance{
+		{
+			name: "one failure is followed", rule: daily, stored: []stored{at(0, failed)}, now: day(0),
+			want: publishing.Progress{Number: 1, Failures: 1, Write: true},
+		},
+		{
+			name: "a second in a row stops", rule: daily, number: 4, failures: 1,
+			stored: []stored{at(4, failed)}, now: day(4),
+			want: publishing.Progress{Number: 4, Failures: 2, Stop: publishing.StopFailed},
+		},
+		{
+			name: "a skipped one counts neither way", rule: daily, number: 4, failures: 1,
+			stored: []stored{at(4, passed)}, now: day(4),
+			want: publishing.Progress{Number: 5, Failures: 1, Write: true},
+		},
+		{
+			name: "two failures that ended out of turn", rule: daily,
+			stored: []stored{at(0, failed), at(1, passed), at(2, failed)}, now: day(0),
+			want: publishing.Progress{Number: 2, Failures: 2, Stop: publishing.StopFailed},
+		},
+		{
+			name: "two failures with a success between", rule: daily,
+			stored: []stored{at(0, failed), at(1, out), at(2, failed)}, now: day(0),
+			want: publishing.Progress{Number: 3, Failures: 1, Write: true},
+		},
+	})
+}
+
+func TestSeries_AdvanceStopsAtItsEnd(t *testing.T) {
+	t.Parallel()
+	until := daily.Anchor.AddDate(0, 0, 1)
+	checkAdvances(t, []advance{
+		{
+			name: "the count ends it", rule: dailyWith(func(r *publishing.Recurrence) { r.Count = 2 }), number: 1,
+			stored: []stored{at(1, out)}, now: day(1),
+			want: publishing.Progress{Number: 1, Stop: publishing.StopEnded},
+		},
+		{
+			name: "the moment ends it", rule: dailyWith(func(r *publishing.Recurrence) { r.Until = &until }),
+			number: 1, stored: []stored{at(1, out)}, now: day(1),
+			want: publishing.Progress{Number: 1, Stop: publishing.StopEnded},
+		},
+		{
+			name: "it ended while it was missed", rule: dailyWith(func(r *publishing.Recurrence) { r.Count = 5 }),
+			stored: []stored{at(0, out)}, now: day(300),
+			want: publishing.Progress{Number: 0, Stop: publishing.StopEnded},
+		},
+		{
+			name: "its channel is gone", rule: daily, gone: true, stored: []stored{at(0, out)}, now: day(0),
+			want: publishing.Progress{Number: 0, Stop: publishing.StopEnded},
+		},
+	})
 }

@@ -60,7 +60,8 @@ type Organization struct {
 	Name        string
 	Description string
 	// Timezone is a name that LoadZone accepts: an IANA name or a fixed offset.
-	Timezone  string
+	Timezone string
+	// CreatedAt is in UTC, as all times of the service.
 	CreatedAt time.Time
 }
 
@@ -74,6 +75,7 @@ type Person struct {
 	PasswordHash string
 	// Activated is true when the person has confirmed the address.
 	Activated bool
+	// CreatedAt is when the account was made.
 	CreatedAt time.Time
 }
 
@@ -99,6 +101,7 @@ type APIKey struct {
 	// Prefix is the first characters of the key, by which people recognize it.
 	Prefix    string
 	CreatedBy PersonID
+	// CreatedAt is when the key was made. The key itself was shown then, and never again.
 	CreatedAt time.Time
 	// ExpiresAt is nil for a key that does not expire.
 	ExpiresAt *time.Time

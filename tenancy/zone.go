@@ -70,12 +70,13 @@ func (r ZoneRequest) Resolve(organization string, now time.Time) string {
 		return r.Name
 	}
 	zone, err := LoadZone(organization)
-	if err == nil {
-		if _, offset := now.In(zone).Zone(); offset == r.Minutes*60 {
-			return organization
-		}
+	if err != nil {
+		return FixedZone(r.Minutes)
 	}
-	return FixedZone(r.Minutes)
+	if _, offset := now.In(zone).Zone(); offset != r.Minutes*60 {
+		return FixedZone(r.Minutes)
+	}
+	return organization
 }
 
 // FixedZone returns the name of a fixed offset in minutes east of UTC: "+05:30", "-03:00", and "UTC" for 0.

@@ -18,7 +18,7 @@ func TestLoadZone(t *testing.T) {
 	} {
 		zone, err := tenancy.LoadZone(name)
 		if err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got the error %v, want a zone", name, err)
 			continue
 		}
 		if zone.String() != want {
@@ -43,23 +43,27 @@ func TestParseZone(t *testing.T) {
 		now                      time.Time
 		want                     string
 	}{
-		{"an empty text is the organization's zone", "", "Europe/Berlin", summer, "Europe/Berlin"},
-		{"a name is kept", "Asia/Kolkata", "Europe/Berlin", summer, "Asia/Kolkata"},
-		{"a fixed offset is kept", "+05:30", "Europe/Berlin", summer, "+05:30"},
-		{"minutes of the organization's zone are that zone", "120", "Europe/Berlin", summer, "Europe/Berlin"},
-		{"minutes are compared with the offset at the time", "120", "Europe/Berlin", winter, "+02:00"},
-		{"other minutes are a fixed offset", "330", "Europe/Berlin", summer, "+05:30"},
-		{"minutes to the west are negative", "-210", "UTC", summer, "-03:30"},
-		{"minutes may have a plus sign", "+60", "UTC", summer, "+01:00"},
-		{"zero minutes are UTC", "0", "Europe/Berlin", summer, "UTC"},
-		{"zero minutes are an organization's zone with that offset", "0", "Europe/London", winter, "Europe/London"},
-		{"an organization's zone may be a fixed offset", "330", "+05:30", summer, "+05:30"},
-		{"an unknown organization's zone matches nothing", "60", "Mars/Olympus", summer, "+01:00"},
-		{"spaces around a name are ignored", " Europe/Paris ", "UTC", summer, "Europe/Paris"},
+		{name: "an empty text is the organization's zone", organization: "Europe/Berlin", now: summer, want: "Europe/Berlin"},
+		{name: "a name is kept", text: "Asia/Kolkata", organization: "Europe/Berlin", now: summer, want: "Asia/Kolkata"},
+		{name: "a fixed offset is kept", text: "+05:30", organization: "Europe/Berlin", now: summer, want: "+05:30"},
+		{name: "minutes of the organization's zone are that zone", text: "120", organization: "Europe/Berlin", now: summer, want: "Europe/Berlin"},
+		{name: "minutes are compared with the offset at the time", text: "120", organization: "Europe/Berlin", now: winter, want: "+02:00"},
+		{name: "other minutes are a fixed offset", text: "330", organization: "Europe/Berlin", now: summer, want: "+05:30"},
+		{name: "minutes to the west are negative", text: "-210", organization: "UTC", now: summer, want: "-03:30"},
+		{name: "minutes may have a plus sign", text: "+60", organization: "UTC", now: summer, want: "+01:00"},
+		{name: "zero minutes are UTC", text: "0", organization: "Europe/Berlin", now: summer, want: "UTC"},
+		{
+			name: "zero minutes are an organization's zone with that offset", text: "0",
+			organization: "Europe/London", now: winter,
+			want: "Europe/London",
+		},
+		{name: "an organization's zone may be a fixed offset", text: "330", organization: "+05:30", now: summer, want: "+05:30"},
+		{name: "an unknown organization's zone matches nothing", text: "60", organization: "Mars/Olympus", now: summer, want: "+01:00"},
+		{name: "spaces around a name are ignored", text: " Europe/Paris ", organization: "UTC", now: summer, want: "Europe/Paris"},
 	} {
 		asked, err := tenancy.ParseZone(c.text)
 		if err != nil {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: got the error %v, want a zone", c.name, err)
 			continue
 		}
 		if got := asked.Resolve(c.organization, c.now); got != c.want {

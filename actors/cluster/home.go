@@ -47,18 +47,19 @@ func OpenHome(dir string) (*Home, error) {
 // homeID reads the id from the file, or writes a new one when the file is missing or empty.
 func homeID(path string) (uuid.UUID, error) {
 	raw, err := os.ReadFile(path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(raw) == 0 {
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return uuid.Nil, err
+	}
+	if len(raw) == 0 {
 		id := uuid.New()
 		return id, os.WriteFile(path, []byte(id.String()+"\n"), 0o644)
-	}
-	if err != nil {
-		return uuid.Nil, err
 	}
 	return uuid.Parse(strings.TrimSpace(string(raw)))
 }
 
 // Close releases the lock. It unlocks explicitly, because a child process between fork and exec has a copy of the file
-// descriptor that would keep the lock.
+// descriptor that would keep the lock. It returns the errors of the operating system; the lock is released anyway when
+// the process ends.
 func (h *Home) Close() error {
 	return errors.Join(syscall.Flock(int(h.lock.Fd()), syscall.LOCK_UN), h.lock.Close())
 }

@@ -79,7 +79,7 @@ const (
 // fault.Invalid for an address that cannot be parsed, fault.Unavailable for one that cannot be listened on, and an
 // env.Fault for certificates that cannot be read.
 func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
-	log = slog.New(levelShiftHandler{log.Handler()})
+	log = slog.New(levelShiftHandler{Handler: log.Handler()})
 	system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return log }))
 	host, port := "127.0.0.1", 0
 	if cfg.Listen != "" {
@@ -185,14 +185,14 @@ func (h *Host) Request(identity string, message any, budget time.Duration) (any,
 	end := clock.System{}.Now().Add(budget)
 	for tries := 1; ; tries++ {
 		answer, err := h.requestOnce(identity, message, end.Sub(clock.System{}.Now()))
-		if err == nil && !isMoved(answer) {
-			return answer, nil
-		}
-		if errors.Is(err, actor.ErrTimeout) {
+		switch {
+		case errors.Is(err, actor.ErrTimeout):
 			return nil, ErrSilent
-		}
-		if err == nil {
+		case err != nil: // without an actor, or with one that has stopped
+		case isMoved(answer):
 			h.moved.Add(1)
+		default:
+			return answer, nil
 		}
 		if tries == 2 || errors.Is(err, ErrNowhere) {
 			return nil, ErrNowhere

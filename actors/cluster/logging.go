@@ -25,10 +25,10 @@ func (h levelShiftHandler) Handle(ctx context.Context, r slog.Record) error {
 
 // WithAttrs returns a levelShiftHandler with the attributes.
 func (h levelShiftHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return levelShiftHandler{h.Handler.WithAttrs(attrs)}
+	return levelShiftHandler{Handler: h.Handler.WithAttrs(attrs)}
 }
 
 // WithGroup returns a levelShiftHandler with the group.
 func (h levelShiftHandler) WithGroup(name string) slog.Handler {
-	return levelShiftHandler{h.Handler.WithGroup(name)}
+	return levelShiftHandler{Handler: h.Handler.WithGroup(name)}
 }

@@ -28,7 +28,8 @@ func (q *Queue) Offer(org tenancy.OrgID, permits int) {
 
 // Grant is the number of permits given to one organization.
 type Grant struct {
-	Org     tenancy.OrgID
+	Org tenancy.OrgID
+	// Permits is at least 1.
 	Permits int
 }
 

@@ -267,7 +267,8 @@ func (c *Client) SetNow(now, asked time.Time) { c.skew.Store(int64(now.Sub(asked
 // Skew returns the clock of the database minus the clock of this process, or 0 before SetNow.
 func (c *Client) Skew() time.Duration { return time.Duration(c.skew.Load()) }
 
-// Close stops every actor of this process; see cluster.Host.Close. Later requests are counted locally.
+// Close stops every actor of this process and returns the error of cluster.Host.Close. Later requests are counted
+// locally.
 func (c *Client) Close(ctx context.Context) error { return c.host.Close(ctx) }
 
 // Moved returns how many requests found that another actor had taken over their organization.

@@ -194,7 +194,7 @@ func TestSweep_ContinuesWherePreviousRunEnded(t *testing.T) {
 				var ctx context.Context
 				ctx, over = context.WithCancel(context.Background())
 				left = rapid.IntRange(1, 3).Draw(t, "batches")
-				if changed, err := s.Run(deadline{ctx}); changed != 0 || err != nil {
+				if changed, err := s.Run(deadline{Context: ctx}); changed != 0 || err != nil {
 					t.Fatalf("a run that its deadline ended: got %d, %v; want 0 and no error", changed, err)
 				}
 				over()

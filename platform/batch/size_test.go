@@ -14,9 +14,15 @@ func TestSize_FollowsResultsOfCalls(t *testing.T) {
 		worked bool
 		want   int
 	}{
-		{100, true, 100}, {1, true, 100}, // a small call does not count
-		{100, false, 50}, {50, true, 100}, // rises at once after one failure
-		{100, false, 50}, {7, false, 3}, {40, false, 3}, {3, false, 1}, {1, false, 1},
+		{items: 100, worked: true, want: 100},
+		{items: 1, worked: true, want: 100}, // a small call does not count
+		{items: 100, worked: false, want: 50},
+		{items: 50, worked: true, want: 100}, // rises at once after one failure
+		{items: 100, worked: false, want: 50},
+		{items: 7, worked: false, want: 3},
+		{items: 40, worked: false, want: 3},
+		{items: 3, worked: false, want: 1},
+		{items: 1, worked: false, want: 1},
 	} {
 		if s.Done(step.items, step.worked); s.Next() != step.want {
 			t.Errorf("step %d: after a call of %d, worked %t, the size is %d, want %d", i, step.items, step.worked, s.Next(), step.want)

@@ -27,7 +27,8 @@ const (
 type Disk struct{ root *os.Root }
 
 // NewDisk returns a Disk in the folder dir. It creates the folder when it is missing and deletes incomplete files that
-// are older than a day. The caller closes the Disk.
+// are older than a day. The caller closes the Disk. NewDisk returns the error of the file system when the folder cannot
+// be created, opened or searched.
 func NewDisk(dir string) (*Disk, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func NewDisk(dir string) (*Disk, error) {
 	return d, nil
 }
 
-// Close releases the folder. Files that are open stay readable.
+// Close releases the folder and returns the error of the file system. Files that are open stay readable.
 func (d *Disk) Close() error { return d.root.Close() }
 
 // Create implements Store.
@@ -60,7 +61,8 @@ func (d *Disk) Create(ctx context.Context, key string, r io.Reader) (size int64,
 			}
 		}
 	}()
-	if size, err = d.write(ctx, temp, r); err != nil {
+	size, err = d.write(ctx, temp, r)
+	if err != nil {
 		return 0, asUnavailable(op, err)
 	}
 	err = d.publish(temp, key)
@@ -107,11 +109,11 @@ func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 		return nil, err
 	}
 	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = fault.New(fault.NotFound, op, "The file does not exist.")
-	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.Join(fault.New(fault.NotFound, op, "The file does not exist."), f.Close())
 	}
 	return &diskFile{File: f, size: info.Size()}, nil
 }
@@ -123,11 +125,14 @@ func (d *Disk) Delete(ctx context.Context, key string) error {
 		return err
 	}
 	info, err := d.root.Lstat(key)
-	if absent(err) || err == nil && info.IsDir() {
+	if absent(err) {
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if info.IsDir() {
+		return nil
 	}
 	if err := d.root.Remove(key); !absent(err) {
 		return err
@@ -142,10 +147,10 @@ func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, erro
 		return 0, err
 	}
 	size, err := io.Copy(f, &ctxReader{ctx: ctx, r: r})
-	if err == nil {
-		err = f.Sync()
+	if err != nil {
+		return size, errors.Join(err, f.Close())
 	}
-	return size, errors.Join(err, f.Close())
+	return size, errors.Join(f.Sync(), f.Close())
 }
 
 // syncDirs syncs dir and its parents up to the root, which may all be new, so that a new name survives a power failure.
@@ -174,10 +179,16 @@ func (d *Disk) sweep() error {
 	old := clock.System{}.Now().Add(-partialAge)
 	for _, entry := range left {
 		info, err := entry.Info()
-		if err == nil && info.ModTime().Before(old) {
-			err = d.root.Remove(path.Join(partial, entry.Name()))
+		if absent(err) {
+			continue
 		}
-		if err != nil && !absent(err) {
+		if err != nil {
+			return err
+		}
+		if !info.ModTime().Before(old) {
+			continue
+		}
+		if err := d.root.Remove(path.Join(partial, entry.Name())); err != nil && !absent(err) {
 			return err
 		}
 	}

@@ -200,7 +200,7 @@ func TestCreate_FailureKeepsTheOldBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("client went away")
-	_, err := d.Create(t.Context(), "k", io.MultiReader(strings.NewReader("new"), failing{broken}))
+	_, err := d.Create(t.Context(), "k", io.MultiReader(strings.NewReader("new"), failing{err: broken}))
 	if !errors.Is(err, broken) {
 		t.Fatalf("got %v, want the error of the reader", err)
 	}

@@ -95,14 +95,14 @@ func (e *Error) Unwrap() error { return e.Err }
 // KindOf returns the kind of the first fault in err's tree. It returns Internal for an error without a fault and "" for
 // nil.
 func KindOf(err error) Kind {
-	if err == nil {
-		return ""
-	}
 	var f *Error
 	if errors.As(err, &f) {
 		return f.Kind
 	}
-	return Internal
+	if err != nil {
+		return Internal
+	}
+	return ""
 }
 
 // Is reports whether KindOf(err) is kind. It returns false for a nil error.

@@ -13,7 +13,7 @@ import (
 type ID[T any] struct{ u uuid.UUID }
 
 // New returns a new id that sorts after the ids made earlier.
-func New[T any]() ID[T] { return ID[T]{uuid.Must(uuid.NewV7())} }
+func New[T any]() ID[T] { return ID[T]{u: uuid.Must(uuid.NewV7())} }
 
 // Parse parses the canonical form of 36 characters. It returns false for every other text.
 func Parse[T any](s string) (ID[T], bool) {
@@ -24,11 +24,11 @@ func Parse[T any](s string) (ID[T], bool) {
 	if err != nil {
 		return ID[T]{}, false
 	}
-	return ID[T]{u}, true
+	return ID[T]{u: u}, true
 }
 
 // FromUUID returns the id with the value u.
-func FromUUID[T any](u uuid.UUID) ID[T] { return ID[T]{u} }
+func FromUUID[T any](u uuid.UUID) ID[T] { return ID[T]{u: u} }
 
 // UUID returns the value without its type.
 func (i ID[T]) UUID() uuid.UUID { return i.u }
@@ -47,10 +47,11 @@ func (i ID[T]) String() string {
 	return i.u.String()
 }
 
-// MarshalText returns what String returns, so that ids are strings in JSON and as keys of maps.
+// MarshalText returns what String returns, so that ids are strings in JSON and as keys of maps. The error is nil.
 func (i ID[T]) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText parses what MarshalText returned; an empty text is the zero id.
+// UnmarshalText parses what MarshalText returned; an empty text is the zero id. Any other text is an error that quotes
+// it.
 func (i *ID[T]) UnmarshalText(b []byte) error {
 	if len(b) == 0 {
 		*i = ID[T]{}
@@ -64,7 +65,7 @@ func (i *ID[T]) UnmarshalText(b []byte) error {
 	return nil
 }
 
-// Value returns the value of a uuid column, which is NULL for the zero id.
+// Value returns the value of a uuid column, which is NULL for the zero id. The error is nil.
 func (i ID[T]) Value() (driver.Value, error) {
 	if i.IsZero() {
 		return nil, nil
@@ -72,7 +73,7 @@ func (i ID[T]) Value() (driver.Value, error) {
 	return i.u.String(), nil
 }
 
-// Scan sets the id from a uuid column, where NULL is the zero id.
+// Scan sets the id from a uuid column, where NULL is the zero id. A value that is no UUID is an error.
 func (i *ID[T]) Scan(src any) error {
 	if src == nil {
 		*i = ID[T]{}

@@ -65,11 +65,11 @@ func eventually(t *testing.T, what string, ok func() bool) {
 func runSQL(t *testing.T, address, sql string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), address)
-	if err == nil {
-		_, err = c.Exec(t.Context(), sql)
-		err = errors.Join(err, c.Close(context.WithoutCancel(t.Context())))
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Exec(t.Context(), sql)
+	if err := errors.Join(err, c.Close(context.WithoutCancel(t.Context()))); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -106,7 +106,10 @@ func TestStart_FailedRunIsRepeatedAndHarmsNoOtherJob(t *testing.T) {
 	r := start(t, dbtest.URL(t), slog.New(slog.NewTextHandler(log, nil)),
 		jobs.Job{Name: "panics", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error { panic("a cause") }},
 		jobs.Job{Name: "errors", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error { return errors.New("another cause") }},
-		jobs.Job{Name: "hangs", Every: time.Second, Timeout: 50 * time.Millisecond, Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }},
+		jobs.Job{
+			Name: "hangs", Every: time.Second, Timeout: 50 * time.Millisecond,
+			Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+		},
 		jobs.Job{Name: "works", Every: time.Second, Timeout: time.Minute, Run: func(context.Context) error { well.Add(1); return nil }})
 	eventually(t, "every job ran twice", func() bool {
 		s := r.Stats()
@@ -144,7 +147,10 @@ func TestStop_CancelsARunThatAnotherProcessRepeats(t *testing.T) {
 		t.Errorf("got %+v, want a cancelled run that does not count as failed", s)
 	}
 	again := make(chan struct{}, 10)
-	start(t, address, quiet, jobs.Job{Name: "long", Every: time.Hour, Timeout: time.Hour, Run: func(context.Context) error { again <- struct{}{}; return nil }})
+	start(t, address, quiet, jobs.Job{
+		Name: "long", Every: time.Hour, Timeout: time.Hour,
+		Run: func(context.Context) error { again <- struct{}{}; return nil },
+	})
 	<-again
 }
 
@@ -182,10 +188,10 @@ func TestStart_RepeatsTheRunOfAKilledProcess(t *testing.T) {
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChild$", "-test.timeout=2m")
 	child.Env = append(os.Environ(), childAddress+"="+address)
 	out, err := child.StdoutPipe()
-	if err == nil {
-		err = child.Start()
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "began"; {
@@ -197,7 +203,10 @@ func TestStart_RepeatsTheRunOfAKilledProcess(t *testing.T) {
 	_ = child.Wait() // it was killed
 	again := make(chan struct{}, 10)
 	runSQL(t, address, `delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`) // as if time had passed
-	r := start(t, address, quiet, jobs.Job{Name: "deadly", Every: time.Hour, Timeout: time.Minute, Run: func(context.Context) error { again <- struct{}{}; return nil }})
+	r := start(t, address, quiet, jobs.Job{
+		Name: "deadly", Every: time.Hour, Timeout: time.Minute,
+		Run: func(context.Context) error { again <- struct{}{}; return nil },
+	})
 	<-again
 	eventually(t, "the run is counted", func() bool { return r.Stats()["deadly"].Done == 1 })
 }

@@ -26,7 +26,7 @@ func (q *queue) enter(ctx context.Context, key string) (result chan error) {
 	result = make(chan error, 1)
 	go func() {
 		leave, err := q.Enter(ctx, key)
-		if err == nil {
+		if leave != nil {
 			q.got = append(q.got, key) // not a data race: the only place is a lock
 			q.leaves <- leave
 		}
@@ -131,7 +131,7 @@ func TestFair_KeyWaitsForAtMostOnePlaceOfAnother(t *testing.T) {
 				if err != nil {
 					rt.Fatal(err)
 				}
-				wait, used = append(wait, user{key, place}), used+1
+				wait, used = append(wait, user{key: key, place: place}), used+1
 			} else if used > len(f.waiting["a"])+len(f.waiting["b"])+len(f.waiting["c"]) {
 				f.leave()
 				used--

@@ -38,12 +38,13 @@ func NewBounded[K comparable](perKey, waiting int) *PerKey[K] {
 }
 
 // Enter waits for a place of the key, first come, first served. leave gives the place back and must be called once.
-// When ctx ends first, Enter returns its error.
+// When ctx ends first, Enter returns its error. A PerKey of NewBounded returns ErrFull when too many wait.
 func (l *PerKey[K]) Enter(ctx context.Context, key K) (leave func(), err error) {
 	return l.Take(ctx, key, 1)
 }
 
-// Take is Enter for n places at once, or for all places of the key if n is more than these.
+// Take is Enter for n places at once, or for all places of the key if n is more than these. It returns the errors of
+// Enter.
 func (l *PerKey[K]) Take(ctx context.Context, key K, n int) (leave func(), err error) {
 	p, err := l.join(key)
 	if err != nil {

@@ -73,33 +73,37 @@ func (m *migrator) prepare(ctx context.Context, _ string) error {
 	if err != nil {
 		return err
 	}
-	_, err = version(ctx, conn, m.Files)
-	if err == nil {
-		err = ensureRoles(ctx, conn, m.RolePrefix)
+	if _, err := version(ctx, conn, m.Files); err != nil {
+		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
 	}
-	return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	return errors.Join(ensureRoles(ctx, conn, m.RolePrefix), conn.Close(context.WithoutCancel(ctx)))
 }
 
 // lock takes the migration lock for the session. It polls, because "create index concurrently" in the session that has
-// the lock would wait for a session that waits inside a statement.
+// the lock would wait for a session that waits inside a statement. After an error the connection is closed.
 func (m *migrator) lock(ctx context.Context, conn *pgx.Conn) error {
+	if err := m.pollLock(ctx, conn); err != nil {
+		return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+func (m *migrator) pollLock(ctx context.Context, conn *pgx.Conn) error {
 	for waited := time.Duration(0); ; waited += lockPoll {
 		var got bool
 		err := conn.QueryRow(ctx, "-- migrations.lock\nselect pg_try_advisory_lock($1)", int64(lockKey)).Scan(&got)
-		switch {
-		case err == nil && got:
-			return nil
-		case err == nil && waited >= giveUpAfter*m.LockTimeout:
-			err = fault.New(fault.Unavailable, "migrations.Migrate", fmt.Sprintf("Another process has been migrating "+
-				"the database for %v: run crier migrate again when it has ended.", waited))
-		case err == nil:
-			if waited == lockPoll { // not at the first attempt: the other session may just be ending
-				m.log.WarnContext(ctx, "another process is migrating the database; this one waits for it")
-			}
-			err = pause(ctx, lockPoll)
+		if err != nil || got {
+			return err
 		}
-		if err != nil {
-			return errors.Join(err, conn.Close(context.WithoutCancel(ctx)))
+		if waited >= giveUpAfter*m.LockTimeout {
+			return fault.New(fault.Unavailable, "migrations.Migrate", fmt.Sprintf("Another process has been migrating "+
+				"the database for %v: run crier migrate again when it has ended.", waited))
+		}
+		if waited == lockPoll { // not at the first attempt: the other session may just be ending
+			m.log.WarnContext(ctx, "another process is migrating the database; this one waits for it")
+		}
+		if err := pause(ctx, lockPoll); err != nil {
+			return err
 		}
 	}
 }

@@ -79,9 +79,11 @@ func Version(ctx context.Context, cfg Config) (have, want int64, err error) {
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	for _, name := range fileNames(cfg.Files) {
-		if v, err := goose.NumericComponent(name); err == nil {
-			want = max(want, v)
+		v, err := goose.NumericComponent(name)
+		if err != nil {
+			continue // not a migration
 		}
+		want = max(want, v)
 	}
 	have, err = version(ctx, conn, cfg.Files)
 	if isLocked(err) {
@@ -138,9 +140,11 @@ func Hash() string {
 		h.Write([]byte(name + "\x00"))
 		h.Write(b)
 	}
-	if v, err := jobsVersion(); err == nil { // it fails only when River's own files cannot be read
-		h.Write([]byte(strconv.Itoa(v)))
+	v, err := jobsVersion()
+	if err != nil {
+		return hex.EncodeToString(h.Sum(nil)[:8]) // impossible for River's embedded files
 	}
+	h.Write([]byte(strconv.Itoa(v)))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 

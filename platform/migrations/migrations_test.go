@@ -165,11 +165,14 @@ func dropRoles(t *testing.T, prefix string, urls ...string) {
 		}
 		for _, r := range []string{"tenant", "gate", "clock", "sender", "jobs", "retention"} {
 			name := prefix + "_" + r
-			_, err := c.Exec(ctx, "revoke all on all tables in schema public from "+name)
-			if err == nil && i == len(urls)-1 {
-				_, err = c.Exec(ctx, "drop role "+name)
+			if _, err := c.Exec(ctx, "revoke all on all tables in schema public from "+name); err != nil {
+				t.Error(err)
+				continue
 			}
-			if err != nil {
+			if i < len(urls)-1 {
+				continue
+			}
+			if _, err := c.Exec(ctx, "drop role "+name); err != nil {
 				t.Error(err)
 			}
 		}

@@ -16,10 +16,13 @@ import (
 // SendError is the failure of a Commit. Written is false only when certainly no byte of the request left this
 // machine. When it is true the platform may have acted, and the request must not be sent again.
 type SendError struct {
-	Err     error
+	// Err is the cause.
+	Err error
+	// Written is true when any byte of the request may have left this machine.
 	Written bool
 }
 
+// Error returns the cause and whether the request may have been received.
 func (e *SendError) Error() string {
 	if e.Written {
 		return "request may have been received: " + e.Err.Error()
@@ -27,7 +30,7 @@ func (e *SendError) Error() string {
 	return "request was not sent: " + e.Err.Error()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (e *SendError) Unwrap() error { return e.Err }
 
 type keptKey struct{}
@@ -83,7 +86,7 @@ func (c *Client) roundTrip(req *http.Request, g *gate) (*http.Response, error) {
 		transport = c.kept
 	}
 	// http.Client would discard an answer whose Location it cannot parse.
-	return refuseUpgrade{transport}.RoundTrip(once)
+	return refuseUpgrade{RoundTripper: transport}.RoundTrip(once)
 }
 
 const (

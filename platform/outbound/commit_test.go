@@ -68,10 +68,21 @@ func post(t *testing.T, ctx context.Context, url string) *http.Request {
 
 func readRequest(c net.Conn) (*http.Request, error) {
 	req, err := http.ReadRequest(bufio.NewReader(c))
-	if err == nil {
-		_, err = io.Copy(io.Discard, req.Body)
+	if err != nil {
+		return nil, err
 	}
+	_, err = io.Copy(io.Discard, req.Body)
 	return req, err
+}
+
+// commit sends a request and reads at most limit bytes of the answer.
+func commit(c *Client, req *http.Request, limit int64) error {
+	resp, err := c.Commit(req)
+	if err != nil {
+		return err
+	}
+	_, err = ReadAll(resp, limit)
+	return err
 }
 
 func wantSendError(t *testing.T, err error, written bool) {
@@ -118,26 +129,26 @@ func TestCommit_ReportsWhetherAnythingWasWritten(t *testing.T) {
 		url     string
 		written bool
 	}{
-		"dial refused wrote nothing":               {closed.URL, false},
-		"TLS failure wrote nothing":                {tlsServer.URL, false},
-		"guard refusal wrote nothing":              {"http://10.0.0.1", false},
-		"credentials in the URL wrote nothing":     {"http://u:p@" + closed.Listener.Addr().String(), false},
-		"closed at the first byte was written":     {serve(func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }), true},
-		"closed after headers was written":         {serve(func(c net.Conn) { _, _ = bufio.NewReader(c).ReadString('\n') }), true},
-		"closed after the request was written":     {answer(""), true},
-		"unreadable answer was written":            {answer("this is not HTTP\r\n\r\n"), true},
-		"another protocol was written":             {answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"), true},
-		"closed in the answer was written":         {answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), true},
-		"interim answers without end were written": {flood("", "HTTP/1.1 103 Early Hints\r\n\r\n"), true},
-		"a head without end was written":           {flood("HTTP/1.1 200 OK\r\n", "X-More: "+strings.Repeat("x", 1000)+"\r\n"), true},
+		"dial refused wrote nothing":           {url: closed.URL, written: false},
+		"TLS failure wrote nothing":            {url: tlsServer.URL, written: false},
+		"guard refusal wrote nothing":          {url: "http://10.0.0.1", written: false},
+		"credentials in the URL wrote nothing": {url: "http://u:p@" + closed.Listener.Addr().String(), written: false},
+		"closed at the first byte was written": {url: serve(func(c net.Conn) { _, _ = c.Read(make([]byte, 1)) }), written: true},
+		"closed after headers was written":     {url: serve(func(c net.Conn) { _, _ = bufio.NewReader(c).ReadString('\n') }), written: true},
+		"closed after the request was written": {url: answer(""), written: true},
+		"unreadable answer was written":        {url: answer("this is not HTTP\r\n\r\n"), written: true},
+		"another protocol was written": {
+			url:     answer("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n"),
+			written: true,
+		},
+		"closed in the answer was written":         {url: answer("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"), written: true},
+		"interim answers without end were written": {url: flood("", "HTTP/1.1 103 Early Hints\r\n\r\n"), written: true},
+		"a head without end was written":           {url: flood("HTTP/1.1 200 OK\r\n", "X-More: "+strings.Repeat("x", 1000)+"\r\n"), written: true},
 	} {
 		for way, with := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {
 				t.Parallel()
-				resp, err := newClient(t, Deps{}, servers...).Commit(post(t, with(t.Context()), tc.url))
-				if err == nil {
-					_, err = ReadAll(resp, 1<<20)
-				}
+				err := commit(newClient(t, Deps{}, servers...), post(t, with(t.Context()), tc.url), 1<<20)
 				wantSendError(t, err, tc.written)
 				if blocked := strings.HasPrefix(name, "guard"); errors.Is(err, ErrBlocked) != blocked {
 					t.Errorf("refused by the guard: %v, want %v: %v", !blocked, blocked, err)
@@ -190,11 +201,18 @@ func TestCommit_ReturnsTheAnswer(t *testing.T) {
 		wait   bool
 		status int
 	}{
-		"after interim answers":             {small, true, strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 30) + "HTTP/1.1 201 Created", false, 201},
-		"that is a redirect":                {small, true, "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://%zz/", false, 307},
-		"before the request was read":       {large, false, "HTTP/1.1 413 Too Large", true, 413},
-		"of a server that closed":           {small, false, "HTTP/1.1 401 Unauthorized", false, 401},
-		"of a server that closed meanwhile": {large, false, "HTTP/1.1 401 Unauthorized", false, 401},
+		"after interim answers": {
+			size: small, read: true,
+			answer: strings.Repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 30) + "HTTP/1.1 201 Created",
+			status: 201,
+		},
+		"that is a redirect": {
+			size: small, read: true, answer: "HTTP/1.1 307 Temporary Redirect\r\nLocation: http://%zz/",
+			status: 307,
+		},
+		"before the request was read":       {size: large, answer: "HTTP/1.1 413 Too Large", wait: true, status: 413},
+		"of a server that closed":           {size: small, answer: "HTTP/1.1 401 Unauthorized", status: 401},
+		"of a server that closed meanwhile": {size: large, answer: "HTTP/1.1 401 Unauthorized", status: 401},
 	} {
 		for way, with := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {
@@ -254,10 +272,7 @@ func TestCommit_EndsWithItsContext(t *testing.T) {
 			if name == "half a request" {
 				req.Body, _ = io.Pipe()
 			}
-			resp, err := c.Commit(req)
-			if err == nil {
-				_, err = ReadAll(resp, 100)
-			}
+			err := commit(c, req, 100)
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s %s: got %v, want the deadline as cause", name, way, err)
@@ -287,7 +302,7 @@ func TestCommit_BrokenBodyFails(t *testing.T) {
 	for _, length := range []int64{1, 100, 1 << 20, -1} {
 		for name, read := range map[string]int64{"at once": 0, "in the middle": 200 << 10} {
 			req := post(t, t.Context(), "http://"+addr)
-			req.Body, req.ContentLength = io.NopCloser(broken{io.LimitReader(endless{}, min(read, max(length-1, 0)))}), length
+			req.Body, req.ContentLength = io.NopCloser(broken{after: io.LimitReader(endless{}, min(read, max(length-1, 0)))}), length
 			_, err := c.Commit(req)
 			var send *SendError
 			if !errors.As(err, &send) || !strings.Contains(err.Error(), errFile.Error()) { // net/http does not wrap the cause

@@ -40,10 +40,8 @@ func newGuard(allow map[string]bool, deps Deps, keepAlive time.Duration) *guard 
 // dial connects to an allowed host:port at any address, because the operator named it, and to others only at public
 // addresses. It returns ErrBlocked for the rest.
 func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	key, host := strings.ToLower(addr), ""
-	if h, _, err := net.SplitHostPort(key); err == nil {
-		host = h
-	}
+	key := strings.ToLower(addr)
+	host, _, _ := net.SplitHostPort(key) // empty for an address without a port, which the dialer refuses
 	if g.allow[key] {
 		return g.opened.DialContext(ctx, network, addr)
 	}
@@ -61,7 +59,7 @@ func (g *guard) dial(ctx context.Context, network, addr string) (net.Conn, error
 // isNumericHost returns true for hosts that end in a number and are no IP address: some resolvers read 2130706433 or
 // 0177.1 as 127.0.0.1.
 func isNumericHost(host string) bool {
-	if _, err := netip.ParseAddr(host); err == nil {
+	if addr, _ := netip.ParseAddr(host); addr.IsValid() {
 		return false
 	}
 	host = strings.TrimSuffix(host, ".")

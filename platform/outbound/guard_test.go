@@ -33,10 +33,11 @@ func get(t *testing.T, c *Client, url string) (*http.Response, error) {
 		t.Fatal(err)
 	}
 	resp, err := c.HTTP().Do(req)
-	if err == nil {
-		t.Cleanup(func() { _ = resp.Body.Close() })
+	if err != nil {
+		return nil, err
 	}
-	return resp, err
+	t.Cleanup(func() { _ = resp.Body.Close() })
+	return resp, nil
 }
 
 func TestGuard_RefusesPrivateHostsAndPorts(t *testing.T) {

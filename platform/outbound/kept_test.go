@@ -73,10 +73,10 @@ func TestCommit_LostOnKeptConnectionIsUnknown(t *testing.T) {
 			})
 			c, ctx := newClient(t, Deps{}, addr), WithKeptConnections(t.Context())
 			resp, err := c.Commit(post(t, ctx, "http://"+addr))
-			if err == nil {
-				err = resp.Body.Close()
-			}
 			if err != nil {
+				t.Fatal(err)
+			}
+			if err := resp.Body.Close(); err != nil {
 				t.Fatal(err)
 			}
 			req := post(t, ctx, "http://"+addr)

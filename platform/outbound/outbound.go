@@ -130,7 +130,7 @@ func newTransport(g *guard) *http.Transport {
 // redirects, each of which the guard checks; for other methods a 3xx is the answer. Only the context of the request
 // bounds the exchange. Errors of the guard match ErrBlocked.
 func (c *Client) HTTP() *http.Client {
-	return &http.Client{Transport: refuseUpgrade{c.read}, CheckRedirect: checkRedirect}
+	return &http.Client{Transport: refuseUpgrade{RoundTripper: c.read}, CheckRedirect: checkRedirect}
 }
 
 // Do makes a call that may be repeated, as HTTP does. Its errors name the URL without the query, which may hold a
@@ -147,11 +147,12 @@ func withoutQuery(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
-	shown := ""
-	if u, err := url.Parse(failed.URL); err == nil {
-		shown = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	u, err := url.Parse(failed.URL)
+	if err != nil {
+		return &url.Error{Op: failed.Op, Err: failed.Err}
 	}
-	return &url.Error{Op: failed.Op, URL: shown, Err: failed.Err}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	return &url.Error{Op: failed.Op, URL: shown.String(), Err: failed.Err}
 }
 
 // refuseUpgrade fails a request that is answered with 101. net/http leaves such a connection to the caller, and a

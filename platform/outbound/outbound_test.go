@@ -22,18 +22,45 @@ func TestCheckRedirect_Rules(t *testing.T) {
 		want     error
 		keepAuth bool
 	}{
-		"same host keeps credentials":         {"GET", []string{"https://a.example/1"}, "https://a.example/2", nil, true},
-		"other host loses credentials":        {"GET", []string{"https://a.example/1"}, "https://b.example/2", nil, false},
-		"sub-domain loses credentials":        {"GET", []string{"https://a.example/1"}, "https://x.a.example/2", nil, false},
-		"other port loses credentials":        {"HEAD", []string{"https://a.example/1"}, "https://a.example:8443/2", nil, false},
-		"http may become https":               {"GET", []string{"http://a.example/"}, "https://a.example/", nil, true},
-		"https never becomes http":            {"GET", []string{"https://a.example/"}, "http://a.example/", ErrBlocked, true},
-		"later https never becomes http":      {"GET", []string{"http://a.example/", "https://a.example/"}, "http://a.example/", ErrBlocked, true},
-		"other schemes are refused":           {"GET", []string{"https://a.example/"}, "file:///etc/passwd", ErrBlocked, true},
-		"third redirect is followed":          {"GET", []string{"http://a/", "http://a/", "http://a/"}, "http://a/", nil, true},
-		"fourth redirect is refused":          {"GET", []string{"http://a/", "http://a/", "http://a/", "http://a/"}, "http://a/", ErrBlocked, true},
-		"a POST is not followed":              {"POST", []string{"https://a.example/"}, "https://a.example/2", http.ErrUseLastResponse, true},
-		"a DELETE is not followed to be safe": {"DELETE", []string{"https://a.example/"}, "https://a.example/2", http.ErrUseLastResponse, true},
+		"same host keeps credentials": {
+			method: "GET", via: []string{"https://a.example/1"}, to: "https://a.example/2",
+			want: nil, keepAuth: true,
+		},
+		"other host loses credentials": {method: "GET", via: []string{"https://a.example/1"}, to: "https://b.example/2", want: nil},
+		"sub-domain loses credentials": {method: "GET", via: []string{"https://a.example/1"}, to: "https://x.a.example/2", want: nil},
+		"other port loses credentials": {method: "HEAD", via: []string{"https://a.example/1"}, to: "https://a.example:8443/2", want: nil},
+		"http may become https": {
+			method: "GET", via: []string{"http://a.example/"}, to: "https://a.example/",
+			want: nil, keepAuth: true,
+		},
+		"https never becomes http": {
+			method: "GET", via: []string{"https://a.example/"}, to: "http://a.example/",
+			want: ErrBlocked, keepAuth: true,
+		},
+		"later https never becomes http": {
+			method: "GET", via: []string{"http://a.example/", "https://a.example/"}, to: "http://a.example/",
+			want: ErrBlocked, keepAuth: true,
+		},
+		"other schemes are refused": {
+			method: "GET", via: []string{"https://a.example/"}, to: "file:///etc/passwd",
+			want: ErrBlocked, keepAuth: true,
+		},
+		"third redirect is followed": {
+			method: "GET", via: []string{"http://a/", "http://a/", "http://a/"}, to: "http://a/",
+			want: nil, keepAuth: true,
+		},
+		"fourth redirect is refused": {
+			method: "GET", via: []string{"http://a/", "http://a/", "http://a/", "http://a/"}, to: "http://a/",
+			want: ErrBlocked, keepAuth: true,
+		},
+		"a POST is not followed": {
+			method: "POST", via: []string{"https://a.example/"}, to: "https://a.example/2",
+			want: http.ErrUseLastResponse, keepAuth: true,
+		},
+		"a DELETE is not followed to be safe": {
+			method: "DELETE", via: []string{"https://a.example/"}, to: "https://a.example/2",
+			want: http.ErrUseLastResponse, keepAuth: true,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -88,7 +115,12 @@ func TestReadAll_RefusesBodyAboveLimit(t *testing.T) {
 	for _, tc := range []struct {
 		size, limit int64
 		want        error
-	}{{0, 0, nil}, {10, 10, nil}, {11, 10, ErrTooLarge}, {1 << 20, 10, ErrTooLarge}} {
+	}{
+		{size: 0, limit: 0, want: nil},
+		{size: 10, limit: 10, want: nil},
+		{size: 11, limit: 10, want: ErrTooLarge},
+		{size: 1 << 20, limit: 10, want: ErrTooLarge},
+	} {
 		t.Run(fmt.Sprintf("%d of %d gives %v", tc.size, tc.limit, tc.want), func(t *testing.T) {
 			t.Parallel()
 			body := io.NopCloser(io.LimitReader(zeros{}, tc.size))
@@ -121,14 +153,14 @@ func TestErrors_OmitQuery(t *testing.T) {
 				t.Fatal(err)
 			}
 			resp, err := c.Do(req)
-			if err == nil {
-				return resp.Body.Close()
+			if err != nil {
+				return err
 			}
-			return err
+			return resp.Body.Close()
 		},
 	} {
 		err := try("://me:SECRET@127.0.0.1/relay?auth=SECRET#SECRET")
-		if err == nil || strings.Contains(err.Error(), "SECRET") || !strings.Contains(err.Error(), "127.0.0.1/relay") || !errors.Is(err, ErrBlocked) {
+		if strings.Contains(fmt.Sprint(err), "SECRET") || !strings.Contains(fmt.Sprint(err), "127.0.0.1/relay") || !errors.Is(err, ErrBlocked) {
 			t.Errorf("%s: got %v, want ErrBlocked with the path and without the query", name, err)
 		}
 	}
@@ -143,10 +175,11 @@ func TestDialWebsocket_ExchangesMessages(t *testing.T) {
 		}
 		defer conn.CloseNow()
 		kind, msg, err := conn.Read(r.Context())
-		if err == nil {
-			err = conn.Write(r.Context(), kind, append(msg, '!'))
-		}
 		if err != nil {
+			t.Error(err)
+			return
+		}
+		if err := conn.Write(r.Context(), kind, append(msg, '!')); err != nil {
 			t.Error(err)
 		}
 		_ = conn.Close(websocket.StatusNormalClosure, "")

@@ -51,7 +51,7 @@ func requestPastProxy(t *testing.T, proxy string) {
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
-		if conn, err := websocket.Accept(w, req, nil); err == nil {
+		if conn, _ := websocket.Accept(w, req, nil); conn != nil {
 			_ = conn.CloseNow()
 		}
 	}))
@@ -67,7 +67,7 @@ func requestPastProxy(t *testing.T, proxy string) {
 		if scheme == "http" && (err != nil || resp.StatusCode != http.StatusTeapot) {
 			t.Errorf("a commit: got %v, %v; want 418", resp, err)
 		}
-		if err == nil {
+		if resp != nil {
 			_ = resp.Body.Close()
 		}
 	}
@@ -76,7 +76,7 @@ func requestPastProxy(t *testing.T, proxy string) {
 		if scheme == "ws" && err != nil {
 			t.Errorf("a websocket: got %v, want a connection", err)
 		}
-		if err == nil {
+		if conn != nil {
 			_ = conn.CloseNow()
 		}
 	}

@@ -47,18 +47,20 @@ type received struct {
 func late(ln net.Listener, resume <-chan struct{}, prepare func(net.Conn) (net.Conn, error)) <-chan received {
 	got := make(chan received, 1)
 	go func() {
-		conn, err := ln.Accept()
-		if err == nil {
-			defer func() { _ = conn.Close() }()
-			conn, err = prepare(conn)
-		}
+		accepted, err := ln.Accept()
 		if err != nil {
-			got <- received{nil, err}
+			got <- received{err: err}
+			return
+		}
+		defer func() { _ = accepted.Close() }()
+		conn, err := prepare(accepted)
+		if err != nil {
+			got <- received{err: err}
 			return
 		}
 		<-resume
 		raw, err := io.ReadAll(conn)
-		got <- received{raw, err}
+		got <- received{raw: raw, err: err}
 	}()
 	return got
 }
@@ -73,8 +75,8 @@ func TestCommit_ResetsConnectionWhenAborted(t *testing.T) {
 		scheme  string
 		prepare func(net.Conn) (net.Conn, error)
 	}{
-		"plain": {"http", func(c net.Conn) (net.Conn, error) { return c, nil }},
-		"TLS": {"https", func(c net.Conn) (net.Conn, error) {
+		"plain": {scheme: "http", prepare: func(c net.Conn) (net.Conn, error) { return c, nil }},
+		"TLS": {scheme: "https", prepare: func(c net.Conn) (net.Conn, error) {
 			secure := tls.Server(c, maker.TLS)
 			return secure, secure.Handshake()
 		}},
@@ -109,31 +111,30 @@ func TestCommit_ResetsConnectionWhenAnswerIsNotRead(t *testing.T) {
 		answer string
 		reset  bool
 	}{
-		"a whole answer closes in order":     {"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell", false},
-		"an answer without a body as well":   {"HTTP/1.1 204 No Content\r\n\r\n", false},
-		"an answer in chunks as well":        {chunked + "4\r\nwell\r\n0\r\n\r\n", false},
-		"an answer that is too large resets": {"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nmuch more", true},
-		"no answer at all resets":            {"gibberish\r\n\r\n", true},
+		"a whole answer closes in order":     {answer: "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell", reset: false},
+		"an answer without a body as well":   {answer: "HTTP/1.1 204 No Content\r\n\r\n", reset: false},
+		"an answer in chunks as well":        {answer: chunked + "4\r\nwell\r\n0\r\n\r\n", reset: false},
+		"an answer that is too large resets": {answer: "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nmuch more", reset: true},
+		"no answer at all resets":            {answer: "gibberish\r\n\r\n", reset: true},
 	} {
 		for way, with := range ways {
 			t.Run(name+" "+way, func(t *testing.T) {
 				t.Parallel()
 				ended := make(chan error, 1)
 				addr, _ := rawServer(t, func(c net.Conn) {
-					_, err := readRequest(c)
-					if err == nil {
-						_, err = io.WriteString(c, tc.answer)
+					if _, err := readRequest(c); err != nil {
+						ended <- err
+						return
 					}
-					if err == nil {
-						_, err = io.Copy(io.Discard, c)
+					if _, err := io.WriteString(c, tc.answer); err != nil {
+						ended <- err
+						return
 					}
+					_, err := io.Copy(io.Discard, c)
 					ended <- err
 				})
 				c := newClient(t, Deps{}, addr)
-				resp, err := c.Commit(post(t, with(t.Context()), "http://"+addr))
-				if err == nil {
-					_, err = ReadAll(resp, 4)
-				}
+				err := commit(c, post(t, with(t.Context()), "http://"+addr), 4)
 				if (err != nil) != tc.reset {
 					t.Errorf("the commit ended with %v, want an error: %v", err, tc.reset)
 				}

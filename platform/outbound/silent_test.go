@@ -100,10 +100,10 @@ func TestClient_LeavesSilentIdleConnections(t *testing.T) {
 		call      func(*Client, *http.Request) (*http.Response, error)
 	}{
 		"HTTP": {
-			func(c *Client) *http.Transport { return c.read },
-			func(c *Client, r *http.Request) (*http.Response, error) { return c.HTTP().Do(r) },
+			transport: func(c *Client) *http.Transport { return c.read },
+			call:      func(c *Client, r *http.Request) (*http.Response, error) { return c.HTTP().Do(r) },
 		},
-		"Commit": {func(c *Client) *http.Transport { return c.kept }, (*Client).Commit},
+		"Commit": {transport: func(c *Client) *http.Transport { return c.kept }, call: (*Client).Commit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

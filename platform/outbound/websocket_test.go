@@ -70,7 +70,7 @@ func TestDialWebsocket_LimitsWebsocketsOfOwner(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		if conn, err := websocket.Accept(w, req, nil); err == nil {
+		if conn, _ := websocket.Accept(w, req, nil); conn != nil {
 			<-conn.CloseRead(req.Context()).Done()
 		}
 	}))

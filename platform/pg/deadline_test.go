@@ -29,7 +29,7 @@ func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 	}
 	for name, do := range ask {
 		if err := do(); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: got the error %v, want none", name, err)
 		}
 	}
 	p.Set(faultnet.Swallow)
@@ -40,7 +40,7 @@ func TestStatements_EndWhenTheServerNeverAnswers(t *testing.T) {
 	}
 	ended := make(chan ending, len(ask))
 	for name, do := range ask {
-		go func() { ended <- ending{name, do()} }()
+		go func() { ended <- ending{name: name, err: do()} }()
 	}
 	for range ask {
 		if e := <-ended; !pg.IsAway(e.err) { // the test's own time limit is the bound
@@ -117,7 +117,7 @@ func TestSettings_FollowRole(t *testing.T) {
 				},
 			} {
 				if err := do(); err != nil {
-					t.Fatalf("%s %s: %v", role, way, err)
+					t.Fatalf("%s %s: got the error %v, want none", role, way, err)
 				}
 				planned := (role == pg.Clock || role == pg.Sender) && way != "organization"
 				if statement == "0" || lock == "0" || idle != "5s" || (seq == "off") != planned {

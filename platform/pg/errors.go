@@ -78,7 +78,7 @@ func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 // IsAway returns true when the database cannot be reached or did not answer in time, so that a later call may work. A
 // write that failed this way may have been committed. It returns false for what the caller itself cancelled.
 func IsAway(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) {
 		return false
 	}
 	if pe := (*pgconn.PgError)(nil); errors.As(err, &pe) {
@@ -118,8 +118,8 @@ func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 // IsEnvironment returns true when the cause of err is no row and no value: the database is away, or something that
 // every statement needs is missing or in use. A later call may work.
 func IsEnvironment(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) || IsAway(err) || IsOrgBusy(err) {
-		return err != nil
+	if errors.Is(err, context.Canceled) || IsAway(err) || IsOrgBusy(err) {
+		return true
 	}
 	var pe *pgconn.PgError
 	return errors.As(err, &pe) && !IsRefused(err)

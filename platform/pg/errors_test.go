@@ -29,29 +29,29 @@ func TestIsAway_SeparatesDatabaseFromCaller(t *testing.T) {
 		err  error
 		want bool
 	}{
-		"nothing":                    {nil, false},
-		"refused":                    {&net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, true},
-		"reset":                      {fmt.Errorf("x: %w", syscall.ECONNRESET), true},
-		"cut off":                    {fmt.Errorf("x: %w", io.ErrUnexpectedEOF), true},
-		"closed under a statement":   {fmt.Errorf("x: %w", pgconn.ErrConnClosed), true},
-		"no name":                    {&net.DNSError{Err: "no such host"}, true},
-		"out of time":                {fmt.Errorf("x: %w", context.DeadlineExceeded), true},
-		"cancelled by the caller":    {fmt.Errorf("x: %w", context.Canceled), false},
-		"cancelled while being read": {errors.Join(io.ErrUnexpectedEOF, context.Canceled), false},
-		"connection failure":         {sql("08006"), true},
-		"shut down":                  {sql("57P01"), true},
-		"crashed":                    {sql("57P02"), true},
-		"starting":                   {sql("57P03"), true},
-		"full":                       {sql("53300"), true},
-		"idle for too long":          {sql("25P03"), true},
-		"a statement timed out":      {sql("57014"), true},
-		"cancelled at the server":    {errors.Join(sql("57014"), context.Canceled), false},
-		"a full disk":                {sql("53100"), true},
-		"a system error":             {sql("58030"), true},
-		"a wrong password":           {sql("28P01"), false},
-		"a unique violation":         {sql("23505"), false},
-		"no row":                     {pgx.ErrNoRows, false},
-		"anything else":              {errors.New("x"), false},
+		"nothing":                    {err: nil, want: false},
+		"refused":                    {err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}, want: true},
+		"reset":                      {err: fmt.Errorf("x: %w", syscall.ECONNRESET), want: true},
+		"cut off":                    {err: fmt.Errorf("x: %w", io.ErrUnexpectedEOF), want: true},
+		"closed under a statement":   {err: fmt.Errorf("x: %w", pgconn.ErrConnClosed), want: true},
+		"no name":                    {err: &net.DNSError{Err: "no such host"}, want: true},
+		"out of time":                {err: fmt.Errorf("x: %w", context.DeadlineExceeded), want: true},
+		"cancelled by the caller":    {err: fmt.Errorf("x: %w", context.Canceled), want: false},
+		"cancelled while being read": {err: errors.Join(io.ErrUnexpectedEOF, context.Canceled), want: false},
+		"connection failure":         {err: sql("08006"), want: true},
+		"shut down":                  {err: sql("57P01"), want: true},
+		"crashed":                    {err: sql("57P02"), want: true},
+		"starting":                   {err: sql("57P03"), want: true},
+		"full":                       {err: sql("53300"), want: true},
+		"idle for too long":          {err: sql("25P03"), want: true},
+		"a statement timed out":      {err: sql("57014"), want: true},
+		"cancelled at the server":    {err: errors.Join(sql("57014"), context.Canceled), want: false},
+		"a full disk":                {err: sql("53100"), want: true},
+		"a system error":             {err: sql("58030"), want: true},
+		"a wrong password":           {err: sql("28P01"), want: false},
+		"a unique violation":         {err: sql("23505"), want: false},
+		"no row":                     {err: pgx.ErrNoRows, want: false},
+		"anything else":              {err: errors.New("x"), want: false},
 	} {
 		if got := pg.IsAway(c.err); got != c.want {
 			t.Errorf("%s: IsAway returned %v, want %v", name, got, c.want)
@@ -67,14 +67,14 @@ func TestFault_ValueThatCannotBeStoredIsInvalid(t *testing.T) {
 		arg  any
 		want fault.Kind
 	}{
-		"NUL in a text":           {"select $1::text", "a\x00b", fault.Invalid},
-		"no UTF-8":                {"select $1::text", "\xff\xfe", fault.Invalid},
-		"NUL in JSON":             {"select $1::jsonb ->> 'a'", `{"a":"\u0000"}`, fault.Invalid},
-		"a number out of range":   {"select $1::bigint::int", int64(1) << 40, fault.Invalid},
-		"a mistake of our own":    {"select $1::text from no_such_table", "a", fault.Internal},
-		"a violated constraint":   {"insert into note (org_id, id) values (null, $1)", 1, fault.Internal},
-		"a row that is not there": {"select 1 where $1::text is null", "a", fault.Internal},
-		"no error":                {"select $1::text", "a", ""},
+		"NUL in a text":           {sql: "select $1::text", arg: "a\x00b", want: fault.Invalid},
+		"no UTF-8":                {sql: "select $1::text", arg: "\xff\xfe", want: fault.Invalid},
+		"NUL in JSON":             {sql: "select $1::jsonb ->> 'a'", arg: `{"a":"\u0000"}`, want: fault.Invalid},
+		"a number out of range":   {sql: "select $1::bigint::int", arg: int64(1) << 40, want: fault.Invalid},
+		"a mistake of our own":    {sql: "select $1::text from no_such_table", arg: "a", want: fault.Internal},
+		"a violated constraint":   {sql: "insert into note (org_id, id) values (null, $1)", arg: 1, want: fault.Internal},
+		"a row that is not there": {sql: "select 1 where $1::text is null", arg: "a", want: fault.Internal},
+		"no error":                {sql: "select $1::text", arg: "a", want: ""},
 	} {
 		err := d.WriteOrg(t.Context(), uuid.New(), func(b *pgx.Batch) {
 			b.Queue(c.sql, c.arg).QueryRow(func(row pgx.Row) error { var v any; return row.Scan(&v) })
@@ -184,7 +184,7 @@ func TestIsAway_StoppedServer(t *testing.T) {
 	s, d := ownServer(t)
 	for name, way := range roundTrips(d) {
 		if err := way(t.Context()); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s before the fault: got the error %v, want none", name, err)
 		}
 	}
 	// The server stops in the middle of this transaction.
@@ -215,7 +215,7 @@ func TestIsAway_HangingServer(t *testing.T) {
 	d := open(t, through, "")
 	for name, way := range roundTrips(d) {
 		if err := way(t.Context()); err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s before the fault: got the error %v, want none", name, err)
 		}
 	}
 	p.Set(faultnet.Swallow)

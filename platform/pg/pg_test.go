@@ -108,7 +108,7 @@ func TestWall_ShowsOwnRowsOnly(t *testing.T) {
 		for name, c := range map[string]struct {
 			org  uuid.UUID
 			want int
-		}{"own rows": {a, 1}, "another's rows": {b, 0}} {
+		}{"own rows": {org: a, want: 1}, "another's rows": {org: b, want: 0}} {
 			if n, err := count(ctx, d, c.org); err != nil || n != c.want {
 				t.Errorf("%s: got %d rows, %v; want %d", name, n, err, c.want)
 			}
@@ -237,10 +237,10 @@ func TestInOrg_RetriesAfterRollback(t *testing.T) {
 		state string
 		want  int
 	}{
-		"after a deadlock":              {"40P01", 3},
-		"after a serialization failure": {"40001", 3},
-		"after a lock timeout":          {"55P03", 3},
-		"never after another error":     {"23514", 1},
+		"after a deadlock":              {state: "40P01", want: 3},
+		"after a serialization failure": {state: "40001", want: 3},
+		"after a lock timeout":          {state: "55P03", want: 3},
+		"never after another error":     {state: "23514", want: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -35,13 +35,14 @@ func (d *DB) Read(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) 
 // WriteOrg executes a batch as one organization, in one round trip and one implicit transaction, which Postgres
 // commits when every statement has worked. It is for one statement, or for several that do not depend on each other's
 // results. It is retried as InOrg is, so queue's callbacks must overwrite what they fill. The error of a callback is
-// returned but rolls nothing back: use InOrg to check a result before the commit. The batch must not contain BEGIN or
-// COMMIT.
+// returned but rolls nothing back: use InOrg to check a result before the commit. Other errors are those of Read. The
+// batch must not contain BEGIN or COMMIT.
 func (d *DB) WriteOrg(ctx context.Context, org uuid.UUID, queue func(b *pgx.Batch)) error {
 	return d.batch(ctx, Tenant, org, queue)
 }
 
-// WriteRole is WriteOrg for the roles that work across organizations; it also serves their single-statement reads.
+// WriteRole is WriteOrg for the roles that work across organizations; it also serves their single-statement reads. It
+// returns fault.Internal for a role without a pool, and else the first error of any query.
 func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) error {
 	if d.pools[r] == nil {
 		return noPool("pg.WriteRole", r)
@@ -51,7 +52,8 @@ func (d *DB) WriteRole(ctx context.Context, r Role, queue func(b *pgx.Batch)) er
 
 // Plan prepares the statements on every connection of the role's pool before they are needed: it executes each once
 // with NULL for all parameters, which must change nothing. It waits until it has borrowed every connection. Behind a
-// transaction pooler, where no plan is kept, it does nothing.
+// transaction pooler, where no plan is kept, it does nothing. It returns fault.Internal for a role without a pool, and
+// else the first error of a connection or a statement.
 func (d *DB) Plan(ctx context.Context, r Role, statements ...string) error {
 	pool := d.pools[r]
 	if pool == nil {
@@ -117,12 +119,14 @@ func (d *DB) batch(ctx context.Context, r Role, org uuid.UUID, queue func(b *pgx
 // InOrg runs fn in a transaction of one organization and commits when fn returns nil. After a deadlock, a
 // serialization failure or a lock timeout, which Postgres has rolled back, it runs fn again, up to three times in
 // all: fn must be repeatable and change nothing outside tx. fn must not call Read, WriteOrg or InOrg, which could
-// wait for the connection that fn itself uses.
+// wait for the connection that fn itself uses. The error is that of fn or of the commit, or ErrOrgBusy; after an error
+// of the commit for which IsAway returns true the changes may be stored.
 func (d *DB) InOrg(ctx context.Context, org uuid.UUID, fn func(tx pgx.Tx) error) error {
 	return d.inTx(ctx, Tenant, org, d.begin(Tenant)+"; set local app.org_id = '"+org.String()+"'", fn)
 }
 
 // InRole is InOrg for the roles that work across organizations. Without an organization the Tenant role sees no rows.
+// It returns fault.Internal for a role without a pool, and else the error of fn or of the commit.
 func (d *DB) InRole(ctx context.Context, r Role, fn func(tx pgx.Tx) error) error {
 	if d.pools[r] == nil {
 		return noPool("pg.InRole", r)

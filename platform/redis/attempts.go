@@ -87,7 +87,8 @@ func (r *AttemptRules) longest() time.Duration {
 	return d
 }
 
-// Forgive removes the last attempt of each key and the delay after it, as for an attempt that succeeded.
+// Forgive removes the last attempt of each key and the delay after it, as for an attempt that succeeded. It returns the
+// error of Redis; the attempts then count until they expire.
 func (a *Attempts) Forgive(ctx context.Context, keys [3]string) error {
 	ctx, cancel := context.WithTimeout(ctx, a.rules.Timeout)
 	defer cancel()

@@ -86,7 +86,7 @@ func dialable(addr string) bool {
 
 // LogTo logs the messages of go-redis about connections, for all clients of this process. The level is DEBUG, because
 // the callers of the clients get the same failures as errors. Without LogTo go-redis writes to the standard error.
-func LogTo(log *slog.Logger) { goredis.SetLogger(debugLog{log}) }
+func LogTo(log *slog.Logger) { goredis.SetLogger(debugLog{log: log}) }
 
 type debugLog struct{ log *slog.Logger }
 
@@ -104,7 +104,8 @@ func (c *Client) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends all subscriptions, waits until the calls of their functions have returned, and closes the connections.
+// Close ends all subscriptions, waits until the calls of their functions have returned, and closes the connections. It
+// returns the first error of closing one.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

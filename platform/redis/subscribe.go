@@ -38,7 +38,7 @@ func (c *Client) Subscribe(
 	first, end := context.WithTimeout(ctx, pingAfter)
 	defer end()
 	ps := c.rdb.Subscribe(first, channel)
-	if _, err := ps.Receive(first); err == nil {
+	if msg, _ := ps.Receive(first); msg != nil {
 		s.markHeard()
 	}
 	done := make(chan struct{})

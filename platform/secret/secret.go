@@ -36,7 +36,7 @@ func (c Config) Validate() error {
 	return nil
 }
 
-// Keyring returns NewKeyring of the configured keys.
+// Keyring returns the keyring of the configured keys. Its errors are those of NewKeyring.
 func (c Config) Keyring() (*Keyring, error) { return NewKeyring(strings.Split(c.Keys.Reveal(), ",")) }
 
 // Keyring encrypts and decrypts secrets (XChaCha20-Poly1305). It is safe for concurrent use.
@@ -134,7 +134,8 @@ func (k *Keyring) Open(sealed []byte, bound string) ([]byte, error) {
 	return plain, nil
 }
 
-// GenerateKey returns a new random key in the form that NewKeyring takes.
+// GenerateKey returns a new random key in the form that NewKeyring takes. It returns the error of the system's source
+// of randomness.
 func GenerateKey() (string, error) {
 	raw := make([]byte, keySize)
 	if _, err := rand.Read(raw); err != nil {

@@ -30,8 +30,8 @@ func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String())
 // LogValue returns String as the value that slog writes.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
-// MarshalJSON returns String as a JSON string.
+// MarshalJSON returns String as a JSON string. The error is nil.
 func (t Text) MarshalJSON() ([]byte, error) { return []byte(`"` + t.String() + `"`), nil }
 
-// MarshalText returns String.
+// MarshalText returns String. The error is nil.
 func (t Text) MarshalText() ([]byte, error) { return []byte(t.String()), nil }

@@ -40,7 +40,7 @@ func TestCheck_RunsNoChecks(t *testing.T) {
 		defer h.Stop()
 		for range 1000 {
 			if answers, healthy := h.Check(t.Context()); !healthy {
-				t.Fatal(answers)
+				t.Fatalf("got the answers %v, want a healthy process", answers)
 			}
 		}
 		if n := runs.Load(); n != 1 {

@@ -107,7 +107,8 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 // Addr returns the address of the network listener.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 
-// Stop waits for running requests until ctx ends, then closes their connections.
+// Stop waits for running requests until ctx ends, then closes their connections. In the second case it returns the
+// error of ctx, joined with that of closing.
 func (l *Listener) Stop(ctx context.Context) error {
 	err := l.server.Shutdown(ctx)
 	if err != nil {

@@ -56,7 +56,7 @@ func NewLogger(w io.Writer, format string, level slog.Leveler) (*slog.Logger, er
 	if format == "text" || format == "auto" && terminal(w) {
 		h = slog.NewTextHandler(w, opts)
 	}
-	return slog.New(withRequest{h}), nil
+	return slog.New(withRequest{Handler: h}), nil
 }
 
 func terminal(w io.Writer) bool {
@@ -92,9 +92,9 @@ func (h withRequest) Handle(ctx context.Context, r slog.Record) error {
 }
 
 func (h withRequest) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return withRequest{h.Handler.WithAttrs(attrs)}
+	return withRequest{Handler: h.Handler.WithAttrs(attrs)}
 }
 
 func (h withRequest) WithGroup(name string) slog.Handler {
-	return withRequest{h.Handler.WithGroup(name)}
+	return withRequest{Handler: h.Handler.WithGroup(name)}
 }

@@ -30,7 +30,7 @@ func TestLog_CutsValuesAt8KB(t *testing.T) {
 		"a list of errors":  slog.Any("a", []error{errors.New(long)}),
 		"a map":             slog.Any("a", map[string]any{"b": &long}),
 		"a name in a map":   slog.Any("a", map[string]bool{long: true}),
-		"a struct":          slog.Any("a", struct{ B []any }{[]any{long}}),
+		"a struct":          slog.Any("a", struct{ B []any }{B: []any{long}}),
 	} {
 		for _, format := range []string{"json", "text"} {
 			log, out := logger(t, format)
@@ -61,7 +61,7 @@ func TestLog_KeepsShortValues(t *testing.T) {
 	for want, value := range map[string]any{
 		`["a","b"]`:        []string{"a", "b"},
 		`{"a":{"b":[1]}}`:  map[string]any{"a": map[string]any{"b": []int{1}}},
-		`{"a":null}`:       pair{nil, strings.Repeat("x", 10_000)},
+		`{"a":null}`:       pair{A: nil, b: strings.Repeat("x", 10_000)},
 		`null`:             nil,
 		`"INFO"`:           slog.LevelInfo,
 		`"` + full() + `"`: full(),
@@ -81,10 +81,10 @@ func full() string { return strings.Repeat("é", maxValue/2) }
 func TestShort_CountsCutBytes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
-		"a byte":              {strings.Repeat("x", maxValue+1), strings.Repeat("x", maxValue) + " [1 bytes cut]"},
-		"a character":         {strings.Repeat("x", maxValue-1) + "é", strings.Repeat("x", maxValue-1) + " [2 bytes cut]"},
-		"invalid UTF-8":       {strings.Repeat("\x80", maxValue+5), strings.Repeat("\x80", maxValue) + " [5 bytes cut]"},
-		"longer replacements": {strings.Repeat("&sig=x", 1000), strings.Repeat("&sig=[redacted]", 1000)[:maxValue] + " [6808 bytes cut]"},
+		"a byte":              {in: strings.Repeat("x", maxValue+1), want: strings.Repeat("x", maxValue) + " [1 bytes cut]"},
+		"a character":         {in: strings.Repeat("x", maxValue-1) + "é", want: strings.Repeat("x", maxValue-1) + " [2 bytes cut]"},
+		"invalid UTF-8":       {in: strings.Repeat("\x80", maxValue+5), want: strings.Repeat("\x80", maxValue) + " [5 bytes cut]"},
+		"longer replacements": {in: strings.Repeat("&sig=x", 1000), want: strings.Repeat("&sig=[redacted]", 1000)[:maxValue] + " [6808 bytes cut]"},
 	} {
 		if got := clean(c.in); got != c.want {
 			t.Errorf("%s: got %d bytes that end with %q, want the end %q", name, len(got), got[max(0, len(got)-50):], c.want[len(c.want)-50:])

@@ -133,7 +133,7 @@ func TestListener_OnLoopbackRefusesOtherNames(t *testing.T) {
 	}
 	discard := slog.New(slog.DiscardHandler)
 	own := Serve(ln, NewRegistry(), NewHealth(time.Second, nil), discard)
-	other := Serve(elsewhere{open}, NewRegistry(), NewHealth(time.Second, nil), discard)
+	other := Serve(elsewhere{Listener: open}, NewRegistry(), NewHealth(time.Second, nil), discard)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	status := func(at net.Listener, host string) int {
 		t.Helper()

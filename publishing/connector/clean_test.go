@@ -20,17 +20,17 @@ func TestClean_ReturnsStorableText(t *testing.T) {
 		limit int
 		want  string
 	}{
-		"plain words stay":                {"Grüße, 世界 👩‍👧", 100, "Grüße, 世界 👩‍👧"},
-		"U+0000 is left out":              {"a\x00b\x00", 100, "ab"},
-		"control characters as well":      {"a\x1b[31mb\x7f\u0080\u009fc", 100, "a[31mbc"},
-		"white space becomes one space":   {" \t a\r\n\u0085\u2028b \n", 100, "a b"},
-		"directions are left out":         {"a\u202Eb\u2066c\u200Fd", 100, "abcd"},
-		"no-width characters as well":     {"a\u200Bb\uFEFFc\u2060", 100, "abc"},
-		"invalid UTF-8 is left out":       {"a\xff\xc3b\xed\xa0\x80", 100, "ab"},
-		"the replacement character stays": {"a\uFFFDb", 100, "a\uFFFDb"},
-		"a cut does not split":            {"aéé", 4, "aé"},
-		"a cut leaves no space":           {"a b", 2, "a"},
-		"a limit of 0 leaves nothing":     {"a", 0, ""},
+		"plain words stay":                {in: "Grüße, 世界 👩‍👧", limit: 100, want: "Grüße, 世界 👩‍👧"},
+		"U+0000 is left out":              {in: "a\x00b\x00", limit: 100, want: "ab"},
+		"control characters as well":      {in: "a\x1b[31mb\x7f\u0080\u009fc", limit: 100, want: "a[31mbc"},
+		"white space becomes one space":   {in: " \t a\r\n\u0085\u2028b \n", limit: 100, want: "a b"},
+		"directions are left out":         {in: "a\u202Eb\u2066c\u200Fd", limit: 100, want: "abcd"},
+		"no-width characters as well":     {in: "a\u200Bb\uFEFFc\u2060", limit: 100, want: "abc"},
+		"invalid UTF-8 is left out":       {in: "a\xff\xc3b\xed\xa0\x80", limit: 100, want: "ab"},
+		"the replacement character stays": {in: "a\uFFFDb", limit: 100, want: "a\uFFFDb"},
+		"a cut does not split":            {in: "aéé", limit: 4, want: "aé"},
+		"a cut leaves no space":           {in: "a b", limit: 2, want: "a"},
+		"a limit of 0 leaves nothing":     {in: "a", limit: 0, want: ""},
 	} {
 		if got := Clean(tc.in, tc.limit); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)
@@ -55,14 +55,17 @@ func FuzzClean(f *testing.F) {
 func TestCleanJSON_ReturnsWhatJsonbHolds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ in, want string }{
-		"a clean document stays":        {`{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`, `{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`},
-		"U+0000 is left out of strings": {`{"a":["x\u0000y"]}`, `{"a":["xy"]}`},
-		"and of names":                  {`{"a\u0000":"<"}`, `{"a":"<"}`},
-		"half a pair is replaced":       {`["\ud800","\udc00x"]`, "[\"\uFFFD\",\"\uFFFDx\"]"},
-		"invalid UTF-8 is replaced":     {"[\"a\xffb\"]", "[\"a\uFFFDb\"]"},
-		"a number without room is null": {`[1e999999,1e-999999,1e3,0e5]`, `[null,null,1e3,0e5]`},
-		"other controls stay escaped":   {`["\u0001\b"]`, `["\u0001\b"]`},
-		"nothing stays nothing":         {``, ``},
+		"a clean document stays": {
+			in:   `{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`,
+			want: `{ "b": 1.50, "a": ["x\ny", 9007199254740993] }`,
+		},
+		"U+0000 is left out of strings": {in: `{"a":["x\u0000y"]}`, want: `{"a":["xy"]}`},
+		"and of names":                  {in: `{"a\u0000":"<"}`, want: `{"a":"<"}`},
+		"half a pair is replaced":       {in: `["\ud800","\udc00x"]`, want: "[\"\uFFFD\",\"\uFFFDx\"]"},
+		"invalid UTF-8 is replaced":     {in: "[\"a\xffb\"]", want: "[\"a\uFFFDb\"]"},
+		"a number without room is null": {in: `[1e999999,1e-999999,1e3,0e5]`, want: `[null,null,1e3,0e5]`},
+		"other controls stay escaped":   {in: `["\u0001\b"]`, want: `["\u0001\b"]`},
+		"nothing stays nothing":         {in: ``, want: ``},
 	} {
 		got, err := cleanJSON(json.RawMessage(tc.in))
 		if err != nil || string(got) != tc.want {
@@ -168,8 +171,11 @@ func TestCleanError_BoundsTextAndKinds(t *testing.T) {
 		committing bool
 		want       Kind
 	}{
-		{KindUnknown, true, KindUnknown}, {KindUnknown, false, KindTransient},
-		{"", true, KindUnknown}, {"mad", false, KindTransient}, {KindOperator, true, KindOperator},
+		{kind: KindUnknown, committing: true, want: KindUnknown},
+		{kind: KindUnknown, committing: false, want: KindTransient},
+		{kind: "", committing: true, want: KindUnknown},
+		{kind: "mad", committing: false, want: KindTransient},
+		{kind: KindOperator, committing: true, want: KindOperator},
 	} {
 		err := cleanError(&Error{Kind: tc.kind, After: 1e6 * time.Hour}, tc.committing)
 		if !errors.As(err, &got) || got.Kind != tc.want || got.After != maxAfter {

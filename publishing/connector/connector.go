@@ -26,24 +26,29 @@ import (
 type Connector interface {
 	// Describe returns the properties of the platform, which are constant.
 	Describe() Descriptor
-	// Connect checks the credentials from a form and returns the account that they open. It may call the platform.
+	// Connect checks the credentials from a form and returns the account that they open. It may call the platform, and
+	// may be repeated, so that no error is of KindUnknown. An error of KindContent means that the form is wrong,
+	// KindReauth that the platform refuses the credentials.
 	Connect(ctx context.Context, env Env, fields map[string]string) (Connected, error)
 	// Validate applies the rules of the platform without network calls. It returns every problem, in the order of the
 	// parts.
 	Validate(Draft) []Problem
 	// Prepare does reversible work, such as uploads and containers. It continues from item.Handle, and each call
-	// changes the platform at most once.
+	// changes the platform at most once. After an error of KindTransient the engine calls Prepare again later, with the
+	// last Handle; KindContent ends the post, and KindReauth and KindDisconnect concern the whole channel.
 	Prepare(ctx context.Context, s *Session, item Item) (Step, error)
 	// Commit makes the one irreversible call of this item. An error of KindUnknown means that the platform may have
-	// acted.
+	// acted; every other kind proves that it did not.
 	Commit(ctx context.Context, s *Session, item Item) (Ref, error)
-	// Reconcile asks the platform for the outcome of an earlier Commit. It changes nothing.
+	// Reconcile asks the platform for the outcome of an earlier Commit. It changes nothing. An error means that the
+	// platform did not answer the question: the outcome stays unknown, as with the verdict CannotTell.
 	Reconcile(ctx context.Context, s *Session, item Item) (Verdict, error)
 }
 
 // Refresher is a connector whose access expires.
 type Refresher interface {
-	// Refresh returns the new credential. The engine stores it, by compare-and-swap, before another call uses it.
+	// Refresh returns the new credential. The engine stores it, by compare-and-swap, before another call uses it. An
+	// error of KindReauth means that people must connect the channel again.
 	Refresh(ctx context.Context, s *Session) (Refreshed, error)
 }
 
@@ -116,12 +121,15 @@ const (
 
 // MediaRules are the limits on the media of a part.
 type MediaRules struct {
+	// MaxImages is the largest number of images of a part.
 	MaxImages int
+	// MaxVideos is the largest number of videos of a part.
 	MaxVideos int
 	// Mixed is true when a part may have images and videos together.
 	Mixed bool
-	// MaxImageBytes and MaxVideoBytes limit one file; 0 leaves our own upload limit.
+	// MaxImageBytes limits one image; 0 leaves our own upload limit.
 	MaxImageBytes int64
+	// MaxVideoBytes limits one video; 0 leaves our own upload limit.
 	MaxVideoBytes int64
 }
 
@@ -224,13 +232,17 @@ type Item struct {
 // Media is one image or video of a part.
 type Media struct {
 	ContentType string
-	Size        int64
-	// Width and Height are in pixels; 0 when not known.
-	Width  int
+	// Size is in bytes.
+	Size int64
+	// Width is in pixels; 0 when it is not known.
+	Width int
+	// Height is in pixels; 0 when it is not known.
 	Height int
-	Alt    string
-	Name   string
-	Video  bool
+	// Alt is the alternative text. It may be empty.
+	Alt string
+	// Name is the name of the file, with its extension.
+	Name  string
+	Video bool
 	// URL is the public URL of the file.
 	URL string
 	// Open returns the bytes from our own store.

@@ -74,7 +74,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d %s: %s %s: %v", e.Kind, e.Status, e.Code, e.Public, e.Raw, e.Err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, for errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf returns the kind of err. An error that is no *Error is KindUnknown if committing, which means that it comes
@@ -141,7 +141,8 @@ func FromStatus(resp *http.Response, author Author, committing bool) *Error {
 	case resp.StatusCode == http.StatusRequestTimeout:
 		e.Kind, e.Public = KindTransient, "The platform gave up waiting."
 	case resp.StatusCode >= 500 && committing:
-		e.Kind, e.Public = KindUnknown, "The platform failed while publishing, so it may or may not have published this."
+		e.Kind = KindUnknown
+		e.Public = "The platform failed while publishing, so it may or may not have published this."
 	case resp.StatusCode >= 500:
 		e.Kind, e.Public = KindTransient, "The platform has a problem of its own."
 	case e.Author == ByPlatform:

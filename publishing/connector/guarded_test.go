@@ -83,7 +83,7 @@ func TestRegistry_TurnsPanicsIntoErrors(t *testing.T) {
 	t.Parallel()
 	long := "split into halves\x00" + strings.Repeat("x", 10_000)
 	for name, value := range map[string]any{
-		"words": long, "an error": errors.New(long), "a secret": struct{ token string }{"secret-token"},
+		"words": long, "an error": errors.New(long), "a secret": struct{ token string }{token: "secret-token"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,8 +97,17 @@ func TestRegistry_TurnsPanicsIntoErrors(t *testing.T) {
 				err  error
 				want Kind
 			}{
-				"Connect": {connect, KindContent}, "Prepare": {prepare, KindContent}, "Commit": {commit, KindUnknown},
-				"Reconcile": {reconcile, KindTransient}, "Refresh": {refresh, KindContent},
+				"Connect": {
+					err:  connect,
+					want: KindContent,
+				}, "Prepare": {
+					err:  prepare,
+					want: KindContent,
+				}, "Commit": {
+					err:  commit,
+					want: KindUnknown,
+				},
+				"Reconcile": {err: reconcile, want: KindTransient}, "Refresh": {err: refresh, want: KindContent},
 			} {
 				var e *Error
 				if !errors.As(tc.err, &e) || e.Kind != tc.want || e.Public == "" {
@@ -192,8 +201,8 @@ func TestRegistry_BoundsCredentials(t *testing.T) {
 		size             int
 		connect, refresh Kind // "" = accepted
 	}{
-		"of the largest size": {maxCredential, "", ""},
-		"larger by one byte":  {maxCredential + 1, KindContent, KindTransient},
+		"of the largest size": {size: maxCredential, connect: "", refresh: ""},
+		"larger by one byte":  {size: maxCredential + 1, connect: KindContent, refresh: KindTransient},
 	} {
 		credential := json.RawMessage(`"` + strings.Repeat("x", c.size-2) + `"`)
 		r := registered(t, scripted{
@@ -206,7 +215,13 @@ func TestRegistry_BoundsCredentials(t *testing.T) {
 			credential json.RawMessage
 			err        error
 			want       Kind
-		}{"Connect": {connected.Credential, connectErr, c.connect}, "Refresh": {renewed.Credential, refreshErr, c.refresh}} {
+		}{"Connect": {
+			credential: connected.Credential, err: connectErr,
+			want: c.connect,
+		}, "Refresh": {
+			credential: renewed.Credential, err: refreshErr,
+			want: c.refresh,
+		}} {
 			if got.want == "" {
 				if got.err != nil || len(got.credential) != c.size {
 					t.Errorf("%s, %s: got %d bytes, %v; want %d", name, call, len(got.credential), got.err, c.size)
@@ -229,7 +244,7 @@ type plain struct{ Connector }
 
 func TestRegistry_AddsNoRefresh(t *testing.T) {
 	t.Parallel()
-	if _, ok := registered(t, plain{scripted{}}).(Refresher); ok {
+	if _, ok := registered(t, plain{Connector: scripted{}}).(Refresher); ok {
 		t.Error("a connector without Refresh: got a Refresher, want none")
 	}
 	if _, ok := registered(t, scripted{}).(Refresher); !ok {

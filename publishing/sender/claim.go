@@ -19,6 +19,7 @@ func (s *Sender) claimRules(window int) publishingstore.ClaimRules {
 }
 
 // Warmup executes the scheduler's statements with empty input on every connection, so that Postgres caches their plans.
+// Its error is that of pg.DB.Plan; the service works without the plans.
 func (s *Sender) Warmup(ctx context.Context) error { return s.store.Plan(ctx) }
 
 // claimSplits is the largest number of statements of one call of Claim that search for rows that Postgres refuses.
@@ -95,11 +96,14 @@ func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window
 		c.deps.Log.Error("the hold of a channel did not agree with its posts; it was repaired",
 			"org", w.Org, "after", w.After, "cause", cause, "error", err)
 	}
-	if err == nil && repaired {
-		if err = c.claim(ctx, []publishing.Want{w}, window); err == nil {
+	if err != nil {
+		repaired = false // the statement may have been rolled back after it returned its row
+	}
+	if repaired {
+		cause = c.claim(ctx, []publishing.Want{w}, window)
+		if cause == nil {
 			return nil
 		}
-		cause = err
 	}
 	reason := "The database refuses to claim this post: " + pg.Reason(cause)
 	channel, err := c.store.SetAsideChannel(ctx, w.Org, w.After, setAsideFor, reason, c.deps.Node)
@@ -136,7 +140,8 @@ func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window i
 	return nil
 }
 
-// GiveBack returns the posts of claims without an answer to the queue, and wakes their organizations.
+// GiveBack returns the posts of claims without an answer to the queue, and wakes their organizations. After an error it
+// may be repeated; the posts that it did not return are reaped when their claims end.
 func (s *Sender) GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error {
 	orgs, err := s.store.GiveBack(ctx, l, unanswered, s.deps.Node)
 	for _, org := range orgs {
@@ -174,14 +179,13 @@ func (s *Sender) Load(
 		n := min(len(left), s.loadSize.Next())
 		failed := s.load(ctx, left[:n], works, unreadable)
 		s.loadSize.Done(n, failed == nil)
-		switch {
-		case failed == nil:
-			misses = -1
-		case n == 1:
-			alone = append(alone, left[0])
-			fallthrough
-		default:
+		if failed != nil {
 			err = failed
+			if n == 1 {
+				alone = append(alone, left[0])
+			}
+		} else {
+			misses = -1
 		}
 		left = left[n:]
 	}

@@ -27,17 +27,50 @@ func TestDecide(t *testing.T) {
 		u     sender.Unknown
 		want  publishing.Result
 	}{
-		"a post that is found is published":                 {connector.Published, unknownAfter("C", early, false, false, 1), publishing.ResultPublished},
-		"absent on A is sent again at once":                 {connector.NotPublished, unknownAfter("A", early, false, false, 1), publishing.ResultRetry},
-		"absent on C waits while the sender may live":       {connector.NotPublished, unknownAfter("C", ripe, false, false, 1), publishing.ResultLater},
-		"absent on C waits while the call may arrive":       {connector.NotPublished, unknownAfter("C", early, true, false, 1), publishing.ResultLater},
-		"absent on C is sent again when the sender is gone": {connector.NotPublished, unknownAfter("C", ripe, true, false, 1), publishing.ResultRetry},
-		"absent on C is sent again when the call has ended": {connector.NotPublished, unknownAfter("C", ripe, false, true, 1), publishing.ResultRetry},
-		"absent on D needs more than two attempts":          {connector.NotPublished, unknownAfter("D", ripe, true, false, 2), publishing.ResultLater},
-		"absent on D three times is sent again":             {connector.NotPublished, unknownAfter("D", ripe, true, false, 3), publishing.ResultRetry},
-		"without an answer it is asked again":               {connector.CannotTell, unknownAfter("C", ripe, true, true, 3), publishing.ResultLater},
-		"without an answer for long it is given up":         {connector.CannotTell, unknownAfter("C", old, true, true, 9), publishing.ResultError},
-		"without an answer for long on A it is sent again":  {connector.CannotTell, unknownAfter("A", old, true, true, 9), publishing.ResultRetry},
+		"a post that is found is published": {
+			found: connector.Published, u: unknownAfter("C", early, false, false, 1),
+			want: publishing.ResultPublished,
+		},
+		"absent on A is sent again at once": {
+			found: connector.NotPublished, u: unknownAfter("A", early, false, false, 1),
+			want: publishing.ResultRetry,
+		},
+		"absent on C waits while the sender may live": {
+			found: connector.NotPublished, u: unknownAfter("C", ripe, false, false, 1),
+			want: publishing.ResultLater,
+		},
+		"absent on C waits while the call may arrive": {
+			found: connector.NotPublished, u: unknownAfter("C", early, true, false, 1),
+			want: publishing.ResultLater,
+		},
+		"absent on C is sent again when the sender is gone": {
+			found: connector.NotPublished, u: unknownAfter("C", ripe, true, false, 1),
+			want: publishing.ResultRetry,
+		},
+		"absent on C is sent again when the call has ended": {
+			found: connector.NotPublished, u: unknownAfter("C", ripe, false, true, 1),
+			want: publishing.ResultRetry,
+		},
+		"absent on D needs more than two attempts": {
+			found: connector.NotPublished, u: unknownAfter("D", ripe, true, false, 2),
+			want: publishing.ResultLater,
+		},
+		"absent on D three times is sent again": {
+			found: connector.NotPublished, u: unknownAfter("D", ripe, true, false, 3),
+			want: publishing.ResultRetry,
+		},
+		"without an answer it is asked again": {
+			found: connector.CannotTell, u: unknownAfter("C", ripe, true, true, 3),
+			want: publishing.ResultLater,
+		},
+		"without an answer for long it is given up": {
+			found: connector.CannotTell, u: unknownAfter("C", old, true, true, 9),
+			want: publishing.ResultError,
+		},
+		"without an answer for long on A it is sent again": {
+			found: connector.CannotTell, u: unknownAfter("A", old, true, true, 9),
+			want: publishing.ResultRetry,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -56,10 +89,10 @@ func TestProvesAbsence_NeedsTheServerThatGotThePost(t *testing.T) {
 		sentTo, now string
 		want        bool
 	}{
-		"the server it was sent to":       {"a.example", "a.example", true},
-		"another server":                  {"a.example", "b.example", false},
-		"one of several":                  {"*", "a.example", false},
-		"a server that was not noted yet": {"", "a.example", true},
+		"the server it was sent to":       {sentTo: "a.example", now: "a.example", want: true},
+		"another server":                  {sentTo: "a.example", now: "b.example", want: false},
+		"one of several":                  {sentTo: "*", now: "a.example", want: false},
+		"a server that was not noted yet": {sentTo: "", now: "a.example", want: true},
 	} {
 		d := unknownAfter("A", 71*time.Second, true, true, 3)
 		d.Channel.Destination = tc.now

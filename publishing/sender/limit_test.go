@@ -190,7 +190,7 @@ func TestSend_GivesUpWhenItHasFailedForLong(t *testing.T) {
 	r := newRig(t)
 	m := r.organization()
 	post := m.book(m.channel, time.Second)
-	r.register(overloaded{r.platform})
+	r.register(overloaded{platform: r.platform})
 	if out := m.send(nil, nil); out.Result != publishing.ResultRetry {
 		t.Fatalf("the first try ends as %q: %s", out.Result, out.Error)
 	}

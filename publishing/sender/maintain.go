@@ -106,10 +106,13 @@ func (s *Sender) Maintain(ctx context.Context, l publishing.Lease) (m Maintained
 		n, found, failed := s.upkeep(ctx, l, x.kind, x.after)
 		*x.total += n
 		m.More = m.More || found == maxRounds*publishingstore.MaxUpkeep
-		if x.kind == publishingstore.UpkeepExpire && found == 0 && failed == nil {
+		if failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		if x.kind == publishingstore.UpkeepExpire && found == 0 {
 			s.lastEmptyExpire.Store(int64(now))
 		}
-		err = errors.Join(err, failed)
 	}
 	return m, err
 }
@@ -129,7 +132,8 @@ func (s *Sender) upkeep(
 		what = "its claim cannot be ended"
 	}
 	for range maxRounds {
-		ids, err := s.store.Find(ctx, l, kind, after, s.setAsides.current(s.deps.Clock.Now()), publishingstore.MaxUpkeep)
+		skipped := s.setAsides.current(s.deps.Clock.Now())
+		ids, err := s.store.Find(ctx, l, kind, after, skipped, publishingstore.MaxUpkeep)
 		if err != nil || len(ids) == 0 {
 			return changed, found, err
 		}
@@ -153,7 +157,7 @@ func (s *Sender) upkeep(
 func isRefusedOrLocked(err error) bool { return pg.IsRefused(err) || pg.IsLocked(err) }
 
 // Sweep returns when each organization of the leased shards has its first post due within the horizon, and the time of
-// the database.
+// the database. The error is that of the database.
 func (s *Sender) Sweep(
 	ctx context.Context, l publishing.Lease, horizon time.Duration,
 ) (map[tenancy.OrgID]time.Time, time.Time, error) {

@@ -9,7 +9,9 @@ import (
 	"crier/publishing"
 )
 
-// Finish stores outcomes by their claim tokens; see publishingstore.Store.Finish.
+// Finish stores outcomes by their claim tokens, in one statement, and returns what became of them. The error is that of
+// publishingstore.Store.Finish. After pg.IsAway they may be stored or not, and Finish may be repeated with them; after
+// any other error none is stored.
 func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
 	return s.store.Finish(ctx, outcomes, s.cfg.CatchUpInterval, s.deps.Node)
 }
@@ -29,7 +31,8 @@ func WithoutTexts(o publishing.Outcome) publishing.Outcome {
 	return o
 }
 
-// SetAside writes into the timeline of a post that its outcome cannot be stored, and why.
+// SetAside writes into the timeline of a post that its outcome cannot be stored, and why. The error is that of the
+// database.
 func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error) error {
 	s.setAsides.count.Add(1)
 	reason := "The database refuses the outcome of this post (" + string(o.Result) + "): " + pg.Reason(cause)

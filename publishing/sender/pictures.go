@@ -51,14 +51,15 @@ func (r *run) waitForPictures(ctx context.Context, i int) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	pending, err := r.findPictures(ctx, keys)
-	for err == nil && pending != nil {
-		err = r.awaitPicture(ctx, x, pending.PictureKey)
-		if err == nil {
-			pending, err = r.findPictures(ctx, keys)
+	for {
+		pending, err := r.findPictures(ctx, keys)
+		if err != nil || pending == nil {
+			return err
+		}
+		if err := r.awaitPicture(ctx, x, pending.PictureKey); err != nil {
+			return err
 		}
 	}
-	return err
 }
 
 // findPictures reads the states of the pictures of a part and returns one that is pending, or nil when all are ready.
@@ -67,10 +68,7 @@ func (r *run) findPictures(
 ) (pending *publishingstore.DerivedPicture, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pictureTime)
 	defer cancel()
-	all, err := r.store.Pictures(ctx, r.work.Org, keys)
-	if err == nil && len(all) < len(keys) { // the post is older than the connector's rule, or has an image twice
-		all, err = r.store.WantPictures(ctx, r.work.Org, keys)
-	}
+	all, err := r.storedPictures(ctx, keys)
 	if err != nil {
 		const message = "An image of this post could not be looked up."
 		return nil, &connector.Error{Kind: connector.KindTransient, Public: message, Err: err}
@@ -90,6 +88,18 @@ func (r *run) findPictures(
 		}
 	}
 	return pending, nil
+}
+
+// storedPictures reads the pictures with the keys, and asks for those that are missing because the post is older than
+// the connector's rule or has an image twice.
+func (r *run) storedPictures(
+	ctx context.Context, keys []publishingstore.PictureKey,
+) ([]publishingstore.DerivedPicture, error) {
+	all, err := r.store.Pictures(ctx, r.work.Org, keys)
+	if err != nil || len(all) >= len(keys) {
+		return all, err
+	}
+	return r.store.WantPictures(ctx, r.work.Org, keys)
 }
 
 // awaitPicture waits without a permit until a pending picture may have changed.
@@ -115,8 +125,11 @@ func (r *run) awaitPicture(ctx context.Context, x *publishing.Publication, key p
 		}
 	}()
 	err = r.yield(waiting, pictureRecheck)
-	if err == nil || errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		return nil
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		return nil // the picture has changed
 	}
-	return errStopped(err)
+	if err != nil {
+		return errStopped(err)
+	}
+	return nil
 }

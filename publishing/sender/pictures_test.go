@@ -58,11 +58,11 @@ func TestCreate_PictureIsMadeWhenThePostIsSaved(t *testing.T) {
 	made := m.becomes(x, publishingstore.PictureReady)
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(r.stored(made.BlobKey)))
 	if err != nil || format != "jpeg" || made.Size > int64(fits.MaxBytes) || cfg.Width != made.Width || cfg.Height != made.Height || made.Width > fits.MaxSide {
-		t.Errorf("%+v: %s %+v, %v", made, format, cfg, err)
+		t.Errorf("got the picture %+v with the %s image %+v (%v), want a JPEG within %+v", made, format, cfg, err, fits)
 	}
 	out := m.send(p, noYield(t))
 	if out.Result != publishing.ResultPublished {
-		t.Fatalf("%+v", out)
+		t.Fatalf("got the outcome %+v, want a published post", out)
 	}
 	for _, sent := range r.platform.sent {
 		if sent.ContentType != "image/jpeg" || sent.Size != made.Size || sent.Width != made.Width || sent.URL != "" {
@@ -211,7 +211,7 @@ func TestPictures_PanicOfADecoderFailsOnePictureOnly(t *testing.T) {
 	m.becomes(good, publishingstore.PictureReady)
 	failed := m.becomes(bad, publishingstore.PictureFailed)
 	if failed.Error != "picture.png cannot be decoded." {
-		t.Errorf("%q", failed.Error)
+		t.Errorf("got the error %q, want that picture.png cannot be decoded", failed.Error)
 	}
 	out := m.send(p, noYield(t))
 	if out.Result != publishing.ResultError || out.Error != failed.Error || out.Code != publishing.CodeRejected {
@@ -258,7 +258,7 @@ func TestPictures_PictureThatKillsTheProcessIsGivenUp(t *testing.T) {
 	}
 	r.start(r.queue(r.files))
 	if failed := m.becomes(x, publishingstore.PictureFailed); failed.Error == "" {
-		t.Errorf("%+v", failed)
+		t.Errorf("got %+v, want a failed picture with an error", failed)
 	}
 	if opened := r.files.keys(); len(opened) != 0 {
 		t.Errorf("it is read once more: %v", opened)
@@ -318,7 +318,7 @@ func TestPictures_TransientFailureIsRetried(t *testing.T) {
 	r.OK(err)
 	m.tenant(`update derived_picture set not_before = now()`)
 	if made := m.becomes(x, publishingstore.PictureReady); made.Error != "" {
-		t.Errorf("%+v", made)
+		t.Errorf("got %+v, want a picture without an error", made)
 	}
 }
 
@@ -343,7 +343,7 @@ func TestPictures_StopGivesBackThePictureInProgress(t *testing.T) {
 	close(g.open)
 	r.OK(<-ended)
 	if got := m.picture(x); got.State != publishingstore.PicturePending || got.Wait > 0 || got.Error != "" {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want a pending picture without a wait or an error", got)
 	}
 }
 
@@ -423,6 +423,6 @@ func TestSend_FindsAPictureOfAnotherProcess(t *testing.T) {
 		return nil
 	})
 	if out.Result != publishing.ResultPublished {
-		t.Errorf("%+v", out)
+		t.Errorf("got the outcome %+v, want a published post", out)
 	}
 }

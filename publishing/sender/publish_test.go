@@ -24,7 +24,7 @@ func TestSend_DoesNotCountTimeWithWrongSettings(t *testing.T) {
 	r := newRig(t)
 	org := r.organization()
 	post := org.book(org.channel, time.Second)
-	registry, err := connector.NewRegistry(overloaded{r.platform})
+	registry, err := connector.NewRegistry(overloaded{platform: r.platform})
 	r.OK(err)
 	key, err := secret.GenerateKey()
 	r.OK(err)
@@ -35,7 +35,12 @@ func TestSend_DoesNotCountTimeWithWrongSettings(t *testing.T) {
 	for try, has := range []struct {
 		keys      *secret.Keyring
 		platforms *connector.Registry
-	}{{r.deps.Keyring, registry}, {wrong, registry}, {r.deps.Keyring, none}, {r.deps.Keyring, registry}} {
+	}{
+		{keys: r.deps.Keyring, platforms: registry},
+		{keys: wrong, platforms: registry},
+		{keys: r.deps.Keyring, platforms: none},
+		{keys: r.deps.Keyring, platforms: registry},
+	} {
 		r.deps.Keyring, r.deps.Connectors = has.keys, has.platforms
 		if out := org.send(nil, nil); out.Result != publishing.ResultRetry {
 			t.Fatalf("try %d: got %q, %s, want %q", try, out.Result, out.Error, publishing.ResultRetry)

@@ -37,7 +37,7 @@ func (s *Sender) reconcileHold() time.Duration { return 2*s.cfg.PlatformTimeout 
 // ClaimUnknown claims posts with an unknown outcome for which the platform must be asked now, and loads what that
 // needs. admit is called for each before it is claimed; false leaves it for later. Of the resting destinations, only
 // posts that are ended without asking are claimed, and admit is not called for them. more means that there may be
-// others.
+// others. The errors of claiming and loading are joined; what was claimed and loaded in spite of them is in out.
 func (s *Sender) ClaimUnknown(
 	ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
 ) (out []Unknown, more bool, err error) {
@@ -151,20 +151,27 @@ func (r *run) askPlatform(ctx context.Context, i int) (connector.Verdict, error)
 		call, cancel := context.WithTimeout(ctx, r.cfg.PlatformTimeout)
 		verdict, err := r.connector.Reconcile(call, r.session, r.item(call, i))
 		cancel()
-		if err == nil {
-			return verdict, nil
-		}
 		if connector.KindOf(err, false) == connector.KindReauth && !r.refreshed {
-			if err = r.refresh(ctx); err == nil {
+			err = r.refresh(ctx)
+			if err == nil {
 				continue
 			}
 		}
-		r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.work.Post, "error", err)
-		if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
-			err = nil // the destination has answered: the cause is the account, the post or this process
+		if err != nil {
+			return connector.Verdict{Outcome: connector.CannotTell}, r.unanswered(err)
 		}
-		return connector.Verdict{Outcome: connector.CannotTell}, err
+		return verdict, nil
 	}
+}
+
+// unanswered logs why the outcome is not known. It returns the error when the destination did not answer, and nil when
+// it did: then the cause is the account, the post or this process.
+func (r *run) unanswered(err error) error {
+	r.deps.Log.Warn("the outcome of a post cannot be looked up yet", "post", r.work.Post, "error", err)
+	if kind := connector.KindOf(err, false); kind != connector.KindTransient && kind != connector.KindUnknown {
+		return nil
+	}
+	return err
 }
 
 // Decide returns what follows from a verdict. A post that is absent is sent again at once only on a platform that

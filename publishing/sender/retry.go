@@ -63,7 +63,7 @@ func inWords(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
 		name string
-	}{{24 * time.Hour, "days"}, {time.Hour, "hours"}, {time.Minute, "minutes"}} {
+	}{{size: 24 * time.Hour, name: "days"}, {size: time.Hour, name: "hours"}, {size: time.Minute, name: "minutes"}} {
 		if d >= 2*unit.size {
 			return fmt.Sprintf("%d %s", (d+unit.size-1)/unit.size, unit.name)
 		}

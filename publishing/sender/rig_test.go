@@ -99,7 +99,10 @@ var limits = sender.Config{
 }
 
 // serviceConfig configures the service that saves posts.
-var serviceConfig = publishingservice.Config{BaseURL: limits.BaseURL, PlatformTimeout: limits.PlatformTimeout, MaxImage: 10 << 20, MaxVideo: 1 << 20, MaxChannels: 1000}
+var serviceConfig = publishingservice.Config{
+	BaseURL: limits.BaseURL, PlatformTimeout: limits.PlatformTimeout, MaxImage: 10 << 20, MaxVideo: 1 << 20,
+	MaxChannels: 1000,
+}
 
 // rig is the sender of one process with a database.
 type rig struct {
@@ -257,7 +260,9 @@ func (m member) send(p *pictures.Maker, yield func(context.Context, time.Duratio
 	deps := m.deps
 	deps.Pictures = p
 	from := sender.New(limits, deps)
-	round, _, err := from.Claim(m.Context(), m.lease, []publishing.Want{{Org: m.who.Org, Permits: 1}}, publishing.ClaimWindow, publishing.NoClaimLimits())
+	round, _, err := from.Claim(m.Context(), m.lease, []publishing.Want{{
+		Org: m.who.Org, Permits: 1,
+	}}, publishing.ClaimWindow, publishing.NoClaimLimits())
 	m.OK(err)
 	if len(round.Claimed) != 1 {
 		m.Fatalf("claimed %+v", round)

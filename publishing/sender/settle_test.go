@@ -18,13 +18,13 @@ func TestDecide_AbsentPostWaitsForDeadlineAndSettleTime(t *testing.T) {
 		age  time.Duration
 		want publishing.Result
 	}{
-		"waits until the deadline":             {cfg.PlatformTimeout, publishing.ResultLater},
-		"waits until the settle time":          {cfg.SettleDelay, publishing.ResultLater},
-		"waits beyond the settle time":         {cfg.SettleDelay + time.Millisecond, publishing.ResultLater},
-		"waits within the deadline beside it":  {settled - time.Millisecond, publishing.ResultLater},
-		"waits to the end of both":             {settled, publishing.ResultLater},
-		"is sent again right after both":       {settled + time.Nanosecond, publishing.ResultRetry},
-		"is sent again long after both, still": {cfg.ReconcileWindow - time.Millisecond, publishing.ResultRetry},
+		"waits until the deadline":             {age: cfg.PlatformTimeout, want: publishing.ResultLater},
+		"waits until the settle time":          {age: cfg.SettleDelay, want: publishing.ResultLater},
+		"waits beyond the settle time":         {age: cfg.SettleDelay + time.Millisecond, want: publishing.ResultLater},
+		"waits within the deadline beside it":  {age: settled - time.Millisecond, want: publishing.ResultLater},
+		"waits to the end of both":             {age: settled, want: publishing.ResultLater},
+		"is sent again right after both":       {age: settled + time.Nanosecond, want: publishing.ResultRetry},
+		"is sent again long after both, still": {age: cfg.ReconcileWindow - time.Millisecond, want: publishing.ResultRetry},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,15 +25,15 @@ func TestGiveUp_NamesThePublishedParts(t *testing.T) {
 		before, parts parts
 		prefix        string
 	}{
-		"a single post has the reason only": {nil, parts{part(0, committing)}, unknown},
+		"a single post has the reason only": {before: nil, parts: parts{part(0, committing)}, prefix: unknown},
 		"parts before it are named": {
-			nil, parts{part(0, done), part(1, committing), part(2, preparing)}, "Part 1 is published. Part 2: " + unknown,
+			before: nil, parts: parts{part(0, done), part(1, committing), part(2, preparing)}, prefix: "Part 1 is published. Part 2: " + unknown,
 		},
 		"parts of earlier posts are named once": {
-			parts{part(0, done), part(0, done), part(1, done)}, parts{part(2, committing)},
-			"Parts 1 and 2 are published. Part 3: " + unknown,
+			before: parts{part(0, done), part(0, done), part(1, done)}, parts: parts{part(2, committing)},
+			prefix: "Parts 1 and 2 are published. Part 3: " + unknown,
 		},
-		"without an unknown part it has the reason only": {nil, parts{part(0, done)}, unknown},
+		"without an unknown part it has the reason only": {before: nil, parts: parts{part(0, done)}, prefix: unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -53,7 +53,7 @@ func (s *Channels) Catalogue() []connector.Descriptor {
 }
 
 // List returns the channels of the organization, or those of one customer unless customer is empty. An id that names no
-// customer has no channels.
+// customer has no channels. It returns Unavailable while the database is away, as every method does.
 func (s *Channels) List(ctx context.Context, p tenancy.Principal, customer string) ([]publishing.Channel, error) {
 	parsed, ok := id.Parse[publishing.CustomerTag](customer)
 	if customer != "" && !ok {
@@ -77,10 +77,13 @@ func (s *Channels) Disconnect(ctx context.Context, p tenancy.Principal, channel 
 		found, err = tx.Disconnect(ctx, parsed)
 		return err
 	})
-	if err == nil && !found {
+	if err != nil {
+		return internal(op, err)
+	}
+	if !found {
 		return none
 	}
-	return internal(op, err)
+	return nil
 }
 
 // Begin starts a connect and returns its state, which is valid for an hour and ten tries, and can be used once. It
@@ -129,7 +132,8 @@ func (s *Channels) Finish(ctx context.Context, cmd publishing.FinishConnect) (pu
 	st, err := s.store.TryState(ctx, secret.HashToken(cmd.State), cmd.Connector, maxTries)
 	if pg.IsNoRows(err) {
 		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
-			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.", maxTries))
+			fmt.Sprintf("This connection attempt is unknown, older than an hour or was tried %d times; begin again.",
+				maxTries))
 	}
 	if err != nil {
 		return publishing.ChannelConnected{}, internal(op, err)
@@ -172,7 +176,8 @@ func (s *Channels) storeChannel(
 	const op = "publishing.FinishConnect"
 	switch err := s.store.TakeState(ctx, st.Org, secret.HashToken(cmd.State)); {
 	case pg.IsNoRows(err):
-		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op, "This connection attempt was used already; begin again.")
+		return publishing.ChannelConnected{}, fault.New(fault.Invalid, op,
+			"This connection attempt was used already; begin again.")
 	case err != nil:
 		return publishing.ChannelConnected{}, internal(op, err)
 	}
@@ -225,7 +230,9 @@ func (s *Channels) storeChannel(
 
 // timezone returns the zone for a channel that is connected, empty for the one that it has or the default. An offset is
 // that of today only, so it does not change the zone of a channel that exists.
-func (s *Channels) timezone(ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool) (string, error) {
+func (s *Channels) timezone(
+	ctx context.Context, org tenancy.OrgID, asked tenancy.ZoneRequest, exists bool,
+) (string, error) {
 	if !asked.IsOffset {
 		return asked.Name, nil
 	}

@@ -202,7 +202,7 @@ func TestFinishConnect_RefusesTooManyChannels(t *testing.T) {
 	cfg.MaxChannels = 2
 	for _, what := range []string{"as many channels as the limit", "the same account again"} {
 		if err := m.begin(cfg)("right"); err != nil {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: got the error %v, want none", what, err)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (s *Posts) writeOnce(
 			return out, nil, err
 		}
 		if cmd.IdempotencyKey != "" {
-			if out, found, lookup := s.remembered(ctx, p, cmd); lookup == nil && found {
+			if out, found, _ := s.remembered(ctx, p, cmd); found { // it finds nothing when it fails
 				return out, nil, nil
 			}
 		}
@@ -131,10 +131,11 @@ func (s *Posts) write(
 		}
 		return s.repeat(ctx, tx, p, cmd, entries, plans)
 	})
-	if err == nil {
-		s.deps.Pictures.Add(p.Org, pictures)
+	if err != nil {
+		return out, due, err
 	}
-	return out, due, err
+	s.deps.Pictures.Add(p.Org, pictures)
+	return out, due, nil
 }
 
 // holdChannels locks the channels of the entries against disconnecting until the transaction ends. It returns Invalid
@@ -225,7 +226,8 @@ func (s *Posts) build(
 	for i, part := range e.parts {
 		if part.delay > 0 {
 			next := base
-			next.ID, next.After, next.Delay, next.Due = id.New[publishing.PostTag](), out[len(out)-1].ID, part.delay, nil
+			next.ID, next.After = id.New[publishing.PostTag](), out[len(out)-1].ID
+			next.Delay, next.Due = part.delay, nil
 			next.State = publishing.StateWaiting
 			out = append(out, publishingstore.NewPost{Post: next, By: by(p)})
 		}

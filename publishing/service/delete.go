@@ -36,7 +36,7 @@ func (s *Posts) Delete(ctx context.Context, p tenancy.Principal, post string) er
 }
 
 // DeleteGroup removes every post of a group. A repeated post ends with it: the occurrences that are stored go too, and
-// none follows.
+// none follows. It returns NotFound for a group that does not exist.
 func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group string) error {
 	const op = "publishing.DeleteGroup"
 	parsed, ok := id.Parse[publishing.GroupTag](group)
@@ -64,13 +64,22 @@ func deleteGroup(
 	return posts, tx.Delete(ctx, posts)
 }
 
-func deleteSeries(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) error {
+// lockOrMaterialize locks the posts of a group. A later occurrence that is not stored yet is stored first.
+func lockOrMaterialize(
+	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID,
+) ([]publishingstore.PostStatus, error) {
 	posts, err := tx.LockGroup(ctx, group)
-	if err == nil && len(posts) == 0 {
-		if _, _, err = tx.Materialize(ctx, group.UUID(), true); err == nil {
-			posts, err = tx.LockGroup(ctx, group)
-		}
+	if err != nil || len(posts) > 0 {
+		return posts, err
 	}
+	if _, _, err := tx.Materialize(ctx, group.UUID(), true); err != nil {
+		return nil, err
+	}
+	return tx.LockGroup(ctx, group)
+}
+
+func deleteSeries(ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID) error {
+	posts, err := lockOrMaterialize(ctx, tx, group)
 	if err != nil {
 		return err
 	}

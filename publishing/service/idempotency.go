@@ -88,7 +88,9 @@ func (s *Posts) remembered(
 
 // remember stores the answer under the key of a request, in the transaction of its posts. It returns
 // publishingstore.ErrKeyBusy while another request has the key, and ErrKeyTaken when it has an answer.
-func remember(ctx context.Context, tx *publishingstore.Tx, cmd publishing.CreatePosts, created []publishing.Created) error {
+func remember(
+	ctx context.Context, tx *publishingstore.Tx, cmd publishing.CreatePosts, created []publishing.Created,
+) error {
 	if cmd.IdempotencyKey == "" {
 		return nil
 	}

@@ -44,7 +44,9 @@ const (
 // Upload stores a file and returns its row. It returns Invalid for a file that is of no known kind or incomplete, and
 // TooLarge for one that is larger than its limit or than the rest of the organization's storage. The content is stored
 // before the row, so that a crash leaves content that is never served.
-func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string, r io.Reader) (publishing.Medium, error) {
+func (s *Media) Upload(
+	ctx context.Context, p tenancy.Principal, filename string, r io.Reader,
+) (publishing.Medium, error) {
 	const op = "publishing.Upload"
 	left, err := s.storageLeft(ctx, p.Org)
 	if err != nil {
@@ -64,7 +66,8 @@ func (s *Media) Upload(ctx context.Context, p tenancy.Principal, filename string
 		Ext: kind.Ext, ContentType: kind.ContentType, Width: kind.Width, Height: kind.Height,
 		OriginalName: storableName(filename), CreatedAt: s.deps.Clock.Now(),
 	}
-	if m.Size, err = s.deps.Blobs.Create(ctx, m.BlobKey(), body); err != nil {
+	m.Size, err = s.deps.Blobs.Create(ctx, m.BlobKey(), body)
+	if err != nil {
 		err = uploadFault(op, err)
 		if fault.Is(err, fault.TooLarge) && left < s.maxSize(m) {
 			err = storageFull(op)
@@ -110,7 +113,8 @@ func saveFault(op string, err error) error {
 }
 
 func storageFull(op string) error {
-	return fault.New(fault.TooLarge, op, "The storage of your organization is full. Ask whoever runs this instance for more.")
+	return fault.New(fault.TooLarge, op,
+		"The storage of your organization is full. Ask whoever runs this instance for more.")
 }
 
 // storableName returns the beginning of the file name that the client sent, or "" when it cannot be stored.

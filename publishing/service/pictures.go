@@ -12,8 +12,9 @@ import (
 // keys. It returns Invalid when an image is known not to fit the platform.
 func (s *Posts) wantPictures(
 	ctx context.Context, tx *publishingstore.Tx, e checked,
-) (keys []publishingstore.PictureKey, err error) {
-	if keys = s.pictures(ctx, e); len(keys) == 0 {
+) ([]publishingstore.PictureKey, error) {
+	keys := s.pictures(ctx, e)
+	if len(keys) == 0 {
 		return nil, nil
 	}
 	all, err := tx.WantPictures(ctx, keys)

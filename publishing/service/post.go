@@ -31,10 +31,13 @@ func (s *Posts) inOrg(ctx context.Context, org tenancy.OrgID, fn func(*publishin
 		freed = tx.ChannelReleased()
 		return err
 	})
-	if err == nil && freed {
+	if err != nil {
+		return err
+	}
+	if freed {
 		s.deps.Waker.Wake(ctx, org, time.Time{})
 	}
-	return err
+	return nil
 }
 
 // groupOf returns the group of a post. A later occurrence of a repeated post is stored first, so that it can be skipped
@@ -58,7 +61,7 @@ func by(p tenancy.Principal) string {
 // publicFault returns an error of a transaction as a fault: faults as they are, a missing row as NotFound, the others
 // as Unavailable or Internal.
 func publicFault(op string, err error) error {
-	if err == nil || fault.KindOf(err) != fault.Internal {
+	if fault.KindOf(err) != fault.Internal {
 		return err
 	}
 	if pg.IsNoRows(err) {

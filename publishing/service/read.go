@@ -20,13 +20,7 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	if !ok {
 		return publishing.PostDetail{}, noPost(op)
 	}
-	roots, err := s.store.Root(ctx, p.Org, parsed)
-	if err == nil && len(roots) == 0 {
-		roots, err = s.store.Projected(ctx, p.Org, parsed)
-	}
-	if err == nil && len(roots) == 0 {
-		roots, err = s.store.Root(ctx, p.Org, parsed) // a later occurrence may have been stored meanwhile
-	}
+	roots, err := s.rootsOf(ctx, p.Org, parsed)
 	if err != nil {
 		return publishing.PostDetail{}, internal(op, err)
 	}
@@ -39,6 +33,19 @@ func (s *Posts) Get(ctx context.Context, p tenancy.Principal, post string) (publ
 	}
 	events, err := s.store.Events(ctx, p.Org, roots[0].Group)
 	return publishing.PostDetail{Thread: threads[0], Events: events}, internal(op, err)
+}
+
+// rootsOf returns the root of the thread of a post, stored or not yet stored, and nothing when there is no such post.
+func (s *Posts) rootsOf(ctx context.Context, org tenancy.OrgID, post publishing.PostID) ([]publishing.Post, error) {
+	roots, err := s.store.Root(ctx, org, post)
+	if err != nil || len(roots) > 0 {
+		return roots, err
+	}
+	roots, err = s.store.Projected(ctx, org, post)
+	if err != nil || len(roots) > 0 {
+		return roots, err
+	}
+	return s.store.Root(ctx, org, post) // a later occurrence may have been stored meanwhile
 }
 
 // List returns the threads of a date range or of a page. It returns Invalid when the range has more than
@@ -58,17 +65,26 @@ func (s *Posts) List(ctx context.Context, p tenancy.Principal, q publishing.List
 	} else {
 		roots, err = s.store.Roots(ctx, p.Org, q, customer, publishing.MaxListed+1)
 	}
-	if err == nil && len(roots) > publishing.MaxListed {
-		return page, fault.New(fault.Invalid, op, "The range holds more than 10,000 posts; ask for a shorter one.")
+	if err != nil {
+		return publishing.ThreadPage{}, listFault(op, err)
 	}
-	if err == nil {
-		page.Threads, err = s.threads(ctx, p.Org, roots)
-	}
-	if errors.Is(err, publishingstore.ErrTooMuch) {
+	if len(roots) > publishing.MaxListed {
 		return publishing.ThreadPage{}, fault.New(fault.Invalid, op,
+			"The range holds more than 10,000 posts; ask for a shorter one.")
+	}
+	page.Threads, err = s.threads(ctx, p.Org, roots)
+	if err != nil {
+		return publishing.ThreadPage{}, listFault(op, err)
+	}
+	return page, nil
+}
+
+func listFault(op string, err error) error {
+	if errors.Is(err, publishingstore.ErrTooMuch) {
+		return fault.New(fault.Invalid, op,
 			"These posts hold more than 8 MB of text and settings; ask for a shorter range, or for fewer posts a page.")
 	}
-	return page, internal(op, err)
+	return internal(op, err)
 }
 
 // threads reads the parts, followers, channels and media of roots. It returns publishingstore.ErrTooMuch when that is
@@ -86,7 +102,8 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 	for i, r := range roots {
 		r.Parts = whole.Parts[r.Group]
 		if r.Projected != nil {
-			r.Settings, r.Parts = whole.Settings[r.Projected.Template], projectedParts(r, whole.Parts[r.Projected.Template])
+			template := r.Projected.Template
+			r.Settings, r.Parts = whole.Settings[template], projectedParts(r, whole.Parts[template])
 			for _, part := range r.Parts {
 				left -= publishing.ListedPart * (1 + len(part.Media))
 			}

@@ -29,7 +29,8 @@ func (s *Posts) repeat(
 		for j := range e.parts {
 			e.parts[j].id = ""
 		}
-		template := s.build(p, cmd, e, id.New[publishing.PostTag](), id.New[publishing.GroupTag](), publishing.StateDraft)
+		post, group := id.New[publishing.PostTag](), id.New[publishing.GroupTag]()
+		template := s.build(p, cmd, e, post, group, publishing.StateDraft)
 		err := tx.Repeat(ctx, pl.posts[0].ID, cmd.Repeat, e.channel.Timezone, template)
 		if fault.Is(err, fault.Invalid) {
 			return entryFault(e, "This server does not know the channel's time zone "+quoted(e.channel.Timezone)+
@@ -59,8 +60,8 @@ func (s *Posts) replaceSeries(ctx context.Context, tx *publishingstore.Tx, e che
 			return err
 		}
 		if !over && next != old.Occurrence {
-			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change this one "+
-				"alone, or change the next one to change all that follow.")
+			return entryFault(e, "This is not the next occurrence of a repeated post: leave inter out to change "+
+				"this one alone, or change the next one to change all that follow.")
 		}
 		if err := deletePending(ctx, tx, old); err != nil {
 			return err

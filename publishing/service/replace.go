@@ -12,7 +12,9 @@ import (
 // existing returns the group of posts that an entry replaces: it is named by its id, or by the id of any of its parts.
 // found is false when the entry names none. Invalid means that an id names nothing, or that the ids are of different
 // groups. A later occurrence of a repeated post that is named is stored, so that it can be changed by itself.
-func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group publishing.GroupID, found bool, err error) {
+func existing(
+	ctx context.Context, tx *publishingstore.Tx, e checked,
+) (group publishing.GroupID, found bool, err error) {
 	unknown := entryFault(e, "There is no such post or group to replace.")
 	if e.group != "" {
 		parsed, ok := id.Parse[publishing.GroupTag](e.group)
@@ -20,7 +22,10 @@ func existing(ctx context.Context, tx *publishingstore.Tx, e checked) (group pub
 			return group, false, unknown
 		}
 		posts, err := tx.LockGroup(ctx, parsed)
-		if err == nil && len(posts) == 0 {
+		if err != nil {
+			return group, false, err
+		}
+		if len(posts) == 0 {
 			_, _, err = tx.Materialize(ctx, parsed.UUID(), true)
 		}
 		if pg.IsNoRows(err) {

@@ -33,42 +33,17 @@ func (s *Posts) ChangeStatus(
 	if cmd.To == publishing.CreateSchedule {
 		to = publishing.StateQueue
 		var err error
-		if entry, err = s.recheck(ctx, p, post); err != nil {
+		entry, err = s.recheck(ctx, p, post)
+		if err != nil {
 			return "", err
 		}
 	}
 	var due *time.Time
 	var pictures []publishingstore.PictureKey
-	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {
-		group, err := groupOf(ctx, tx, parsed)
-		if err != nil {
-			return err
-		}
-		there := 1
-		if to == publishing.StateQueue {
-			if there, err = tx.HoldChannels(ctx, nil, group); err != nil {
-				return err
-			}
-		}
-		posts, err := tx.LockGroup(ctx, group)
-		if err != nil {
-			return err
-		}
-		if len(posts) == 0 {
-			return noPost(op)
-		}
-		if there == 0 {
-			return disconnected(op)
-		}
-		if to == publishing.StateQueue && queued(posts) {
-			due = nil
-			return nil // nothing to do, and the place in the queue is kept
-		}
-		if err := movable(posts, to, cmd.Republish); err != nil {
-			return err
-		}
-		keepUnknown := to == publishing.StateDraft && !cmd.Republish
-		if due, err = tx.Move(ctx, posts, to, keepUnknown, by(p)); err != nil || to == publishing.StateDraft {
+	err := s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) (err error) {
+		moved := false
+		due, moved, err = move(ctx, tx, p, parsed, to, cmd.Republish)
+		if err != nil || !moved || to == publishing.StateDraft {
 			return err
 		}
 		pictures, err = s.wantPictures(ctx, tx, entry)
@@ -82,6 +57,46 @@ func (s *Posts) ChangeStatus(
 		s.deps.Waker.Wake(ctx, p.Org, *due)
 	}
 	return to, nil
+}
+
+// move changes the state of the group of a post and returns when its first post is due. moved is false when the group
+// is queued already, which keeps its place in the queue. It returns NotFound for a post that is gone, Invalid when its
+// channel is, and Conflict when the state does not allow the move.
+func move(
+	ctx context.Context, tx *publishingstore.Tx, p tenancy.Principal,
+	post publishing.PostID, to publishing.State, republish bool,
+) (due *time.Time, moved bool, err error) {
+	const op = "publishing.ChangeStatus"
+	group, err := groupOf(ctx, tx, post)
+	if err != nil {
+		return nil, false, err
+	}
+	there := 1
+	if to == publishing.StateQueue {
+		there, err = tx.HoldChannels(ctx, nil, group)
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	posts, err := tx.LockGroup(ctx, group)
+	if err != nil {
+		return nil, false, err
+	}
+	if len(posts) == 0 {
+		return nil, false, noPost(op)
+	}
+	if there == 0 {
+		return nil, false, disconnected(op)
+	}
+	if to == publishing.StateQueue && queued(posts) {
+		return nil, false, nil
+	}
+	if err := movable(posts, to, republish); err != nil {
+		return nil, false, err
+	}
+	keepUnknown := to == publishing.StateDraft && !republish
+	due, err = tx.Move(ctx, posts, to, keepUnknown, by(p))
+	return due, true, err
 }
 
 // queued returns whether every post waits for its time, and none may have been sent.

@@ -24,37 +24,37 @@ func TestConnectFault(t *testing.T) {
 		message string
 	}{
 		"a refused connection is Invalid": {
-			connector.FromSend(syscall.ECONNREFUSED, false), fault.Invalid, "The platform could not be reached." + retry,
+			err: connector.FromSend(syscall.ECONNREFUSED, false), kind: fault.Invalid, message: "The platform could not be reached." + retry,
 		},
 		"a timeout is Invalid": {
-			connector.FromSend(context.DeadlineExceeded, false), fault.Invalid, "The platform could not be reached." + retry,
+			err: connector.FromSend(context.DeadlineExceeded, false), kind: fault.Invalid, message: "The platform could not be reached." + retry,
 		},
 		"a blocked address looks like a refused connection": {
-			connector.FromSend(blocked, false), fault.Invalid, "The platform could not be reached." + retry,
+			err: connector.FromSend(blocked, false), kind: fault.Invalid, message: "The platform could not be reached." + retry,
 		},
 		"a blocked relay keeps its message": {
-			&connector.Error{Kind: connector.KindOperator, Public: "No relay: a cannot be reached.", Err: blocked},
-			fault.Invalid, "No relay: a cannot be reached." + retry,
+			err:  &connector.Error{Kind: connector.KindOperator, Public: "No relay: a cannot be reached.", Err: blocked},
+			kind: fault.Invalid, message: "No relay: a cannot be reached." + retry,
 		},
 		"an unreadable answer is Invalid": {
-			&connector.Error{Kind: connector.KindTransient, Status: 200, Public: "The answer cannot be read."},
-			fault.Invalid, "The answer cannot be read." + retry,
+			err:  &connector.Error{Kind: connector.KindTransient, Status: 200, Public: "The answer cannot be read."},
+			kind: fault.Invalid, message: "The answer cannot be read." + retry,
 		},
 		"a failing server is Invalid": {
-			&connector.Error{Kind: connector.KindTransient, Status: 502, Public: "It fails."}, fault.Invalid, "It fails." + retry,
+			err: &connector.Error{Kind: connector.KindTransient, Status: 502, Public: "It fails."}, kind: fault.Invalid, message: "It fails." + retry,
 		},
 		"a refusal keeps its message": {
-			&connector.Error{Kind: connector.KindReauth, Status: 401, Public: "The password is wrong."},
-			fault.Invalid, "The password is wrong.",
+			err:  &connector.Error{Kind: connector.KindReauth, Status: 401, Public: "The password is wrong."},
+			kind: fault.Invalid, message: "The password is wrong.",
 		},
 		"a platform that asks to wait is RateLimited": {
-			&connector.Error{Kind: connector.KindTransient, Status: 429, After: time.Minute, Public: "Slow down."},
-			fault.RateLimited, "Slow down.",
+			err:  &connector.Error{Kind: connector.KindTransient, Status: 429, After: time.Minute, Public: "Slow down."},
+			kind: fault.RateLimited, message: "Slow down.",
 		},
 		"so is one that does not name a time": {
-			&connector.Error{Kind: connector.KindTransient, Status: 429, Public: "Slow down."}, fault.RateLimited, "Slow down.",
+			err: &connector.Error{Kind: connector.KindTransient, Status: 429, Public: "Slow down."}, kind: fault.RateLimited, message: "Slow down.",
 		},
-		"another error is Internal": {errors.New("broken"), fault.Internal, ""},
+		"another error is Internal": {err: errors.New("broken"), kind: fault.Internal, message: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -50,7 +50,8 @@ type Accounts struct {
 	decoy    string              // the hash that is compared when the person is unknown
 }
 
-// New returns an Accounts. It computes one password hash, which takes about as long as a log-in.
+// New returns an Accounts. It computes one password hash, which takes about as long as a log-in. It returns the error
+// of the system's source of randomness.
 func New(d Deps) (*Accounts, error) {
 	a := &Accounts{
 		store: tenancystore.New(d.DB), clock: d.Clock, slots: newSlots(hashesAtOnce(runtime.GOMAXPROCS(0))),
@@ -104,7 +105,9 @@ func (a *Accounts) CreateOwner(ctx context.Context, n NewOwner) (tenancy.Princip
 
 func (n NewOwner) check(op string) error {
 	for _, text := range []struct{ name, value string }{
-		{"e-mail address", n.Email}, {"name", n.Name}, {"organization's name", n.Organization},
+		{name: "e-mail address", value: n.Email},
+		{name: "name", value: n.Name},
+		{name: "organization's name", value: n.Organization},
 	} {
 		if !tenancy.Storable(text.value) {
 			return fault.New(fault.Invalid, op,
@@ -114,7 +117,8 @@ func (n NewOwner) check(op string) error {
 	return nil
 }
 
-// CreateOrganization creates an organization that an existing person owns. It returns the principal of that person.
+// CreateOrganization creates an organization that an existing person owns. It returns the principal of that person. The
+// errors are those of pg.Fault.
 func (a *Accounts) CreateOrganization(
 	ctx context.Context, person tenancy.PersonID, name string,
 ) (tenancy.Principal, error) {
@@ -275,16 +279,16 @@ func (a *Accounts) slot(ctx context.Context, site string) (release func(), err e
 	ctx, cancel := context.WithTimeout(ctx, hashWait)
 	defer cancel()
 	release, err = a.slots.Enter(ctx, site)
-	if err == nil {
-		return release, nil
+	if err != nil {
+		message := "Too many log-ins are being made; try again in a moment."
+		if errors.Is(err, limit.ErrFull) {
+			message = "Too many log-ins from your network are being made; try again when they are answered."
+		}
+		return nil, &fault.Error{
+			Kind: fault.RateLimited, Op: "tenancy.slot", Message: message, RetryAfter: hashWait, Err: err,
+		}
 	}
-	message := "Too many log-ins are being made; try again in a moment."
-	if errors.Is(err, limit.ErrFull) {
-		message = "Too many log-ins from your network are being made; try again when they are answered."
-	}
-	return nil, &fault.Error{
-		Kind: fault.RateLimited, Op: "tenancy.slot", Message: message, RetryAfter: hashWait, Err: err,
-	}
+	return release, nil
 }
 
 // normal returns an address in the form in which it is stored.

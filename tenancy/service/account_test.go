@@ -98,14 +98,14 @@ func TestSession_UnknownChoiceIsTheFirstOrganization(t *testing.T) {
 		chosen string
 		want   tenancy.OrgID
 	}{
-		"no choice":                   {"", first.Org},
-		"the first":                   {first.Org.String(), first.Org},
-		"another of the person's":     {second.Org.String(), second.Org},
-		"one where they are disabled": {third.Org.String(), first.Org},
-		"one of another person":       {other.Org.String(), first.Org},
-		"one that does not exist":     {id.New[tenancy.OrgTag]().String(), first.Org},
-		"no id":                       {"undefined", first.Org},
-		"NUL":                         {"\x00", first.Org},
+		"no choice":                   {chosen: "", want: first.Org},
+		"the first":                   {chosen: first.Org.String(), want: first.Org},
+		"another of the person's":     {chosen: second.Org.String(), want: second.Org},
+		"one where they are disabled": {chosen: third.Org.String(), want: first.Org},
+		"one of another person":       {chosen: other.Org.String(), want: first.Org},
+		"one that does not exist":     {chosen: id.New[tenancy.OrgTag]().String(), want: first.Org},
+		"no id":                       {chosen: "undefined", want: first.Org},
+		"NUL":                         {chosen: "\x00", want: first.Org},
 	} {
 		if p, err := a.Session(t.Context(), token, c.chosen); err != nil || p.Org != c.want || p.Person != first.Person {
 			t.Errorf("%s: got %+v, %v, want the organization %s", name, p, err, c.want)
@@ -243,9 +243,9 @@ func TestSetTimezone_StoresValidZonesOfAdministrators(t *testing.T) {
 		zone tenancy.ZoneRequest
 		want fault.Kind
 	}{
-		"nothing":         {p, tenancy.ZoneRequest{}, fault.Invalid},
-		"a member":        {member, tenancy.ZoneRequest{Name: "UTC"}, fault.Forbidden},
-		"no organization": {unknown, tenancy.ZoneRequest{Name: "UTC"}, fault.NotFound},
+		"nothing":         {who: p, zone: tenancy.ZoneRequest{}, want: fault.Invalid},
+		"a member":        {who: member, zone: tenancy.ZoneRequest{Name: "UTC"}, want: fault.Forbidden},
+		"no organization": {who: unknown, zone: tenancy.ZoneRequest{Name: "UTC"}, want: fault.NotFound},
 	} {
 		if _, err := a.SetTimezone(t.Context(), c.who, c.zone); fault.KindOf(err) != c.want {
 			t.Errorf("%s: %v, want %s", name, err, c.want)

@@ -71,7 +71,13 @@ func TestAuthenticate_KeyEndsAtItsExpiry(t *testing.T) {
 	for _, at := range []struct {
 		age time.Duration
 		ok  bool
-	}{{0, true}, {life - time.Millisecond, true}, {life, false}, {life + time.Millisecond, false}, {time.Hour, false}} {
+	}{
+		{age: 0, ok: true},
+		{age: life - time.Millisecond, ok: true},
+		{age: life, ok: false},
+		{age: life + time.Millisecond, ok: false},
+		{age: time.Hour, ok: false},
+	} {
 		now.Store(int64(at.age))
 		p, err := a.Authenticate(t.Context(), full)
 		if at.ok && (err != nil || p.Org != person.Org) {
@@ -212,15 +218,15 @@ func TestCreateOwner_PasswordHas8To128Characters(t *testing.T) {
 		password string
 		ok       bool
 	}{
-		"none":                          {"", false},
-		"1 character":                   {"x", false},
-		"7 characters":                  {"1234567", false},
-		"7 characters of two bytes":     {strings.Repeat("é", 7), false},
-		"8 characters":                  {"12345678", true},
-		"128 characters":                {strings.Repeat("x", 128), true},
-		"128 characters of three bytes": {strings.Repeat("字", 128), true},
-		"129 characters":                {strings.Repeat("x", 129), false},
-		"a million characters":          {strings.Repeat("x", 1<<20), false},
+		"none":                          {password: "", ok: false},
+		"1 character":                   {password: "x", ok: false},
+		"7 characters":                  {password: "1234567", ok: false},
+		"7 characters of two bytes":     {password: strings.Repeat("é", 7), ok: false},
+		"8 characters":                  {password: "12345678", ok: true},
+		"128 characters":                {password: strings.Repeat("x", 128), ok: true},
+		"128 characters of three bytes": {password: strings.Repeat("字", 128), ok: true},
+		"129 characters":                {password: strings.Repeat("x", 129), ok: false},
+		"a million characters":          {password: strings.Repeat("x", 1<<20), ok: false},
 	} {
 		email := strings.ReplaceAll(name, " ", "-") + "@example.com"
 		_, err := a.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: email, Name: "N", Password: c.password, Organization: "O"})

@@ -31,9 +31,9 @@ func TestAuthenticate_KeyThatAnotherProcessRevoked(t *testing.T) {
 		revocations tenancyservice.Revocations
 		until       time.Duration // how long the key is accepted
 	}{
-		"is accepted for 5 s without other processes":                  {nil, 5 * time.Second},
-		"is accepted for 5 s while revocations are not received":       {&processes{}, 5 * time.Second},
-		"is accepted for a minute when a received revocation was lost": {&processes{healthy: true}, time.Minute},
+		"is accepted for 5 s without other processes":                  {revocations: nil, until: 5 * time.Second},
+		"is accepted for 5 s while revocations are not received":       {revocations: &processes{}, until: 5 * time.Second},
+		"is accepted for a minute when a received revocation was lost": {revocations: &processes{healthy: true}, until: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -69,16 +69,21 @@ func (c *keyCache) find(ctx context.Context, hash []byte) (key tenancy.APIKey, f
 	key, found, err = c.lookUps.get(ctx, hash)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch {
-	case err != nil || !found:
+	if err != nil {
 		c.known.drop(name)
-		if err == nil && epoch == c.epoch {
-			c.unknown.put(name, now, now)
-		}
-	case epoch == c.epoch:
-		c.known.put(name, cachedKey{key: key, found: now}, now)
+		return key, found, err
 	}
-	return key, found, err
+	if !found {
+		c.known.drop(name)
+	}
+	switch {
+	case epoch != c.epoch: // revoked meanwhile
+	case found:
+		c.known.put(name, cachedKey{key: key, found: now}, now)
+	default:
+		c.unknown.put(name, now, now)
+	}
+	return key, found, nil
 }
 
 // trust returns how long a found key is used without another look-up.

@@ -231,7 +231,7 @@ func TestLookUp_OnlyTheKeyThatCannotBeReadFails(t *testing.T) {
 			"update api_key set expires_at = 'infinity' where hash = '\\x"+hex.EncodeToString([]byte(all[bad].hash))+"'; reset role")
 		return err
 	}
-	if err := spoil(); err == nil || !strings.Contains(err.Error(), "api_key_expires_at_check") {
+	if err := spoil(); !strings.Contains(fmt.Sprint(err), "api_key_expires_at_check") {
 		t.Errorf("a key that ends at infinity: %v, want a violation of its check", err)
 	}
 	if _, err := owner.Exec(t.Context(), "reset role; alter table api_key drop constraint api_key_expires_at_check"); err != nil {

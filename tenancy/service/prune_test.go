@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -36,14 +37,14 @@ func TestPruneSessions_DeletesSessionsPastTheirRetention(t *testing.T) {
 	if err := db.InRole(t.Context(), pg.Gate, func(tx pgx.Tx) error {
 		_, err := tx.Exec(t.Context(), "update session set expires_at = '-infinity'") // which could not be read
 		return err
-	}); err == nil || !strings.Contains(err.Error(), "session_expires_at_check") {
+	}); !strings.Contains(fmt.Sprint(err), "session_expires_at_check") {
 		t.Errorf("a session that ended at minus infinity: %v, want a violation of its check", err)
 	}
 	n, err := a.PruneSessions(t.Context(), keep)
 	if left := gate("select count(*) from session"); n != 1 || left != 3 {
 		t.Errorf("%d sessions were deleted and %d are left, want 1 and 3", n, left)
 	}
-	if err == nil || !strings.Contains(err.Error(), "1 could not be changed") {
+	if !strings.Contains(fmt.Sprint(err), "1 could not be changed") {
 		t.Errorf("with a session that cannot be deleted: %v, want an error that counts it", err)
 	}
 	alter(t, address, `drop trigger harm on session`)

@@ -29,7 +29,8 @@ func TestSlot_WaitsUntilHashWait(t *testing.T) {
 			t.Errorf("it waited %s, want %s", waited, hashWait)
 		}
 		release()
-		if release, err = a.slot(t.Context(), "here"); err != nil {
+		release, err = a.slot(t.Context(), "here")
+		if err != nil {
 			t.Fatal(err)
 		}
 		release()
@@ -43,11 +44,12 @@ func TestSlot_SiteWithManyWaitingDelaysAnotherByOne(t *testing.T) {
 		const hashTime = 100 * time.Millisecond
 		hash := func(site string) error {
 			release, err := a.slot(context.Background(), site)
-			if err == nil {
-				time.Sleep(hashTime)
-				release()
+			if err != nil {
+				return err
 			}
-			return err
+			time.Sleep(hashTime)
+			release()
+			return nil
 		}
 		const many = 1000
 		attempts := make(chan error, many)

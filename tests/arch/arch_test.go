@@ -22,7 +22,7 @@ func TestTree_FollowsRules(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			for _, f := range violations[name] {
-				t.Error(f.message)
+				t.Errorf("got a violation of the rule: %s", f.message)
 			}
 		})
 	}

@@ -94,7 +94,8 @@ func restrictionRule(f file, restrictions []restriction, all bool) (out []violat
 	return out
 }
 
-// matchesPath reports whether an import path is a package or below it; a path that ends in "/" matches only what is below.
+// matchesPath reports whether an import path is a package or below it; a path that ends in "/" matches only what is
+// below.
 func matchesPath(importPath, packagePath string) bool {
 	return importPath == packagePath || strings.HasPrefix(importPath, strings.TrimSuffix(packagePath, "/")+"/")
 }

@@ -13,7 +13,7 @@ func TestPlan_HasNoUnusedEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range unused(all) {
-		t.Error(line)
+		t.Errorf("an entry of the plan is not needed: %s", line)
 	}
 }
 
@@ -65,7 +65,8 @@ func unused(t tree) (out []string) {
 	return out
 }
 
-// unusedRestriction reports the folders of d that have no file with the import. If d has no folders, a test must have it.
+// unusedRestriction reports the folders of d that have no file with the import. If d has no folders, a test must have
+// it.
 func unusedRestriction(t tree, restrictions []restriction, d restriction) (out []string) {
 	comes := func(test bool, folder string) bool {
 		return slices.ContainsFunc(t.files, func(f file) bool {

@@ -50,7 +50,7 @@ func admitting(ctx context.Context, r *rig) (err error) {
 		where string
 		*org.Client
 		floor func(context.Context, int, time.Duration, func(int)) (load, error)
-	}{{"local", here, direct}, {"another node", near, overLoopback}} {
+	}{{where: "local", Client: here, floor: direct}, {where: "another node", Client: near, floor: overLoopback}} {
 		for _, users := range []int{1, 64} {
 			if err := r.admitting(ctx, x.where, x.Client, all, users, x.floor); err != nil {
 				return err
@@ -108,8 +108,8 @@ func direct(_ context.Context, users int, span time.Duration, work func(int)) (l
 	})
 }
 
-// overLoopback has work called at the other end of loopback connections, one for each caller, with an organization's id sent
-// there and back.
+// overLoopback has work called at the other end of loopback connections, one for each caller, with an organization's id
+// sent there and back.
 func overLoopback(ctx context.Context, users int, span time.Duration, work func(int)) (out load, err error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

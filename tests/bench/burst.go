@@ -207,7 +207,8 @@ func (x burst) published(ctx context.Context, b *testDB) (time.Time, error) {
 // measurement.
 func (b *testDB) allPublished(ctx context.Context) error {
 	var others int
-	err := b.super.QueryRow(ctx, `select count(*) from post where state <> 'PUBLISHED' and due <= now() and deleted_at is null`).Scan(&others)
+	const late = "select count(*) from post where state <> 'PUBLISHED' and due <= now() and deleted_at is null"
+	err := b.super.QueryRow(ctx, late).Scan(&others)
 	if err != nil {
 		return err
 	}

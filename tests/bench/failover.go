@@ -175,7 +175,8 @@ func (s *stream) shardsOfOldest(ctx context.Context) (shards map[int]bool, err e
 	return nil, errors.New("the processes do not share the organizations")
 }
 
-// claimedByOldest returns the organizations of which the killed process, the one that was started first, was sending posts.
+// claimedByOldest returns the organizations of which the killed process, the one that was started first, was sending
+// posts.
 func (s *stream) claimedByOldest(ctx context.Context) (orgs []uuid.UUID, err error) {
 	err = s.super.QueryRow(ctx, `select coalesce(array_agg(org_id), '{}') from post
 		where state = 'PUBLISHING' and claim_holder = (select id from node where expires_at > now() order by started_at limit 1)`).Scan(&orgs)
@@ -209,7 +210,8 @@ func (s *stream) outcome(ctx context.Context, lost map[int]bool, claimed []uuid.
 		}
 	}
 	return m{
-		"bench": "failover", "unit": "ms of the latest post", "ours": ms(max(killed, others)), "othersMaxMs": ms(others),
+		"bench": "failover", "unit": "ms of the latest post", "ours": ms(max(killed, others)),
+		"othersMaxMs":   ms(others),
 		"organizations": min(len(s.all), s.count), "organizationsOfKilled": hit,
 		"sendingAtKill": len(claimed), "sendingMaxMs": ms(sending),
 		"posts": s.count, "postsPerSecond": failoverRate, "latencyMs": failoverLatency.Milliseconds(),

@@ -172,9 +172,11 @@ func (p *platform) below(channel int) int {
 // below returns how many posts the channels below a number have, assuming that none was lost.
 func (s *measurement) below(channel int) (n int) {
 	for name, last := range s.last {
-		if c, err := strconv.Atoi(name); err == nil && c < channel {
-			n += last
+		c, err := strconv.Atoi(name)
+		if err != nil || c >= channel {
+			continue
 		}
+		n += last
 	}
 	return n
 }

@@ -15,9 +15,10 @@ import (
 
 const (
 	hangingOrganizations = 256
-	hangingChannels      = 8 // of each organization: as many posts as it may have in flight, and together as many as a process may
-	hangingLead          = time.Second
-	hangingGoal          = time.Second // the goal for the lateness of single posts
+	// Each organization has as many channels as it may have posts in flight, and all together as many as a process may.
+	hangingChannels = 8
+	hangingLead     = time.Second
+	hangingGoal     = time.Second // the goal for the lateness of single posts
 )
 
 // hanging measures how late single posts of other organizations are published while many organizations have posts due

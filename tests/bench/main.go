@@ -37,7 +37,7 @@ type options struct {
 	profile string
 }
 
-// bench is one benchmark.
+// bench is a benchmark and its name on the command line.
 type bench struct {
 	name string
 	run  func(context.Context, *rig) error
@@ -45,10 +45,20 @@ type bench struct {
 
 func benches() []bench {
 	return []bench{
-		{"due_burst", dueBurst}, {"peer_burst", peerBurst}, {"tls", overTLS}, {"fairness", fairness},
-		{"hanging", hanging},
-		{"steady", steady}, {"create", creating}, {"read", reading}, {"admit", admitting}, {"idle", idle},
-		{"failover", failover}, {"growth", growth}, {"pictures", pictures}, {"retention", retention},
+		{name: "due_burst", run: dueBurst},
+		{name: "peer_burst", run: peerBurst},
+		{name: "tls", run: overTLS},
+		{name: "fairness", run: fairness},
+		{name: "hanging", run: hanging},
+		{name: "steady", run: steady},
+		{name: "create", run: creating},
+		{name: "read", run: reading},
+		{name: "admit", run: admitting},
+		{name: "idle", run: idle},
+		{name: "failover", run: failover},
+		{name: "growth", run: growth},
+		{name: "pictures", run: pictures},
+		{name: "retention", run: retention},
 	}
 }
 

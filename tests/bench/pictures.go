@@ -61,8 +61,9 @@ func pictures(ctx context.Context, r *rig) (err error) {
 		"bench": "pictures", "unit": "MB of peak memory", "posts": pictureOrgs * picturePosts,
 		"organizations": pictureOrgs, "imageBytes": publishing.MaxImageSize,
 		"ours": ours.peak, "floor": texts.peak, "more": ours.peak - texts.peak, "published": ours.published,
-		"floorPublished": texts.published, "latestTextMs": ms(quantile(ours.late, 1)), "floorLatestTextMs": ms(quantile(texts.late, 1)),
-		"p50TextMs": ms(quantile(ours.late, .5)), "floorP50TextMs": ms(quantile(texts.late, .5)),
+		"floorPublished": texts.published, "latestTextMs": ms(quantile(ours.late, 1)),
+		"floorLatestTextMs": ms(quantile(texts.late, 1)),
+		"p50TextMs":         ms(quantile(ours.late, .5)), "floorP50TextMs": ms(quantile(texts.late, .5)),
 		"readyWhenDue": ours.ready, "lastOutSeconds": ours.last.Seconds(), "floorLastOutSeconds": texts.last.Seconds(),
 	})
 }
@@ -113,7 +114,8 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 		if err := until(ctx, due); err != nil {
 			return err
 		}
-		if err := b.super.QueryRow(ctx, "select count(*) from derived_picture where state = 'ready'").Scan(&out.ready); err != nil {
+		const ready = "select count(*) from derived_picture where state = 'ready'"
+		if err := b.super.QueryRow(ctx, ready).Scan(&out.ready); err != nil {
 			return err
 		}
 		if err := b.awaitPosts(ctx, lonely, lonely); err != nil {
@@ -131,8 +133,8 @@ func (r *rig) picturesRun(ctx context.Context, server string, images [][]byte) (
 	return out, err
 }
 
-// awaitBlueskyEnd waits until no post on Bluesky is in flight, and returns the number of published ones. A failed post is an
-// error.
+// awaitBlueskyEnd waits until no post on Bluesky is in flight, and returns the number of published ones. A failed post
+// is an error.
 func (b *testDB) awaitBlueskyEnd(ctx context.Context) (published int, err error) {
 	patience, cancel := context.WithTimeout(ctx, picturePause)
 	defer cancel()
@@ -175,9 +177,11 @@ func (b *testDB) connectBluesky(ctx context.Context, server string, all []tenant
 			id := uuid.New()
 			all[i].channels = append(all[i].channels, id)
 			batch := &pgx.Batch{}
-			batch.Queue(`insert into channel (org_id, id, connector, name, profile, account_id, grade, credential) values ($1, $2, 'bluesky', $3, $3, $4, 'A', $5)`,
+			batch.Queue(`insert into channel (org_id, id, connector, name, profile, account_id, grade, credential)
+				values ($1, $2, 'bluesky', $3, $3, $4, 'A', $5)`,
 				all[i].org.UUID(), id, name, account.DID, sealed)
-			batch.Queue(`insert into channel_queue (channel_id, org_id, shard, connector) values ($1, $2, $3, 'bluesky')`, id, all[i].org.UUID(), int16(tenancy.Shard(all[i].org)))
+			batch.Queue(`insert into channel_queue (channel_id, org_id, shard, connector)
+				values ($1, $2, $3, 'bluesky')`, id, all[i].org.UUID(), int16(tenancy.Shard(all[i].org)))
 			if err := b.super.SendBatch(ctx, batch).Close(); err != nil {
 				return err
 			}

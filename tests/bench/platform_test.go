@@ -18,13 +18,36 @@ func TestPlatform_CountsPosts(t *testing.T) {
 		calls                    []call
 		posts, twice, outOfOrder int
 	}{
-		"posts in order":                            {[]call{{1, 1, "a"}, {2, 1, "b"}, {1, 2, "c"}}, 3, 0, 0},
-		"a repeated key counts once":                {[]call{{1, 1, "a"}, {1, 1, "a"}, {1, 2, "b"}}, 2, 0, 0},
-		"a repeated text with another key is twice": {[]call{{1, 1, "a"}, {1, 2, "b"}, {1, 1, "c"}, {1, 3, "d"}}, 4, 1, 0},
-		"a repeated text without a key is twice":    {[]call{{1, 1, ""}, {1, 1, ""}}, 2, 1, 0},
-		"an overtaken post is out of order once":    {[]call{{1, 2, "b"}, {1, 1, "a"}, {1, 3, "c"}}, 3, 0, 1},
-		"a gap counts in its channel only":          {[]call{{1, 1, "a"}, {2, 2, "b"}, {1, 2, "c"}}, 3, 0, 1},
-		"equal numbers of two channels":             {[]call{{1, 1, "a"}, {2, 1, "b"}}, 2, 0, 0},
+		"posts in order": {
+			calls: []call{{channel: 1, number: 1, key: "a"}, {channel: 2, number: 1, key: "b"}, {channel: 1, number: 2, key: "c"}},
+			posts: 3,
+		},
+		"a repeated key counts once": {
+			calls: []call{{channel: 1, number: 1, key: "a"}, {channel: 1, number: 1, key: "a"}, {channel: 1, number: 2, key: "b"}},
+			posts: 2,
+		},
+		"a repeated text with another key is twice": {
+			calls: []call{
+				{channel: 1, number: 1, key: "a"},
+				{channel: 1, number: 2, key: "b"},
+				{channel: 1, number: 1, key: "c"},
+				{channel: 1, number: 3, key: "d"},
+			},
+			posts: 4, twice: 1,
+		},
+		"a repeated text without a key is twice": {
+			calls: []call{{channel: 1, number: 1, key: ""}, {channel: 1, number: 1, key: ""}}, posts: 2,
+			twice: 1,
+		},
+		"an overtaken post is out of order once": {
+			calls: []call{{channel: 1, number: 2, key: "b"}, {channel: 1, number: 1, key: "a"}, {channel: 1, number: 3, key: "c"}},
+			posts: 3, outOfOrder: 1,
+		},
+		"a gap counts in its channel only": {
+			calls: []call{{channel: 1, number: 1, key: "a"}, {channel: 2, number: 2, key: "b"}, {channel: 1, number: 2, key: "c"}},
+			posts: 3, outOfOrder: 1,
+		},
+		"equal numbers of two channels": {calls: []call{{channel: 1, number: 1, key: "a"}, {channel: 2, number: 1, key: "b"}}, posts: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,10 +103,10 @@ func TestPlatform_ListsPostsInPages(t *testing.T) {
 		query   url.Values
 		want    int
 	}{
-		"a full page of the newest":          {"0", nil, 100},
-		"the rest after it":                  {"0", url.Values{"before": {"p101"}}, 50},
-		"nothing since a time to come":       {"0", url.Values{"since": {now().Add(time.Hour).Format(time.RFC3339Nano)}}, 0},
-		"nothing of an account without post": {"2", nil, 0},
+		"a full page of the newest":          {channel: "0", query: nil, want: 100},
+		"the rest after it":                  {channel: "0", query: url.Values{"before": {"p101"}}, want: 50},
+		"nothing since a time to come":       {channel: "0", query: url.Values{"since": {now().Add(time.Hour).Format(time.RFC3339Nano)}}, want: 0},
+		"nothing of an account without post": {channel: "2", query: nil, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,9 +128,9 @@ func TestOptions_Lease(t *testing.T) {
 		want     time.Duration
 		bad      bool
 	}{
-		"the default without a setting":    {nil, leaseDefault, false},
-		"the setting":                      {[]string{"HEARTBEAT_INTERVAL=1s", "LEASE_TTL=3s"}, 3 * time.Second, false},
-		"an error for an invalid duration": {[]string{"LEASE_TTL=three"}, 0, true},
+		"the default without a setting":    {settings: nil, want: leaseDefault, bad: false},
+		"the setting":                      {settings: []string{"HEARTBEAT_INTERVAL=1s", "LEASE_TTL=3s"}, want: 3 * time.Second, bad: false},
+		"an error for an invalid duration": {settings: []string{"LEASE_TTL=three"}, want: 0, bad: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

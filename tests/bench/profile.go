@@ -39,7 +39,8 @@ func (b *testDB) explain(ctx context.Context, path string) (err error) {
 	if err := table(f, rows); err != nil {
 		return err
 	}
-	hot, err := b.super.Query(ctx, `select relname, n_tup_ins, n_tup_upd, n_tup_hot_upd from pg_stat_user_tables where n_tup_upd > 0`)
+	hot, err := b.super.Query(ctx, `select relname, n_tup_ins, n_tup_upd, n_tup_hot_upd
+		from pg_stat_user_tables where n_tup_upd > 0`)
 	if err != nil {
 		return err
 	}

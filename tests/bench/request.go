@@ -69,7 +69,9 @@ func creating(ctx context.Context, r *rig) error {
 }
 
 // requests measures calls to the service by a number of concurrent users, and then the floor.
-func (b *testDB) requests(ctx context.Context, n *node, users int, span time.Duration, call func(i int) error, bare func() (load, error)) (m, error) {
+func (b *testDB) requests(
+	ctx context.Context, n *node, users int, span time.Duration, call func(i int) error, bare func() (load, error),
+) (m, error) {
 	before, err := b.cost(ctx, n)
 	if err != nil {
 		return nil, err
@@ -92,7 +94,9 @@ func (b *testDB) requests(ctx context.Context, n *node, users int, span time.Dur
 	}, err
 }
 
-func (b *testDB) inserting(ctx context.Context, users int, span time.Duration, all []tenant, due time.Time) (load, error) {
+func (b *testDB) inserting(
+	ctx context.Context, users int, span time.Duration, all []tenant, due time.Time,
+) (load, error) {
 	pool, err := b.pool(ctx, users)
 	if err != nil {
 		return load{}, err
@@ -101,7 +105,8 @@ func (b *testDB) inserting(ctx context.Context, users int, span time.Duration, a
 	return drive(users, untilOver(span), func(i int) error {
 		t, id := all[i%len(all)], uuid.Must(uuid.NewV7())
 		batch := &pgx.Batch{}
-		batch.Queue(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date) values ($1, $2, $2, $3, $4, 'QUEUE', $5, $5)`,
+		batch.Queue(`insert into post (org_id, id, group_id, channel_id, shard, state, due, publish_date)
+			values ($1, $2, $2, $3, $4, 'QUEUE', $5, $5)`,
 			t.org.UUID(), id, t.channels[i%2], tenancy.Shard(t.org), due)
 		batch.Queue(`insert into part (org_id, id, post_id, position, content) values ($1, $2, $2, 0, $3)`,
 			t.org.UUID(), id, content(i, 1, due))
@@ -130,10 +135,15 @@ func reading(ctx context.Context, r *rig) error {
 		month := url.Values{"startDate": {from.Format(time.RFC3339)},
 			"endDate": {from.Add(31 * 24 * time.Hour).Format(time.RFC3339)}}
 		for _, x := range []struct{ name, path, sql string }{
-			{"posts", "/posts?" + month.Encode(), `select p.id, p.group_id, p.state, p.publish_date, p.release_id, p.release_url, a.content, c.id, c.name, c.picture, c.connector from post p
+			{name: "posts", path: "/posts?" + month.Encode(), sql: `select p.id, p.group_id, p.state, p.publish_date,
+				p.release_id, p.release_url, a.content, c.id, c.name, c.picture, c.connector from post p
 				join part a on a.org_id = p.org_id and a.post_id = p.id join channel c on c.org_id = p.org_id and c.id = p.channel_id
 				where p.org_id = $1 and p.deleted_at is null and p.publish_date between now() - interval '1 day' and now() + interval '31 days' order by p.publish_date`},
-			{"integrations", "/integrations", `select id, name, connector, picture, disabled, profile from channel where org_id = $1 and deleted_at is null`},
+			{
+				name: "integrations", path: "/integrations",
+				sql: `select id, name, connector, picture, disabled, profile from channel
+					where org_id = $1 and deleted_at is null`,
+			},
 		} {
 			if err := b.reading(ctx, n, mine[0], x.name, x.path, x.sql); err != nil {
 				return err
@@ -152,7 +162,8 @@ func (b *testDB) reading(ctx context.Context, n *node, t tenant, name, path, sql
 		return err
 	}
 	defer pool.Close()
-	line, err := b.requests(ctx, n, users, span, func(int) error { return c.call(ctx, t.key, http.MethodGet, path, nil, http.StatusOK) }, func() (load, error) {
+	get := func(int) error { return c.call(ctx, t.key, http.MethodGet, path, nil, http.StatusOK) }
+	line, err := b.requests(ctx, n, users, span, get, func() (load, error) {
 		return drive(users, untilOver(span), func(int) error {
 			rows, err := pool.Query(ctx, sql, t.org.UUID())
 			if err != nil {

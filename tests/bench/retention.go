@@ -72,7 +72,8 @@ func (b *testDB) sizes(ctx context.Context) (map[string]size, error) {
 	out := map[string]size{}
 	for _, table := range []string{"post", "part", "publication", "post_event", "idempotency"} {
 		var s size
-		err := b.super.QueryRow(ctx, "select (select count(*) from "+table+"), round(pg_total_relation_size($1::text::regclass) / 1048576.0, 1)::float8",
+		err := b.super.QueryRow(ctx, "select (select count(*) from "+table+`),
+			round(pg_total_relation_size($1::text::regclass) / 1048576.0, 1)::float8`,
 			table).Scan(&s.Rows, &s.MB)
 		if err != nil {
 			return nil, err
@@ -133,12 +134,13 @@ func (b *testDB) twoYears(ctx context.Context) error {
 	return nil
 }
 
-// withinBounds reports whether a second year left no more keys and events than the first, and at most twice as many posts,
-// with a tolerance of 1 % for rows and 10 % for bytes.
+// withinBounds reports whether a second year left no more keys and events than the first, and at most twice as many
+// posts, with a tolerance of 1 % for rows and 10 % for bytes.
 func withinBounds(first, second map[string]size) bool {
 	factors := map[string]float64{"idempotency": 1, "post_event": 1, "post": 2, "part": 2, "publication": 2}
 	for table, times := range factors {
-		if float64(second[table].Rows) > 1.01*times*float64(first[table].Rows) || second[table].MB > 1.1*times*first[table].MB {
+		moreRows := float64(second[table].Rows) > 1.01*times*float64(first[table].Rows)
+		if moreRows || second[table].MB > 1.1*times*first[table].MB {
 			return false
 		}
 	}
@@ -173,14 +175,17 @@ func pruneBeside(ctx context.Context, r *rig) error {
 		for _, c := range []struct {
 			name     string
 			settings []string
-		}{{"Without", []string{"IDEMPOTENCY_KEY_RETENTION=0s", "EVENT_RETENTION=0s", "DELETED_POST_RETENTION=0s"}}, {"With", nil}} {
+		}{
+			{name: "Without", settings: []string{"IDEMPOTENCY_KEY_RETENTION=0s", "EVENT_RETENTION=0s", "DELETED_POST_RETENTION=0s"}},
+			{name: "With", settings: nil},
+		} {
 			x.settings = c.settings
 			out, err := x.run(ctx, r)
-			if err == nil && left == 0 {
-				err = errors.New("everything was pruned before the burst was over; use a larger -year")
-			}
 			if err != nil {
 				return err
+			}
+			if left == 0 {
+				return errors.New("everything was pruned before the burst was over; use a larger -year")
 			}
 			lowest("cpuMsPerPost"+c.name, x.per(out.used.cpu()))
 			lowest("latenessP99Ms"+c.name, ms(quantile(out.late, .99)))

@@ -222,10 +222,12 @@ func (n *node) profile(ctx context.Context, span time.Duration, path string) (do
 	end := make(chan error, 1)
 	go func() {
 		f, err := os.Create(path)
-		if err == nil {
-			err = errors.Join(n.get(ctx, "http://"+n.private+"/debug/pprof/profile?seconds="+strconv.Itoa(int(span.Seconds())), f), f.Close())
+		if err != nil {
+			end <- err
+			return
 		}
-		end <- err
+		address := "http://" + n.private + "/debug/pprof/profile?seconds=" + strconv.Itoa(int(span.Seconds()))
+		end <- errors.Join(n.get(ctx, address, f), f.Close())
 	}()
 	return func() error { return <-end }
 }

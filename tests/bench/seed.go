@@ -25,8 +25,8 @@ type tenant struct {
 
 const grade = "A"
 
-// createTenants inserts organizations, each with an API key and channels of the benchmark's platform. A channel's token is
-// its running number over all calls.
+// createTenants inserts organizations, each with an API key and channels of the benchmark's platform. A channel's token
+// is its running number over all calls.
 func (b *testDB) createTenants(ctx context.Context, organizations, channels int) ([]tenant, error) {
 	all := make([]tenant, organizations)
 	var orgs, keys, rows, queues [][]any
@@ -58,11 +58,14 @@ func (b *testDB) createTenants(ctx context.Context, organizations, channels int)
 		columns []string
 		rows    [][]any
 	}{
-		{"organization", []string{"id", "name"}, orgs},
-		{"api_key", []string{"org_id", "id", "name", "prefix", "hash"}, keys},
-		{"channel", []string{"org_id", "id", "connector", "name", "account_id", "account", "grade", "credential"},
-			rows},
-		{"channel_queue", []string{"channel_id", "org_id", "shard", "connector"}, queues},
+		{table: "organization", columns: []string{"id", "name"}, rows: orgs},
+		{table: "api_key", columns: []string{"org_id", "id", "name", "prefix", "hash"}, rows: keys},
+		{
+			table:   "channel",
+			columns: []string{"org_id", "id", "connector", "name", "account_id", "account", "grade", "credential"},
+			rows:    rows,
+		},
+		{table: "channel_queue", columns: []string{"channel_id", "org_id", "shard", "connector"}, rows: queues},
 	} {
 		if _, err := b.super.CopyFrom(ctx, pgx.Identifier{x.table}, x.columns, pgx.CopyFromRows(x.rows)); err != nil {
 			return nil, err

@@ -93,7 +93,8 @@ func (b *testDB) streaming(ctx context.Context, due time.Time, count int) (s *me
 // timers makes the calls with timers only.
 func (r *rig) timers(ctx context.Context, count int) (*measurement, error) {
 	r.platform.begin(0)
-	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}} // like the service, a connection for each irreversible call
+	// As the service, it opens a connection for each irreversible call.
+	c := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	due := now().Add(2 * time.Second)
 	var group sync.WaitGroup
 	errs := make(chan error, count)

@@ -33,7 +33,11 @@ func overTLS(ctx context.Context, r *rig) error {
 	for _, variant := range []struct {
 		connections  string
 		resume, keep bool
-	}{{"fresh", false, false}, {"resumed", true, false}, {"kept", true, true}} {
+	}{
+		{connections: "fresh", resume: false, keep: false},
+		{connections: "resumed", resume: true, keep: false},
+		{connections: "kept", resume: true, keep: true},
+	} {
 		cfg := &tls.Config{Certificates: []tls.Certificate{chain}, SessionTicketsDisabled: !variant.resume}
 		r.platform, err = listen(ctx, tlsOptions{tls: cfg, roots: roots, closing: !variant.keep})
 		if err != nil {

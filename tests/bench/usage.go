@@ -88,11 +88,10 @@ func peakOf(pid int) (float64, error) {
 func usageOf(pid int) (u usage) {
 	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/schedstat") // the pattern is well formed
 	for _, path := range threads {
-		if b, err := os.ReadFile(path); err == nil { // else the thread has ended
-			on, _, _ := strings.Cut(string(b), " ")
-			ns, _ := strconv.ParseInt(on, 10, 64) // the kernel writes numbers
-			u.cpu += time.Duration(ns)
-		}
+		b, _ := os.ReadFile(path) // empty when the thread has ended
+		on, _, _ := strings.Cut(string(b), " ")
+		ns, _ := strconv.ParseInt(on, 10, 64) // the kernel writes numbers
+		u.cpu += time.Duration(ns)
 	}
 	if f := statOf(pid); f != nil {
 		u.rss = float64(f.number(21)) * float64(os.Getpagesize()) / (1 << 20)
@@ -115,9 +114,8 @@ func treeOf(pid int) time.Duration {
 			continue // a thread that has ended
 		}
 		for _, child := range strings.Fields(string(list)) {
-			if c, err := strconv.Atoi(child); err == nil {
-				sum += usageOf(c).cpu
-			}
+			c, _ := strconv.Atoi(child) // the kernel writes numbers
+			sum += usageOf(c).cpu
 		}
 	}
 	return sum

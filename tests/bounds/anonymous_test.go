@@ -36,7 +36,7 @@ func (r *rig) anonymous(t *testing.T, route edge.Route, framing string, body []b
 	}()
 	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
-		t.Fatalf("%s: %v", route, err)
+		t.Fatalf("%s: got the error %v, want an answer", route, err)
 	}
 	_ = resp.Body.Close() // the connection is closed
 	return resp.StatusCode

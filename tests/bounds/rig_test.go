@@ -72,14 +72,18 @@ func start(t *testing.T) *rig {
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	r.http = &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	r.owner, err = app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{Email: "owner@crier.test", Name: "Owner", Password: password, Organization: "First"})
+	r.owner, err = app.Accounts.CreateOwner(t.Context(), tenancyservice.NewOwner{
+		Email: "owner@crier.test", Name: "Owner", Password: password, Organization: "First",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.key, _, err = app.Accounts.CreateKey(t.Context(), r.owner, "tests"); err != nil {
+	r.key, _, err = app.Accounts.CreateKey(t.Context(), r.owner, "tests")
+	if err != nil {
 		t.Fatal(err)
 	}
-	if r.session, err = app.Accounts.Login(t.Context(), "203.0.113.9", "owner@crier.test", password); err != nil {
+	r.session, err = app.Accounts.Login(t.Context(), "203.0.113.9", "owner@crier.test", password)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -98,7 +102,7 @@ func (r *rig) do(t *testing.T, route edge.Route, body string, headers ...string)
 	headers = append([]string{"Authorization", r.key, "auth", r.session, "Content-Type", "application/json"}, headers...)
 	a, err := call.Do(ctx, r.http, route.Method, base+filled(route.Path), body, headers...)
 	if err != nil {
-		t.Fatalf("%s: %v", route, err)
+		t.Fatalf("%s: got the error %v, want an answer", route, err)
 	}
 	return a
 }

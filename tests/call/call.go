@@ -12,6 +12,7 @@ import (
 
 // Answer is a complete response.
 type Answer struct {
+	// Status is the HTTP status code.
 	Status int
 	Header http.Header
 	Body   string
@@ -54,7 +55,7 @@ func Do(ctx context.Context, client *http.Client, method, url string, body any, 
 	return Send(client, req)
 }
 
-// Request returns the request that Do would send.
+// Request returns the request that Do would send. It fails for a body that JSON cannot encode and for an invalid URL.
 func Request(ctx context.Context, method, url string, body any, headers ...string) (*http.Request, error) {
 	var raw []byte
 	switch b := body.(type) {
@@ -86,7 +87,7 @@ func Request(ctx context.Context, method, url string, body any, headers ...strin
 	return req, nil
 }
 
-// Send sends a request and reads the answer.
+// Send sends a request and reads the answer. An error means that no complete answer came.
 func Send(client *http.Client, req *http.Request) (Answer, error) {
 	resp, err := client.Do(req)
 	if err != nil {

@@ -30,8 +30,8 @@ func TestServe_ReportsAllInvalidSettings(t *testing.T) {
 		result
 		names []string
 	}{
-		{empty, []string{"DATABASE_URL", "ENCRYPTION_KEYS"}},
-		{bad, []string{
+		{result: empty, names: []string{"DATABASE_URL", "ENCRYPTION_KEYS"}},
+		{result: bad, names: []string{
 			"PORT", "API_LIMIT", "BASE_URL", "LEASE_TTL", "SANDBOX_URL", "ENCRYPTION_KEYS", "TRUSTED_PROXIES", "LOG_LEVEL", "LOG_FORMAT",
 			"STOP_TIMEOUT", "RETRY_WINDOW", "POOLER", "DATABASE_URL", "MAX_IMAGE_BYTES", "MAX_VIDEO_BYTES", "DRAIN_TIMEOUT", "MAX_LATENESS", "PRUNE_INTERVAL", "IDEMPOTENCY_KEY_RETENTION", "SESSION_RETENTION", "ORG_MAX_CHANNELS",
 		}},
@@ -173,7 +173,7 @@ func TestCommands_WithoutDatabase(t *testing.T) {
 				t.Errorf("got help %s, want %s in it", whole.out, name)
 			}
 			if r := run(t, nil, name, "--help"); r.code != 0 || !strings.Contains(r.out, "Usage: crier "+name) || r.errors != "" {
-				t.Errorf("%s: %+v", name, r)
+				t.Errorf("%s --help: got %+v, want its usage and exit code 0", name, r)
 			}
 		}
 		if r := run(t, nil, "serve", "--help"); !strings.Contains(r.out, "DATABASE_URL") || !strings.Contains(r.out, "ENCRYPTION_KEYS") {

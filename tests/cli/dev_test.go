@@ -54,6 +54,36 @@ func TestDev(t *testing.T) {
 	if n.BaseURL != "http://localhost:"+port {
 		t.Fatalf("got %+v, want the base URL http://localhost:%s", n, port)
 	}
+	firstStart(t, p, home, n)
+	t.Run("a second process on the same folder is refused", func(t *testing.T) {
+		run(t, []string{"CRIER_HOME=" + home, "PORT=" + freePort(t)}, "dev").fails(t, home)
+	})
+	t.Run("a taken port is refused and leaves nothing behind", func(t *testing.T) {
+		other := filepath.Join(t.TempDir(), "home")
+		run(t, []string{"CRIER_HOME=" + other, "PORT=" + port}, "dev").fails(t, port, "PORT")
+		if left := postgres(t, other); len(left) > 0 {
+			t.Fatalf("got running Postgres processes %v, want none", left)
+		}
+	})
+	t.Run("Ctrl-C ends everything", func(t *testing.T) {
+		p.signal(syscall.SIGINT)
+		if code := p.wait(t); code != 0 || p.errors() != "" {
+			t.Fatalf("got exit code %d and stderr %s, want 0 and none", code, p.errors())
+		}
+		if left := postgres(t, home); len(left) > 0 {
+			t.Fatalf("got running Postgres processes %v, want none", left)
+		}
+	})
+	t.Run("the next start keeps key and channel, and survives kill -9", func(t *testing.T) { laterStarts(t, home, port, n) })
+	t.Run("damaged files are reported or repaired", func(t *testing.T) { brokenFiles(t, home, n) })
+	t.Run("a deleted folder is set up again, with a warning for an http address", func(t *testing.T) {
+		startWithoutFolder(t, home, port, n)
+	})
+}
+
+// firstStart checks what a first start prints and serves.
+func firstStart(t *testing.T, p *program, home string, n devFile) {
+	t.Helper()
 	out := p.stdout()
 	for _, word := range []string{n.BaseURL + "/docs", n.BaseURL + "/sandbox/", n.Email, n.Password, n.APIKey, n.ChannelID, filepath.Join(home, "dev.json")} {
 		if !strings.Contains(out, word) {
@@ -70,65 +100,49 @@ func TestDev(t *testing.T) {
 	}
 	pasteLines(t, out, n)
 	signIn(t, n)
+}
 
-	t.Run("a second process on the same folder is refused", func(t *testing.T) {
-		run(t, []string{"CRIER_HOME=" + home, "PORT=" + freePort(t)}, "dev").fails(t, home)
-	})
-	t.Run("a taken port is refused and leaves nothing behind", func(t *testing.T) {
-		other := filepath.Join(t.TempDir(), "home")
-		run(t, []string{"CRIER_HOME=" + other, "PORT=" + port}, "dev").fails(t, port, "PORT")
-		if left := postgres(t, other); len(left) > 0 {
-			t.Fatalf("got running Postgres processes %v, want none", left)
-		}
-	})
-	t.Run("Ctrl-C ends everything", func(t *testing.T) {
-		p.signal(syscall.SIGINT)
-		if code := p.wait(t); code != 0 || p.errors() != "" {
-			t.Fatalf("exit %d: %s", code, p.errors())
-		}
-		if left := postgres(t, home); len(left) > 0 {
-			t.Fatalf("got running Postgres processes %v, want none", left)
-		}
-	})
-	t.Run("the next start keeps key and channel, and survives kill -9", func(t *testing.T) {
-		p := dev(t, home, port)
-		if again := readDevFile(t, home); again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.Password != n.Password {
-			t.Fatalf("%+v became %+v", n, again)
-		}
-		published(t, n, 1)
-		p.signal(syscall.SIGKILL)
-		p.wait(t)
-		p = dev(t, home, freePort(t))
-		again := readDevFile(t, home)
-		if again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.BaseURL == n.BaseURL {
-			t.Fatalf("%+v became %+v", n, again)
-		}
-		published(t, again, 1)
-		pasteLines(t, p.stdout(), again)
-		p.signal(syscall.SIGTERM)
-		if code := p.wait(t); code != 0 || p.errors() != "" {
-			t.Fatalf("exit %d: %s", code, p.errors())
-		}
-	})
-	t.Run("damaged files are reported or repaired", func(t *testing.T) { brokenFiles(t, home, n) })
-	t.Run("a deleted folder is set up again, with a warning for an http address", func(t *testing.T) {
-		if err := os.RemoveAll(home); err != nil {
-			t.Fatal(err)
-		}
-		p := begin(t, "Ctrl-C stops everything.", []string{"CRIER_HOME=" + home, "PORT=" + port, "BASE_URL=http://crier.test"}, "dev")
-		if !strings.Contains(p.errors(), "BASE_URL is an http address") {
-			t.Errorf("got stderr %q, want a warning", p.errors())
-		}
-		fresh := readDevFile(t, home)
-		// An e-mail address is unique in a database.
-		if fresh.Email != n.Email || fresh.APIKey == n.APIKey || fresh.OrganizationID == n.OrganizationID {
-			t.Errorf("got %+v, want another key and organization than in %+v", fresh, n)
-		}
-		p.signal(syscall.SIGINT)
-		if code := p.wait(t); code != 0 {
-			t.Errorf("exit %d: %s", code, p.errors())
-		}
-	})
+// laterStarts starts a stopped home on its port, kills the process, and starts it on another port. n is from the first
+// start.
+func laterStarts(t *testing.T, home, port string, n devFile) {
+	p := dev(t, home, port)
+	if again := readDevFile(t, home); again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.Password != n.Password {
+		t.Fatalf("got %+v, want the key, channel and password of %+v", again, n)
+	}
+	published(t, n, 1)
+	p.signal(syscall.SIGKILL)
+	p.wait(t)
+	p = dev(t, home, freePort(t))
+	again := readDevFile(t, home)
+	if again.APIKey != n.APIKey || again.ChannelID != n.ChannelID || again.BaseURL == n.BaseURL {
+		t.Fatalf("got %+v, want the key and channel of %+v, and another base URL", again, n)
+	}
+	published(t, again, 1)
+	pasteLines(t, p.stdout(), again)
+	p.signal(syscall.SIGTERM)
+	if code := p.wait(t); code != 0 || p.errors() != "" {
+		t.Fatalf("got exit code %d and stderr %s, want 0 and none", code, p.errors())
+	}
+}
+
+// startWithoutFolder deletes a stopped home and starts it again. n is from before.
+func startWithoutFolder(t *testing.T, home, port string, n devFile) {
+	if err := os.RemoveAll(home); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, "Ctrl-C stops everything.", []string{"CRIER_HOME=" + home, "PORT=" + port, "BASE_URL=http://crier.test"}, "dev")
+	if !strings.Contains(p.errors(), "BASE_URL is an http address") {
+		t.Errorf("got stderr %q, want a warning", p.errors())
+	}
+	fresh := readDevFile(t, home)
+	// An e-mail address is unique in a database.
+	if fresh.Email != n.Email || fresh.APIKey == n.APIKey || fresh.OrganizationID == n.OrganizationID {
+		t.Errorf("got %+v, want another key and organization than in %+v", fresh, n)
+	}
+	p.signal(syscall.SIGINT)
+	if code := p.wait(t); code != 0 {
+		t.Errorf("got exit code %d and stderr %s, want 0", code, p.errors())
+	}
 }
 
 // brokenFiles damages one file of a stopped home at a time.
@@ -163,7 +177,7 @@ func brokenFiles(t *testing.T, home string, n devFile) {
 	p := dev(t, home, freePort(t))
 	repaired := readDevFile(t, home)
 	if a := get(t, repaired.BaseURL+"/public/v1/is-connected", repaired.APIKey); a.Status != http.StatusOK {
-		t.Fatal(a)
+		t.Fatalf("got %v with the repaired key, want 200", a)
 	}
 	signIn(t, repaired)
 	p.signal(syscall.SIGINT)
@@ -188,7 +202,7 @@ func pasteLines(t *testing.T, out string, n devFile) {
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
 	printed, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%v: %s", err, printed)
+		t.Fatalf("the printed commands failed: %v: %s", err, printed)
 	}
 	id := regexp.MustCompile(`"postId":"([^"]+)"`).FindSubmatch(printed)
 	if id == nil || !strings.Contains(string(printed), "Hello from Crier") {

@@ -8,7 +8,10 @@ import (
 // TestRun_NothingLostOrTwice is a short run; `go run ./tests/crash` is the long one.
 func TestRun_NothingLostOrTwice(t *testing.T) {
 	t.Parallel()
-	v, err := run(t.Context(), settings{Faults: 12, Posts: 300, Nodes: 2, Seed: 50, Pace: 1500 * time.Millisecond, Ahead: 2 * time.Second, Window: 45 * time.Second}, t.Output())
+	v, err := run(t.Context(), settings{
+		Faults: 12, Posts: 300, Nodes: 2, Seed: 50, Pace: 1500 * time.Millisecond, Ahead: 2 * time.Second,
+		Window: 45 * time.Second,
+	}, t.Output())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,8 +127,8 @@ const (
 	published = "state = 'PUBLISHED'"
 )
 
-// awaitRecovery waits until probe posts are published in time again after earlier faults. It returns false if that takes longer
-// than calmLimit.
+// awaitRecovery waits until probe posts are published in time again after earlier faults. It returns false if that
+// takes longer than calmLimit.
 func (t *traffic) awaitRecovery(ctx context.Context) (bool, error) {
 	for end := time.Now().Add(recoveryLimit); ctx.Err() == nil && time.Now().Before(end); {
 		var all []booking
@@ -154,10 +154,13 @@ const (
 	probeEvery  = 800 * time.Millisecond
 )
 
-// runWithProbes runs a fault while probe posts of other organizations fall due, and records the numbers of the probe posts
-// for the judge. The fault starts when the posts returned by aim fall due, and returns when it is over; those of them
-// that are probes are watched too. The first probe post is due after lead.
-func (t *traffic) runWithProbes(ctx context.Context, kind string, lead, span time.Duration, aim func(start time.Time) []booking, fault func(start time.Time, aimed []booking) error) error {
+// runWithProbes runs a fault while probe posts of other organizations fall due, and records the numbers of the probe
+// posts for the judge. The fault starts when the posts returned by aim fall due, and returns when it is over; those of
+// them that are probes are watched too. The first probe post is due after lead.
+func (t *traffic) runWithProbes(
+	ctx context.Context, kind string, lead, span time.Duration,
+	aim func(start time.Time) []booking, fault func(start time.Time, aimed []booking) error,
+) error {
 	recovered, err := t.awaitRecovery(ctx)
 	if err != nil {
 		return err

@@ -82,13 +82,16 @@ func (w *harness) inject(ctx context.Context, s fault, t *tally) error {
 // failpointWait is how long the nodes may take to reach a failpoint.
 const failpointWait = 2500 * time.Millisecond
 
-// awaitFailpoint asks the nodes to stop at a failpoint and returns the first that does, or nil if none does in time. All other
-// nodes continue.
-func (w *harness) awaitFailpoint(ctx context.Context, nodes []*node, point string, patience time.Duration) (first *node, post string, err error) {
+// awaitFailpoint asks the nodes to stop at a failpoint and returns the first that does, or nil if none does in time.
+// All other nodes continue.
+func (w *harness) awaitFailpoint(
+	ctx context.Context, nodes []*node, point string, patience time.Duration,
+) (first *node, post string, err error) {
 	for _, n := range nodes {
 		err = errors.Join(err, n.requestStop(point))
 	}
-	for end := time.Now().Add(patience); first == nil && time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
+	end := time.Now().Add(patience)
+	for ; first == nil && time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 5*time.Millisecond) {
 		for _, n := range nodes {
 			post = n.stoppedAt()
 			if post != "" {
@@ -127,8 +130,8 @@ func (w *harness) stopAtFailpoint(ctx context.Context, n *node, s fault, t *tall
 	return w.continueNode(ctx, n, s, t)
 }
 
-// stopTwoNodes makes two nodes claim the same post in turn, and resumes the first after the second has sent the post and
-// before it writes the outcome.
+// stopTwoNodes makes two nodes claim the same post in turn, and resumes the first after the second has sent the post
+// and before it writes the outcome.
 func (w *harness) stopTwoNodes(ctx context.Context, s fault, t *tally) error {
 	first, post, err := w.awaitFailpoint(ctx, w.nodes, failpoint.Prepared, failpointWait)
 	if err != nil || first == nil {
@@ -210,8 +213,8 @@ func (w *harness) restartPostgres(ctx context.Context, sig syscall.Signal, t *ta
 	}
 }
 
-// superviseUntilBack runs the server's supervisor until the server has restarted. A supervisor that is cancelled too early
-// stops the server.
+// superviseUntilBack runs the server's supervisor until the server has restarted. A supervisor that is cancelled too
+// early stops the server.
 func (w *harness) superviseUntilBack(ctx context.Context, before int, end time.Time) error {
 	keeping, stop := context.WithCancel(ctx)
 	kept := make(chan error, 1)

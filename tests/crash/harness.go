@@ -203,7 +203,9 @@ func (w *harness) value(ctx context.Context, into any, sql string, args ...any) 
 }
 
 // lines reads rows directly from the database, each as a line of the ledger.
-func (w *harness) lines(ctx context.Context, read pgx.RowToFunc[line], sql string, args ...any) (all []line, err error) {
+func (w *harness) lines(
+	ctx context.Context, read pgx.RowToFunc[line], sql string, args ...any,
+) (all []line, err error) {
 	err = w.query(ctx, func(c *pgx.Conn) error {
 		rows, err := c.Query(ctx, sql, args...)
 		if err != nil {

@@ -24,8 +24,8 @@ type interruptions struct {
 	disconnects map[string]disconnected // by account
 }
 
-// readInterruptions reads the pauses and disconnects. A pause after a resume with an unanswered attempt is left out, because that
-// attempt may have ended it.
+// readInterruptions reads the pauses and disconnects. A pause after a resume with an unanswered attempt is left out,
+// because that attempt may have ended it.
 func readInterruptions(lines []line) interruptions {
 	b := interruptions{disconnects: map[string]disconnected{}}
 	asked, open, doubtful := map[string]line{}, map[string]int{}, map[string]bool{}
@@ -48,7 +48,8 @@ func readInterruptions(lines []line) interruptions {
 		case l.Do == doDisconnect && l.Ask:
 			b.disconnects[accounts[0]] = disconnected{}
 		case l.Do == doDisconnect && certain(l.Status):
-			b.disconnects[accounts[0]] = disconnected{at: l.At} // a 404 is also certain: an earlier attempt was carried out
+			// A 404 is also certain: an earlier attempt was carried out.
+			b.disconnects[accounts[0]] = disconnected{at: l.At}
 		}
 	}
 	return b
@@ -91,8 +92,8 @@ func (b interruptions) check(v *verdict, out map[int][]sent) {
 	}
 }
 
-// checkNothingSent checks that posts due during the pause are not published in it, and of those due before at most as many as
-// were in flight.
+// checkNothingSent checks that posts due during the pause are not published in it, and of those due before at most as
+// many as were in flight.
 func (s span) checkNothingSent(v *verdict, by map[string][]sent) {
 	ended := 0
 	for _, account := range s.accounts {
@@ -120,7 +121,8 @@ func (s span) checkGaps(v *verdict, all []sent) {
 	}
 	var last *sent
 	for _, x := range all {
-		if x.post.touched || !x.post.first.After(s.from) || !x.post.first.Before(s.to.Add(-lateAfter)) || !x.at.After(s.to) {
+		if x.post.touched || !x.at.After(s.to) ||
+			!x.post.first.After(s.from) || !x.post.first.Before(s.to.Add(-lateAfter)) {
 			continue
 		}
 		if last != nil && x.at.Sub(last.at) < lateGap {

@@ -24,41 +24,17 @@ func left(when, status int) []line {
 	}
 }
 
-func TestJudge_PausesAndDisconnects(t *testing.T) {
-	t.Parallel()
-	const one, two = "post 1 as booked", "post 2 as booked"
-	first, second := booked(1, "A", 10), booked(2, "A", 11)
-	out := join(ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", ""))
-	lost := line{At: at(4), Do: doResume, Key: "resume4", Status: 0} // an unanswered attempt of the earlier resume
-	for name, c := range map[string]struct {
-		lines []line
-		from  int // of the first call
-		texts []string
-		want  verdict
-	}{
-		"held":                        {join(first, paused(9, 20, 0), ended(1, "PUBLISHED", "")), 21, []string{one}, verdict{}},
-		"due in the pause and sent":   {join(first, paused(9, 20, 0), ended(1, "PUBLISHED", "")), 15, []string{one}, verdict{SentWhilePaused: 1}},
-		"never resumed and sent":      {join(first, paused(9, 20, 0)[:2], ended(1, "PUBLISHED", "")), 500, []string{one}, verdict{SentWhilePaused: 1}},
-		"was in flight":               {join(first, paused(12, 20, 1), ended(1, "PUBLISHED", "")), 13, []string{one}, verdict{}},
-		"was not in flight":           {join(first, paused(12, 20, 0), ended(1, "PUBLISHED", "")), 13, []string{one}, verdict{SentWhilePaused: 1}},
-		"more than were in flight":    {join(first, second, paused(12, 20, 1), out), 13, []string{one, two}, verdict{SentWhilePaused: 1}},
-		"never out of the pause":      {join(first, paused(9, 20, 0), ended(1, "QUEUE", "")), 0, nil, verdict{Lost: 1}},
-		"a pause that failed":         {join(first, paused(9, 20, 0)[0], line{At: at(9), Do: doPause, Key: "pause9", Status: 503}, ended(1, "PUBLISHED", "")), 15, []string{one}, verdict{}},
-		"an earlier resume may open":  {join(first, paused(3, 4, 0)[:3], lost, paused(3, 4, 0)[3], paused(9, 20, 0), ended(1, "PUBLISHED", "")), 15, []string{one}, verdict{}},
-		"another pause":               {join(first, paused(3, 4, 0), paused(9, 20, 0), ended(1, "PUBLISHED", "")), 15, []string{one}, verdict{SentWhilePaused: 1}},
-		"another account":             {join(first, paused(9, 20, 0), ended(1, "PUBLISHED", "")), 15, []string{one}, verdict{WrongContent: 1}},
-		"one by one after long":       {join(first, second, paused(9, 200, 0), out), 201, []string{one, two}, verdict{}},
-		"gone with its channel":       {join(first, left(0, 200), ended(1, "GONE", "")), 0, nil, verdict{}},
-		"gone by an earlier try":      {join(first, left(0, 404), ended(1, "GONE", "")), 0, nil, verdict{}},
-		"sent after the disconnect":   {join(first, left(0, 200), ended(1, "GONE", "")), 11, []string{one}, verdict{SentAfterStop: 1}},
-		"in flight at the disconnect": {join(first, left(11, 200), ended(1, "GONE", "")), 12, []string{one}, verdict{}},
-		"long after the disconnect":   {join(first, left(11, 200), ended(1, "GONE", "")), 60, []string{one}, verdict{SentAfterStop: 1}},
-		"out before the disconnect":   {join(first, left(20, 200), ended(1, "PUBLISHED", "")), 11, []string{one}, verdict{}},
-		"still there":                 {join(first, left(0, 200), ended(1, "QUEUE", "")), 0, nil, verdict{LeftBehind: 1}},
-		"an error by the disconnect":  {join(first, left(11, 200), ended(1, "ERROR", "rejected")), 0, nil, verdict{FalseFailed: 1}},
-		"a disconnect without answer": {join(first, left(0, 0), ended(1, "GONE", "")), 0, nil, verdict{}},
-		"a disconnect that failed":    {join(first, ended(1, "GONE", "")), 0, nil, verdict{Lost: 1}},
-	} {
+// interruption is a ledger, what the platform received from a time on, and the verdict that is wanted.
+type interruption struct {
+	lines []line
+	from  int // of the first call
+	texts []string
+	want  verdict
+}
+
+func checkInterruptions(t *testing.T, cases map[string]interruption) {
+	t.Helper()
+	for name, c := range cases {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			account := "account"
@@ -72,6 +48,77 @@ func TestJudge_PausesAndDisconnects(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestJudge_Pauses(t *testing.T) {
+	t.Parallel()
+	first, second := booked(1, "A", 10), booked(2, "A", 11)
+	out := join(ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", ""))
+	lost := line{At: at(4), Do: doResume, Key: "resume4", Status: 0} // an unanswered attempt of the earlier resume
+	checkInterruptions(t, map[string]interruption{
+		"held": {lines: join(first, paused(9, 20, 0), ended(1, "PUBLISHED", "")), from: 21, texts: []string{one}, want: verdict{}},
+		"due in the pause and sent": {
+			lines: join(first, paused(9, 20, 0), ended(1, "PUBLISHED", "")), from: 15, texts: []string{one},
+			want: verdict{SentWhilePaused: 1},
+		},
+		"never resumed and sent": {
+			lines: join(first, paused(9, 20, 0)[:2], ended(1, "PUBLISHED", "")), from: 500, texts: []string{one},
+			want: verdict{SentWhilePaused: 1},
+		},
+		"was in flight": {lines: join(first, paused(12, 20, 1), ended(1, "PUBLISHED", "")), from: 13, texts: []string{one}, want: verdict{}},
+		"was not in flight": {
+			lines: join(first, paused(12, 20, 0), ended(1, "PUBLISHED", "")), from: 13, texts: []string{one},
+			want: verdict{SentWhilePaused: 1},
+		},
+		"more than were in flight": {
+			lines: join(first, second, paused(12, 20, 1), out), from: 13, texts: []string{one, two},
+			want: verdict{SentWhilePaused: 1},
+		},
+		"never out of the pause": {lines: join(first, paused(9, 20, 0), ended(1, "QUEUE", "")), want: verdict{Lost: 1}},
+		"a pause that failed": {
+			lines: join(first, paused(9, 20, 0)[0], line{At: at(9), Do: doPause, Key: "pause9", Status: 503}, ended(1, "PUBLISHED", "")),
+			from:  15, texts: []string{one},
+			want: verdict{},
+		},
+		"an earlier resume may open": {
+			lines: join(first, paused(3, 4, 0)[:3], lost, paused(3, 4, 0)[3], paused(9, 20, 0), ended(1, "PUBLISHED", "")),
+			from:  15, texts: []string{one},
+			want: verdict{},
+		},
+		"another pause": {
+			lines: join(first, paused(3, 4, 0), paused(9, 20, 0), ended(1, "PUBLISHED", "")), from: 15,
+			texts: []string{one},
+			want:  verdict{SentWhilePaused: 1},
+		},
+		"another account": {
+			lines: join(first, paused(9, 20, 0), ended(1, "PUBLISHED", "")), from: 15, texts: []string{one},
+			want: verdict{WrongContent: 1},
+		},
+		"one by one after long": {lines: join(first, second, paused(9, 200, 0), out), from: 201, texts: []string{one, two}, want: verdict{}},
+	})
+}
+
+func TestJudge_Disconnects(t *testing.T) {
+	t.Parallel()
+	first := booked(1, "A", 10)
+	checkInterruptions(t, map[string]interruption{
+		"gone with its channel":  {lines: join(first, left(0, 200), ended(1, "GONE", "")), want: verdict{}},
+		"gone by an earlier try": {lines: join(first, left(0, 404), ended(1, "GONE", "")), want: verdict{}},
+		"sent after the disconnect": {
+			lines: join(first, left(0, 200), ended(1, "GONE", "")), from: 11, texts: []string{one},
+			want: verdict{SentAfterStop: 1},
+		},
+		"in flight at the disconnect": {lines: join(first, left(11, 200), ended(1, "GONE", "")), from: 12, texts: []string{one}, want: verdict{}},
+		"long after the disconnect": {
+			lines: join(first, left(11, 200), ended(1, "GONE", "")), from: 60, texts: []string{one},
+			want: verdict{SentAfterStop: 1},
+		},
+		"out before the disconnect":   {lines: join(first, left(20, 200), ended(1, "PUBLISHED", "")), from: 11, texts: []string{one}, want: verdict{}},
+		"still there":                 {lines: join(first, left(0, 200), ended(1, "QUEUE", "")), want: verdict{LeftBehind: 1}},
+		"an error by the disconnect":  {lines: join(first, left(11, 200), ended(1, "ERROR", "rejected")), want: verdict{FalseFailed: 1}},
+		"a disconnect without answer": {lines: join(first, left(0, 0), ended(1, "GONE", "")), want: verdict{}},
+		"a disconnect that failed":    {lines: join(first, ended(1, "GONE", "")), want: verdict{Lost: 1}},
+	})
 }
 
 func TestJudge_BurstAfterLongPause(t *testing.T) {

@@ -296,6 +296,11 @@ func (p *history) add(l line) {
 	if l.Do == doEdit || l.Do == doSchedule {
 		p.accepted = append(p.accepted, asked)
 	}
+	p.carriedOut(l, asked)
+}
+
+// carriedOut applies a successful request, which asked is the beginning of.
+func (p *history) carriedOut(l, asked line) {
 	switch l.Do {
 	case doCreate:
 		p.created, p.fault, p.account, p.grade, p.texts, p.due = true, asked.Fault, asked.Account, asked.Grade,

@@ -17,7 +17,9 @@ func (p *history) checkForgotten(v *verdict, out []sent) {
 	first := slices.MinFunc(out, func(a, b sent) int { return a.at.Compare(b.at) }).at
 	for _, l := range p.accepted {
 		if l.At.After(first) {
-			v.find(&v.UnknownForgotten, "post %d has been live since %s; %s, asked for at %s without republish, was carried out", p.n, first, l.Do, l.At)
+			v.find(&v.UnknownForgotten,
+				"post %d has been live since %s; %s, asked for at %s without republish, was carried out",
+				p.n, first, l.Do, l.At)
 			return
 		}
 	}
@@ -49,7 +51,9 @@ func (p *history) checkDrill(v *verdict, out []sent) bool {
 		return true
 	case noGrant:
 		if unknown {
-			v.find(&v.FalseFailed, "post %d of grade %s is ERROR %s, live: %v; its outcome was known and could not be stored for a while", p.n, p.grade, p.code, live)
+			v.find(&v.FalseFailed,
+				"post %d of grade %s is ERROR %s, live: %v; its outcome was known and could not be stored for a while",
+				p.n, p.grade, p.code, live)
 		}
 		return unknown
 	case lateOutage:

@@ -26,50 +26,17 @@ func watchedLine(millis int64, note string, posts ...int) line {
 	return line{At: at(60), Do: doProbes, Code: hang1, Posts: posts, Millis: millis, Note: note}
 }
 
-func TestJudge_Drills(t *testing.T) {
-	t.Parallel()
-	const one, edited = "post 1 as booked", "post 1 as edited"
-	ok := ended(1, "PUBLISHED", "")
-	unknown, failed := ended(1, "ERROR", codeUnknown), ended(1, "ERROR", "retries_used_up")
-	for name, c := range map[string]struct {
-		lines []line
-		from  int // when the platform received it
-		texts []string
-		want  verdict
-	}{
-		"published after a silence":          {join(drilled(silence, 1, "A", 10), polled(1, 20, "UNKNOWN", ""), ok), 11, []string{one}, verdict{}},
-		"unknown after a silence":            {join(drilled(silence, 1, "C", 10), polled(1, 20, "ERROR", codeUnknown), unknown), 11, []string{one}, verdict{}},
-		"unknown without a call":             {join(drilled(silence, 1, "C", 10), unknown), 11, nil, verdict{UnknownAC: 1}},
-		"failed after a silence":             {join(drilled(silence, 1, "A", 10), failed), 11, []string{one}, verdict{FalseFailed: 1, UnknownForgotten: 1}},
-		"failed in the silence for a while":  {join(drilled(silence, 1, "A", 10), polled(1, 20, "ERROR", "retries_used_up"), ok), 11, []string{one}, verdict{UnknownForgotten: 1}},
-		"failed before the platform had it":  {join(drilled(silence, 1, "A", 10), polled(1, 10, "ERROR", "retries_used_up"), ok), 11, []string{one}, verdict{}},
-		"an edit of a live post":             {join(drilled(silence, 1, "A", 10), did(1, doEdit, 20, 201), unknown), 11, []string{one}, verdict{WrongContent: 1, UnknownForgotten: 1}},
-		"an edit that was refused":           {join(drilled(silence, 1, "A", 10), did(1, doEdit, 20, 409), unknown), 11, []string{one}, verdict{}},
-		"an edit before the call":            {join(drilled(silence, 1, "A", 30), did(1, doEdit, 20, 201), ok), 30, []string{edited}, verdict{}},
-		"a schedule of a live post":          {join(drilled(silence, 1, "A", 10), did(1, doSchedule, 20, 200), unknown), 11, []string{one}, verdict{UnknownForgotten: 1}},
-		"and a second publication":           {join(drilled(silence, 1, "A", 10), did(1, doSchedule, 12, 200), ok), 11, []string{one, one}, verdict{Twice: 1, UnknownForgotten: 1}},
-		"an ordinary edit of a live post":    {join(booked(1, "A", 10), did(1, doEdit, 20, 201), ok), 11, []string{one}, verdict{WrongContent: 1, UnknownForgotten: 1}},
-		"missed":                             {join(stale(1), ended(1, "ERROR", "missed")), 0, nil, verdict{}},
-		"too old and published":              {join(stale(1), ok), 11, []string{one}, verdict{LatePublished: 1}},
-		"too old and still queued":           {join(stale(1), ended(1, "QUEUE", "")), 0, nil, verdict{Lost: 1}},
-		"too old and failed":                 {join(stale(1), ended(1, "ERROR", "rejected")), 0, nil, verdict{Lost: 1}},
-		"missed in time":                     {join(booked(1, "A", 10), ended(1, "ERROR", "missed")), 0, nil, verdict{FalseFailed: 1}},
-		"a known outcome":                    {join(drilled(noGrant, 1, "E", 10), ok), 11, []string{one}, verdict{}},
-		"a known outcome that was dropped":   {join(drilled(noGrant, 1, "E", 10), unknown), 11, []string{one}, verdict{FalseFailed: 1}},
-		"a panic before the call":            {join(drilled(panicsUnsent, 1, "C", 10), ended(1, "ERROR", "rejected")), 0, nil, verdict{}},
-		"a panic before the call, published": {join(drilled(panicsUnsent, 1, "C", 10), ok), 0, nil, verdict{FalseFailed: 1}},
-		"a panic before the call, for ever":  {join(drilled(panicsUnsent, 1, "C", 10), line{Do: doStuck, Post: 1, Note: "in time"}, ended(1, "ERROR", "rejected")), 0, nil, verdict{HeldUp: 1}},
-		"a panic after the call":             {join(drilled(panics, 1, "A", 10), ok), 11, []string{one}, verdict{}},
-		"a panic that never ends":            {join(drilled(panics, 1, "A", 10), line{Do: doStuck, Post: 1, Note: "in time"}, failed), 11, []string{one}, verdict{HeldUp: 1, UnknownForgotten: 1}},
-		"a process that panicked":            {join(booked(1, "A", 10), line{Do: doExit, Code: "2"}, ok), 11, []string{one}, verdict{Panicked: 1}},
-		"a process that ended otherwise":     {join(booked(1, "A", 10), line{Do: doExit, Code: "1"}, ok), 11, []string{one}, verdict{}},
-		"stuck after a black hole":           {join(drilled(blackHole, 1, "A", 10), line{Do: doStuck, Post: 1, Note: "in time"}, ok), 11, []string{one}, verdict{HeldUp: 1}},
-		"a single post in time":              {join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ok), 13, []string{one}, verdict{}},
-		"a single post that was held up":     {join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ok), 14, []string{one}, verdict{HeldUp: 1}},
-		"on a machine that stood still":      {join(drilled(probe, 1, "A", 10), watchedLine(501, "", 1), ok), 14, []string{one}, verdict{}},
-		"that was late before the fault":     {join(drilled(probe, 1, "A", 10), watchedLine(0, "late", 1), ok), 14, []string{one}, verdict{}},
-		"a single post that never went out":  {join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ended(1, "QUEUE", "")), 0, nil, verdict{HeldUp: 1, Lost: 1}},
-	} {
+// drillCase is a ledger, what the platform received, and the verdict that is wanted.
+type drillCase struct {
+	lines []line
+	from  int // when the platform received it
+	texts []string
+	want  verdict
+}
+
+func checkDrills(t *testing.T, cases map[string]drillCase) {
+	t.Helper()
+	for name, c := range cases {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			got := judge(c.lines, live(t, "account", c.from, c.texts...))
@@ -83,4 +50,145 @@ func TestJudge_Drills(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestJudge_Silences(t *testing.T) {
+	t.Parallel()
+	ok := ended(1, "PUBLISHED", "")
+	unknown, failed := ended(1, "ERROR", codeUnknown), ended(1, "ERROR", "retries_used_up")
+	checkDrills(t, map[string]drillCase{
+		"published after a silence": {
+			lines: join(drilled(silence, 1, "A", 10), polled(1, 20, "UNKNOWN", ""), ok), from: 11,
+			texts: []string{one},
+			want:  verdict{},
+		},
+		"unknown after a silence": {
+			lines: join(drilled(silence, 1, "C", 10), polled(1, 20, "ERROR", codeUnknown), unknown), from: 11,
+			texts: []string{one},
+			want:  verdict{},
+		},
+		"unknown without a call": {lines: join(drilled(silence, 1, "C", 10), unknown), from: 11, want: verdict{UnknownAC: 1}},
+		"failed after a silence": {
+			lines: join(drilled(silence, 1, "A", 10), failed), from: 11, texts: []string{one},
+			want: verdict{FalseFailed: 1, UnknownForgotten: 1},
+		},
+		"failed in the silence for a while": {
+			lines: join(drilled(silence, 1, "A", 10), polled(1, 20, "ERROR", "retries_used_up"), ok), from: 11,
+			texts: []string{one},
+			want:  verdict{UnknownForgotten: 1},
+		},
+		"failed before the platform had it": {
+			lines: join(drilled(silence, 1, "A", 10), polled(1, 10, "ERROR", "retries_used_up"), ok), from: 11,
+			texts: []string{one},
+			want:  verdict{},
+		},
+		"an edit of a live post": {
+			lines: join(drilled(silence, 1, "A", 10), did(1, doEdit, 20, 201), unknown), from: 11,
+			texts: []string{one},
+			want:  verdict{WrongContent: 1, UnknownForgotten: 1},
+		},
+		"an edit that was refused": {
+			lines: join(drilled(silence, 1, "A", 10), did(1, doEdit, 20, 409), unknown), from: 11,
+			texts: []string{one},
+			want:  verdict{},
+		},
+		"an edit before the call": {
+			lines: join(drilled(silence, 1, "A", 30), did(1, doEdit, 20, 201), ok), from: 30,
+			texts: []string{edited},
+			want:  verdict{},
+		},
+		"a schedule of a live post": {
+			lines: join(drilled(silence, 1, "A", 10), did(1, doSchedule, 20, 200), unknown), from: 11,
+			texts: []string{one},
+			want:  verdict{UnknownForgotten: 1},
+		},
+		"a schedule of a live post that publishes again": {
+			lines: join(drilled(silence, 1, "A", 10), did(1, doSchedule, 12, 200), ok), from: 11,
+			texts: []string{one, one},
+			want:  verdict{Twice: 1, UnknownForgotten: 1},
+		},
+		"an ordinary edit of a live post": {
+			lines: join(booked(1, "A", 10), did(1, doEdit, 20, 201), ok), from: 11, texts: []string{one},
+			want: verdict{WrongContent: 1, UnknownForgotten: 1},
+		},
+	})
+}
+
+func TestJudge_LateAndKnownOutcomes(t *testing.T) {
+	t.Parallel()
+	ok := ended(1, "PUBLISHED", "")
+	unknown := ended(1, "ERROR", codeUnknown)
+	checkDrills(t, map[string]drillCase{
+		"missed":                   {lines: join(stale(1), ended(1, "ERROR", "missed")), want: verdict{}},
+		"too old and published":    {lines: join(stale(1), ok), from: 11, texts: []string{one}, want: verdict{LatePublished: 1}},
+		"too old and still queued": {lines: join(stale(1), ended(1, "QUEUE", "")), want: verdict{Lost: 1}},
+		"too old and failed":       {lines: join(stale(1), ended(1, "ERROR", "rejected")), want: verdict{Lost: 1}},
+		"missed in time":           {lines: join(booked(1, "A", 10), ended(1, "ERROR", "missed")), want: verdict{FalseFailed: 1}},
+		"a known outcome":          {lines: join(drilled(noGrant, 1, "E", 10), ok), from: 11, texts: []string{one}, want: verdict{}},
+		"a known outcome that was dropped": {
+			lines: join(drilled(noGrant, 1, "E", 10), unknown), from: 11, texts: []string{one},
+			want: verdict{FalseFailed: 1},
+		},
+	})
+}
+
+func TestJudge_Panics(t *testing.T) {
+	t.Parallel()
+	ok := ended(1, "PUBLISHED", "")
+	failed := ended(1, "ERROR", "retries_used_up")
+	checkDrills(t, map[string]drillCase{
+		"a panic before the call":            {lines: join(drilled(panicsUnsent, 1, "C", 10), ended(1, "ERROR", "rejected")), want: verdict{}},
+		"a panic before the call, published": {lines: join(drilled(panicsUnsent, 1, "C", 10), ok), want: verdict{FalseFailed: 1}},
+		"a panic before the call, for ever": {
+			lines: join(drilled(panicsUnsent, 1, "C", 10), line{Do: doStuck, Post: 1, Note: "in time"}, ended(1, "ERROR", "rejected")),
+			want:  verdict{HeldUp: 1},
+		},
+		"a panic after the call": {lines: join(drilled(panics, 1, "A", 10), ok), from: 11, texts: []string{one}, want: verdict{}},
+		"a panic that never ends": {
+			lines: join(drilled(panics, 1, "A", 10), line{Do: doStuck, Post: 1, Note: "in time"}, failed),
+			from:  11, texts: []string{one},
+			want: verdict{HeldUp: 1, UnknownForgotten: 1},
+		},
+		"a process that panicked": {
+			lines: join(booked(1, "A", 10), line{Do: doExit, Code: "2"}, ok), from: 11, texts: []string{one},
+			want: verdict{Panicked: 1},
+		},
+		"a process that ended otherwise": {
+			lines: join(booked(1, "A", 10), line{Do: doExit, Code: "1"}, ok), from: 11, texts: []string{one},
+			want: verdict{},
+		},
+	})
+}
+
+func TestJudge_HeldUpPosts(t *testing.T) {
+	t.Parallel()
+	ok := ended(1, "PUBLISHED", "")
+	checkDrills(t, map[string]drillCase{
+		"stuck after a black hole": {
+			lines: join(drilled(blackHole, 1, "A", 10), line{Do: doStuck, Post: 1, Note: "in time"}, ok),
+			from:  11, texts: []string{one},
+			want: verdict{HeldUp: 1},
+		},
+		"a single post in time": {
+			lines: join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ok), from: 13, texts: []string{one},
+			want: verdict{},
+		},
+		"a single post that was held up": {
+			lines: join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ok), from: 14, texts: []string{one},
+			want: verdict{HeldUp: 1},
+		},
+		"a single post on a machine that stood still": {
+			lines: join(drilled(probe, 1, "A", 10), watchedLine(501, "", 1), ok), from: 14, texts: []string{one},
+			want: verdict{},
+		},
+		"a single post that was late before the fault": {
+			lines: join(drilled(probe, 1, "A", 10), watchedLine(0, "late", 1), ok), from: 14,
+			texts: []string{one},
+			want:  verdict{},
+		},
+		"a single post that never went out": {
+			lines: join(drilled(probe, 1, "A", 10), watchedLine(0, "", 1), ended(1, "QUEUE", "")),
+			want:  verdict{HeldUp: 1, Lost: 1},
+		},
+	})
 }

@@ -20,7 +20,10 @@ func at(seconds int) time.Time { return noon.Add(time.Duration(seconds) * time.S
 func booked(n int, grade string, due int) []line {
 	key := fmt.Sprintf("create-%d", n)
 	return []line{
-		{At: at(-60), Do: doCreate, Ask: true, Post: n, Key: key, Account: "account", Grade: grade, Due: at(due), Text: fmt.Sprintf("post %d as booked", n)},
+		{
+			At: at(-60), Do: doCreate, Ask: true, Post: n, Key: key, Account: "account", Grade: grade,
+			Due: at(due), Text: fmt.Sprintf("post %d as booked", n),
+		},
 		{At: at(-60), Do: doCreate, Post: n, Key: key, Status: 201, ID: fmt.Sprintf("id-%d", n)},
 	}
 }
@@ -31,7 +34,10 @@ func ended(n int, state, code string) line {
 
 func did(n int, do string, when, status int) []line {
 	key := do + "-1"
-	return []line{{At: at(when), Do: do, Ask: true, Post: n, Key: key, Due: at(10), Text: fmt.Sprintf("post %d as edited", n)}, {At: at(when), Do: do, Post: n, Key: key, Status: status}}
+	return []line{
+		{At: at(when), Do: do, Ask: true, Post: n, Key: key, Due: at(10), Text: fmt.Sprintf("post %d as edited", n)},
+		{At: at(when), Do: do, Post: n, Key: key, Status: status},
+	}
 }
 
 func join(all ...any) (out []line) {
@@ -64,49 +70,19 @@ func live(t *testing.T, account string, from int, texts ...string) []entry {
 	return out
 }
 
-func TestJudge_Posts(t *testing.T) {
-	t.Parallel()
-	const one, two, edited = "post 1 as booked", "post 2 as booked", "post 1 as edited"
-	moved := line{Do: doStored, Post: 1, Due: at(11)}
-	for name, c := range map[string]struct {
-		lines []line
-		texts []string
-		want  verdict
-	}{
-		"all well":       {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
-		"lost":           {join(booked(1, "A", 10), ended(1, "QUEUE", "")), nil, verdict{Lost: 1}},
-		"gone":           {join(booked(1, "A", 10), ended(1, "GONE", "")), nil, verdict{Lost: 1}},
-		"never answered": {join(booked(1, "A", 10)[:1], ended(1, "", "")), nil, verdict{Lost: 1}},
-		"twice":          {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, one}, verdict{Twice: 1}},
-		"two ids for a key": {join(booked(1, "A", 10), booked(1, "A", 10)[0],
-			line{Do: doCreate, Post: 1, Key: "create-1", Status: 201, ID: "other"}, ended(1, "PUBLISHED", "")), []string{one}, verdict{Twice: 1}},
-		"out of order":    {join(booked(1, "A", 10), booked(2, "A", 11), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{OutOfOrder: 1}},
-		"false published": {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), nil, verdict{FalsePublished: 1}},
-		"failed":          {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), nil, verdict{FalseFailed: 1}},
-		"live and failed": {join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), []string{one}, verdict{FalseFailed: 1, UnknownForgotten: 1}},
-		"live and queued": {join(booked(1, "C", 10), ended(1, "QUEUE", "")), []string{one}, verdict{FalseFailed: 1}},
-		"unknown on C":    {join(booked(1, "C", 10), ended(1, "ERROR", "outcome_unknown")), nil, verdict{UnknownAC: 1}},
-		"unknown on E":    {join(booked(1, "E", 10), ended(1, "ERROR", "outcome_unknown")), []string{one}, verdict{UnknownE: 1}},
-		"old text":        {join(booked(1, "A", 10), did(1, doEdit, 0, 201), ended(1, "PUBLISHED", "")), []string{one}, verdict{WrongContent: 1}},
-		"refused edit":    {join(booked(1, "A", 10), did(1, doEdit, 0, 409), ended(1, "PUBLISHED", "")), []string{edited}, verdict{WrongContent: 1}},
-		"open edit":       {join(booked(1, "A", 10), did(1, doEdit, 0, 0), ended(1, "PUBLISHED", "")), []string{edited}, verdict{}},
-		"not booked":      {join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), []string{one, "hello"}, verdict{WrongContent: 1}},
-		"sent as a draft": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), []string{one}, verdict{SentAfterStop: 1, FalseFailed: 1}},
-		"a draft that may be out": {join(booked(1, "E", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""),
-			line{Do: doStored, Post: 1, Due: at(10), MaybeSent: true}), []string{one}, verdict{UnknownE: 1}},
-		"the same on A": {join(booked(1, "A", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""),
-			line{Do: doStored, Post: 1, Due: at(10), MaybeSent: true}), []string{one}, verdict{FalseFailed: 1}},
-		"a draft":              {join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), nil, verdict{}},
-		"queued by a lost try": {join(booked(1, "A", 10), did(1, doDraft, 0, 200), did(1, doSchedule, 1, 0), did(1, doSchedule, 12, 409)[1], ended(1, "PUBLISHED", "")), []string{one}, verdict{}},
-		"deleted on its way":   {join(booked(1, "A", 10), did(1, doDelete, 10, 200), ended(1, "GONE", "")), []string{one}, verdict{}},
-		"still there":          {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "QUEUE", "")), nil, verdict{LeftBehind: 1}},
-		"deleted with a group": {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), nil, verdict{}},
-		"sent though deleted":  {join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), []string{one}, verdict{SentAfterStop: 1}},
-		"a time of its own":    {join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), []string{one}, verdict{DueMoved: 1}},
-		"an answer with 500":   {join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")), []string{one}, verdict{Errors500: 1}},
-		"in order after all":   {join(booked(1, "A", 11), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
-		"booked after its due": {join(booked(1, "A", -70), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")), []string{two, one}, verdict{}},
-	} {
+// The texts of the judged posts.
+const one, two, edited = "post 1 as booked", "post 2 as booked", "post 1 as edited"
+
+// postsCase is a ledger, the texts that the platform received, and the verdict that is wanted.
+type postsCase struct {
+	lines []line
+	texts []string
+	want  verdict
+}
+
+func checkPosts(t *testing.T, cases map[string]postsCase) {
+	t.Helper()
+	for name, c := range cases {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			got := judge(c.lines, live(t, "account", 10, c.texts...))
@@ -116,6 +92,115 @@ func TestJudge_Posts(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestJudge_Outcomes(t *testing.T) {
+	t.Parallel()
+	checkPosts(t, map[string]postsCase{
+		"lost":            {lines: join(booked(1, "A", 10), ended(1, "QUEUE", "")), texts: nil, want: verdict{Lost: 1}},
+		"gone":            {lines: join(booked(1, "A", 10), ended(1, "GONE", "")), texts: nil, want: verdict{Lost: 1}},
+		"never answered":  {lines: join(booked(1, "A", 10)[:1], ended(1, "", "")), texts: nil, want: verdict{Lost: 1}},
+		"false published": {lines: join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), texts: nil, want: verdict{FalsePublished: 1}},
+		"failed":          {lines: join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), texts: nil, want: verdict{FalseFailed: 1}},
+		"live and failed": {
+			lines: join(booked(1, "C", 10), ended(1, "ERROR", "rejected")), texts: []string{one},
+			want: verdict{FalseFailed: 1, UnknownForgotten: 1},
+		},
+		"live and queued": {lines: join(booked(1, "C", 10), ended(1, "QUEUE", "")), texts: []string{one}, want: verdict{FalseFailed: 1}},
+		"unknown on C":    {lines: join(booked(1, "C", 10), ended(1, "ERROR", "outcome_unknown")), texts: nil, want: verdict{UnknownAC: 1}},
+		"unknown on E":    {lines: join(booked(1, "E", 10), ended(1, "ERROR", "outcome_unknown")), texts: []string{one}, want: verdict{UnknownE: 1}},
+		"all well":        {lines: join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), texts: []string{one}, want: verdict{}},
+		"an answer with 500": {
+			lines: join(booked(1, "A", 10), did(1, doEdit, 0, 500), ended(1, "PUBLISHED", "")),
+			texts: []string{one},
+			want:  verdict{Errors500: 1},
+		},
+	})
+}
+
+func TestJudge_DuplicatesAndOrder(t *testing.T) {
+	t.Parallel()
+	moved := line{Do: doStored, Post: 1, Due: at(11)}
+	checkPosts(t, map[string]postsCase{
+		"twice": {lines: join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), texts: []string{one, one}, want: verdict{Twice: 1}},
+		"two ids for a key": {
+			lines: join(booked(1, "A", 10), booked(1, "A", 10)[0], line{Do: doCreate, Post: 1, Key: "create-1", Status: 201, ID: "other"}, ended(1, "PUBLISHED", "")),
+			texts: []string{one},
+			want:  verdict{Twice: 1},
+		},
+		"out of order": {
+			lines: join(booked(1, "A", 10), booked(2, "A", 11), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")),
+			texts: []string{two, one},
+			want:  verdict{OutOfOrder: 1},
+		},
+		"a time of its own": {lines: join(booked(1, "A", 10), moved, ended(1, "PUBLISHED", "")), texts: []string{one}, want: verdict{DueMoved: 1}},
+		"in order after all": {
+			lines: join(booked(1, "A", 11), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")),
+			texts: []string{two, one},
+			want:  verdict{},
+		},
+		"booked after its due": {
+			lines: join(booked(1, "A", -70), booked(2, "A", 10), ended(1, "PUBLISHED", ""), ended(2, "PUBLISHED", "")),
+			texts: []string{two, one},
+			want:  verdict{},
+		},
+	})
+}
+
+func TestJudge_Edits(t *testing.T) {
+	t.Parallel()
+	checkPosts(t, map[string]postsCase{
+		"old text": {
+			lines: join(booked(1, "A", 10), did(1, doEdit, 0, 201), ended(1, "PUBLISHED", "")),
+			texts: []string{one},
+			want:  verdict{WrongContent: 1},
+		},
+		"refused edit": {
+			lines: join(booked(1, "A", 10), did(1, doEdit, 0, 409), ended(1, "PUBLISHED", "")),
+			texts: []string{edited},
+			want:  verdict{WrongContent: 1},
+		},
+		"open edit":  {lines: join(booked(1, "A", 10), did(1, doEdit, 0, 0), ended(1, "PUBLISHED", "")), texts: []string{edited}, want: verdict{}},
+		"not booked": {lines: join(booked(1, "A", 10), ended(1, "PUBLISHED", "")), texts: []string{one, "hello"}, want: verdict{WrongContent: 1}},
+	})
+}
+
+func TestJudge_DraftsAndDeletes(t *testing.T) {
+	t.Parallel()
+	checkPosts(t, map[string]postsCase{
+		"sent as a draft": {
+			lines: join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")),
+			texts: []string{one},
+			want:  verdict{SentAfterStop: 1, FalseFailed: 1},
+		},
+		"a draft that may be out on E": {
+			lines: join(booked(1, "E", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""), line{Do: doStored, Post: 1, Due: at(10), MaybeSent: true}),
+			texts: []string{one},
+			want:  verdict{UnknownE: 1},
+		},
+		"a draft that may be out on A": {
+			lines: join(booked(1, "A", 10), did(1, doDraft, 11, 200), ended(1, "DRAFT", ""), line{Do: doStored, Post: 1, Due: at(10), MaybeSent: true}),
+			texts: []string{one},
+			want:  verdict{FalseFailed: 1},
+		},
+		"a draft": {lines: join(booked(1, "A", 10), did(1, doDraft, 0, 200), ended(1, "DRAFT", "")), texts: nil, want: verdict{}},
+		"queued by a lost try": {
+			lines: join(booked(1, "A", 10), did(1, doDraft, 0, 200), did(1, doSchedule, 1, 0), did(1, doSchedule, 12, 409)[1], ended(1, "PUBLISHED", "")),
+			texts: []string{one},
+			want:  verdict{},
+		},
+		"deleted on its way": {
+			lines: join(booked(1, "A", 10), did(1, doDelete, 10, 200), ended(1, "GONE", "")),
+			texts: []string{one},
+			want:  verdict{},
+		},
+		"still there":          {lines: join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "QUEUE", "")), texts: nil, want: verdict{LeftBehind: 1}},
+		"deleted with a group": {lines: join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), texts: nil, want: verdict{}},
+		"sent though deleted": {
+			lines: join(booked(1, "A", 10), did(1, doGroup, 0, 200), ended(1, "GONE", "")), texts: []string{one},
+			want: verdict{SentAfterStop: 1},
+		},
+	})
 }
 
 func TestJudge_WrongAccount(t *testing.T) {
@@ -138,13 +223,13 @@ func TestVerdict_EnoughNeedsEffectsInFullRun(t *testing.T) {
 		v      verdict
 		enough bool
 	}{
-		{verdict{Faults: 12}, true},
-		{verdict{Faults: 200, StopsCommitting: 20, DueDuringFaults: 0.8, Hit: all}, true},
-		{verdict{Faults: 200, StopsCommitting: 19, DueDuringFaults: 1, Hit: all}, false},
-		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 0.79, Hit: all}, false},
-		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 1, Hit: few}, false},
-		{verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 1, Hit: dry}, false},
-		{verdict{Faults: 200, partial: true}, true},
+		{v: verdict{Faults: 12}, enough: true},
+		{v: verdict{Faults: 200, StopsCommitting: 20, DueDuringFaults: 0.8, Hit: all}, enough: true},
+		{v: verdict{Faults: 200, StopsCommitting: 19, DueDuringFaults: 1, Hit: all}, enough: false},
+		{v: verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 0.79, Hit: all}, enough: false},
+		{v: verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 1, Hit: few}, enough: false},
+		{v: verdict{Faults: 200, StopsCommitting: 50, DueDuringFaults: 1, Hit: dry}, enough: false},
+		{v: verdict{Faults: 200, partial: true}, enough: true},
 	} {
 		if c.v.enough() != c.enough {
 			t.Errorf("got enough %v, want %v, for %+v", c.v.enough(), c.enough, c.v)
@@ -224,12 +309,15 @@ func TestEveryMutant_FitsSources(t *testing.T) {
 				t.Fatal(err)
 			}
 			raw, err := os.ReadFile(path)
-			var overlay struct{ Replace map[string]string }
-			if err == nil {
-				err = json.Unmarshal(raw, &overlay)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if err != nil || len(overlay.Replace) == 0 && x.sql == "" {
-				t.Fatalf("%v, %v", overlay, err)
+			var overlay struct{ Replace map[string]string }
+			if err := json.Unmarshal(raw, &overlay); err != nil {
+				t.Fatal(err)
+			}
+			if len(overlay.Replace) == 0 && x.sql == "" {
+				t.Fatalf("got the overlay %s, want a replaced file", raw)
 			}
 		})
 	}

@@ -75,7 +75,9 @@ func main() {
 		os.Exit(1)
 	}
 	if !v.enough() {
-		fmt.Fprintf(os.Stderr, "crash: too few faults took effect: %d stops inside a call, %v of the posts due while faults ran\n", v.StopsCommitting, v.DueDuringFaults)
+		fmt.Fprintf(os.Stderr,
+			"crash: too few faults took effect: %d stops inside a call, %v of the posts due while faults ran\n",
+			v.StopsCommitting, v.DueDuringFaults)
 	}
 	if err := json.NewEncoder(os.Stdout).Encode(v); err != nil || !v.clean() || !v.enough() {
 		os.Exit(1)

@@ -100,7 +100,8 @@ const (
 func (t *traffic) blackHole(ctx context.Context, s fault) error {
 	// Outcomes left unknown by earlier faults come first: the black hole takes most of the time in which they can be
 	// reconciled.
-	for end := time.Now().Add(t.s.Window); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
+	end := time.Now().Add(t.s.Window)
+	for ; time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		var unknown int
 		if err := t.value(ctx, &unknown, "select count(*) from post where state = 'UNKNOWN'"); err != nil {
 			return err
@@ -158,10 +159,13 @@ func (t *traffic) recovered(ctx context.Context) error {
 		}
 		for _, b := range lost {
 			n, err := t.countWhere(ctx, []booking{b}, published)
-			if err == nil && n == 0 {
-				err = t.ledger.write(line{Do: doStuck, Post: b.N, Note: "after a black hole"})
-			}
 			if err != nil {
+				return err
+			}
+			if n > 0 {
+				continue
+			}
+			if err := t.ledger.write(line{Do: doStuck, Post: b.N, Note: "after a black hole"}); err != nil {
 				return err
 			}
 		}

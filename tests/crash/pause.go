@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// pauseTarget is a channel or an organization that can be paused. Its pauses do not overlap, so that the ledger shows which
-// request ended which pause.
+// pauseTarget is a channel or an organization that can be paused. Its pauses do not overlap, so that the ledger shows
+// which request ended which pause.
 type pauseTarget struct {
 	mu            sync.Mutex
 	path, session string
@@ -55,10 +55,13 @@ func (t *traffic) pauseAndResume(ctx context.Context, b booking) error {
 func (t *traffic) setPause(ctx context.Context, x *pauseTarget, do, name string) error {
 	ask := line{Do: do, Key: do + "-" + name, Accounts: x.accounts}
 	got, err := t.client.book(ctx, ask, http.MethodPut, x.path, x.session, m{"paused": do == doPause})
-	if err == nil && got.Status > 299 && got.Status != http.StatusNotFound { // 404: the channel was disconnected
-		err = fmt.Errorf("%s of %v: status %d: %s", do, x.accounts, got.Status, got.Note)
+	if err != nil {
+		return err
 	}
-	return err
+	if got.Status > 299 && got.Status != http.StatusNotFound { // 404: the channel was disconnected
+		return fmt.Errorf("%s of %v: status %d: %s", do, x.accounts, got.Status, got.Note)
+	}
+	return nil
 }
 
 // resumeAll resumes everything that was ever paused: a request that timed out may have been carried out after its

@@ -43,7 +43,8 @@ const (
 // kinds returns all kinds of faults, drills included.
 func kinds() []string {
 	return append([]string{
-		killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut, blackHole,
+		killed, stopped, haltKill, haltGo, haltLong, haltTwice, pgFast, pgNow, pgKill, redisLost, redisHang, cut,
+		blackHole,
 	}, drills()...)
 }
 
@@ -178,7 +179,9 @@ func (s settings) drill(i int) string {
 // lasts returns about how long a fault of this kind lasts; 0 if it is shorter than any pace.
 func lasts(kind string) time.Duration {
 	return map[string]time.Duration{hang1: 16 * time.Second, hang4: 16 * time.Second, refusedRow: 14 * time.Second,
-		noGrant: 15 * time.Second, lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute, haltLong: 13 * time.Second}[kind]
+		noGrant: 15 * time.Second, lateOutage: 5 * time.Second, panics: 5 * time.Second, blackHole: time.Minute,
+		haltLong: 13 * time.Second,
+	}[kind]
 }
 
 func newFault(r *rand.Rand, nodes int, at time.Duration) fault {
@@ -241,7 +244,8 @@ func newBooking(r *rand.Rand, n, channels int, span, ahead time.Duration) bookin
 		b.At = b.Due - time.Duration(r.Int64N(int64(20*time.Second)))
 	}
 	b.At = max(b.At, b.Book+time.Millisecond)
-	if long := lateAfter + time.Duration(10+r.IntN(30))*time.Second; b.Do == doPause && !b.All && r.IntN(5) == 0 && b.At+long < span {
+	long := lateAfter + time.Duration(10+r.IntN(30))*time.Second
+	if b.Do == doPause && !b.All && r.IntN(5) == 0 && b.At+long < span {
 		b.Hold = long
 	}
 	return b
@@ -255,8 +259,8 @@ const perOrganization = 7
 
 func disconnects(channel int) bool { return channel%perOrganization == perOrganization-1 }
 
-// planDisconnects plans one disconnect late in the run for each such channel, half of them within 100 ms of the due time of a
-// post.
+// planDisconnects plans one disconnect late in the run for each such channel, half of them within 100 ms of the due
+// time of a post.
 func planDisconnects(r *rand.Rand, all []booking, span time.Duration) (out []disconnect) {
 	last := map[int]int{}
 	for _, b := range all {

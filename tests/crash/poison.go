@@ -81,7 +81,8 @@ func (t *traffic) breakQueue(ctx context.Context, s fault) error {
 func (t *traffic) repair(ctx context.Context, channel int) error {
 	const idle = `update channel_queue q set parked = false, busy_post = null where q.channel_id = $1
 		and not exists (select from post p where p.channel_id = q.channel_id and p.state in ('PUBLISHING', 'UNKNOWN'))`
-	for end := time.Now().Add(t.s.Window); time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
+	end := time.Now().Add(t.s.Window)
+	for ; time.Now().Before(end) && ctx.Err() == nil; pause(ctx, 200*time.Millisecond) {
 		var done int64
 		err := t.query(ctx, func(c *pgx.Conn) error {
 			tag, err := c.Exec(ctx, idle, t.channels[channel].id)
@@ -141,8 +142,8 @@ func (t *traffic) revokeGrant(ctx context.Context, s fault) error {
 	return err
 }
 
-// panicInConnector books a post on which the connector panics, after its call or before it. A post that has not ended after
-// panicWait is ended in the database; otherwise it would crash one process after the other.
+// panicInConnector books a post on which the connector panics, after its call or before it. A post that has not ended
+// after panicWait is ended in the database; otherwise it would crash one process after the other.
 func (t *traffic) panicInConnector(ctx context.Context, s fault) error {
 	point := []string{failpoint.Committed, failpoint.Preparing}[s.Nth%2]
 	kind := map[string]string{failpoint.Committed: panics, failpoint.Preparing: panicsUnsent}[point]
@@ -155,6 +156,7 @@ func (t *traffic) panicInConnector(ctx context.Context, s fault) error {
 		return err
 	}
 	return errors.Join(t.ledger.write(line{Do: doStuck, Post: b.N, Note: "its connector panics"}),
-		t.exec(ctx, fmt.Sprintf("update post set state = 'ERROR', error = 'taken out by a test', error_code = 'rejected' where id = '%s'", t.id(b.N)),
+		t.exec(ctx, fmt.Sprintf(`update post
+			set state = 'ERROR', error = 'taken out by a test', error_code = 'rejected' where id = '%s'`, t.id(b.N)),
 			fmt.Sprintf("update channel_queue set busy_post = null where busy_post = '%s'", t.id(b.N))))
 }

@@ -52,7 +52,9 @@ func (w *harness) populate(ctx context.Context, organizations int, faults []faul
 }
 
 // createOrganization creates an organization with its owner, an API key and channels.
-func (w *harness) createOrganization(ctx context.Context, tenants *tenancyservice.Accounts, name string, accounts []account) ([]channel, error) {
+func (w *harness) createOrganization(
+	ctx context.Context, tenants *tenancyservice.Accounts, name string, accounts []account,
+) ([]channel, error) {
 	o := organization{name: name, email: name + "@crier.test"}
 	owner, err := tenants.CreateOwner(ctx, tenancyservice.NewOwner{Email: o.email, Name: "Owner", Password: password,
 		Organization: o.name})

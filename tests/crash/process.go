@@ -33,7 +33,8 @@ func launch(log *os.File, environment []string, path string, args ...string) (*p
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p, started := &process{cmd: cmd, exited: make(chan struct{})}, make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // Pdeathsig fires when the thread that forked ends, so keep the thread as long as the process
+		// Pdeathsig fires when the thread that forked ends, so keep the thread as long as the process.
+		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		started <- err

@@ -72,7 +72,8 @@ func (w *harness) play(ctx context.Context) (met tally, err error) {
 	if err := w.populate(ctx, organizations, p.Faults); err != nil {
 		return met, err
 	}
-	booking := max(10*time.Second, time.Duration(w.s.Posts)*10*time.Millisecond) // the due times depend on start, which must be fixed before the first booking
+	// The due times depend on start, which must be fixed before the first booking.
+	booking := max(10*time.Second, time.Duration(w.s.Posts)*10*time.Millisecond)
 	t := &traffic{
 		harness: w, start: time.Now().Add(booking + w.s.Ahead).Truncate(time.Millisecond),
 		ids: map[int]string{}, pauseTargets: map[string]*pauseTarget{}, stale: map[string]int{}, last: w.s.Posts,

@@ -70,7 +70,8 @@ func Super(t testing.TB) *pgx.Conn {
 		t.Fatalf("connect as the superuser: %v", err)
 	}
 	t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
-	if _, err := c.Exec(t.Context(), "create extension if not exists pg_stat_statements"); err != nil && !pg.IsUnique(err, "") {
+	_, err = c.Exec(t.Context(), "create extension if not exists pg_stat_statements")
+	if err != nil && !pg.IsUnique(err, "") {
 		t.Fatalf("this Postgres has no pg_stat_statements: %v", err)
 	}
 	return c

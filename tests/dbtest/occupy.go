@@ -10,8 +10,8 @@ import (
 	"crier/platform/pg"
 )
 
-// Occupy has slow statements of an organization use all the connections that it may have, until release is called or the
-// test ends.
+// Occupy has slow statements of an organization use all the connections that it may have, until release is called or
+// the test ends.
 func Occupy(t testing.TB, d *pg.DB, org [16]byte) (release func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -74,7 +74,8 @@ func home() (dir, users string, err error) {
 func config(dir string) local.Config {
 	return local.Config{Dir: dir, Log: slog.New(slog.DiscardHandler), Detached: true,
 		Preload: []string{"pg_stat_statements"}, Extra: []string{
-			"synchronous_commit=off", "max_connections=300", "shared_buffers=64MB", "autovacuum=off", "max_wal_size=256MB",
+			"synchronous_commit=off", "max_connections=300", "shared_buffers=64MB", "autovacuum=off",
+			"max_wal_size=256MB",
 		}}
 }
 
@@ -131,7 +132,8 @@ func watch(pg *local.Server, users string) error {
 	return cmd.Process.Release()
 }
 
-// Stop stops the shared cluster and keeps its data.
+// Stop stops the shared cluster and keeps its data. It returns the errors of local.Stop; it is no error when the
+// cluster is not running.
 func Stop(ctx context.Context) error {
 	dir, _, err := home()
 	if err != nil {

@@ -62,13 +62,13 @@ func CheckStatements(t *testing.T) {
 		}
 		s, faults := parseStatement(filepath.Base(file), string(raw))
 		for _, fault := range faults {
-			t.Errorf("%s: %s", file, fault)
+			t.Errorf("%s breaks a rule of statements: %s", file, fault)
 		}
 		if len(faults) > 0 {
 			continue
 		}
 		if err := runStatement(t.Context(), conn, s); err != nil {
-			t.Errorf("%s: %v", file, err)
+			t.Errorf("%s does not run with sample parameters: %v", file, err)
 		}
 	}
 }
@@ -136,7 +136,8 @@ func (s *statement) readExamples(header string) (faults []string) {
 	}
 	s.prepare, s.explain = prepare[0], explain[0]
 	if prepare[1] != s.name || explain[1] != s.name {
-		faults = append(faults, fmt.Sprintf("the header prepares %s and explains %s, want %s", prepare[1], explain[1], s.name))
+		faults = append(faults,
+			fmt.Sprintf("the header prepares %s and explains %s, want %s", prepare[1], explain[1], s.name))
 	}
 	if want := strings.Join(s.types, ", "); prepare[2] != want {
 		faults = append(faults, fmt.Sprintf("the header prepares (%s), want (%s)", prepare[2], want))
@@ -144,7 +145,7 @@ func (s *statement) readExamples(header string) (faults []string) {
 	return faults
 }
 
-// runStatement does what the header says, and compares its types with those that Postgres infers.
+// runStatement runs the examples of the header, and compares its types with those that Postgres infers.
 func runStatement(ctx context.Context, conn *pgx.Conn, s statement) error {
 	if _, err := conn.Exec(ctx, s.prepare+s.text); err != nil {
 		return fmt.Errorf("%s: %w", s.prepare, err)
@@ -160,8 +161,11 @@ func runStatement(ctx context.Context, conn *pgx.Conn, s statement) error {
 	err := conn.QueryRow(ctx, `select a.parameter_types::text, b.parameter_types::text
 		from pg_prepared_statements a, pg_prepared_statements b where a.name = $1 and b.name = $2`,
 		s.name, inferred).Scan(&got, &want)
-	if err == nil && got != want {
-		err = fmt.Errorf("the header has the types %s, and Postgres infers %s", got, want)
+	if err != nil {
+		return err
 	}
-	return err
+	if got != want {
+		return fmt.Errorf("the header has the types %s, and Postgres infers %s", got, want)
+	}
+	return nil
 }

@@ -23,14 +23,23 @@ select count(*) from post where org_id = $1 and state = any ($2)
 func TestParseStatement_NamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, x := range map[string]struct{ old, now, want string }{
-		"nothing":                 {"", "", ""},
-		"no name":                 {"-- publishing.CountPosts\n", "-- counts posts\n", `the first line is "-- counts posts", want -- package.Name`},
-		"a long line":             {"where org_id", strings.Repeat(" ", 80) + "where org_id", "line 10 has 144 columns, want at most 120"},
-		"a parameter of no line":  {"= $1", "= $3", "$3 has no line in the header"},
-		"a wrong number":          {"$2 states", "$3 states", "the header has $3 after $1"},
-		"no example":              {"EXPLAIN EXECUTE", "EXPLAIN", "the header does not say how to PREPARE and EXPLAIN the statement"},
-		"an example with another": {"(uuid, text[]) AS", "(uuid, text) AS", "the header prepares (uuid, text), want (uuid, text[])"},
-		"another name":            {"EXECUTE count_posts", "EXECUTE counts", "the header prepares count_posts and explains counts, want count_posts"},
+		"nothing": {old: "", now: "", want: ""},
+		"no name": {
+			old: "-- publishing.CountPosts\n", now: "-- counts posts\n",
+			want: `the first line is "-- counts posts", want -- package.Name`,
+		},
+		"a long line": {
+			old: "where org_id", now: strings.Repeat(" ", 80) + "where org_id",
+			want: "line 10 has 144 columns, want at most 120",
+		},
+		"a parameter of no line":  {old: "= $1", now: "= $3", want: "$3 has no line in the header"},
+		"a wrong number":          {old: "$2 states", now: "$3 states", want: "the header has $3 after $1"},
+		"no example":              {old: "EXPLAIN EXECUTE", now: "EXPLAIN", want: "the header does not say how to PREPARE and EXPLAIN the statement"},
+		"an example with another": {old: "(uuid, text[]) AS", now: "(uuid, text) AS", want: "the header prepares (uuid, text), want (uuid, text[])"},
+		"another name": {
+			old: "EXECUTE count_posts", now: "EXECUTE counts",
+			want: "the header prepares count_posts and explains counts, want count_posts",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,9 +59,9 @@ func TestRunStatement_ComparesTypes(t *testing.T) {
 	}
 	defer conn.Close(t.Context())
 	for name, x := range map[string]struct{ old, now, want string }{
-		"count_posts": {"", "", ""},
-		"other_type":  {"uuid", "text", "uuid = text"},
-		"wider_array": {"text[]", "varchar[]", "the header has the types"},
+		"count_posts": {old: "", now: "", want: ""},
+		"other_type":  {old: "uuid", now: "text", want: "uuid = text"},
+		"wider_array": {old: "text[]", now: "varchar[]", want: "the header has the types"},
 	} {
 		text := strings.ReplaceAll(strings.ReplaceAll(goodStatement, x.old, x.now), "count_posts", name)
 		if x.old == "" {
@@ -60,7 +69,7 @@ func TestRunStatement_ComparesTypes(t *testing.T) {
 		}
 		s, faults := parseStatement(name+".sql", text)
 		if len(faults) > 0 {
-			t.Fatalf("%s: %q", name, faults)
+			t.Fatalf("%s: got the faults %q, want none", name, faults)
 		}
 		err := runStatement(t.Context(), conn, s)
 		if (err != nil) != (x.want != "") || err != nil && !strings.Contains(err.Error(), x.want) {

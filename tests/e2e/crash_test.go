@@ -245,10 +245,10 @@ func (s *service) killStoring(t *testing.T, id string, last bool, call heldCall)
 	}
 	locker, watcher := s.dial(t, true), s.dial(t, false)
 	tx, err := locker.Begin(t.Context())
-	if err == nil {
-		_, err = tx.Exec(t.Context(), "select id from post where id = $1 for update", id)
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "select id from post where id = $1 for update", id); err != nil {
 		t.Fatal(err)
 	}
 	call.release(t)
@@ -324,8 +324,8 @@ func (c crash) checkPublished(t *testing.T, got post, there []live, sent []part)
 	}
 }
 
-// checkUnknown checks the end on a platform that cannot be searched: the outcome is unknown, nothing was published twice,
-// and no part follows the unknown one.
+// checkUnknown checks the end on a platform that cannot be searched: the outcome is unknown, nothing was published
+// twice, and no part follows the unknown one.
 func (c crash) checkUnknown(t *testing.T, got post, there []live, sent []part) {
 	t.Helper()
 	if code := got.Posts[0].ErrorCode; code == nil || *code != "outcome_unknown" || !got.Posts[0].OutcomeUnknown {
@@ -366,8 +366,8 @@ func checkParts(t *testing.T, there []live, sent []part) {
 	}
 }
 
-// checkNextPost publishes another post on the channel. Because a channel keeps its order, this also shows that nothing more
-// was published of the posts before.
+// checkNextPost publishes another post on the channel. Because a channel keeps its order, this also shows that nothing
+// more was published of the posts before.
 func (c crash) checkNextPost(t *testing.T, s *service, a account, channel string) {
 	t.Helper()
 	before := a.posts(t)

@@ -24,8 +24,8 @@ type account interface {
 	form() (connector string, fields map[string]string)
 	// hold holds the nth call of a kind from now, before the platform receives it or with its answer.
 	hold(t *testing.T, kind callKind, nth int, answer bool) heldCall
-	// delayProxy puts a proxy between services and the platform that holds the nth publishing call from now, and delivers it
-	// even if its sender has gone.
+	// delayProxy puts a proxy between services and the platform that holds the nth publishing call from now, and
+	// delivers it even if its sender has gone.
 	delayProxy(t *testing.T) (delay func(nth int) *faultnet.Held)
 	// posts returns the published posts, oldest first.
 	posts(t *testing.T) []live
@@ -105,7 +105,7 @@ func (a *blueskyAccount) form() (string, map[string]string) {
 
 func (a *blueskyAccount) hold(_ *testing.T, kind callKind, nth int, answer bool) heldCall {
 	at := map[bool]faultnet.Point{false: faultnet.Request, true: faultnet.Answer}[answer]
-	return proxyCall{hold(a.proxy, map[callKind]string{uploads: uploadBlob, publishes: putRecord}[kind], nth, at)}
+	return proxyCall{Held: hold(a.proxy, map[callKind]string{uploads: uploadBlob, publishes: putRecord}[kind], nth, at)}
 }
 
 type proxyCall struct{ *faultnet.Held }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"maps"
 	"mime/multipart"
 	"net/http"
@@ -127,13 +128,11 @@ func (s *service) upload(t *testing.T, name string, file []byte) m {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
 	w, err := form.CreateFormFile("file", name)
-	if err == nil {
-		_, err = w.Write(file)
-	}
-	if err == nil {
-		err = form.Close()
-	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Write(file)
+	if err := errors.Join(err, form.Close()); err != nil {
 		t.Fatal(err)
 	}
 	var made struct{ ID, Path string }
@@ -220,7 +219,7 @@ func (s *service) ask(t *testing.T, method, path string, body any, headers ...st
 func (s *service) answer(t *testing.T, out any, method, path string, body any, headers ...string) {
 	t.Helper()
 	if err := s.ask(t, method, path, body, headers...).Into(out); err != nil {
-		t.Fatalf("%s %s: %v", method, path, err)
+		t.Fatalf("%s %s: got the error %v, want a success", method, path, err)
 	}
 }
 

@@ -132,7 +132,7 @@ func (h *Held) wait(client context.Context, closed <-chan struct{}) bool {
 	return false
 }
 
-// ServeHTTP handles one call.
+// ServeHTTP holds a call for which Hold was called, and forwards every other call to the server.
 func (p *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call := r.Method + " " + r.URL.Path
 	h := p.take(call)
@@ -193,7 +193,8 @@ func (p *HTTP) forward(w http.ResponseWriter, r *http.Request, call string) {
 // cut closes the connection without an answer.
 func cut(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
-	if err == nil { // else it is already closed
-		conn.Close()
+	if err != nil {
+		return // it is closed
 	}
+	conn.Close()
 }

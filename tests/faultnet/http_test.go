@@ -78,14 +78,14 @@ func TestHTTP_Hold(t *testing.T) {
 		works bool  // the client receives its answer
 		calls int64 // number of held calls that the server received
 	}{
-		"a released request is handled":               {Request, release, true, 1},
-		"a dropped request never reaches the server":  {Request, func(h *Held, _ func()) { h.Drop(); h.Release() }, false, 0},
-		"a request of a lost client is not forwarded": {Request, func(h *Held, kill func()) { kill(); <-h.Lost; h.Release() }, false, 0},
-		"a late request of a lost client is handled":  {Late, func(h *Held, kill func()) { kill(); h.Release() }, false, 1},
-		"a late request can be dropped":               {Late, func(h *Held, _ func()) { h.Drop() }, false, 0},
-		"a released answer arrives whole":             {Answer, release, true, 1},
-		"a dropped answer is of a handled call":       {Answer, func(h *Held, _ func()) { h.Drop() }, false, 1},
-		"a lost client does not stop the call":        {Answer, func(h *Held, kill func()) { kill(); <-h.Lost }, false, 1},
+		"a released request is handled":               {at: Request, end: release, works: true, calls: 1},
+		"a dropped request never reaches the server":  {at: Request, end: func(h *Held, _ func()) { h.Drop(); h.Release() }},
+		"a request of a lost client is not forwarded": {at: Request, end: func(h *Held, kill func()) { kill(); <-h.Lost; h.Release() }},
+		"a late request of a lost client is handled":  {at: Late, end: func(h *Held, kill func()) { kill(); h.Release() }, calls: 1},
+		"a late request can be dropped":               {at: Late, end: func(h *Held, _ func()) { h.Drop() }},
+		"a released answer arrives whole":             {at: Answer, end: release, works: true, calls: 1},
+		"a dropped answer is of a handled call":       {at: Answer, end: func(h *Held, _ func()) { h.Drop() }, calls: 1},
+		"a lost client does not stop the call":        {at: Answer, end: func(h *Held, kill func()) { kill(); <-h.Lost }, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

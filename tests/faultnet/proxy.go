@@ -49,7 +49,7 @@ type conn struct {
 	lost           bool     // discards data for good
 }
 
-// Listen opens a proxy in front of a server. The address may have the port 0.
+// Listen opens a proxy in front of a server. The address may have the port 0. It returns the error of listening there.
 func Listen(address, target string) (*Proxy, error) {
 	p := &Proxy{Address: address, target: target, open: map[*conn]bool{}}
 	p.changed = sync.NewCond(&p.mu)
@@ -88,7 +88,8 @@ func (p *Proxy) Accepted() int {
 	return p.accepted
 }
 
-// Open listens again after Close. The mode is kept.
+// Open listens again after Close. The mode is kept. It returns the error of listening, for example when another program
+// has taken the port.
 func (p *Proxy) Open() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

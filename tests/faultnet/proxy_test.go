@@ -69,12 +69,13 @@ func hears(t *testing.T, c net.Conn, word string, want fate) {
 	_, bad := io.WriteString(c, word)
 	back := make([]byte, 4)
 	_, err := io.ReadFull(c, back)
-	got := broken
-	switch err = errors.Join(bad, err); {
-	case err == nil:
-		got = echoed
+	got := echoed
+	err = errors.Join(bad, err)
+	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		got = silent
+	case err != nil:
+		got = broken
 	}
 	if got != want {
 		t.Fatalf("got %s (%q, %v), want %s", got, back, err, want)
@@ -84,8 +85,8 @@ func hears(t *testing.T, c net.Conn, word string, want fate) {
 func TestProxy_ModeAppliesToOpenAndNewConnections(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[Mode]struct{ open, fresh, after fate }{
-		Pass: {echoed, echoed, echoed}, Refuse: {broken, broken, broken},
-		Swallow: {silent, silent, silent}, Abandon: {silent, silent, silent},
+		Pass: {open: echoed, fresh: echoed, after: echoed}, Refuse: {open: broken, fresh: broken, after: broken},
+		Swallow: {open: silent, fresh: silent, after: silent}, Abandon: {open: silent, fresh: silent, after: silent},
 	} {
 		p, ended := before(t)
 		open := dial(t, p)

@@ -31,12 +31,12 @@ func (s *Server) CreateAccount(t testing.TB, handle, password string) Account {
 	t.Helper()
 	in := map[string]string{"handle": handle, "password": password, "email": handle + "@example.com"}
 	a, err := call.Do(t.Context(), s.client, http.MethodPost, s.URL+"/xrpc/com.atproto.server.createAccount", in)
-	var out struct{ DID, Handle string }
-	if err == nil {
-		err = a.Into(&out)
-	}
 	if err != nil {
-		t.Fatalf("pds: %v", err)
+		t.Fatalf("the PDS does not create an account: %v", err)
+	}
+	var out struct{ DID, Handle string }
+	if err := a.Into(&out); err != nil {
+		t.Fatalf("the PDS does not create an account: %v", err)
 	}
 	return Account{DID: out.DID, Handle: out.Handle, Password: password}
 }
@@ -52,11 +52,11 @@ func (s *Server) Records(t testing.TB, did, collection string) []Record {
 			Cursor  string
 		}
 		a, err := s.get(t.Context(), "com.atproto.repo.listRecords", query)
-		if err == nil {
-			err = a.Into(&page)
-		}
 		if err != nil {
-			t.Fatalf("pds: %v", err)
+			t.Fatalf("the PDS does not list records: %v", err)
+		}
+		if err := a.Into(&page); err != nil {
+			t.Fatalf("the PDS does not list records: %v", err)
 		}
 		all = append(all, page.Records...)
 		if len(page.Records) == 0 || page.Cursor == "" {

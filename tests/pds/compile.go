@@ -25,7 +25,8 @@ func compile(ctx context.Context, dir string) error {
 	if err := errors.Join(os.MkdirAll(out, 0o755), os.MkdirAll(patched, 0o755)); err != nil {
 		return err
 	}
-	if err := patch(filepath.Join(headers, "node_object_wrap.h"), filepath.Join(patched, "node_object_wrap.h")); err != nil {
+	const header = "node_object_wrap.h"
+	if err := patch(filepath.Join(headers, header), filepath.Join(patched, header)); err != nil {
 		return err
 	}
 	defines, err := sqliteDefines(filepath.Join(module, "deps", "defines.gypi"))
@@ -35,7 +36,8 @@ func compile(ctx context.Context, dir string) error {
 	sqlite := filepath.Join(module, "deps", "sqlite3")
 	g, both := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return run(both, out, "gcc", append([]string{"-c", filepath.Join(sqlite, "sqlite3.c"), "-o", "sqlite3.o", "-O0", "-fPIC", "-w", "-DNDEBUG"}, defines...)...)
+		args := []string{"-c", filepath.Join(sqlite, "sqlite3.c"), "-o", "sqlite3.o", "-O0", "-fPIC", "-w", "-DNDEBUG"}
+		return run(both, out, "gcc", append(args, defines...)...)
 	})
 	g.Go(func() error {
 		return run(both, out, "g++", "-c", filepath.Join(module, "src", "better_sqlite3.cpp"), "-o", "module.o",
@@ -46,7 +48,8 @@ func compile(ctx context.Context, dir string) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	return run(ctx, out, "g++", "-shared", "-o", "better_sqlite3.node", "sqlite3.o", "module.o", "-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
+	return run(ctx, out, "g++", "-shared", "-o", "better_sqlite3.node", "sqlite3.o", "module.o",
+		"-Wl,-Bsymbolic", "-Wl,--exclude-libs,ALL")
 }
 
 // patch copies a header of Node.js without the two calls that register an object for clean-up. They look for the
@@ -60,7 +63,8 @@ func patch(from, to string) error {
 	after := before
 	for _, call := range []string{"    AddCleanupHook();\n", "    RemoveCleanupHook();\n"} {
 		if strings.Count(before, call) != 1 {
-			return errors.New("the header of Node.js has changed: " + from + " does not have this call exactly once: " + strings.TrimSpace(call))
+			return errors.New("the header of Node.js has changed: " + from + " does not have this call exactly once: " +
+				strings.TrimSpace(call))
 		}
 		after = strings.Replace(after, call, "", 1)
 	}

@@ -28,7 +28,8 @@ const lockPoll = 200 * time.Millisecond
 // Install makes sure that this machine has the PDS, its Node.js and a database module compiled for that Node.js, and
 // returns the folder. The folder is below CRIER_CACHE, else below the user's cache. It is complete or absent, also
 // after an install was killed or when several processes install at the same time. The first install takes about a
-// minute on two cores and writes its progress to log. It needs npm, gcc and g++.
+// minute on two cores and writes its progress to log. It needs npm, gcc and g++, and returns the error of a program
+// that is missing or fails.
 func Install(ctx context.Context, log io.Writer) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {
@@ -148,7 +149,9 @@ func build(ctx context.Context, log io.Writer, dir string) error {
 		}
 	}
 	fmt.Fprintln(log, "pds: installing the packages")
-	if err := run(ctx, dir, "npm", "ci", "--ignore-scripts", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
+	err := run(ctx, dir, "npm", "ci",
+		"--ignore-scripts", "--include=optional", "--no-audit", "--no-fund", "--loglevel=error")
+	if err != nil {
 		return err
 	}
 	if !exists(node(dir)) {

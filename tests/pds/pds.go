@@ -39,7 +39,7 @@ type Server struct {
 // or the start fails, or if the server dies before the test ends.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	s, stop, err := Run(t.Context(), testLog{t})
+	s, stop, err := Run(t.Context(), testLog{t: t})
 	if err != nil {
 		t.Fatalf("pds: %v", err)
 	}
@@ -68,12 +68,13 @@ func Run(ctx context.Context, log io.Writer) (s *Server, stop func() error, err 
 	s = &Server{process: p, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
+	failed := func(err error) error { return errors.Join(fmt.Errorf("%w\n%s", err, p.tail()), p.stop()) }
 	s.URL, err = p.ready(ctx)
-	if err == nil {
-		_, err = s.get(ctx, "_health", nil)
-	}
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%w\n%s", err, p.tail()), p.stop())
+		return nil, nil, failed(err)
+	}
+	if _, err := s.get(ctx, "_health", nil); err != nil {
+		return nil, nil, failed(err)
 	}
 	return s, p.stop, nil
 }
@@ -131,7 +132,11 @@ func command(dir, data, log string) *exec.Cmd {
 func (p *process) watch(stdout io.Reader) {
 	defer close(p.exited)
 	lines := bufio.NewReader(stdout)
-	if line, err := lines.ReadString('\n'); err == nil {
+	line, err := lines.ReadString('\n')
+	if err != nil {
+		line = "" // a part of a line, of a process that ends
+	}
+	if line != "" {
 		p.first <- line
 	}
 	close(p.first)

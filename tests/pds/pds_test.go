@@ -45,11 +45,11 @@ func (u user) call(t *testing.T, method string, body any, headers ...string) (ca
 func (u user) must(t *testing.T, out any, method string, body any, headers ...string) {
 	t.Helper()
 	a, err := u.call(t, method, body, headers...)
-	if err == nil {
-		err = a.Into(out)
-	}
 	if err != nil {
-		t.Fatalf("%s: %v", method, err)
+		t.Fatalf("%s: got the error %v, want an answer", method, err)
+	}
+	if err := a.Into(out); err != nil {
+		t.Fatalf("%s: got the error %v, want a success", method, err)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestServer(t *testing.T) {
 	t.Run("other content under the same key is refused", func(t *testing.T) {
 		a, err := u.call(t, "com.atproto.repo.putRecord", u.record(tid(1), post("another")))
 		if err != nil || a.Status != http.StatusBadRequest || !strings.Contains(a.Body, `"InvalidSwap"`) {
-			t.Fatalf("%v %v", a, err)
+			t.Fatalf("got %v (%v), want 400 with InvalidSwap", a, err)
 		}
 		all := s.Records(t, u.did, posts)
 		if len(all) != 1 || !bytes.Contains(all[0].Value, []byte(`"once"`)) {
@@ -155,7 +155,7 @@ func (u user) create(t *testing.T, n int) {
 
 func TestServer_EndsWithStandardInput(t *testing.T) {
 	t.Parallel()
-	dir, err := Install(t.Context(), testLog{t})
+	dir, err := Install(t.Context(), testLog{t: t})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestServer_EndsWithStandardInput(t *testing.T) {
 	}
 	t.Cleanup(func() { cmd.Process.Kill() })
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil || !strings.Contains(line, "http://127.0.0.1:") {
-		t.Fatalf("%q %v", line, err)
+		t.Fatalf("got the line %q (%v), want the address of the server", line, err)
 	}
 	stdin.Close()
 	if err := cmd.Wait(); err != nil {

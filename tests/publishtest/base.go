@@ -32,7 +32,8 @@ type Base struct {
 	Keyring *secret.Keyring
 	Log     *syncbuffer.Buffer
 	Logger  *slog.Logger
-	Address string // of the database, as its owner
+	// Address is the URL of the database for its owner.
+	Address string
 }
 
 // New returns a Base on a database of its own.
@@ -81,7 +82,9 @@ func (b *Base) Clock(sql string, args ...any) {
 // Value returns the only value of a row, read in the role of the scheduler.
 func Value[T any](b *Base, sql string, args ...any) (v T) {
 	b.Helper()
-	b.OK(b.DB.InRole(b.Context(), pg.Clock, func(tx pgx.Tx) error { return tx.QueryRow(b.Context(), sql, args...).Scan(&v) }))
+	b.OK(b.DB.InRole(b.Context(), pg.Clock, func(tx pgx.Tx) error {
+		return tx.QueryRow(b.Context(), sql, args...).Scan(&v)
+	}))
 	return v
 }
 

@@ -12,13 +12,15 @@ import (
 
 // Event is an event of NIP-01.
 type Event struct {
-	ID        string     `json:"id"`
-	PubKey    string     `json:"pubkey"`
-	CreatedAt int64      `json:"created_at"`
-	Kind      int        `json:"kind"`
-	Tags      [][]string `json:"tags"`
-	Content   string     `json:"content"`
-	Sig       string     `json:"sig"`
+	ID     string `json:"id"`
+	PubKey string `json:"pubkey"`
+	// CreatedAt is in seconds since 1970.
+	CreatedAt int64 `json:"created_at"`
+	// Kind is 1 for a note.
+	Kind    int        `json:"kind"`
+	Tags    [][]string `json:"tags"`
+	Content string     `json:"content"`
+	Sig     string     `json:"sig"`
 }
 
 // Tag returns the first value of the first tag with that name, or "".
@@ -99,7 +101,8 @@ type Filter struct {
 	IDs     []string `json:"ids"`
 	Authors []string `json:"authors"`
 	Kinds   []int    `json:"kinds"`
-	Limit   *int     `json:"limit"`
+	// Limit is the largest number of stored events in the answer; nil is no limit.
+	Limit *int `json:"limit"`
 }
 
 func (f Filter) matches(e Event) bool {

@@ -213,7 +213,7 @@ func (r *Relay) exclusive() bool {
 	return r.members
 }
 
-// client is one connection.
+// client is one connection. challenge is sent when it opens; member is true after a valid AUTH event for it.
 type client struct {
 	relay     *Relay
 	conn      *websocket.Conn
@@ -223,9 +223,11 @@ type client struct {
 
 // send sends a message. A client that has left is noticed by the next read.
 func (c *client) send(ctx context.Context, message ...any) {
-	if raw, err := json.Marshal(message); err == nil {
-		_ = c.conn.Write(ctx, websocket.MessageText, raw)
+	raw, err := json.Marshal(message)
+	if err != nil {
+		return
 	}
+	_ = c.conn.Write(ctx, websocket.MessageText, raw)
 }
 
 // handle handles one message; false drops the connection.

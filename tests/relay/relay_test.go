@@ -16,7 +16,10 @@ import (
 func signedEvent(t *testing.T, key byte, content string) Event {
 	t.Helper()
 	private, public := btcec.PrivKeyFromBytes([]byte{key})
-	e := Event{PubKey: hex.EncodeToString(schnorr.SerializePubKey(public)), CreatedAt: int64(key), Kind: 1, Tags: [][]string{{"t", "x\n"}}, Content: content}
+	e := Event{
+		PubKey: hex.EncodeToString(schnorr.SerializePubKey(public)), CreatedAt: int64(key), Kind: 1,
+		Tags: [][]string{{"t", "x\n"}}, Content: content,
+	}
 	sum := sha256.Sum256(e.serialize())
 	sig, err := schnorr.Sign(private, sum[:])
 	if err != nil {
@@ -44,10 +47,10 @@ func dial(t *testing.T, r *Relay) session {
 func (k session) send(message ...any) {
 	k.t.Helper()
 	raw, err := json.Marshal(message)
-	if err == nil {
-		err = k.conn.Write(k.t.Context(), websocket.MessageText, raw)
-	}
 	if err != nil {
+		k.t.Fatal(err)
+	}
+	if err := k.conn.Write(k.t.Context(), websocket.MessageText, raw); err != nil {
 		k.t.Fatal(err)
 	}
 }
@@ -105,11 +108,11 @@ func TestRelay_FiltersEvents(t *testing.T) {
 		filter map[string]any
 		want   []Event
 	}{
-		"everything, newest first": {map[string]any{}, []Event{two, one}},
-		"by id":                    {map[string]any{"ids": []string{one.ID}}, []Event{one}},
-		"by author":                {map[string]any{"authors": []string{two.PubKey}}, []Event{two}},
-		"by kind":                  {map[string]any{"kinds": []int{0}}, nil},
-		"at most one":              {map[string]any{"limit": 1}, []Event{two}},
+		"everything, newest first": {filter: map[string]any{}, want: []Event{two, one}},
+		"by id":                    {filter: map[string]any{"ids": []string{one.ID}}, want: []Event{one}},
+		"by author":                {filter: map[string]any{"authors": []string{two.PubKey}}, want: []Event{two}},
+		"by kind":                  {filter: map[string]any{"kinds": []int{0}}, want: nil},
+		"at most one":              {filter: map[string]any{"limit": 1}, want: []Event{two}},
 	} {
 		k.send("REQ", name, tc.filter)
 		for _, e := range tc.want {
@@ -131,11 +134,11 @@ func TestFault_AppliesOnce(t *testing.T) {
 		answer string // "" means that the connection is dropped
 		stored int
 	}{
-		"dropped before storing": {Fault{Drop: true}, "", 0},
-		"dropped after storing":  {Fault{Store: true, Drop: true}, "", 1},
-		"refused":                {Fault{Refuse: "pow: more"}, `,false,"pow: more"]`, 0},
-		"refused after storing":  {Fault{Store: true, Refuse: "error: x"}, `,false,"error: x"]`, 1},
-		"held, then stored":      {Fault{Hold: open}, `,true,""]`, 1},
+		"dropped before storing": {fault: Fault{Drop: true}, answer: "", stored: 0},
+		"dropped after storing":  {fault: Fault{Store: true, Drop: true}, answer: "", stored: 1},
+		"refused":                {fault: Fault{Refuse: "pow: more"}, answer: `,false,"pow: more"]`, stored: 0},
+		"refused after storing":  {fault: Fault{Store: true, Refuse: "error: x"}, answer: `,false,"error: x"]`, stored: 1},
+		"held, then stored":      {fault: Fault{Hold: open}, answer: `,true,""]`, stored: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

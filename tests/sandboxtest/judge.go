@@ -13,11 +13,12 @@ import (
 // Judge reads what a sandbox has published, and scripts its faults.
 type Judge struct{ URL string }
 
-// Post is a published post.
+// Post is a post as the sandbox has published it. ReplyTo is the ID of the post above it, or "".
 type Post struct {
 	ID, Text, ReplyTo string
-	At                time.Time
-	Media             []struct{ SHA256, Alt string }
+	// At is when the sandbox published the post, by its clock.
+	At    time.Time
+	Media []struct{ SHA256, Alt string }
 }
 
 // Fault scripts a fault for an account, or for every account if it is "", and returns its id.
@@ -61,7 +62,8 @@ func (j Judge) Held(ctx context.Context) (map[string]int, error) {
 	return held, err
 }
 
-// Posts returns the published posts of an account, oldest first.
+// Posts returns the published posts of an account, oldest first. An error means that the sandbox did not answer, or
+// refused.
 func (j Judge) Posts(ctx context.Context, account string) ([]Post, error) {
 	var all struct{ Posts []Post }
 	err := j.ask(ctx, http.MethodGet, "posts?account="+url.QueryEscape(account), nil, &all)

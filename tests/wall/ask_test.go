@@ -74,8 +74,14 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	people, things := tenancystore.New(db), publishingstore.New(db)
 	e := tenantFixture{org: id.New[tenancy.OrgTag](), person: id.New[tenancy.PersonTag](), key: id.New[tenancy.KeyTag]()}
 	must(t, people.CreatePerson(t.Context(), tenancy.Person{ID: e.person, Email: e.person.String() + "@example.com", CreatedAt: now}))
-	must(t, people.CreateOrganization(t.Context(), tenancy.Organization{ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now}, tenancy.Membership{Person: e.person, Role: tenancy.RoleSuperAdmin}))
-	must(t, people.CreateKey(t.Context(), tenancy.APIKey{ID: e.key, Org: e.org, Name: "k", Prefix: "p", CreatedBy: e.person, CreatedAt: now}, secret.HashToken(e.key.String())))
+	must(t, people.CreateOrganization(t.Context(), tenancy.Organization{
+		ID: e.org, Name: "x", Timezone: "UTC", CreatedAt: now,
+	}, tenancy.Membership{
+		Person: e.person, Role: tenancy.RoleSuperAdmin,
+	}))
+	must(t, people.CreateKey(t.Context(), tenancy.APIKey{
+		ID: e.key, Org: e.org, Name: "k", Prefix: "p", CreatedBy: e.person, CreatedAt: now,
+	}, secret.HashToken(e.key.String())))
 	var err error
 	c := publishing.Channel{
 		ID: id.New[publishing.ChannelTag](), Org: e.org, Connector: "sandbox", Name: "c", AccountID: e.org.String(), Account: []byte(`{}`), Grade: "A",
@@ -83,14 +89,20 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 	e.channel, _, err = things.Connect(t.Context(), c, []byte("sealed"), publishing.MaxChannels)
 	must(t, err)
 	size := 1 + rand.Int64N(1<<40) // unique, so that it identifies the organization
-	e.medium = publishing.Medium{ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png", ContentType: "image/png", Size: size, CreatedAt: now}
+	e.medium = publishing.Medium{
+		ID: id.New[publishing.MediaTag](), Org: e.org, Key: e.org.String(), Name: "f", Ext: "png",
+		ContentType: "image/png", Size: size, CreatedAt: now,
+	}
 	must(t, things.SaveMedium(t.Context(), e.medium, 0))
 	_, err = things.WantPictures(t.Context(), e.org, []publishingstore.PictureKey{e.picture()})
 	must(t, err)
 	post := id.New[publishing.PostTag]()
 	e.post = publishing.Post{ID: post, Org: e.org, Group: id.New[publishing.GroupTag](), Channel: e.channel.ID,
 		State: publishing.StateQueue, Due: &now, PublishDate: now, Settings: []byte(`{}`), CreationMethod: "API",
-		Parts: []publishing.Part{{ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: publishing.Content{Text: "secret words"}, Media: []publishing.Attachment{{Media: e.medium.ID}}}}}
+		Parts: []publishing.Part{{
+			ID: id.FromUUID[publishing.PartTag](post.UUID()), Content: publishing.Content{Text: "secret words"},
+			Media: []publishing.Attachment{{Media: e.medium.ID}},
+		}}}
 	e.standing = publishingstore.PostStatus{ID: post, Channel: e.channel.ID, State: publishing.StateQueue, PublishDate: now}
 	template := e.copied()
 	template.State = publishing.StateDraft
@@ -116,7 +128,9 @@ func newTenantFixture(t *testing.T, db *pg.DB) tenantFixture {
 		}
 		return nil
 	}))
-	must(t, things.SaveState(t.Context(), e.state, publishingstore.ConnectState{Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour)}))
+	must(t, things.SaveState(t.Context(), e.state, publishingstore.ConnectState{
+		Org: e.org, Connector: "sandbox", Person: e.person, ExpiresAt: time.Now().Add(time.Hour),
+	}))
 	return e
 }
 
@@ -144,8 +158,20 @@ func inOrg(s *publishingstore.Store, ask func(t *testing.T, tx *publishingstore.
 	}
 }
 
+// questions returns, by method, what is asked as the wrong organization.
 func questions(db *pg.DB) map[string]question {
-	s, people := publishingstore.New(db), tenancystore.New(db)
+	s := publishingstore.New(db)
+	all := tenancyQuestions(tenancystore.New(db))
+	for _, some := range []map[string]question{
+		channelQuestions(s), listQuestions(s), postQuestions(s), seriesQuestions(s), pictureQuestions(s),
+	} {
+		maps.Copy(all, some)
+	}
+	return all
+}
+
+// channelQuestions returns the questions about channels and pauses.
+func channelQuestions(s *publishingstore.Store) map[string]question {
 	return map[string]question{
 		"Store.Channels": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Channels(t.Context(), m.org, publishing.CustomerID{})
@@ -169,60 +195,75 @@ func questions(db *pg.DB) map[string]question {
 			k, err := s.Lookup(t.Context(), m.org, []publishing.ChannelID{th.channel.ID}, []publishing.MediaID{th.medium.ID}, []string{th.medium.Key})
 			return err == nil && len(k.Channels) == 0 && len(k.Media) == 0
 		},
-		"Store.Remembered": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := s.Remembered(t.Context(), m.org, th.org.String(), nil)
+		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
+			return !known, err
+		}),
+		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.Revoke(t.Context(), publishing.PauseChannel, th.channel.ID, "me")
+		}),
+		"Tx.Held": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			held, err := tx.Held(t.Context(), publishing.PauseChannel, th.channel.ID)
+			return len(held.Posts) == 0 && held.Held == 0 && held.InFlight == 0, err
+		}),
+		"Store.RepairHold": func(t *testing.T, m, th tenantFixture) bool {
+			repaired, err := s.RepairHold(t.Context(), m.org, th.beforeChannel())
+			return err == nil && !repaired
+		},
+		"Store.SetAsideChannel": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.SetAsideChannel(t.Context(), m.org, th.beforeChannel(), time.Minute, "test", "test")
+			return pg.IsNoRows(err)
+		},
+		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			n, err := tx.HoldChannels(t.Context(), []publishing.ChannelID{th.channel.ID}, th.post.Group)
+			return n == 0, err
+		}),
+		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			found, err := tx.Disconnect(t.Context(), th.channel.ID)
+			return !found, err
+		}),
+	}
+}
+
+// pictureQuestions returns the questions about pictures.
+func pictureQuestions(s *publishingstore.Store) map[string]question {
+	return map[string]question{
+		"Tx.WantPictures": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.WantPictures(t.Context(), []publishingstore.PictureKey{th.picture()})
+			return false, err
+		}),
+		"Store.WantPictures": func(t *testing.T, m, th tenantFixture) bool {
+			_, err := s.WantPictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
+			return refused(err, forbidden, foreign)
+		},
+		"Store.Pictures": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Pictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
+			return err == nil && len(out) == 0
+		},
+		"Store.TakePicture": func(t *testing.T, m, th tenantFixture) bool {
+			_, found, err := s.TakePicture(t.Context(), m.org, th.picture(), publishingstore.PictureLimits{})
 			return err == nil && !found
 		},
-		"Store.StoredBytes": func(t *testing.T, m, th tenantFixture) bool {
-			bytes, err := s.StoredBytes(t.Context(), m.org)
-			return err == nil && bytes != th.medium.Size
+		"Store.KeepPicture": func(t *testing.T, m, th tenantFixture) bool {
+			ended, err := s.KeepPicture(t.Context(), m.org, th.picture(), 0, publishingstore.MadePicture{
+				BlobKey: "k", ContentType: "image/jpeg", Size: 1,
+			})
+			return err == nil && !ended
 		},
-		"Store.Roots": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Roots(t.Context(), m.org, publishing.ListPosts{Start: now.Add(-time.Hour), End: now.Add(time.Hour)}, publishing.CustomerID{}, 10)
-			return err == nil && len(out) == 1 && out[0].ID != th.post.ID
+		"Store.FailPicture": func(t *testing.T, m, th tenantFixture) bool {
+			ended, err := s.FailPicture(t.Context(), m.org, th.picture(), 0, "x")
+			return err == nil && !ended
 		},
-		"Store.RootPage": func(t *testing.T, m, th tenantFixture) bool {
-			out, total, err := s.RootPage(t.Context(), m.org, publishing.Page{Limit: 10}, publishing.CustomerID{})
-			return err == nil && total == 1 && len(out) == 1 && out[0].ID != th.post.ID
+		"Store.ReturnPicture": func(t *testing.T, m, th tenantFixture) bool {
+			ended, err := s.ReturnPicture(t.Context(), m.org, th.picture(), 0, 0, true, "x")
+			return err == nil && !ended
 		},
-		"Store.Root": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Root(t.Context(), m.org, th.post.ID)
-			return err == nil && len(out) == 0
-		},
-		"Store.ThreadData": func(t *testing.T, m, th tenantFixture) bool {
-			w, err := s.ThreadData(t.Context(), m.org, []publishing.Post{th.post})
-			return err == nil && len(w.Parts) == 0 && len(w.Channels) == 0 && len(w.Media) == 0 && len(w.Followers) == 0
-		},
-		"Store.Events": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Events(t.Context(), m.org, th.post.Group)
-			return err == nil && len(out) == 0
-		},
+	}
+}
 
-		"Tx.Insert": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, tx.Insert(t.Context(), []publishingstore.NewPost{{Post: th.copied()}})
-		}),
-		"Tx.LockGroup": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			out, err := tx.LockGroup(t.Context(), th.post.Group)
-			return len(out) == 0, err
-		}),
-		"Tx.GroupOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.GroupOf(t.Context(), th.post.ID)
-			return false, err
-		}),
-		"Tx.GroupOfPart": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.GroupOfPart(t.Context(), th.post.Parts[0].ID)
-			return false, err
-		}),
-		"Tx.Delete": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.Delete(t.Context(), []publishingstore.PostStatus{th.standing})
-		}),
-		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			due, err := tx.Move(t.Context(), []publishingstore.PostStatus{th.standing}, publishing.StateDraft, true, "me")
-			return due == nil, err
-		}),
-		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return false, tx.Rewrite(t.Context(), th.post.Group, []publishingstore.PostStatus{th.standing}, []publishingstore.NewPost{{Post: th.post}})
-		}),
+// seriesQuestions returns the questions about repeated posts.
+func seriesQuestions(s *publishingstore.Store) map[string]question {
+	return map[string]question{
 		"Store.Projected": func(t *testing.T, m, th tenantFixture) bool {
 			out, err := s.Projected(t.Context(), m.org, publishing.Occurrence(th.post.ID, 20_000))
 			return err == nil && len(out) == 0
@@ -253,70 +294,48 @@ func questions(db *pg.DB) map[string]question {
 			zone, err := s.OrganizationZone(t.Context(), m.org)
 			return err == nil && zone != "Asia/Tokyo"
 		},
-		"tenancy.Store.SetTimezone": func(t *testing.T, m, th tenantFixture) bool {
-			return people.SetTimezone(t.Context(), m.org, "Europe/Berlin") == nil
-		},
 		"Tx.EndSeries": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			return true, tx.EndSeries(t.Context(), th.series())
-		}),
-		"Tx.Pause": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, known, err := tx.Pause(t.Context(), publishing.PauseChannel, th.channel.ID, true, "me", time.Hour)
-			return !known, err
-		}),
-		"Tx.Revoke": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			return true, tx.Revoke(t.Context(), publishing.PauseChannel, th.channel.ID, "me")
-		}),
-		"Tx.Held": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			held, err := tx.Held(t.Context(), publishing.PauseChannel, th.channel.ID)
-			return len(held.Posts) == 0 && held.Held == 0 && held.InFlight == 0, err
-		}),
-		"Store.RepairHold": func(t *testing.T, m, th tenantFixture) bool {
-			repaired, err := s.RepairHold(t.Context(), m.org, th.beforeChannel())
-			return err == nil && !repaired
-		},
-		"Store.SetAsideChannel": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.SetAsideChannel(t.Context(), m.org, th.beforeChannel(), time.Minute, "test", "test")
-			return pg.IsNoRows(err)
-		},
-		"Tx.HoldChannels": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			n, err := tx.HoldChannels(t.Context(), []publishing.ChannelID{th.channel.ID}, th.post.Group)
-			return n == 0, err
-		}),
-		"Tx.Disconnect": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			found, err := tx.Disconnect(t.Context(), th.channel.ID)
-			return !found, err
-		}),
-		"Tx.WantPictures": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
-			_, err := tx.WantPictures(t.Context(), []publishingstore.PictureKey{th.picture()})
-			return false, err
 		}),
 		"Store.Advance": func(t *testing.T, m, th tenantFixture) bool {
 			written, err := s.Advance(t.Context(), m.org, th.series(), true)
 			return err == nil && !written
 		},
-		"Store.WantPictures": func(t *testing.T, m, th tenantFixture) bool {
-			_, err := s.WantPictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
-			return refused(err, forbidden, foreign)
-		},
-		"Store.Pictures": func(t *testing.T, m, th tenantFixture) bool {
-			out, err := s.Pictures(t.Context(), m.org, []publishingstore.PictureKey{th.picture()})
-			return err == nil && len(out) == 0
-		},
-		"Store.TakePicture": func(t *testing.T, m, th tenantFixture) bool {
-			_, found, err := s.TakePicture(t.Context(), m.org, th.picture(), publishingstore.PictureLimits{})
+	}
+}
+
+// listQuestions returns the questions about lists and idempotency keys.
+func listQuestions(s *publishingstore.Store) map[string]question {
+	return map[string]question{
+		"Store.Remembered": func(t *testing.T, m, th tenantFixture) bool {
+			_, found, err := s.Remembered(t.Context(), m.org, th.org.String(), nil)
 			return err == nil && !found
 		},
-		"Store.KeepPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := s.KeepPicture(t.Context(), m.org, th.picture(), 0, publishingstore.MadePicture{BlobKey: "k", ContentType: "image/jpeg", Size: 1})
-			return err == nil && !ended
+		"Store.StoredBytes": func(t *testing.T, m, th tenantFixture) bool {
+			bytes, err := s.StoredBytes(t.Context(), m.org)
+			return err == nil && bytes != th.medium.Size
 		},
-		"Store.FailPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := s.FailPicture(t.Context(), m.org, th.picture(), 0, "x")
-			return err == nil && !ended
+		"Store.Roots": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Roots(t.Context(), m.org, publishing.ListPosts{
+				Start: now.Add(-time.Hour), End: now.Add(time.Hour),
+			}, publishing.CustomerID{}, 10)
+			return err == nil && len(out) == 1 && out[0].ID != th.post.ID
 		},
-		"Store.ReturnPicture": func(t *testing.T, m, th tenantFixture) bool {
-			ended, err := s.ReturnPicture(t.Context(), m.org, th.picture(), 0, 0, true, "x")
-			return err == nil && !ended
+		"Store.RootPage": func(t *testing.T, m, th tenantFixture) bool {
+			out, total, err := s.RootPage(t.Context(), m.org, publishing.Page{Limit: 10}, publishing.CustomerID{})
+			return err == nil && total == 1 && len(out) == 1 && out[0].ID != th.post.ID
+		},
+		"Store.Root": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Root(t.Context(), m.org, th.post.ID)
+			return err == nil && len(out) == 0
+		},
+		"Store.ThreadData": func(t *testing.T, m, th tenantFixture) bool {
+			w, err := s.ThreadData(t.Context(), m.org, []publishing.Post{th.post})
+			return err == nil && len(w.Parts) == 0 && len(w.Channels) == 0 && len(w.Media) == 0 && len(w.Followers) == 0
+		},
+		"Store.Events": func(t *testing.T, m, th tenantFixture) bool {
+			out, err := s.Events(t.Context(), m.org, th.post.Group)
+			return err == nil && len(out) == 0
 		},
 		"Tx.Remember": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
 			err := tx.Remember(t.Context(), th.org.String(), []byte("hash"), []byte(`[]`))
@@ -325,6 +344,46 @@ func questions(db *pg.DB) map[string]question {
 			}
 			return err == nil, err
 		}),
+	}
+}
+
+// postQuestions returns the questions about posts.
+func postQuestions(s *publishingstore.Store) map[string]question {
+	return map[string]question{
+		"Tx.Insert": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return false, tx.Insert(t.Context(), []publishingstore.NewPost{{Post: th.copied()}})
+		}),
+		"Tx.LockGroup": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			out, err := tx.LockGroup(t.Context(), th.post.Group)
+			return len(out) == 0, err
+		}),
+		"Tx.GroupOf": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.GroupOf(t.Context(), th.post.ID)
+			return false, err
+		}),
+		"Tx.GroupOfPart": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			_, err := tx.GroupOfPart(t.Context(), th.post.Parts[0].ID)
+			return false, err
+		}),
+		"Tx.Delete": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return true, tx.Delete(t.Context(), []publishingstore.PostStatus{th.standing})
+		}),
+		"Tx.Move": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			due, err := tx.Move(t.Context(), []publishingstore.PostStatus{th.standing}, publishing.StateDraft, true, "me")
+			return due == nil, err
+		}),
+		"Tx.Rewrite": inOrg(s, func(t *testing.T, tx *publishingstore.Tx, th tenantFixture) (bool, error) {
+			return false, tx.Rewrite(t.Context(), th.post.Group, []publishingstore.PostStatus{th.standing}, []publishingstore.NewPost{{Post: th.post}})
+		}),
+	}
+}
+
+// tenancyQuestions returns the questions about the organization and its keys.
+func tenancyQuestions(people *tenancystore.Store) map[string]question {
+	return map[string]question{
+		"tenancy.Store.SetTimezone": func(t *testing.T, m, th tenantFixture) bool {
+			return people.SetTimezone(t.Context(), m.org, "Europe/Berlin") == nil
+		},
 		"tenancy.Store.DeleteKey": func(t *testing.T, m, th tenantFixture) bool {
 			_, err := people.DeleteKey(t.Context(), m.org, th.key)
 			return pg.IsNoRows(err)
@@ -462,13 +521,30 @@ func TestRoles_LimitedToTheirColumns(t *testing.T) {
 		role pg.Role
 		sql  string
 	}{
-		{pg.Clock, `select content from part`}, {pg.Clock, `select credential from channel`}, {pg.Clock, `select settings from post`},
-		{pg.Clock, `select key from media`}, {pg.Clock, `select blob_key from derived_picture`}, {pg.Clock, `update derived_picture set state = 'failed'`},
-		{pg.Clock, `select hash from api_key`}, {pg.Clock, `delete from post`}, {pg.Clock, `update post set deleted_at = null`}, {pg.Clock, `select body from idempotency`},
-		{pg.Gate, `select content from part`}, {pg.Gate, `select name from api_key`}, {pg.Gate, `select id from post`}, {pg.Gate, `select connector from connect_state`}, {pg.Gate, `delete from api_key`},
-		{pg.Sender, `update post set state = 'QUEUE'`}, {pg.Sender, `delete from part`}, {pg.Sender, `select email from person`}, {pg.Sender, `select hash from api_key`},
-		{pg.Sender, `insert into post_event (org_id, post_id, event) select org_id, id, 'written' from post`},
-		{pg.Tenant, `select email from person`}, {pg.Tenant, `select hash from session`}, {pg.Tenant, `update shard set owner = null`}, {pg.Tenant, `select id from node`},
+		{role: pg.Clock, sql: `select content from part`},
+		{role: pg.Clock, sql: `select credential from channel`},
+		{role: pg.Clock, sql: `select settings from post`},
+		{role: pg.Clock, sql: `select key from media`},
+		{role: pg.Clock, sql: `select blob_key from derived_picture`},
+		{role: pg.Clock, sql: `update derived_picture set state = 'failed'`},
+		{role: pg.Clock, sql: `select hash from api_key`},
+		{role: pg.Clock, sql: `delete from post`},
+		{role: pg.Clock, sql: `update post set deleted_at = null`},
+		{role: pg.Clock, sql: `select body from idempotency`},
+		{role: pg.Gate, sql: `select content from part`},
+		{role: pg.Gate, sql: `select name from api_key`},
+		{role: pg.Gate, sql: `select id from post`},
+		{role: pg.Gate, sql: `select connector from connect_state`},
+		{role: pg.Gate, sql: `delete from api_key`},
+		{role: pg.Sender, sql: `update post set state = 'QUEUE'`},
+		{role: pg.Sender, sql: `delete from part`},
+		{role: pg.Sender, sql: `select email from person`},
+		{role: pg.Sender, sql: `select hash from api_key`},
+		{role: pg.Sender, sql: `insert into post_event (org_id, post_id, event) select org_id, id, 'written' from post`},
+		{role: pg.Tenant, sql: `select email from person`},
+		{role: pg.Tenant, sql: `select hash from session`},
+		{role: pg.Tenant, sql: `update shard set owner = null`},
+		{role: pg.Tenant, sql: `select id from node`},
 	} {
 		err := db.InRole(t.Context(), c.role, func(tx pgx.Tx) error {
 			_, err := tx.Exec(t.Context(), c.sql)

@@ -169,7 +169,7 @@ func TestTables_HaveTenantPolicies(t *testing.T) {
 	t.Parallel()
 	c := connect(t, dbtest.URL(t))
 	for _, fault := range found(t, c) {
-		t.Error(fault)
+		t.Errorf("got a table outside of the wall: %s", fault)
 	}
 	var super, bypass bool
 	if err := c.QueryRow(t.Context(), `select rolsuper, rolbypassrls from pg_roles where rolname = current_user`).Scan(&super, &bypass); err != nil {
@@ -183,16 +183,19 @@ func TestTables_HaveTenantPolicies(t *testing.T) {
 func TestWallFaults_ReportsEachFault(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]struct{ sql, want string }{
-		"a table in no list":                   {`create table stray (id uuid)`, "table stray is in no list"},
-		"a tenant table without a policy":      {`drop policy tenant on post`, "table post has 0 policies"},
-		"a tenant table without row security":  {`alter table media disable row level security`, "table media does not force"},
-		"row security not forced on the owner": {`alter table media no force row level security`, "table media does not force"},
-		"a policy that allows everything":      {`drop policy tenant on part; create policy tenant on part to crier_tenant using (true) with check (true)`, "policy of part is not the wall's"},
-		"a second policy for tenants":          {`create policy more on part to crier_tenant using (true)`, "table part has 2 policies"},
-		"a policy with an alternative": {`drop policy tenant on part; create policy tenant on part to crier_tenant
+		"a table in no list":                   {sql: `create table stray (id uuid)`, want: "table stray is in no list"},
+		"a tenant table without a policy":      {sql: `drop policy tenant on post`, want: "table post has 0 policies"},
+		"a tenant table without row security":  {sql: `alter table media disable row level security`, want: "table media does not force"},
+		"row security not forced on the owner": {sql: `alter table media no force row level security`, want: "table media does not force"},
+		"a policy that allows everything": {
+			sql:  `drop policy tenant on part; create policy tenant on part to crier_tenant using (true) with check (true)`,
+			want: "policy of part is not the wall's",
+		},
+		"a second policy for tenants": {sql: `create policy more on part to crier_tenant using (true)`, want: "table part has 2 policies"},
+		"a policy with an alternative": {sql: `drop policy tenant on part; create policy tenant on part to crier_tenant
 			using (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid) or content = '')
-			with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))`, "policy of part is not the wall's (using)"},
-		"a key without the organization": {`create unique index by_name on customer (name)`, "key by_name of customer begins with name"},
+			with check (org_id = (select nullif(current_setting('app.org_id', true), '')::uuid))`, want: "policy of part is not the wall's (using)"},
+		"a key without the organization": {sql: `create unique index by_name on customer (name)`, want: "key by_name of customer begins with name"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

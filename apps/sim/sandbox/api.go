@@ -98,15 +98,16 @@ func (p *Platform) guard(next http.Handler) http.Handler {
 }
 
 func hostOnly(hostport string) string {
-	if host, _, err := net.SplitHostPort(hostport); err == nil {
-		return host
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		return strings.Trim(hostport, "[]")
 	}
-	return strings.Trim(hostport, "[]")
+	return host
 }
 
 func loopback(host string) bool {
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
+	addr, _ := netip.ParseAddr(host) // the zero address of another name is no loopback address
+	return strings.EqualFold(host, "localhost") || addr.Unmap().IsLoopback()
 }
 
 func (p *Platform) readOnly(serve http.HandlerFunc) http.Handler {
@@ -189,11 +190,10 @@ func readJSON(w http.ResponseWriter, c *call) error {
 
 // bodyError converts an error of reading a body to a refusal.
 func bodyError(err error, limit int64) error {
-	var large *http.MaxBytesError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &large):
+	}
+	if large := (*http.MaxBytesError)(nil); errors.As(err, &large) {
 		return refuse(http.StatusRequestEntityTooLarge, "too_large", "The body is larger than %d bytes.", limit)
 	}
 	return refuse(http.StatusBadRequest, "body_incomplete", "The body did not arrive whole.")

@@ -131,66 +131,17 @@ func TestGradeE_PostsCannotBeReadBack(t *testing.T) {
 	}
 }
 
-func TestAPI_RefusesInvalidRequests(t *testing.T) {
-	t.Parallel()
-	r := start(t, t.TempDir(), Options{})
-	tok := r.join("c", "C")
-	r.join("e", "E")
-	e := r.signIn("e").text("accessToken")
-	family := "\U0001F468\u200d\U0001F469\u200d\U0001F467" // one grapheme of five code points
-	long := func(n int) string { return `{"text":"` + strings.Repeat(family, n) + `"}` }
-	for name, c := range map[string]struct {
-		method, path, token, kind, body string
-		status                          int
-		code                            string
-	}{
-		"unknown member":                      {"POST", "/api/posts", tok, "application/json", `{"text":"x","extra":1}`, 400, "bad_json"},
-		"unknown nested member":               {"POST", "/api/posts", tok, "application/json", `{"media":[{"text":"x"}]}`, 400, "bad_json"},
-		"wrongly cased member":                {"POST", "/api/posts", tok, "application/json", `{"Text":"x"}`, 400, "bad_json"},
-		"repeated member":                     {"POST", "/api/posts", tok, "application/json", `{"text":"x","text":"y"}`, 400, "bad_json"},
-		"bytes after the object":              {"POST", "/api/posts", tok, "application/json", `{"text":"x"}{}`, 400, "bad_json"},
-		"an array":                            {"POST", "/api/posts", tok, "application/json", `[]`, 400, "bad_json"},
-		"null":                                {"POST", "/api/posts", tok, "application/json", `null`, 400, "bad_json"},
-		"no body":                             {"POST", "/api/posts", tok, "application/json", ``, 400, "bad_json"},
-		"not UTF-8":                           {"POST", "/api/posts", tok, "application/json", "{\"text\":\"\xff\"}", 400, "bad_json"},
-		"a number as text":                    {"POST", "/api/posts", tok, "application/json", `{"text":1}`, 400, "bad_json"},
-		"wrong content type":                  {"POST", "/api/posts", tok, "text/plain", `{"text":"x"}`, 415, "wrong_content_type"},
-		"no token":                            {"POST", "/api/posts", "", "application/json", `{"text":"x"}`, 401, "token_missing"},
-		"unknown token":                       {"POST", "/api/posts", "sat_no", "application/json", `{"text":"x"}`, 401, "token_invalid"},
-		"too large":                           {"POST", "/api/posts", tok, "application/json", `{"text":"` + strings.Repeat("x", maxJSON) + `"}`, 413, "too_large"},
-		"too long":                            {"POST", "/api/posts", tok, "application/json", long(501), 422, "too_long"},
-		"just long enough":                    {"POST", "/api/posts", tok, "application/json", long(500), 201, ""},
-		"empty":                               {"POST", "/api/posts", tok, "application/json", `{"text":" \n"}`, 422, "empty"},
-		"five media":                          {"POST", "/api/posts", tok, "application/json", `{"media":[{"id":"1"},{"id":"2"},{"id":"3"},{"id":"4"},{"id":"5"}]}`, 422, "too_many_media"},
-		"unknown media":                       {"POST", "/api/posts", tok, "application/json", `{"media":[{"id":"1"}]}`, 422, "media_not_found"},
-		"reply to an unknown post":            {"POST", "/api/posts", tok, "application/json", `{"text":"x","replyTo":"1"}`, 422, "reply_not_found"},
-		"marker on E":                         {"POST", "/api/posts", e, "application/json", `{"text":"x","marker":"m"}`, 422, "marker_not_supported"},
-		"query on a write":                    {"POST", "/api/posts?x=1", tok, "application/json", `{"text":"x"}`, 400, "bad_query"},
-		"unknown parameter":                   {"GET", "/api/posts?account=me&page=2", tok, "", "", 400, "bad_query"},
-		"no account":                          {"GET", "/api/posts", tok, "", "", 422, "bad_account"},
-		"bad since":                           {"GET", "/api/posts?account=me&since=yesterday", tok, "", "", 422, "bad_since"},
-		"bad limit":                           {"GET", "/api/posts?account=me&limit=101", tok, "", "", 422, "bad_limit"},
-		"body on a read":                      {"GET", "/api/me", tok, "", "x", 400, "unexpected_body"},
-		"wrong method":                        {"PUT", "/api/posts", tok, "", "", 405, "wrong_method"},
-		"wrong path":                          {"GET", "/api/nothing", tok, "", "", 404, "not_found"},
-		"media of another type":               {"POST", "/api/media", tok, "image/webp", "RIFFxxxxWEBPVP8 ", 415, "wrong_content_type"},
-		"media of another type than declared": {"POST", "/api/media", tok, "image/png", "<html>", 422, "media_mismatch"},
-		"empty media":                         {"POST", "/api/media", tok, "image/png", "", 422, "media_mismatch"},
-		"bad grade":                           {"POST", "/api/accounts", "", "application/json", `{"name":"x","password":"p","grade":"B"}`, 422, "bad_grade"},
-		"bad name":                            {"POST", "/api/accounts", "", "application/json", `{"name":"<b>","password":"p","grade":"A"}`, 422, "bad_name"},
-		"no password":                         {"POST", "/api/accounts", "", "application/json", `{"name":"x","grade":"A"}`, 422, "bad_password"},
-		"bad length":                          {"POST", "/api/accounts", "", "application/json", `{"name":"x","password":"p","grade":"A","maxLength":0}`, 422, "bad_max_length"},
-		"unknown action":                      {"POST", "/_sim/faults", "", "application/json", `{"action":"explode"}`, 422, "bad_fault"},
-		"slow without ms":                     {"POST", "/_sim/faults", "", "application/json", `{"action":"slow"}`, 422, "bad_fault"},
-		"processing without polls":            {"POST", "/_sim/faults", "", "application/json", `{"action":"processing"}`, 422, "bad_fault"},
-		"processing of posts":                 {"POST", "/_sim/faults", "", "application/json", `{"action":"processing","polls":1,"match":{"path":"/api/posts"}}`, 422, "bad_fault"},
-		"ms of another action":                {"POST", "/_sim/faults", "", "application/json", `{"action":"hold","ms":1}`, 422, "bad_fault"},
-		"path outside the API":                {"POST", "/_sim/faults", "", "application/json", `{"action":"hold","match":{"path":"/_sim/posts"}}`, 422, "bad_fault"},
-		"release of an unknown fault":         {"POST", "/_sim/faults/1/release", "", "", "", 404, "fault_not_found"},
-		"page of an unknown account":          {"GET", "/?account=nobody", "", "", "", 404, "account_not_found"},
-		"page of an unknown post":             {"GET", "/?post=1", "", "", "", 404, "post_not_found"},
-		"media outside the folder":            {"GET", "/media/..%2Fsandbox.log", "", "", "", 404, "media_not_found"},
-	} {
+// request is a request and the answer that is wanted.
+type request struct {
+	method, path, token, kind, body string
+	status                          int
+	code                            string
+}
+
+// check sends each request in a subtest and compares the status and the code of the answer.
+func (r *rig) check(t *testing.T, requests map[string]request) {
+	t.Helper()
+	for name, c := range requests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a, err := r.try(c.method, c.path, c.token, c.kind, []byte(c.body))
@@ -202,6 +153,152 @@ func TestAPI_RefusesInvalidRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestCreatePost_RefusesInvalidJSON(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	requests := map[string]request{}
+	for name, body := range map[string]string{
+		"unknown member":         `{"text":"x","extra":1}`,
+		"unknown nested member":  `{"media":[{"text":"x"}]}`,
+		"wrongly cased member":   `{"Text":"x"}`,
+		"repeated member":        `{"text":"x","text":"y"}`,
+		"bytes after the object": `{"text":"x"}{}`,
+		"an array":               `[]`,
+		"null":                   `null`,
+		"no body":                "",
+		"not UTF-8":              "{\"text\":\"\xff\"}",
+		"a number as text":       `{"text":1}`,
+	} {
+		requests[name] = request{
+			method: "POST", path: "/api/posts", token: tok, kind: "application/json", body: body,
+			status: 400, code: "bad_json",
+		}
+	}
+	r.check(t, requests)
+}
+
+func TestCreatePost_ChecksContent(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	family := "\U0001F468\u200d\U0001F469\u200d\U0001F467" // one grapheme of five code points
+	long := func(n int) string { return `{"text":"` + strings.Repeat(family, n) + `"}` }
+	requests := map[string]request{
+		"too large":                {body: `{"text":"` + strings.Repeat("x", maxJSON) + `"}`, status: 413, code: "too_large"},
+		"too long":                 {body: long(501), status: 422, code: "too_long"},
+		"just long enough":         {body: long(500), status: 201},
+		"empty":                    {body: `{"text":" \n"}`, status: 422, code: "empty"},
+		"five media":               {body: `{"media":[{"id":"1"},{"id":"2"},{"id":"3"},{"id":"4"},{"id":"5"}]}`, status: 422, code: "too_many_media"},
+		"unknown media":            {body: `{"media":[{"id":"1"}]}`, status: 422, code: "media_not_found"},
+		"reply to an unknown post": {body: `{"text":"x","replyTo":"1"}`, status: 422, code: "reply_not_found"},
+	}
+	for name, c := range requests {
+		c.method, c.path, c.token, c.kind = "POST", "/api/posts", tok, "application/json"
+		requests[name] = c
+	}
+	r.check(t, requests)
+}
+
+func TestAPI_RefusesInvalidRequests(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	r.join("e", "E")
+	e := r.signIn("e").text("accessToken")
+	r.check(t, map[string]request{
+		"wrong content type": {
+			method: "POST", path: "/api/posts", token: tok, kind: "text/plain", body: `{"text":"x"}`,
+			status: 415, code: "wrong_content_type",
+		},
+		"no token": {method: "POST", path: "/api/posts", kind: "application/json", body: `{"text":"x"}`, status: 401, code: "token_missing"},
+		"unknown token": {
+			method: "POST", path: "/api/posts", token: "sat_no", kind: "application/json", body: `{"text":"x"}`,
+			status: 401, code: "token_invalid",
+		},
+		"marker on E": {
+			method: "POST", path: "/api/posts", token: e, kind: "application/json",
+			body: `{"text":"x","marker":"m"}`, status: 422, code: "marker_not_supported",
+		},
+		"query on a write": {
+			method: "POST", path: "/api/posts?x=1", token: tok, kind: "application/json", body: `{"text":"x"}`,
+			status: 400, code: "bad_query",
+		},
+		"wrong method": {method: "PUT", path: "/api/posts", token: tok, status: 405, code: "wrong_method"},
+		"wrong path":   {method: "GET", path: "/api/nothing", token: tok, status: 404, code: "not_found"},
+	})
+}
+
+func TestAPI_RefusesInvalidReads(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	r.check(t, map[string]request{
+		"unknown parameter":          {method: "GET", path: "/api/posts?account=me&page=2", token: tok, status: 400, code: "bad_query"},
+		"no account":                 {method: "GET", path: "/api/posts", token: tok, status: 422, code: "bad_account"},
+		"bad since":                  {method: "GET", path: "/api/posts?account=me&since=yesterday", token: tok, status: 422, code: "bad_since"},
+		"bad limit":                  {method: "GET", path: "/api/posts?account=me&limit=101", token: tok, status: 422, code: "bad_limit"},
+		"body on a read":             {method: "GET", path: "/api/me", token: tok, body: "x", status: 400, code: "unexpected_body"},
+		"page of an unknown account": {method: "GET", path: "/?account=nobody", status: 404, code: "account_not_found"},
+		"page of an unknown post":    {method: "GET", path: "/?post=1", status: 404, code: "post_not_found"},
+		"media outside the folder":   {method: "GET", path: "/media/..%2Fsandbox.log", status: 404, code: "media_not_found"},
+	})
+}
+
+func TestUpload_RefusesOtherTypes(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	tok := r.join("c", "C")
+	r.check(t, map[string]request{
+		"media of another type": {
+			method: "POST", path: "/api/media", token: tok, kind: "image/webp", body: "RIFFxxxxWEBPVP8 ",
+			status: 415, code: "wrong_content_type",
+		},
+		"media of another type than declared": {
+			method: "POST", path: "/api/media", token: tok, kind: "image/png", body: "<html>", status: 422,
+			code: "media_mismatch",
+		},
+		"empty media": {method: "POST", path: "/api/media", token: tok, kind: "image/png", status: 422, code: "media_mismatch"},
+	})
+}
+
+func TestCreateAccount_RefusesInvalidFields(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	requests := map[string]request{
+		"bad grade":   {body: `{"name":"x","password":"p","grade":"B"}`, code: "bad_grade"},
+		"bad name":    {body: `{"name":"<b>","password":"p","grade":"A"}`, code: "bad_name"},
+		"no password": {body: `{"name":"x","grade":"A"}`, code: "bad_password"},
+		"bad length":  {body: `{"name":"x","password":"p","grade":"A","maxLength":0}`, code: "bad_max_length"},
+	}
+	for name, c := range requests {
+		c.method, c.path, c.kind, c.status = "POST", "/api/accounts", "application/json", 422
+		requests[name] = c
+	}
+	r.check(t, requests)
+}
+
+func TestFaults_RefusesInvalidScripts(t *testing.T) {
+	t.Parallel()
+	r := start(t, t.TempDir(), Options{})
+	requests := map[string]request{
+		"release of an unknown fault": {method: "POST", path: "/_sim/faults/1/release", status: 404, code: "fault_not_found"},
+	}
+	for name, body := range map[string]string{
+		"unknown action":           `{"action":"explode"}`,
+		"slow without ms":          `{"action":"slow"}`,
+		"processing without polls": `{"action":"processing"}`,
+		"processing of posts":      `{"action":"processing","polls":1,"match":{"path":"/api/posts"}}`,
+		"ms of another action":     `{"action":"hold","ms":1}`,
+		"path outside the API":     `{"action":"hold","match":{"path":"/_sim/posts"}}`,
+	} {
+		requests[name] = request{
+			method: "POST", path: "/_sim/faults", kind: "application/json", body: body, status: 422, code: "bad_fault",
+		}
+	}
+	r.check(t, requests)
 }
 
 func TestMedia_IsServedWithItsType(t *testing.T) {
@@ -257,15 +354,15 @@ func TestGuard_RefusesPagesOfOtherSites(t *testing.T) {
 		host, site string
 		status     int
 	}{
-		"loopback address": {"127.0.0.1:1", "", 200},
-		"loopback name":    {"localhost:1", "", 200},
-		"IPv6 loopback":    {"[::1]:1", "", 200},
-		"allowed name":     {"sandbox.test:1", "", 200},
-		"rebound name":     {"evil.test", "", 403},
-		"other address":    {"192.0.2.1:1", "", 403},
-		"no host":          {"", "", 403},
-		"other site":       {"127.0.0.1:1", "cross-site", 403},
-		"own page":         {"127.0.0.1:1", "same-origin", 200},
+		"loopback address": {host: "127.0.0.1:1", site: "", status: 200},
+		"loopback name":    {host: "localhost:1", site: "", status: 200},
+		"IPv6 loopback":    {host: "[::1]:1", site: "", status: 200},
+		"allowed name":     {host: "sandbox.test:1", site: "", status: 200},
+		"rebound name":     {host: "evil.test", site: "", status: 403},
+		"other address":    {host: "192.0.2.1:1", site: "", status: 403},
+		"no host":          {host: "", site: "", status: 403},
+		"other site":       {host: "127.0.0.1:1", site: "cross-site", status: 403},
+		"own page":         {host: "127.0.0.1:1", site: "same-origin", status: 200},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -74,10 +74,10 @@ func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error
 			return err
 		}
 		rec, err := parseRecord(line)
-		if err == nil {
-			err = apply(rec, span{at: j.size, len: len(line)})
-		}
 		if err != nil {
+			return fmt.Errorf("line %d is broken: %w", n, err)
+		}
+		if err := apply(rec, span{at: j.size, len: len(line)}); err != nil {
 			return fmt.Errorf("line %d is broken: %w", n, err)
 		}
 		j.size += int64(len(line))

@@ -110,7 +110,8 @@ func (p *Platform) choose(name, ref string) (pageView, func(*entry) bool, error)
 	}
 	slices.SortFunc(view.Accounts, func(a, b *account) int { return strings.Compare(a.Name, b.Name) })
 	if name != "" {
-		if view.One = p.state.accounts[name]; view.One == nil {
+		view.One = p.state.accounts[name]
+		if view.One == nil {
 			return view, keep, refuse(http.StatusNotFound, "account_not_found", "There is no such account.")
 		}
 		keep = func(e *entry) bool { return e.account == view.One }

@@ -99,7 +99,8 @@ func TestPage_EscapesTextsAndWorksUnderAPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if u, err = u.Parse(a); err != nil {
+		u, err = u.Parse(a)
+		if err != nil {
 			t.Fatal(err)
 		}
 		got := outside.want(200, "GET", u.RequestURI(), "", "")

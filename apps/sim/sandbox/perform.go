@@ -89,10 +89,11 @@ func (p *Platform) expire(c *call) error {
 // drop closes the connection without an answer.
 func (p *Platform) drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
-	if err == nil {
-		err = conn.Close()
-	}
 	if err != nil {
+		p.opts.Log.Debug("sandbox: cannot take the connection over", "error", err)
+		return
+	}
+	if err := conn.Close(); err != nil {
 		p.opts.Log.Debug("sandbox: cannot close the connection", "error", err)
 	}
 }

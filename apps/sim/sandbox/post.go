@@ -187,13 +187,15 @@ func (p *Platform) listPosts(c *call) (answer, error) {
 	}
 	var since time.Time
 	if v := q.Get("since"); v != "" {
-		if since, err = time.Parse(time.RFC3339, v); err != nil {
+		since, err = time.Parse(time.RFC3339, v)
+		if err != nil {
 			return answer{}, refuse(422, "bad_since", "since must be a time like 2006-01-02T15:04:05Z.")
 		}
 	}
 	limit := 20
 	if v := q.Get("limit"); v != "" {
-		if limit, err = strconv.Atoi(v); err != nil || limit < 1 || limit > maxPage {
+		limit, err = strconv.Atoi(v)
+		if err != nil || limit < 1 || limit > maxPage {
 			return answer{}, refuse(422, "bad_limit", "limit must be 1 to %d.", maxPage)
 		}
 	}
@@ -230,10 +232,11 @@ func (p *Platform) load(limit int, keep func(*entry) bool) ([]*entry, []record, 
 	p.mu.Unlock()
 	recs := make([]record, len(found))
 	for i, e := range found {
-		var err error
-		if recs[i], err = p.journal.read(e.where); err != nil {
+		rec, err := p.journal.read(e.where)
+		if err != nil {
 			return nil, nil, err
 		}
+		recs[i] = rec
 	}
 	return found, recs, nil
 }

@@ -87,10 +87,10 @@ func (r *rig) try(method, path, token, kind string, body []byte) (reply, error) 
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
 	a := reply{status: res.StatusCode, header: res.Header, raw: string(raw)}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") && err == nil {
-		err = json.Unmarshal(raw, &a.body)
+	if err != nil || !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+		return a, err
 	}
-	return a, err
+	return a, json.Unmarshal(raw, &a.body)
 }
 
 func (r *rig) do(method, path, token, body string) reply {
@@ -101,7 +101,7 @@ func (r *rig) do(method, path, token, body string) reply {
 	}
 	a, err := r.try(method, path, token, kind, []byte(body))
 	if err != nil {
-		r.t.Fatalf("%s %s: %v", method, path, err)
+		r.t.Fatalf("%s %s: got the error %v, want an answer", method, path, err)
 	}
 	return a
 }

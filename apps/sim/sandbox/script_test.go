@@ -133,22 +133,25 @@ func TestFaults_AnswerAndEffect(t *testing.T) {
 		retryAfter string
 		published  int
 	}{
-		"drop_answer acts and closes the connection": {`{"action":"drop_answer"}`, 0, "", 1},
-		"error_after acts":                           {`{"action":"error_after"}`, 500, "", 1},
-		"error_before does not act":                  {`{"action":"error_before"}`, 500, "", 0},
-		"slow acts":                                  {`{"action":"slow","ms":1}`, 201, "", 1},
-		"rate_limit does not act":                    {`{"action":"rate_limit"}`, 429, "", 0},
-		"rate_limit has a Retry-After":               {`{"action":"rate_limit","retryAfter":7}`, 429, "7", 0},
-		"rate_limit has a Retry-After of zero":       {`{"action":"rate_limit","retryAfter":0}`, 429, "0", 0},
-		"expire_token does not act":                  {`{"action":"expire_token"}`, 401, "", 0},
-		"a matching body fires":                      {`{"action":"error_before","match":{"method":"POST","path":"/api/posts","contains":"hello"}}`, 500, "", 0},
-		"another body does not":                      {`{"action":"error_before","match":{"contains":"welcome"}}`, 201, "", 1},
-		"another method does not":                    {`{"action":"error_before","match":{"method":"DELETE"}}`, 201, "", 1},
-		"another path does not":                      {`{"action":"error_before","match":{"path":"/api/post"}}`, 201, "", 1},
-		"another account does not":                   {`{"account":"d","action":"error_before"}`, 201, "", 1},
-		"the second request is not the first":        {`{"action":"error_before","match":{"nth":2}}`, 201, "", 1},
-		"processing leaves posts alone":              {`{"action":"processing","polls":1}`, 201, "", 1},
-		"the first request of its account fires":     {`{"account":"c","action":"error_before","match":{"nth":1}}`, 500, "", 0},
+		"drop_answer acts and closes the connection": {fault: `{"action":"drop_answer"}`, published: 1},
+		"error_after acts":                           {fault: `{"action":"error_after"}`, status: 500, published: 1},
+		"error_before does not act":                  {fault: `{"action":"error_before"}`, status: 500},
+		"slow acts":                                  {fault: `{"action":"slow","ms":1}`, status: 201, published: 1},
+		"rate_limit does not act":                    {fault: `{"action":"rate_limit"}`, status: 429},
+		"rate_limit has a Retry-After":               {fault: `{"action":"rate_limit","retryAfter":7}`, status: 429, retryAfter: "7"},
+		"rate_limit has a Retry-After of zero":       {fault: `{"action":"rate_limit","retryAfter":0}`, status: 429, retryAfter: "0"},
+		"expire_token does not act":                  {fault: `{"action":"expire_token"}`, status: 401},
+		"a matching body fires": {
+			fault:  `{"action":"error_before","match":{"method":"POST","path":"/api/posts","contains":"hello"}}`,
+			status: 500,
+		},
+		"another body does not":                  {fault: `{"action":"error_before","match":{"contains":"welcome"}}`, status: 201, published: 1},
+		"another method does not":                {fault: `{"action":"error_before","match":{"method":"DELETE"}}`, status: 201, published: 1},
+		"another path does not":                  {fault: `{"action":"error_before","match":{"path":"/api/post"}}`, status: 201, published: 1},
+		"another account does not":               {fault: `{"account":"d","action":"error_before"}`, status: 201, published: 1},
+		"the second request is not the first":    {fault: `{"action":"error_before","match":{"nth":2}}`, status: 201, published: 1},
+		"processing leaves posts alone":          {fault: `{"action":"processing","polls":1}`, status: 201, published: 1},
+		"the first request of its account fires": {fault: `{"account":"c","action":"error_before","match":{"nth":1}}`, status: 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -91,10 +91,11 @@ func (p *Platform) createAccount(c *call) (answer, error) {
 	if in.TokenSeconds != nil {
 		made.TokenSeconds = *in.TokenSeconds
 	}
-	var err error
-	if made.Hash, err = hashPassword(in.Password, made.Salt); err != nil {
+	hash, err := hashPassword(in.Password, made.Salt)
+	if err != nil {
 		return answer{}, err
 	}
+	made.Hash = hash
 	p.mu.Lock()
 	had := p.state.accounts[in.Name] // another request may have created it since the first check
 	if had == nil {

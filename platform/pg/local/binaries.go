@@ -34,7 +34,7 @@ func (b binaries) path(name string) string { return filepath.Join(b.dir, name) }
 func (b binaries) loadable(libraries []string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(libraries), func(name string) bool {
 		for _, dir := range []string{"../lib", "../lib/postgresql"} {
-			if found, err := filepath.Glob(filepath.Join(b.dir, dir, name+".*")); err == nil && len(found) > 0 {
+			if found, _ := filepath.Glob(filepath.Join(b.dir, dir, name+".*")); len(found) > 0 {
 				return false
 			}
 		}
@@ -87,25 +87,42 @@ func (p place) dataVersion() int {
 func installed(ctx context.Context) []binaries {
 	var dirs []string
 	for _, pattern := range usualFolders {
-		if found, err := filepath.Glob(pattern); err == nil {
-			dirs = append(dirs, found...)
-		}
+		found, _ := filepath.Glob(pattern) // it fails for a malformed pattern only
+		dirs = append(dirs, found...)
 	}
-	if out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output(); err == nil {
-		dirs = append(dirs, strings.TrimSpace(string(out)))
-	}
-	if name, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(name); err == nil {
-			dirs = append(dirs, filepath.Dir(real))
-		}
-	}
+	dirs = append(dirs, configFolder(ctx), pathFolder())
 	var all []binaries
 	for _, dir := range dirs {
+		if dir == "" {
+			continue
+		}
 		if b, ok := inspect(ctx, dir); ok {
 			all = append(all, b)
 		}
 	}
 	return all
+}
+
+// configFolder returns the folder that pg_config names, or "" without a pg_config that runs.
+func configFolder(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "pg_config", "--bindir").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// pathFolder returns the folder of the server program in PATH, or "" when there is none.
+func pathFolder() string {
+	name, err := exec.LookPath("postgres")
+	if err != nil {
+		return ""
+	}
+	target, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return ""
+	}
+	return filepath.Dir(target)
 }
 
 var versionForm = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)

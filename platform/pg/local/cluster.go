@@ -73,7 +73,8 @@ func lastLine(text string) string {
 
 // CreateOwner creates the role "crier" and a database of that name which it owns, if they do not exist, and sets the
 // password of the role. As with managed services, the role has CREATEROLE and is not a superuser. CreateOwner returns
-// the role's connection URL of the database.
+// the role's connection URL of the database. It returns fault.Invalid for an address that cannot be parsed, and
+// fault.Unavailable when Postgres does not answer or refuses a statement.
 func CreateOwner(ctx context.Context, superURL, password string) (string, error) {
 	address, err := url.Parse(superURL)
 	if err != nil { // it may contain the password
@@ -93,7 +94,8 @@ func CreateOwner(ctx context.Context, superURL, password string) (string, error)
 
 func makeOwner(ctx context.Context, c *pgx.Conn, password string) error {
 	var role, db bool
-	const exist = `select exists (select from pg_roles where rolname = $1), exists (select from pg_database where datname = $2)`
+	const exist = `select exists (select from pg_roles where rolname = $1),
+		exists (select from pg_database where datname = $2)`
 	err := c.QueryRow(ctx, exist, owner, database).Scan(&role, &db)
 	if err != nil {
 		return err

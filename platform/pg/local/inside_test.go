@@ -13,10 +13,10 @@ func TestChoose_TakesTheNewestOrTheVersionOfTheData(t *testing.T) {
 		made int
 		want string
 	}{
-		"no data":                    {0, "c"},
-		"data of an installed one":   {15, "b"},
-		"data of one that is absent": {18, ""},
-		"data of one too old":        {14, ""},
+		"no data":                    {made: 0, want: "c"},
+		"data of an installed one":   {made: 15, want: "b"},
+		"data of one that is absent": {made: 18, want: ""},
+		"data of one too old":        {made: 14, want: ""},
 	} {
 		if b, ok := choose(all, c.made); b.dir != c.want || ok != (c.want != "") {
 			t.Errorf("%s: got %q, %v, want %q", name, b.dir, ok, c.want)

@@ -44,17 +44,17 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 	} else {
 		err = s.launchGuarded(ctx, processes, args)
 	}
-	if err == nil {
-		s.pid, _ = s.place.pidFile()
-		return false, nil
+	if err != nil {
+		why, portTaken := s.place.failureReason()
+		if ctx.Err() != nil {
+			why = "gave up waiting: " + why
+			err = errors.Join(err, processes.Close(), s.end(context.WithoutCancel(ctx)))
+		}
+		return portTaken, fault.Wrap(fault.Unavailable, "local.Start",
+			"Postgres in "+s.place.root+" did not start: "+why, err)
 	}
-	why, portTaken := s.place.failureReason()
-	if ctx.Err() != nil {
-		why = "gave up waiting: " + why
-		err = errors.Join(err, processes.Close(), s.end(context.WithoutCancel(ctx)))
-	}
-	return portTaken, fault.Wrap(fault.Unavailable, "local.Start",
-		"Postgres in "+s.place.root+" did not start: "+why, err)
+	s.pid, _ = s.place.pidFile()
+	return false, nil
 }
 
 // launchGuarded runs the start command args under guardScript.

@@ -82,7 +82,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s := &Server{cfg: cfg, place: pl, lock: lock}
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	if err = s.open(ctx); err != nil || cfg.Detached {
+	err = s.open(ctx)
+	if err != nil || cfg.Detached {
 		_ = lock.Close() // it releases the lock; nothing was written
 		s.lock = nil
 		pl.close()
@@ -127,10 +128,12 @@ func lockFolder(ctx context.Context, cfg *Config) (place, *os.File, error) {
 
 // open joins a detached server, or initializes the cluster when necessary and starts a server.
 func (s *Server) open(ctx context.Context) (err error) {
-	if s.superPassword, err = s.place.secret("super.password"); err != nil {
+	s.superPassword, err = s.place.secret("super.password")
+	if err != nil {
 		return err
 	}
-	if s.ownerPassword, err = s.place.secret("owner.password"); err != nil {
+	s.ownerPassword, err = s.place.secret("owner.password")
+	if err != nil {
 		return err
 	}
 	if s.cfg.Detached && s.join(ctx) {
@@ -143,14 +146,16 @@ func (s *Server) open(ctx context.Context) (err error) {
 		return err
 	}
 	defer processes.Close()
-	if s.bin, err = findBinaries(ctx, s.place, s.cfg.Log); err != nil {
+	s.bin, err = findBinaries(ctx, s.place, s.cfg.Log)
+	if err != nil {
 		return err
 	}
 	if err := s.place.initialize(ctx, s.bin, s.cfg.Durable, processes); err != nil {
 		return err
 	}
 	for try := 1; ; try++ {
-		if s.port, err = freePort(); err != nil {
+		s.port, err = freePort()
+		if err != nil {
 			return fault.Wrap(fault.Unavailable, "local.Start", "No free loopback port can be had for Postgres.", err)
 		}
 		portTaken, err := s.launch(ctx, processes)
@@ -177,7 +182,8 @@ func (s *Server) join(ctx context.Context) bool {
 
 // Stop stops the server by a fast shutdown: sessions end, the data is written. When ctx ends first, an immediate
 // shutdown follows, after which the next start runs recovery. When the folder was removed, Stop requests an immediate
-// shutdown and does not wait for it. Further calls do nothing.
+// shutdown and does not wait for it. Further calls do nothing. Stop returns fault.Unavailable when the server is still
+// stopping after the immediate shutdown; a later call may then work.
 func (s *Server) Stop(ctx context.Context) error {
 	s.stop()
 	s.mu.Lock()

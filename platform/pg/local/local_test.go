@@ -96,10 +96,10 @@ func want(t *testing.T, url, sql, result string) {
 // gone reports whether a process has ended.
 func gone(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err == nil {
-		return len(b) == 0 // a zombie waits for its parent
+	if err != nil {
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
-	return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+	return len(b) == 0 // a zombie waits for its parent
 }
 
 func eventually(t *testing.T, what string, ok func() bool) {

@@ -104,9 +104,10 @@ func unprivileged() (*account, error) {
 		}
 		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
 		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-		if err1 == nil && err2 == nil {
-			return &account{uid: uint32(uid), gid: uint32(gid)}, nil
+		if err1 != nil || err2 != nil {
+			continue
 		}
+		return &account{uid: uint32(uid), gid: uint32(gid)}, nil
 	}
 	return nil, fault.New(fault.Unavailable, "local.Start", "Postgres does not run as root, and there is no user "+
 		"postgres or nobody to run it as: start as another user, or set DATABASE_URL.")
@@ -134,19 +135,21 @@ func (p place) command(ctx context.Context, processes *os.File, name string, arg
 
 // secret returns the password in a file. The first call writes a random one.
 func (p place) secret(name string) (string, error) {
+	unusable := func(err error) error {
+		return fault.Wrap(fault.Unavailable, "local.Start", "The password file "+p.join(name)+" cannot be used.", err)
+	}
 	b, err := os.ReadFile(p.join(name))
-	if err == nil && len(b) > 0 {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", unusable(err)
+	}
+	if len(b) > 0 {
 		return string(b), nil
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) {
-		b = []byte(rand.Text())
-		err = p.write(name, b)
+	password := rand.Text()
+	if err := p.write(name, []byte(password)); err != nil {
+		return "", unusable(err)
 	}
-	if err != nil {
-		return "", fault.Wrap(fault.Unavailable, "local.Start",
-			"The password file "+p.join(name)+" cannot be used.", err)
-	}
-	return string(b), nil
+	return password, nil
 }
 
 // write replaces a file atomically. Only the account of Postgres may read it.
@@ -197,7 +200,8 @@ func (p place) end(ctx context.Context) (*os.File, error) {
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), immediateWait)
 	defer cancel()
-	if lock, err = p.signal(after, syscall.SIGQUIT); err != nil {
+	lock, err = p.signal(after, syscall.SIGQUIT)
+	if err != nil {
 		return nil, fault.Wrap(fault.Unavailable, "local.Stop", "Postgres in "+p.root+" is still stopping.", err)
 	}
 	return lock, nil

@@ -8,7 +8,8 @@ import (
 	"crier/publishing/connector/sandbox"
 )
 
-// New makes every connector of this instance. The sandbox is among them only where its address is given; way leads to that address and is the sandbox's alone.
+// New returns every connector of this instance. The sandbox is among them only when sandboxURL is given; way makes the
+// requests to that address, and only those.
 func New(sandboxURL string, way connector.HTTP) []connector.Connector {
 	out := []connector.Connector{bluesky.New(), nostr.New()}
 	if sandboxURL != "" {

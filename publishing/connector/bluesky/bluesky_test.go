@@ -95,7 +95,7 @@ func published(t *testing.T, server *pds.Server, account connector.Account) []co
 			seen.Alts = append(seen.Alts, img.Alt)
 			seen.MediaSHA256 = append(seen.MediaSHA256, hex.EncodeToString(sum[:]))
 		}
-		all = append(all, dated{seen, p.CreatedAt})
+		all = append(all, dated{Seen: seen, at: p.CreatedAt})
 	}
 	sort.SliceStable(all, func(i, j int) bool { return all[i].at < all[j].at })
 	var out []conformance.Seen

@@ -13,70 +13,24 @@ type seen struct{ text, target string }
 func pieces(text string) []seen {
 	var out []seen
 	for _, f := range findFacets(text) {
-		out = append(out, seen{text[f.Start:f.End], f.URI + f.Tag + f.Mention})
+		out = append(out, seen{text: text[f.Start:f.End], target: f.URI + f.Tag + f.Mention})
 	}
 	return out
 }
 
-func link(s string) seen    { return seen{s, s} }
-func tag(s string) seen     { return seen{"#" + s, s} }
-func mention(s string) seen { return seen{"@" + s, s} }
+func link(s string) seen    { return seen{text: s, target: s} }
+func tag(s string) seen     { return seen{text: "#" + s, target: s} }
+func mention(s string) seen { return seen{text: "@" + s, target: s} }
 
-func TestFindFacets_Kinds(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		text string
-		want []seen
-	}{
-		"no facet":                           {"just words", nil},
-		"an empty text":                      {"", nil},
-		"a link":                             {"see https://a.example/b?c=d#e now", []seen{link("https://a.example/b?c=d#e")}},
-		"a link alone":                       {"http://a.example", []seen{link("http://a.example")}},
-		"a link behind emoji":                {"👩‍👩‍👧 https://a.example 👍", []seen{link("https://a.example")}},
-		"a link before a full stop":          {"See https://a.example/b.", []seen{link("https://a.example/b")}},
-		"a link before much punctuation":     {"https://a.example/b?!...", []seen{link("https://a.example/b")}},
-		"a link in brackets":                 {"(https://a.example/b)", []seen{link("https://a.example/b")}},
-		"a link with brackets of its own":    {"(https://a.example/b_(c))", []seen{link("https://a.example/b_(c)")}},
-		"a link in quotes":                   {"\"https://a.example\"", []seen{link("https://a.example")}},
-		"a link in angle brackets":           {"<https://a.example>", []seen{link("https://a.example")}},
-		"a link in Japanese quotes":          {"見て「https://a.example/b」。", []seen{link("https://a.example/b")}},
-		"a scheme in capitals":               {"HTTPS://A.example/B", []seen{{"HTTPS://A.example/B", "https://A.example/B"}}},
-		"an international host":              {"https://münchen.example/straße?q=ä", []seen{{"https://münchen.example/straße?q=ä", "https://xn--mnchen-3ya.example/stra%C3%9Fe?q=%C3%A4"}}},
-		"an international host with a port":  {"https://例え.テスト:8443/", []seen{{"https://例え.テスト:8443/", "https://xn--r8jz45g.xn--zckzah:8443/"}}},
-		"escapes are kept, percents escaped": {"https://a.example/%20/100%/%zz", []seen{{"https://a.example/%20/100%/%zz", "https://a.example/%20/100%25/%25zz"}}},
-		"a line's end ends a link":           {"https://a.example\nhttps://b.example", []seen{link("https://a.example"), link("https://b.example")}},
-		"no host is no link":                 {"https:// http://. https:///x", nil},
-		"a password is no link":              {"https://me:secret@a.example/", nil},
-		"another scheme is no link":          {"ftp://a.example javascript:alert(1)", nil},
-		"a bare domain is no link":           {"a.example", nil},
-		"a scheme inside a word is no link":  {"xhttps://a.example", nil},
-		"an endless link stays plain":        {"https://a.example/" + strings.Repeat("a", 2000), nil},
-		"a mention":                          {"hi @alice.test!", []seen{mention("alice.test")}},
-		"a mention before a full stop":       {"by @alice.test.", []seen{mention("alice.test")}},
-		"a mention in brackets":              {"(@alice.test)", []seen{mention("alice.test")}},
-		"a mention before Japanese":          {"@alice.bsky.socialさん", []seen{mention("alice.bsky.social")}},
-		"two mentions":                       {"@alice.test, @bob-2.example.com", []seen{mention("alice.test"), mention("bob-2.example.com")}},
-		"an e-mail address is no mention":    {"mail me@alice.test", nil},
-		"a name without a dot is no mention": {"@alice @@bob", nil},
-		"another network is no mention":      {"@alice@mastodon.example @al.ice@x.example", nil},
-		"an underscore is no mention":        {"@alice.te_st", nil},
-		"a number is no top level":           {"@1.2.3.4", nil},
-		"a hyphen at the edge is no mention": {"@-alice.test", nil},
-		"a tag":                              {"about #Go and #日本語", []seen{tag("Go"), tag("日本語")}},
-		"a tag before punctuation":           {"#one, #two. #three!", []seen{tag("one"), tag("two"), tag("three")}},
-		"a tag with a full-width sign":       {"＃猫", []seen{{"＃猫", "猫"}}},
-		"a tag of an emoji":                  {"#🐈‍⬛", []seen{tag("🐈‍⬛")}},
-		"a tag with digits":                  {"#2026go #go2026", []seen{tag("2026go"), tag("go2026")}},
-		"a tag with a hyphen":                {"#on-call", []seen{tag("on-call")}},
-		"a number is no tag":                 {"#1 #2026 #!", nil},
-		"a sign alone is no tag":             {"# ## #", nil},
-		"a keycap is no tag":                 {"#️⃣ one", nil},
-		"a tag inside a word is no tag":      {"C#sharp a#b", nil},
-		"a fragment is no tag":               {"https://a.example/#top", []seen{link("https://a.example/#top")}},
-		"a tag of 64 characters":             {"#" + strings.Repeat("é", 64), []seen{tag(strings.Repeat("é", 64))}},
-		"a tag of 65 characters stays plain": {"#" + strings.Repeat("é", 65), nil},
-		"all kinds together":                 {"#a @b.test https://c.example", []seen{tag("a"), mention("b.test"), link("https://c.example")}},
-	} {
+// facets is a text and the facets that are wanted in it.
+type facets struct {
+	text string
+	want []seen
+}
+
+func checkFacets(t *testing.T, texts map[string]facets) {
+	t.Helper()
+	for name, tc := range texts {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			if got := pieces(tc.text); !reflect.DeepEqual(got, tc.want) {
@@ -84,6 +38,84 @@ func TestFindFacets_Kinds(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestFindFacets_Links(t *testing.T) {
+	t.Parallel()
+	checkFacets(t, map[string]facets{
+		"no facet":                        {text: "just words", want: nil},
+		"an empty text":                   {text: "", want: nil},
+		"a link":                          {text: "see https://a.example/b?c=d#e now", want: []seen{link("https://a.example/b?c=d#e")}},
+		"a link alone":                    {text: "http://a.example", want: []seen{link("http://a.example")}},
+		"a link behind emoji":             {text: "👩‍👩‍👧 https://a.example 👍", want: []seen{link("https://a.example")}},
+		"a link before a full stop":       {text: "See https://a.example/b.", want: []seen{link("https://a.example/b")}},
+		"a link before much punctuation":  {text: "https://a.example/b?!...", want: []seen{link("https://a.example/b")}},
+		"a link in brackets":              {text: "(https://a.example/b)", want: []seen{link("https://a.example/b")}},
+		"a link with brackets of its own": {text: "(https://a.example/b_(c))", want: []seen{link("https://a.example/b_(c)")}},
+		"a link in quotes":                {text: "\"https://a.example\"", want: []seen{link("https://a.example")}},
+		"a link in angle brackets":        {text: "<https://a.example>", want: []seen{link("https://a.example")}},
+		"a link in Japanese quotes":       {text: "見て「https://a.example/b」。", want: []seen{link("https://a.example/b")}},
+		"a scheme in capitals":            {text: "HTTPS://A.example/B", want: []seen{{text: "HTTPS://A.example/B", target: "https://A.example/B"}}},
+		"an international host": {
+			text: "https://münchen.example/straße?q=ä",
+			want: []seen{{text: "https://münchen.example/straße?q=ä", target: "https://xn--mnchen-3ya.example/stra%C3%9Fe?q=%C3%A4"}},
+		},
+		"an international host with a port": {
+			text: "https://例え.テスト:8443/",
+			want: []seen{{text: "https://例え.テスト:8443/", target: "https://xn--r8jz45g.xn--zckzah:8443/"}},
+		},
+		"escapes are kept, percents escaped": {
+			text: "https://a.example/%20/100%/%zz",
+			want: []seen{{text: "https://a.example/%20/100%/%zz", target: "https://a.example/%20/100%25/%25zz"}},
+		},
+		"a line's end ends a link": {
+			text: "https://a.example\nhttps://b.example",
+			want: []seen{link("https://a.example"), link("https://b.example")},
+		},
+		"no host is no link":                {text: "https:// http://. https:///x", want: nil},
+		"a password is no link":             {text: "https://me:secret@a.example/", want: nil},
+		"another scheme is no link":         {text: "ftp://a.example javascript:alert(1)", want: nil},
+		"a bare domain is no link":          {text: "a.example", want: nil},
+		"a scheme inside a word is no link": {text: "xhttps://a.example", want: nil},
+		"an endless link stays plain":       {text: "https://a.example/" + strings.Repeat("a", 2000), want: nil},
+		"all kinds together":                {text: "#a @b.test https://c.example", want: []seen{tag("a"), mention("b.test"), link("https://c.example")}},
+	})
+}
+
+func TestFindFacets_Mentions(t *testing.T) {
+	t.Parallel()
+	checkFacets(t, map[string]facets{
+		"a mention":                          {text: "hi @alice.test!", want: []seen{mention("alice.test")}},
+		"a mention before a full stop":       {text: "by @alice.test.", want: []seen{mention("alice.test")}},
+		"a mention in brackets":              {text: "(@alice.test)", want: []seen{mention("alice.test")}},
+		"a mention before Japanese":          {text: "@alice.bsky.socialさん", want: []seen{mention("alice.bsky.social")}},
+		"two mentions":                       {text: "@alice.test, @bob-2.example.com", want: []seen{mention("alice.test"), mention("bob-2.example.com")}},
+		"an e-mail address is no mention":    {text: "mail me@alice.test", want: nil},
+		"a name without a dot is no mention": {text: "@alice @@bob", want: nil},
+		"another network is no mention":      {text: "@alice@mastodon.example @al.ice@x.example", want: nil},
+		"an underscore is no mention":        {text: "@alice.te_st", want: nil},
+		"a hyphen at the edge is no mention": {text: "@-alice.test", want: nil},
+	})
+}
+
+func TestFindFacets_Tags(t *testing.T) {
+	t.Parallel()
+	checkFacets(t, map[string]facets{
+		"a number is no top level":           {text: "@1.2.3.4", want: nil},
+		"a tag":                              {text: "about #Go and #日本語", want: []seen{tag("Go"), tag("日本語")}},
+		"a tag before punctuation":           {text: "#one, #two. #three!", want: []seen{tag("one"), tag("two"), tag("three")}},
+		"a tag with a full-width sign":       {text: "＃猫", want: []seen{{text: "＃猫", target: "猫"}}},
+		"a tag of an emoji":                  {text: "#🐈‍⬛", want: []seen{tag("🐈‍⬛")}},
+		"a tag with digits":                  {text: "#2026go #go2026", want: []seen{tag("2026go"), tag("go2026")}},
+		"a tag with a hyphen":                {text: "#on-call", want: []seen{tag("on-call")}},
+		"a number is no tag":                 {text: "#1 #2026 #!", want: nil},
+		"a sign alone is no tag":             {text: "# ## #", want: nil},
+		"a keycap is no tag":                 {text: "#️⃣ one", want: nil},
+		"a tag inside a word is no tag":      {text: "C#sharp a#b", want: nil},
+		"a fragment is no tag":               {text: "https://a.example/#top", want: []seen{link("https://a.example/#top")}},
+		"a tag of 64 characters":             {text: "#" + strings.Repeat("é", 64), want: []seen{tag(strings.Repeat("é", 64))}},
+		"a tag of 65 characters stays plain": {text: "#" + strings.Repeat("é", 65), want: nil},
+	})
 }
 
 func TestFindFacets_OffsetsCountBytes(t *testing.T) {

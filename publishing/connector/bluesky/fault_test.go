@@ -53,7 +53,7 @@ func newBroken(t *testing.T) *broken {
 func (b *broken) breaks(method string, status int, body string, header http.Header) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.wrong = map[string]response{method: {status, header, body}}
+	b.wrong = map[string]response{method: {status: status, header: header, body: body}}
 }
 
 // alsoBreaks makes one more method answer wrongly.
@@ -139,57 +139,37 @@ func wantKind(t *testing.T, err error, kind connector.Kind, after time.Duration)
 	}
 }
 
-func TestRefusal_ByStatusAndCode(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
-	reset := func(d time.Duration) http.Header {
-		return http.Header{"Ratelimit-Reset": {strconv.FormatInt(now.Add(d).Unix(), 10)}}
-	}
-	for name, tc := range map[string]struct {
-		status         int
-		body           string
-		header         http.Header
-		before, commit connector.Kind // of an upload and of the record
-		after          time.Duration
-	}{
-		"an expired token as 400":   {400, `{"error":"ExpiredToken","message":"Token has expired"}`, nil, connector.KindReauth, connector.KindReauth, 0},
-		"an expired token as 401":   {401, `{"error":"ExpiredToken"}`, nil, connector.KindReauth, connector.KindReauth, 0},
-		"a bad token":               {400, `{"error":"InvalidToken"}`, nil, connector.KindReauth, connector.KindReauth, 0},
-		"a bare 401":                {401, ``, nil, connector.KindReauth, connector.KindReauth, 0},
-		"a takedown":                {401, `{"error":"AccountTakedown"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
-		"a deactivated account":     {401, `{"error":"AccountDeactivated"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
-		"a missing account":         {403, `{"error":"AccountNotFound"}`, nil, connector.KindDisconnect, connector.KindDisconnect, 0},
-		"an invalid record":         {400, `{"error":"InvalidRequest","message":"Invalid record ` + password + `"}`, nil, connector.KindContent, connector.KindContent, 0},
-		"a lost blob":               {400, `{"error":"BlobNotFound"}`, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a limit with a reset":      {429, `{"error":"RateLimitExceeded"}`, reset(90 * time.Second), connector.KindTransient, connector.KindTransient, 90 * time.Second},
-		"a limit with a past reset": {429, ``, reset(-time.Hour), connector.KindTransient, connector.KindTransient, 0},
-		"a limit with a far reset":  {429, ``, reset(1e6 * time.Hour), connector.KindTransient, connector.KindTransient, 24 * time.Hour},
-		"a limit with Retry-After": {
-			429, ``, http.Header{"Retry-After": {"5"}, "Ratelimit-Reset": reset(time.Hour)["Ratelimit-Reset"]},
-			connector.KindTransient, connector.KindTransient, 5 * time.Second,
-		},
-		"a failing server":             {500, `{"error":"InternalServerError"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"a failing server with a code": {502, `{"error":"ExpiredToken"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"a server that times out":      {408, ``, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"a page of a proxy as 404":     {404, `<html>404 Not Found</html>`, nil, connector.KindTransient, connector.KindTransient, 0},
-		"another program's 404":        {404, `{"error":"Not Found"}`, nil, connector.KindTransient, connector.KindTransient, 0},
-		"an empty 405":                 {405, ``, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a proxy authentication":       {407, ``, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a misdirected request":        {421, ``, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a request that is too early":  {425, ``, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a page of a filter as 403":    {403, `<html>Forbidden</html>`, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"a permanent redirect":         {308, ``, nil, connector.KindTransient, connector.KindTransient, 0},
-		"a redirect after the work":    {303, `{"error":"ExpiredToken"}`, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"the server's own 404":         {404, `{"error":"InvalidRequest","message":"no"}`, nil, connector.KindContent, connector.KindContent, 0},
-		"a success without a CID":      {200, `{}`, nil, connector.KindTransient, connector.KindUnknown, 0},
-		"a success that is no JSON":    {200, `<html>`, nil, connector.KindTransient, connector.KindUnknown, 0},
-	} {
+const (
+	reauth     = connector.KindReauth
+	disconnect = connector.KindDisconnect
+	content    = connector.KindContent
+	transient  = connector.KindTransient
+	unknown    = connector.KindUnknown
+)
+
+// refusal is an answer without success, and what follows from it.
+type refusal struct {
+	status int
+	body   string
+	header http.Header
+	// before is the kind of the error of an upload, commit that of the record.
+	before, commit connector.Kind
+	after          time.Duration
+}
+
+// refusedAt is the time of the connector's clock while it gets a refusal.
+var refusedAt = time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC)
+
+// checkRefusals lets an upload and a record be answered with each refusal, and compares the errors.
+func checkRefusals(t *testing.T, refusals map[string]refusal) {
+	t.Helper()
+	for name, tc := range refusals {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBroken(t)
-			s := b.session(t, clock.Func(func() time.Time { return now }))
+			s := b.session(t, clock.Func(func() time.Time { return refusedAt }))
 			c := bluesky.New()
-			it := item(now, "text")
+			it := item(refusedAt, "text")
 			it.Media = []connector.Media{{ContentType: "image/png", Name: "a.png", Size: 3, Alt: "a", Open: opener([]byte("abc"))}}
 			b.breaks("com.atproto.repo.uploadBlob", tc.status, tc.body, tc.header)
 			_, err := conformance.Prepare(t.Context(), c, s, it)
@@ -204,6 +184,65 @@ func TestRefusal_ByStatusAndCode(t *testing.T) {
 	}
 }
 
+func TestRefusal_ByCode(t *testing.T) {
+	t.Parallel()
+	checkRefusals(t, map[string]refusal{
+		"an expired token as 400": {status: 400, body: `{"error":"ExpiredToken","message":"Token has expired"}`, before: reauth, commit: reauth},
+		"an expired token as 401": {status: 401, body: `{"error":"ExpiredToken"}`, before: reauth, commit: reauth},
+		"a bad token":             {status: 400, body: `{"error":"InvalidToken"}`, before: reauth, commit: reauth},
+		"a bare 401":              {status: 401, before: reauth, commit: reauth},
+		"a takedown":              {status: 401, body: `{"error":"AccountTakedown"}`, before: disconnect, commit: disconnect},
+		"a deactivated account":   {status: 401, body: `{"error":"AccountDeactivated"}`, before: disconnect, commit: disconnect},
+		"a missing account":       {status: 403, body: `{"error":"AccountNotFound"}`, before: disconnect, commit: disconnect},
+		"an invalid record": {
+			status: 400, body: `{"error":"InvalidRequest","message":"Invalid record ` + password + `"}`,
+			before: content, commit: content,
+		},
+		"a lost blob":          {status: 400, body: `{"error":"BlobNotFound"}`, before: transient, commit: transient},
+		"the server's own 404": {status: 404, body: `{"error":"InvalidRequest","message":"no"}`, before: content, commit: content},
+	})
+}
+
+func TestRefusal_ByRateLimit(t *testing.T) {
+	t.Parallel()
+	reset := func(d time.Duration) http.Header {
+		return http.Header{"Ratelimit-Reset": {strconv.FormatInt(refusedAt.Add(d).Unix(), 10)}}
+	}
+	checkRefusals(t, map[string]refusal{
+		"a limit with a reset": {
+			status: 429, body: `{"error":"RateLimitExceeded"}`, header: reset(90 * time.Second),
+			before: transient, commit: transient, after: 90 * time.Second,
+		},
+		"a limit with a past reset": {status: 429, header: reset(-time.Hour), before: transient, commit: transient},
+		"a limit with a far reset":  {status: 429, header: reset(1e6 * time.Hour), before: transient, commit: transient, after: 24 * time.Hour},
+		"a limit with Retry-After": {
+			status: 429,
+			header: http.Header{"Retry-After": {"5"}, "Ratelimit-Reset": reset(time.Hour)["Ratelimit-Reset"]},
+			before: transient, commit: transient, after: 5 * time.Second,
+		},
+	})
+}
+
+func TestRefusal_ByStatus(t *testing.T) {
+	t.Parallel()
+	checkRefusals(t, map[string]refusal{
+		"a failing server":             {status: 500, body: `{"error":"InternalServerError"}`, before: transient, commit: unknown},
+		"a failing server with a code": {status: 502, body: `{"error":"ExpiredToken"}`, before: transient, commit: unknown},
+		"a server that times out":      {status: 408, before: transient, commit: unknown},
+		"a page of a proxy as 404":     {status: 404, body: `<html>404 Not Found</html>`, before: transient, commit: transient},
+		"another program's 404":        {status: 404, body: `{"error":"Not Found"}`, before: transient, commit: transient},
+		"an empty 405":                 {status: 405, before: transient, commit: transient},
+		"a proxy authentication":       {status: 407, before: transient, commit: transient},
+		"a misdirected request":        {status: 421, before: transient, commit: transient},
+		"a request that is too early":  {status: 425, before: transient, commit: transient},
+		"a page of a filter as 403":    {status: 403, body: `<html>Forbidden</html>`, before: transient, commit: unknown},
+		"a permanent redirect":         {status: 308, before: transient, commit: transient},
+		"a redirect after the work":    {status: 303, body: `{"error":"ExpiredToken"}`, before: transient, commit: unknown},
+		"a success without a CID":      {status: 200, body: `{}`, before: transient, commit: unknown},
+		"a success that is no JSON":    {status: 200, body: `<html>`, before: transient, commit: unknown},
+	})
+}
+
 func TestConnect_NamesProblem(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -212,17 +251,23 @@ func TestConnect_NamesProblem(t *testing.T) {
 		kind   connector.Kind
 		words  string
 	}{
-		"two-factor sign-in": {401, `{"error":"AuthFactorTokenRequired"}`, connector.KindReauth, "app password"},
-		"a wrong password":   {401, `{"error":"AuthenticationRequired","message":"Invalid identifier or password"}`, connector.KindReauth, "does not know"},
-		"a takedown":         {401, `{"error":"AccountTakedown"}`, connector.KindDisconnect, "taken this account down"},
-		"an inactive account": {
-			200, `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r","active":false,"status":"deactivated"}`,
-			connector.KindDisconnect, "not active",
+		"two-factor sign-in": {status: 401, body: `{"error":"AuthFactorTokenRequired"}`, kind: connector.KindReauth, words: "app password"},
+		"a wrong password": {
+			status: 401, body: `{"error":"AuthenticationRequired","message":"Invalid identifier or password"}`,
+			kind: connector.KindReauth, words: "does not know",
 		},
-		"a server of another kind":    {404, `not found`, connector.KindContent, "does not answer like a Bluesky service"},
-		"a server that moved":         {301, ``, connector.KindContent, "does not answer like a Bluesky service"},
-		"a session without an owner":  {200, `{"accessJwt":"a","refreshJwt":"r"}`, connector.KindTransient, "cannot be read"},
-		"a server that is overloaded": {503, ``, connector.KindTransient, "problem"},
+		"a takedown": {status: 401, body: `{"error":"AccountTakedown"}`, kind: connector.KindDisconnect, words: "taken this account down"},
+		"an inactive account": {
+			status: 200, body: `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r","active":false,"status":"deactivated"}`,
+			kind: connector.KindDisconnect, words: "not active",
+		},
+		"a server of another kind": {status: 404, body: `not found`, kind: connector.KindContent, words: "does not answer like a Bluesky service"},
+		"a server that moved":      {status: 301, kind: connector.KindContent, words: "does not answer like a Bluesky service"},
+		"a session without an owner": {
+			status: 200, body: `{"accessJwt":"a","refreshJwt":"r"}`,
+			kind: connector.KindTransient, words: "cannot be read",
+		},
+		"a server that is overloaded": {status: 503, kind: connector.KindTransient, words: "problem"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -261,12 +306,12 @@ func TestRefresh_UsesServerOfDocument(t *testing.T) {
 		id, kind, endpoint string
 		used               bool
 	}{
-		"https is used":                  {"#atproto_pds", "AtprotoPersonalDataServer", "https://pds.example", true},
-		"a full name is used":            {did + "#atproto_pds", "AtprotoPersonalDataServer", "https://pds.example/", true},
-		"http is not":                    {"#atproto_pds", "AtprotoPersonalDataServer", "http://localhost:1", false},
-		"a path is not":                  {"#atproto_pds", "AtprotoPersonalDataServer", "https://pds.example/x", false},
-		"another service is not":         {"#labeler", "AtprotoPersonalDataServer", "https://pds.example", false},
-		"another kind of service is not": {"#atproto_pds", "Other", "https://pds.example", false},
+		"https is used":                  {id: "#atproto_pds", kind: "AtprotoPersonalDataServer", endpoint: "https://pds.example", used: true},
+		"a full name is used":            {id: did + "#atproto_pds", kind: "AtprotoPersonalDataServer", endpoint: "https://pds.example/", used: true},
+		"http is not":                    {id: "#atproto_pds", kind: "AtprotoPersonalDataServer", endpoint: "http://localhost:1"},
+		"a path is not":                  {id: "#atproto_pds", kind: "AtprotoPersonalDataServer", endpoint: "https://pds.example/x"},
+		"another service is not":         {id: "#labeler", kind: "AtprotoPersonalDataServer", endpoint: "https://pds.example"},
+		"another kind of service is not": {id: "#atproto_pds", kind: "Other", endpoint: "https://pds.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,14 +344,17 @@ func TestRefresh_SignsInOnlyWhenTokenIsRefused(t *testing.T) {
 		kind    connector.Kind // "" = success
 		signIns int            // besides that of Connect
 	}{
-		"a good token is exchanged":          {200, `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`, "", 0},
-		"a revoked token leads to a sign-in": {400, `{"error":"ExpiredToken","message":"Token has been revoked"}`, "", 1},
-		"a refused token leads to a sign-in": {401, ``, "", 1},
-		"a failing server is retried later":  {500, ``, connector.KindTransient, 0},
-		"a rate limit leads to no sign-in":   {429, ``, connector.KindTransient, 0},
-		"a takedown disconnects":             {401, `{"error":"AccountTakedown"}`, connector.KindDisconnect, 0},
-		"an empty answer is transient":       {200, `{}`, connector.KindTransient, 0},
-		"another account leads to a sign-in": {200, `{"did":"did:plc:other","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`, "", 1},
+		"a good token is exchanged":          {status: 200, body: `{"did":"` + did + `","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`},
+		"a revoked token leads to a sign-in": {status: 400, body: `{"error":"ExpiredToken","message":"Token has been revoked"}`, signIns: 1},
+		"a refused token leads to a sign-in": {status: 401, signIns: 1},
+		"a failing server is retried later":  {status: 500, kind: connector.KindTransient},
+		"a rate limit leads to no sign-in":   {status: 429, kind: connector.KindTransient},
+		"a takedown disconnects":             {status: 401, body: `{"error":"AccountTakedown"}`, kind: connector.KindDisconnect},
+		"an empty answer is transient":       {status: 200, body: `{}`, kind: connector.KindTransient},
+		"another account leads to a sign-in": {
+			status: 200, body: `{"did":"did:plc:other","handle":"a.test","accessJwt":"a","refreshJwt":"r"}`,
+			signIns: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -334,11 +382,11 @@ func TestPrepare_RetriesMentionsOfFailingServer(t *testing.T) {
 		body   string
 		kind   connector.Kind
 	}{
-		"500":        {500, ``, connector.KindTransient},
-		"429":        {429, ``, connector.KindTransient},
-		"expired":    {400, `{"error":"ExpiredToken"}`, connector.KindReauth},
-		"no DID":     {200, `{"did":"unknown"}`, connector.KindTransient},
-		"no account": {400, `{"error":"InvalidRequest","message":"Unable to resolve handle"}`, ""},
+		"500":        {status: 500, body: ``, kind: connector.KindTransient},
+		"429":        {status: 429, body: ``, kind: connector.KindTransient},
+		"expired":    {status: 400, body: `{"error":"ExpiredToken"}`, kind: connector.KindReauth},
+		"no DID":     {status: 200, body: `{"did":"unknown"}`, kind: connector.KindTransient},
+		"no account": {status: 400, body: `{"error":"InvalidRequest","message":"Unable to resolve handle"}`, kind: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

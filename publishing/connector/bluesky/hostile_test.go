@@ -108,8 +108,8 @@ func TestReconcile_IgnoresCreatedAtOfRecord(t *testing.T) {
 		outcome connector.Outcome
 		kind    connector.Kind // of the Commit, "" = published
 	}{
-		"the same text is ours": {"text", connector.Published, ""},
-		"another text is not":   {"other", connector.CannotTell, connector.KindContent},
+		"the same text is ours": {text: "text", outcome: connector.Published, kind: ""},
+		"another text is not":   {text: "other", outcome: connector.CannotTell, kind: connector.KindContent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -15,11 +15,11 @@ func TestDerived_NeededAboveLimitOnly(t *testing.T) {
 		m      connector.Media
 		needed bool
 	}{
-		"at the limit":         {connector.Media{ContentType: "image/png", Size: maxBlob}, false},
-		"a large image":        {connector.Media{ContentType: "image/png", Size: maxBlob + 1}, true},
-		"a large GIF":          {connector.Media{ContentType: "image/gif", Size: maxBlob + 1}, false},
-		"a video of any size":  {connector.Media{ContentType: "video/mp4", Size: maxBlob + 1, Video: true}, false},
-		"a JPEG that is empty": {connector.Media{ContentType: "image/jpeg"}, false},
+		"at the limit":         {m: connector.Media{ContentType: "image/png", Size: maxBlob}, needed: false},
+		"a large image":        {m: connector.Media{ContentType: "image/png", Size: maxBlob + 1}, needed: true},
+		"a large GIF":          {m: connector.Media{ContentType: "image/gif", Size: maxBlob + 1}, needed: false},
+		"a video of any size":  {m: connector.Media{ContentType: "video/mp4", Size: maxBlob + 1, Video: true}, needed: false},
+		"a JPEG that is empty": {m: connector.Media{ContentType: "image/jpeg"}, needed: false},
 	} {
 		if spec, needed := New().Derived(tc.m); needed != tc.needed || needed && spec.MaxBytes != maxBlob {
 			t.Errorf("%s: got %v, needed %t, want needed %t", name, spec, needed, tc.needed)

@@ -16,13 +16,13 @@ func TestFindFacets_Limits(t *testing.T) {
 		text string
 		want []seen
 	}{
-		"a tag of 640 bytes":                      {"#" + strings.Repeat(ten, 64), []seen{tag(strings.Repeat(ten, 64))}},
-		"a tag of 641 bytes stays plain":          {"#" + strings.Repeat(ten, 63) + "é\u20d0\u20d1\u20d2", nil},
-		"a handle of 253 characters":              {"@" + handle, []seen{mention(handle)}},
-		"a handle of 254 characters stays plain":  {"@" + handle + "a", nil},
-		"a handle of much more stays plain":       {"@" + strings.Repeat("a.", 500) + "test", nil},
-		"a label of 63 characters":                {"@" + label + ".test", []seen{mention(label + ".test")}},
-		"a label of 64 characters is no handle's": {"@a" + label + ".test", nil},
+		"a tag of 640 bytes":                      {text: "#" + strings.Repeat(ten, 64), want: []seen{tag(strings.Repeat(ten, 64))}},
+		"a tag of 641 bytes stays plain":          {text: "#" + strings.Repeat(ten, 63) + "é\u20d0\u20d1\u20d2", want: nil},
+		"a handle of 253 characters":              {text: "@" + handle, want: []seen{mention(handle)}},
+		"a handle of 254 characters stays plain":  {text: "@" + handle + "a", want: nil},
+		"a handle of much more stays plain":       {text: "@" + strings.Repeat("a.", 500) + "test", want: nil},
+		"a label of 63 characters":                {text: "@" + label + ".test", want: []seen{mention(label + ".test")}},
+		"a label of 64 characters is no handle's": {text: "@a" + label + ".test", want: nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -204,7 +204,8 @@ func existing(
 }
 
 // Reconcile reads the record under the key of the publication. No record is NotPublished, and one with other content
-// is CannotTell. One that differs in createdAt only is ours, from an earlier Commit whose time was lost.
+// is CannotTell. One that differs in createdAt only is ours, from an earlier Commit whose time was lost. Its errors are
+// those of the request, and KindOperator for an item that was not prepared.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {

@@ -150,9 +150,11 @@ func serverOf(answer session) string {
 		if strings.TrimPrefix(s.ID, doc.ID) != "#atproto_pds" || s.Type != "AtprotoPersonalDataServer" {
 			continue
 		}
-		if base, err := parseService(s.ServiceEndpoint); err == nil && strings.HasPrefix(base, "https://") {
-			return base
+		base, err := parseService(s.ServiceEndpoint)
+		if err != nil || !strings.HasPrefix(base, "https://") {
+			continue
 		}
+		return base
 	}
 	return ""
 }

@@ -14,16 +14,16 @@ func TestServerOf_UsesDocumentOfAccountOnly(t *testing.T) {
 	}
 	const kind, server = "AtprotoPersonalDataServer", "https://pds.example.com"
 	for name, c := range map[string]struct{ document, want string }{
-		"the account's":                     {document(own, "#atproto_pds", kind, server), server},
-		"the account's, with a whole id":    {document(own, own+"#atproto_pds", kind, server), server},
-		"another account's":                 {document(other, "#atproto_pds", kind, server), ""},
-		"one without an account":            {document("", "#atproto_pds", kind, server), ""},
-		"one with another account's server": {document(own, other+"#atproto_pds", kind, server), ""},
-		"one with another service":          {document(own, "#labeler", kind, server), ""},
-		"one with another kind of service":  {document(own, "#atproto_pds", "AtprotoLabeler", server), ""},
-		"one whose server is not https":     {document(own, "#atproto_pds", kind, "http://pds.example.com"), ""},
-		"one that is no JSON":               {"x", ""},
-		"none":                              {"", ""},
+		"the account's":                     {document: document(own, "#atproto_pds", kind, server), want: server},
+		"the account's, with a whole id":    {document: document(own, own+"#atproto_pds", kind, server), want: server},
+		"another account's":                 {document: document(other, "#atproto_pds", kind, server), want: ""},
+		"one without an account":            {document: document("", "#atproto_pds", kind, server), want: ""},
+		"one with another account's server": {document: document(own, other+"#atproto_pds", kind, server), want: ""},
+		"one with another service":          {document: document(own, "#labeler", kind, server), want: ""},
+		"one with another kind of service":  {document: document(own, "#atproto_pds", "AtprotoLabeler", server), want: ""},
+		"one whose server is not https":     {document: document(own, "#atproto_pds", kind, "http://pds.example.com"), want: ""},
+		"one that is no JSON":               {document: "x", want: ""},
+		"none":                              {document: "", want: ""},
 	} {
 		if got := serverOf(session{DID: own, DIDDoc: json.RawMessage(c.document)}); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)

@@ -20,22 +20,28 @@ func TestValidate_Limits(t *testing.T) {
 		part    connector.DraftPart
 		refused bool
 	}{
-		"299 graphemes":              {connector.DraftPart{Text: strings.Repeat("é", 299)}, false},
-		"300 graphemes":              {connector.DraftPart{Text: strings.Repeat("e\u0301", 300)}, false},
-		"301 graphemes":              {connector.DraftPart{Text: strings.Repeat("a", 301)}, true},
-		"2,999 bytes":                {connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 11)}, false},
-		"3,000 bytes":                {connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 12)}, false},
-		"3,001 bytes":                {connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 13)}, true},
-		"broken UTF-8":               {connector.DraftPart{Text: "a\xff"}, true},
-		"a big image":                {with(func(*connector.Media) {}), false},
-		"a big jpeg of 40 million":   {with(func(m *connector.Media) { m.ContentType, m.Width, m.Height = "image/jpeg", 8000, 5000 }), false},
-		"a big jpeg of more pixels":  {with(func(m *connector.Media) { m.ContentType, m.Width, m.Height = "image/jpeg", 8000, 5001 }), true},
-		"a big png of 33.5 million":  {with(func(m *connector.Media) { m.Width, m.Height = 6700, 5000 }), false},
-		"a big png of more pixels":   {with(func(m *connector.Media) { m.Width, m.Height = 6700, 5001 }), true},
-		"a small one of more pixels": {with(func(m *connector.Media) { m.Size, m.Width = maxBlob, 80000 }), false},
-		"a gif at the limit":         {with(func(m *connector.Media) { m.Size, m.ContentType = maxBlob, "image/gif" }), false},
-		"a gif above the limit":      {with(func(m *connector.Media) { m.Size, m.ContentType = maxBlob+1, "image/gif" }), true},
-		"a video":                    {with(func(m *connector.Media) { m.Video, m.ContentType = true, "video/mp4" }), true},
+		"299 graphemes": {part: connector.DraftPart{Text: strings.Repeat("é", 299)}, refused: false},
+		"300 graphemes": {part: connector.DraftPart{Text: strings.Repeat("e\u0301", 300)}, refused: false},
+		"301 graphemes": {part: connector.DraftPart{Text: strings.Repeat("a", 301)}, refused: true},
+		"2,999 bytes":   {part: connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 11)}, refused: false},
+		"3,000 bytes":   {part: connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 12)}, refused: false},
+		"3,001 bytes":   {part: connector.DraftPart{Text: strings.Repeat(family, 166) + strings.Repeat("a", 13)}, refused: true},
+		"broken UTF-8":  {part: connector.DraftPart{Text: "a\xff"}, refused: true},
+		"a big image":   {part: with(func(*connector.Media) {}), refused: false},
+		"a big jpeg of 40 million": {
+			part:    with(func(m *connector.Media) { m.ContentType, m.Width, m.Height = "image/jpeg", 8000, 5000 }),
+			refused: false,
+		},
+		"a big jpeg of more pixels": {
+			part:    with(func(m *connector.Media) { m.ContentType, m.Width, m.Height = "image/jpeg", 8000, 5001 }),
+			refused: true,
+		},
+		"a big png of 33.5 million":  {part: with(func(m *connector.Media) { m.Width, m.Height = 6700, 5000 }), refused: false},
+		"a big png of more pixels":   {part: with(func(m *connector.Media) { m.Width, m.Height = 6700, 5001 }), refused: true},
+		"a small one of more pixels": {part: with(func(m *connector.Media) { m.Size, m.Width = maxBlob, 80000 }), refused: false},
+		"a gif at the limit":         {part: with(func(m *connector.Media) { m.Size, m.ContentType = maxBlob, "image/gif" }), refused: false},
+		"a gif above the limit":      {part: with(func(m *connector.Media) { m.Size, m.ContentType = maxBlob+1, "image/gif" }), refused: true},
+		"a video":                    {part: with(func(m *connector.Media) { m.Video, m.ContentType = true, "video/mp4" }), refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -144,9 +144,9 @@ var errorName = regexp.MustCompile(`^[!-~]+$`)
 // refusal classifies an answer that is not a success, by the status and then by the error code of the server.
 func (cl client) refusal(resp *http.Response, body []byte, committing bool) *connector.Error {
 	var answer struct{ Error, Message string }
-	author := connector.ByOther
-	if json.Unmarshal(body, &answer) == nil && errorName.MatchString(answer.Error) {
-		author = connector.ByPlatform
+	author := connector.ByPlatform
+	if json.Unmarshal(body, &answer) != nil || !errorName.MatchString(answer.Error) {
+		author = connector.ByOther
 	}
 	e := connector.FromStatus(resp, author, committing)
 	e.Code, e.Raw = answer.Error, cl.clean(answer.Message)
@@ -180,7 +180,8 @@ func byCode(e *connector.Error) {
 	case "AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended":
 		e.Kind, e.Public = connector.KindDisconnect, "Bluesky has taken this account down."
 	case "AccountDeactivated", "RepoDeactivated":
-		e.Kind, e.Public = connector.KindDisconnect, "This Bluesky account is deactivated; activate it again in Bluesky."
+		e.Kind = connector.KindDisconnect
+		e.Public = "This Bluesky account is deactivated; activate it again in Bluesky."
 	case "AccountNotFound", "RepoNotFound":
 		e.Kind, e.Public = connector.KindDisconnect, "This account is no longer on its Bluesky server."
 	case "RateLimitExceeded":

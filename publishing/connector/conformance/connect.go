@@ -23,7 +23,7 @@ func (s Suite) describe(t *testing.T) {
 	check := func(ok bool, complaint string) {
 		t.Helper()
 		if !ok {
-			t.Error(complaint)
+			t.Errorf("Describe: %s", complaint)
 		}
 	}
 	has := func(capability string) bool { return slices.Contains(d.Capabilities, capability) }

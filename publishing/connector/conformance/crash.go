@@ -72,8 +72,9 @@ func (s Suite) crashAfter(t *testing.T, n int, lose bool) {
 		if err != nil {
 			t.Fatalf("Prepare: %v", err)
 		}
-		if item.Handle, err = store(step.Handle); err != nil {
-			t.Fatal(err)
+		item.Handle, err = store(step.Handle)
+		if err != nil {
+			t.Fatalf("the handle cannot be stored: %v", err)
 		}
 		if err := clock.Sleep(t.Context(), min(step.Wait, maxWait)); err != nil {
 			t.Fatal(err)

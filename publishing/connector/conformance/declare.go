@@ -39,7 +39,7 @@ func (s Suite) checkDeclarations(t *testing.T) {
 func (r *rig) requireCall(m Method) {
 	r.t.Helper()
 	if wrong := undeclared(slices.Contains(r.Offline, m), r.line.counted().faulted > 0); wrong != "" {
-		r.t.Fatalf("%s %s", m, wrong)
+		r.t.Fatalf("wrong declaration: %s %s", m, wrong)
 	}
 	if slices.Contains(r.Offline, m) {
 		r.t.Skipf("declared: %s calls no server", m)

@@ -19,7 +19,7 @@ const (
 )
 
 // Publish publishes one item as the engine does: it calls Prepare until Ready, then Commit once. The Handle is stored
-// as JSON between the steps.
+// as JSON between the steps. The error is that of Prepare or of Commit.
 func Publish(
 	ctx context.Context, c connector.Connector, s *connector.Session, item connector.Item,
 ) (connector.Ref, error) {
@@ -41,7 +41,8 @@ func Prepare(
 		if err != nil {
 			return item, err
 		}
-		if item.Handle, err = store(step.Handle); err != nil || step.Ready {
+		item.Handle, err = store(step.Handle)
+		if err != nil || step.Ready {
 			return item, err
 		}
 		if err := clock.Sleep(ctx, min(step.Wait, maxWait)); err != nil {

@@ -18,16 +18,16 @@ func (s Suite) commitFaults(t *testing.T) {
 		kind  connector.Kind
 		after time.Duration
 	}{
-		{RefuseDial, connector.KindTransient, 0},
-		{LoseRequest, connector.KindUnknown, 0},
-		{DropAnswer, connector.KindUnknown, 0},
-		{CutAnswer, connector.KindUnknown, 0},
-		{RateLimit, connector.KindTransient, retryAfter},
-		{RateLimitBare, connector.KindTransient, 0},
-		{ErrorBefore, connector.KindUnknown, 0},
-		{ErrorAfter, connector.KindUnknown, 0},
-		{Expired, connector.KindReauth, 0},
-		{Replaced, connector.KindTransient, 0},
+		{fault: RefuseDial, kind: connector.KindTransient, after: 0},
+		{fault: LoseRequest, kind: connector.KindUnknown, after: 0},
+		{fault: DropAnswer, kind: connector.KindUnknown, after: 0},
+		{fault: CutAnswer, kind: connector.KindUnknown, after: 0},
+		{fault: RateLimit, kind: connector.KindTransient, after: retryAfter},
+		{fault: RateLimitBare, kind: connector.KindTransient, after: 0},
+		{fault: ErrorBefore, kind: connector.KindUnknown, after: 0},
+		{fault: ErrorAfter, kind: connector.KindUnknown, after: 0},
+		{fault: Expired, kind: connector.KindReauth, after: 0},
+		{fault: Replaced, kind: connector.KindTransient, after: 0},
 	} {
 		t.Run(string(k.fault)+" is "+string(k.kind), func(t *testing.T) {
 			r := s.onShared(t)
@@ -116,14 +116,14 @@ func (s Suite) prepareFaults(t *testing.T) {
 		kind  connector.Kind
 		after time.Duration
 	}{
-		{RefuseDial, connector.KindTransient, 0},
-		{DropAnswer, connector.KindTransient, 0},
-		{CutAnswer, connector.KindTransient, 0},
-		{RateLimit, connector.KindTransient, retryAfter},
-		{ErrorBefore, connector.KindTransient, 0},
-		{ErrorAfter, connector.KindTransient, 0},
-		{Expired, connector.KindReauth, 0},
-		{Replaced, connector.KindTransient, 0},
+		{fault: RefuseDial, kind: connector.KindTransient, after: 0},
+		{fault: DropAnswer, kind: connector.KindTransient, after: 0},
+		{fault: CutAnswer, kind: connector.KindTransient, after: 0},
+		{fault: RateLimit, kind: connector.KindTransient, after: retryAfter},
+		{fault: ErrorBefore, kind: connector.KindTransient, after: 0},
+		{fault: ErrorAfter, kind: connector.KindTransient, after: 0},
+		{fault: Expired, kind: connector.KindReauth, after: 0},
+		{fault: Replaced, kind: connector.KindTransient, after: 0},
 	} {
 		t.Run(string(k.fault)+" is "+string(k.kind), func(t *testing.T) {
 			r := s.onShared(t)
@@ -152,13 +152,14 @@ func (s Suite) reconcileFaults(t *testing.T) {
 			r.line.failCalls(fault, maxSteps)
 			v, err := r.reconcile(item)
 			r.requireCall(MethodReconcile)
-			if err == nil && v.Outcome != connector.CannotTell {
+			if err != nil {
+				kind := connector.KindOf(err, false)
+				if kind != connector.KindTransient && kind != connector.KindReauth {
+					t.Errorf("Reconcile fails with %s, want transient or reauth: %v", kind, err)
+				}
+			} else if v.Outcome != connector.CannotTell {
 				t.Fatalf("Reconcile answers %s without an answer of the platform, want %s",
 					v.Outcome, connector.CannotTell)
-			}
-			kind := connector.KindOf(err, false)
-			if err != nil && kind != connector.KindTransient && kind != connector.KindReauth {
-				t.Errorf("Reconcile fails with %s, want transient or reauth: %v", kind, err)
 			}
 			r.line.failCalls("", 0)
 			r.settle(item, true)

@@ -75,7 +75,7 @@ func (l *Line) counted() tally {
 	return l.tally
 }
 
-// Do sends a request that may be repeated.
+// Do sends a request that may be repeated. An injected fault is returned as a *url.Error, as by outbound.Client.
 func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	fault := l.nextCall(req.Method != http.MethodGet && req.Method != http.MethodHead)
 	resp, err := l.send(req, fault, l.client.Do)
@@ -85,7 +85,7 @@ func (l *Line) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// Commit sends an irreversible request.
+// Commit sends an irreversible request. An injected fault is returned as an *outbound.SendError.
 func (l *Line) Commit(req *http.Request) (*http.Response, error) {
 	l.mu.Lock()
 	fault := l.commit

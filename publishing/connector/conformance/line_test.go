@@ -19,17 +19,17 @@ func TestLine_FaultsOfCommit(t *testing.T) {
 		status  int  // 0 without a response
 		written bool // SendError.Written
 	}{
-		"":            {1, 200, false},
-		RefuseDial:    {0, 0, false},
-		LoseRequest:   {0, 0, true},
-		DropAnswer:    {1, 0, true},
-		CutAnswer:     {1, 0, true},
-		RateLimit:     {0, 429, false},
-		RateLimitBare: {0, 429, false},
-		ErrorBefore:   {0, 500, false},
-		ErrorAfter:    {1, 500, false},
-		Expired:       {0, 401, false},
-		Replaced:      {0, 404, false},
+		"":            {arrived: 1, status: 200, written: false},
+		RefuseDial:    {arrived: 0, status: 0, written: false},
+		LoseRequest:   {arrived: 0, status: 0, written: true},
+		DropAnswer:    {arrived: 1, status: 0, written: true},
+		CutAnswer:     {arrived: 1, status: 0, written: true},
+		RateLimit:     {arrived: 0, status: 429, written: false},
+		RateLimitBare: {arrived: 0, status: 429, written: false},
+		ErrorBefore:   {arrived: 0, status: 500, written: false},
+		ErrorAfter:    {arrived: 1, status: 500, written: false},
+		Expired:       {arrived: 0, status: 401, written: false},
+		Replaced:      {arrived: 0, status: 404, written: false},
 	} {
 		t.Run("fault "+string(fault)+" strikes once", func(t *testing.T) {
 			t.Parallel()

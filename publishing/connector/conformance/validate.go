@@ -58,8 +58,8 @@ func (s Suite) counts(r *rig, rules connector.MediaRules) {
 		count int
 		bytes int64
 	}{
-		{draftImage(), rules.MaxImages, rules.MaxImageBytes},
-		{draftVideo(), rules.MaxVideos, rules.MaxVideoBytes},
+		{media: draftImage(), count: rules.MaxImages, bytes: rules.MaxImageBytes},
+		{media: draftVideo(), count: rules.MaxVideos, bytes: rules.MaxVideoBytes},
 	} {
 		if k.count > 1 {
 			r.rule(k.media.Name+" limit-1 times", carrying(k.media, k.count-1), false)

@@ -136,8 +136,9 @@ func publicAddress(relay string) string {
 
 // host returns the host of a relay's address, for messages.
 func host(relay string) string {
-	if u, err := url.Parse(relay); err == nil {
-		return u.Host
+	u, err := url.Parse(relay)
+	if err != nil {
+		return "relay"
 	}
-	return "relay"
+	return u.Host
 }

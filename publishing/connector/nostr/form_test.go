@@ -19,13 +19,13 @@ func TestParseRelays_AcceptsAtMost20(t *testing.T) {
 		typed string
 		want  int // 0 = refused
 	}{
-		"none takes the defaults":   {"", 5},
-		"one":                       {list(1), 1},
-		"twenty":                    {list(20), 20},
-		"twenty, one of them twice": {list(20) + " WSS://RELAY1.example.com/", 20},
-		"twenty-one":                {list(21), 0},
-		"a thousand":                {list(1000), 0},
-		"only commas":               {",", 0},
+		"none takes the defaults":   {typed: "", want: 5},
+		"one":                       {typed: list(1), want: 1},
+		"twenty":                    {typed: list(20), want: 20},
+		"twenty, one of them twice": {typed: list(20) + " WSS://RELAY1.example.com/", want: 20},
+		"twenty-one":                {typed: list(21), want: 0},
+		"a thousand":                {typed: list(1000), want: 0},
+		"only commas":               {typed: ",", want: 0},
 	} {
 		got, err := parseRelays(c.typed)
 		if len(got) != c.want || (err != nil) != (c.want == 0) {

@@ -75,11 +75,11 @@ func TestTags_AreBounded(t *testing.T) {
 		raw  string
 		want error
 	}{
-		"the largest number of tags":   {"[" + many(`["t","a"]`, maxTags) + "]", nil},
-		"one tag more":                 {"[" + many(`[]`, maxTags+1) + "]", errShape},
-		"the largest number of values": {"[[" + many(`""`, maxValues) + "]]", nil},
-		"one value more":               {"[[" + many(`""`, maxValues+1) + "]]", errShape},
-		"no array":                     {`"t"`, errShape},
+		"the largest number of tags":   {raw: "[" + many(`["t","a"]`, maxTags) + "]", want: nil},
+		"one tag more":                 {raw: "[" + many(`[]`, maxTags+1) + "]", want: errShape},
+		"the largest number of values": {raw: "[[" + many(`""`, maxValues) + "]]", want: nil},
+		"one value more":               {raw: "[[" + many(`""`, maxValues+1) + "]]", want: errShape},
+		"no array":                     {raw: `"t"`, want: errShape},
 	} {
 		var e event
 		if err := json.Unmarshal([]byte(`{"tags":`+tc.raw+`}`), &e); !errors.Is(err, tc.want) {

@@ -47,8 +47,8 @@ func TestCommit_OKForAnotherEventIsNoAnswer(t *testing.T) {
 		fault relay.Fault
 		want  connector.Kind
 	}{
-		"the connection ends without ours": {relay.Fault{Alien: true, Drop: true}, connector.KindUnknown},
-		"ours is refused":                  {relay.Fault{Alien: true, Refuse: "blocked: not you"}, connector.KindContent},
+		"the connection ends without ours": {fault: relay.Fault{Alien: true, Drop: true}, want: connector.KindUnknown},
+		"ours is refused":                  {fault: relay.Fault{Alien: true, Refuse: "blocked: not you"}, want: connector.KindContent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

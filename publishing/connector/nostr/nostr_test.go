@@ -177,7 +177,7 @@ func TestConnector_Conforms(t *testing.T) {
 			return out
 		},
 		Rendered: func(it connector.Item) string { return content(it.Text, it.Media) },
-		Faults:   func(*testing.T) conformance.Faults { return armed{r} },
+		Faults:   func(*testing.T) conformance.Faults { return armed{r: r} },
 		Grade:    publishing.GradeIdempotent,
 		Lasting:  true, // a key pair
 		Offline:  []conformance.Method{conformance.MethodPrepare},
@@ -390,10 +390,11 @@ func TestCommit_Refusals(t *testing.T) {
 			failures []failure
 			want     connector.Kind
 		}{
-			{[]failure{closed, closed}, connector.KindOperator},
-			{[]failure{closed, refused}, connector.KindOperator},
-			{[]failure{refused, closed}, connector.KindOperator},
-			{[]failure{dead, refused, closed}, connector.KindTransient}, {[]failure{closed, dead}, connector.KindTransient},
+			{failures: []failure{closed, closed}, want: connector.KindOperator},
+			{failures: []failure{closed, refused}, want: connector.KindOperator},
+			{failures: []failure{refused, closed}, want: connector.KindOperator},
+			{failures: []failure{dead, refused, closed}, want: connector.KindTransient},
+			{failures: []failure{closed, dead}, want: connector.KindTransient},
 		} {
 			wantKind(t, combine("None", c.failures), c.want)
 		}

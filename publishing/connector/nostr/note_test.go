@@ -165,17 +165,17 @@ func TestValidate_ChecksWholeNote(t *testing.T) {
 		part connector.DraftPart
 		want string
 	}{
-		"a blank text is refused": {connector.DraftPart{Text: " \n\u200b"}, "empty"},
+		"a blank text is refused": {part: connector.DraftPart{Text: " \n\u200b"}, want: "empty"},
 		"addresses that do not fit are refused": {
-			connector.DraftPart{Text: strings.Repeat("x", maxLength), Media: []connector.Media{photo("")}}, "together",
+			part: connector.DraftPart{Text: strings.Repeat("x", maxLength), Media: []connector.Media{photo("")}}, want: "together",
 		},
-		"a control character is refused":           {connector.DraftPart{Text: "a\x01b"}, "control"},
-		"a control character in an alt is refused": {connector.DraftPart{Text: "a", Media: []connector.Media{photo("\x00")}}, "control"},
-		"invalid UTF-8 is refused":                 {connector.DraftPart{Text: "a\xff"}, "UTF-8"},
+		"a control character is refused":           {part: connector.DraftPart{Text: "a\x01b"}, want: "control"},
+		"a control character in an alt is refused": {part: connector.DraftPart{Text: "a", Media: []connector.Media{photo("\x00")}}, want: "control"},
+		"invalid UTF-8 is refused":                 {part: connector.DraftPart{Text: "a\xff"}, want: "UTF-8"},
 		"a text that is too long is reported once": {
-			connector.DraftPart{Text: strings.Repeat("x", maxLength+1), Media: []connector.Media{photo("")}}, "too long",
+			part: connector.DraftPart{Text: strings.Repeat("x", maxLength+1), Media: []connector.Media{photo("")}}, want: "too long",
 		},
-		"line breaks, tabs and emoji are accepted": {connector.DraftPart{Text: "a\r\n\tb 👩‍🚀", Media: []connector.Media{photo("x")}}, ""},
+		"line breaks, tabs and emoji are accepted": {part: connector.DraftPart{Text: "a\r\n\tb 👩‍🚀", Media: []connector.Media{photo("x")}}, want: ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

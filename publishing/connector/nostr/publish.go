@@ -13,7 +13,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// Prepare makes and signs the event. It makes no network call.
+// Prepare makes and signs the event. It makes no network call. Its errors are those of a credential that cannot be read
+// and of an event that cannot be encoded.
 func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	if item.Handle != nil {
 		return connector.Step{Ready: true, Handle: item.Handle}, nil
@@ -30,7 +31,8 @@ func (c *Connector) Prepare(_ context.Context, s *connector.Session, item connec
 }
 
 // Commit sends the event to every relay. It succeeds if one relay accepts it. A second Commit is harmless, because
-// the id is the hash of the event.
+// the id is the hash of the event. The error combines those of all relays; its kind is KindUnknown when one of them may
+// have taken the event.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	who, err := open(s)
 	if err != nil {
@@ -67,7 +69,8 @@ func (c *Connector) Commit(ctx context.Context, s *connector.Session, item conne
 	return ref(e, have)
 }
 
-// Reconcile queries every relay for the event. NotPublished requires that all relays answer that they do not have it.
+// Reconcile queries every relay for the event. NotPublished requires that all relays answer that they do not have it; a
+// relay that fails makes the verdict CannotTell, not an error.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {

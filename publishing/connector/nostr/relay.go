@@ -149,13 +149,16 @@ type answer struct {
 // the event once more.
 func (l *line) publish(ctx context.Context, e event) answer {
 	ok, message, err := l.submit(ctx, "EVENT", e)
-	if err == nil && !ok && reasonPrefix(message) == "auth-required" && l.authenticate(ctx) {
-		ok, message, err = l.submit(ctx, "EVENT", e)
-	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return answer{failure: unanswered(l.url, err)}
-	case ok || reasonPrefix(message) == "duplicate":
+	}
+	if !ok && reasonPrefix(message) == "auth-required" && l.authenticate(ctx) {
+		ok, message, err = l.submit(ctx, "EVENT", e)
+		if err != nil {
+			return answer{failure: unanswered(l.url, err)}
+		}
+	}
+	if ok || reasonPrefix(message) == "duplicate" {
 		return answer{accepted: true}
 	}
 	return answer{failure: refusal(l.url, message)}

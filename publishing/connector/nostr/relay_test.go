@@ -41,11 +41,11 @@ func TestAsk_WaitsNoLongerThanNeeded(t *testing.T) {
 		enough string
 		want   []string
 	}{
-		"both in time":                              {time.Second, 2 * time.Second, "a", []string{"a", "b"}},
-		"the other in its grace":                    {time.Second, time.Second + grace - 1, "a", []string{"a", "b"}},
-		"the other beyond its grace":                {time.Second, time.Second + grace + 1, "a", []string{"a", "late"}},
-		"an insufficient answer ends nothing early": {time.Second, 2 * grace, "b", []string{"a", "b"}},
-		"all calls end":                             {askTimeout + 1, time.Hour, "a", []string{"late", "late"}},
+		"both in time":                              {a: time.Second, b: 2 * time.Second, enough: "a", want: []string{"a", "b"}},
+		"the other in its grace":                    {a: time.Second, b: time.Second + grace - 1, enough: "a", want: []string{"a", "b"}},
+		"the other beyond its grace":                {a: time.Second, b: time.Second + grace + 1, enough: "a", want: []string{"a", "late"}},
+		"an insufficient answer ends nothing early": {a: time.Second, b: 2 * grace, enough: "b", want: []string{"a", "b"}},
+		"all calls end":                             {a: askTimeout + 1, b: time.Hour, enough: "a", want: []string{"late", "late"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,27 +107,35 @@ func TestCommit_RefusedHandshakeIsTransient(t *testing.T) {
 func silent(t *testing.T, ended chan<- error, answer bool) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		conn, err := websocket.Accept(w, req, nil)
-		if err != nil {
-			ended <- err
-			return
-		}
-		_, raw, err := conn.Read(t.Context())
-		var parts []json.RawMessage
-		var e event
-		if err == nil {
-			err = errors.Join(json.Unmarshal(raw, &parts), json.Unmarshal(parts[1], &e))
-		}
-		if err == nil && answer {
-			err = conn.Write(t.Context(), websocket.MessageText, []byte(`["OK","`+e.ID+`",true,""]`))
-		}
-		if err == nil {
-			_, _, err = conn.Read(t.Context())
-		}
-		ended <- err
+		ended <- readSilently(t.Context(), w, req, answer)
 	}))
 	t.Cleanup(server.Close)
 	return "ws://" + server.Listener.Addr().String()
+}
+
+// readSilently reads an event from a connection, answers it if answer is true, and returns how the connection ended.
+func readSilently(ctx context.Context, w http.ResponseWriter, req *http.Request, answer bool) error {
+	conn, err := websocket.Accept(w, req, nil)
+	if err != nil {
+		return err
+	}
+	_, raw, err := conn.Read(ctx)
+	if err != nil {
+		return err
+	}
+	var parts []json.RawMessage
+	var e event
+	if err := errors.Join(json.Unmarshal(raw, &parts), json.Unmarshal(parts[1], &e)); err != nil {
+		return err
+	}
+	if answer {
+		err := conn.Write(ctx, websocket.MessageText, []byte(`["OK","`+e.ID+`",true,""]`))
+		if err != nil {
+			return err
+		}
+	}
+	_, _, err = conn.Read(ctx)
+	return err
 }
 
 func TestClose_ResetsWhileVerdictIsMissing(t *testing.T) {

@@ -142,9 +142,9 @@ func refusal(resp *http.Response, body []byte, committing bool) *connector.Error
 			Message string `json:"message"`
 		} `json:"error"`
 	}
-	author := connector.ByOther
-	if json.Unmarshal(body, &view) == nil && view.Error.Code != "" {
-		author = connector.ByPlatform
+	author := connector.ByPlatform
+	if json.Unmarshal(body, &view) != nil || view.Error.Code == "" {
+		author = connector.ByOther
 	}
 	e := connector.FromStatus(resp, author, committing)
 	e.Code, e.Raw = view.Error.Code, connector.Clean(view.Error.Message, maxRaw)

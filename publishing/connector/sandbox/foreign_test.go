@@ -23,13 +23,13 @@ func TestCommit_ResponseOfAnotherServerIsNoRefusal(t *testing.T) {
 		body   string
 		want   connector.Kind
 	}{
-		"404 of the sandbox":   {404, own, connector.KindContent},
-		"404 with a page":      {404, "<html>", connector.KindTransient},
-		"405 without a body":   {405, "", connector.KindTransient},
-		"307 without a body":   {307, "", connector.KindTransient},
-		"303 after publishing": {303, own, connector.KindUnknown},
-		"403 with a page":      {403, "<html>", connector.KindUnknown},
-		"200 with a page":      {200, "<html>", connector.KindUnknown},
+		"404 of the sandbox":   {status: 404, body: own, want: connector.KindContent},
+		"404 with a page":      {status: 404, body: "<html>", want: connector.KindTransient},
+		"405 without a body":   {status: 405, body: "", want: connector.KindTransient},
+		"307 without a body":   {status: 307, body: "", want: connector.KindTransient},
+		"303 after publishing": {status: 303, body: own, want: connector.KindUnknown},
+		"403 with a page":      {status: 403, body: "<html>", want: connector.KindUnknown},
+		"200 with a page":      {status: 200, body: "<html>", want: connector.KindUnknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

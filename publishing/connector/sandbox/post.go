@@ -46,6 +46,7 @@ func parseHandle(raw json.RawMessage) (handle, error) {
 }
 
 // Prepare uploads one medium in each call. When all are uploaded, each call polls one that is still being processed.
+// Its errors are those of the requests, and of a Handle that cannot be parsed.
 func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	failpoint.Panic(failpoint.Preparing, item.Text)
 	cl, _, err := c.open(s)
@@ -64,7 +65,8 @@ func (c *Connector) Prepare(ctx context.Context, s *connector.Session, item conn
 		}
 		h.Media = append(h.Media, up)
 	} else if i := slices.IndexFunc(h.Media, func(u uploaded) bool { return !u.Ready }); i >= 0 {
-		if h.Media[i].Ready, err = cl.processed(ctx, h.Media[i].ID); err != nil {
+		h.Media[i].Ready, err = cl.processed(ctx, h.Media[i].ID)
+		if err != nil {
 			return connector.Step{}, err
 		}
 		if !h.Media[i].Ready {
@@ -157,7 +159,8 @@ type created struct {
 	CreatedAt time.Time `json:"createdAt"`
 }
 
-// Commit publishes the item. On grade A a repeated Commit of a publication returns the first post.
+// Commit publishes the item. On grade A a repeated Commit of a publication returns the first post. Its error is
+// KindTransient when a medium is not uploaded yet, and KindUnknown when the sandbox did not name the post.
 func (c *Connector) Commit(ctx context.Context, s *connector.Session, item connector.Item) (connector.Ref, error) {
 	cl, _, err := c.open(s)
 	if err != nil {
@@ -195,7 +198,8 @@ type listed struct {
 }
 
 // Reconcile searches the posts that were published since item.Committing for the publication. It returns CannotTell for
-// an account that cannot be read back, and when there are more than maxPages*pageSize posts.
+// an account that cannot be read back, and when there are more than maxPages*pageSize posts. Its errors are those of
+// the requests, and of a Handle that cannot be parsed.
 func (c *Connector) Reconcile(
 	ctx context.Context, s *connector.Session, item connector.Item,
 ) (connector.Verdict, error) {

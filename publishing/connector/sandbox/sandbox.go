@@ -128,10 +128,11 @@ func (c *Connector) Connect(
 // httpFor returns the connector's own client for the sandbox of this instance, and the guarded client for every other
 // address.
 func (c *Connector) httpFor(service string, guarded connector.HTTP) connector.HTTP {
-	if own, err := c.service(""); err == nil && own == service && c.http != nil {
-		return c.http
+	own, err := c.service("")
+	if err != nil || own != service || c.http == nil {
+		return guarded
 	}
-	return guarded
+	return c.http
 }
 
 // service parses the address in the form. An empty address is that of this instance's sandbox.
@@ -228,6 +229,7 @@ func count(media []connector.Media) (images, videos int) {
 
 // Refresh rotates the tokens. When the refresh token is not valid any more, because it expired or because the response
 // of an earlier rotation was lost, Refresh signs in with the password.
+// Its error is then that of the sign-in.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cl, cred, err := c.open(s)
 	if err != nil {

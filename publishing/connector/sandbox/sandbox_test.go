@@ -58,7 +58,7 @@ func (w *world) call(t *testing.T, method, path, body string, out any) {
 	rec := httptest.NewRecorder()
 	w.handler.ServeHTTP(rec, req)
 	if rec.Code > 299 {
-		t.Fatalf("%s %s: %d %s", method, path, rec.Code, rec.Body)
+		t.Fatalf("%s %s: got %d %s, want a success", method, path, rec.Code, rec.Body)
 	}
 	if out == nil {
 		return
@@ -232,11 +232,11 @@ func TestCommit_FaultsOfThePlatform(t *testing.T) {
 		kind  connector.Kind
 		posts int
 	}{
-		`"drop_answer"`:                {connector.KindUnknown, 1},
-		`"error_after"`:                {connector.KindUnknown, 1},
-		`"error_before"`:               {connector.KindUnknown, 0},
-		`"rate_limit","retryAfter":30`: {connector.KindTransient, 0},
-		`"expire_token"`:               {connector.KindReauth, 0},
+		`"drop_answer"`:                {kind: connector.KindUnknown, posts: 1},
+		`"error_after"`:                {kind: connector.KindUnknown, posts: 1},
+		`"error_before"`:               {kind: connector.KindUnknown, posts: 0},
+		`"rate_limit","retryAfter":30`: {kind: connector.KindTransient, posts: 0},
+		`"expire_token"`:               {kind: connector.KindReauth, posts: 0},
 	} {
 		t.Run(action+" is "+string(want.kind), func(t *testing.T) {
 			t.Parallel()
@@ -299,14 +299,20 @@ func TestValidate_AppliesRulesOfAccountAndPlatform(t *testing.T) {
 		part connector.DraftPart
 		want int
 	}{
-		"a text at the account's limit":      {connector.DraftPart{Text: "12345"}, 0},
-		"a text over the account's limit":    {connector.DraftPart{Text: "123456"}, 1},
-		"a blank text":                       {connector.DraftPart{Text: " \n"}, 1},
-		"a blank text beside a file":         {connector.DraftPart{Text: " ", Media: []connector.Media{gif()}}, 0},
-		"five files of both kinds":           {connector.DraftPart{Media: []connector.Media{gif(), gif(), gif(), video, video}}, 1},
-		"a WebP image":                       {connector.DraftPart{Media: []connector.Media{{ContentType: "image/webp", Name: "w"}}}, 1},
-		"an alternative text at its limit":   {connector.DraftPart{Media: []connector.Media{{ContentType: "image/png", Alt: strings.Repeat("é", 1500)}}}, 0},
-		"an alternative text over its limit": {connector.DraftPart{Media: []connector.Media{{ContentType: "image/png", Alt: strings.Repeat("é", 1501)}}}, 1},
+		"a text at the account's limit":   {part: connector.DraftPart{Text: "12345"}, want: 0},
+		"a text over the account's limit": {part: connector.DraftPart{Text: "123456"}, want: 1},
+		"a blank text":                    {part: connector.DraftPart{Text: " \n"}, want: 1},
+		"a blank text beside a file":      {part: connector.DraftPart{Text: " ", Media: []connector.Media{gif()}}, want: 0},
+		"five files of both kinds":        {part: connector.DraftPart{Media: []connector.Media{gif(), gif(), gif(), video, video}}, want: 1},
+		"a WebP image":                    {part: connector.DraftPart{Media: []connector.Media{{ContentType: "image/webp", Name: "w"}}}, want: 1},
+		"an alternative text at its limit": {
+			part: connector.DraftPart{Media: []connector.Media{{ContentType: "image/png", Alt: strings.Repeat("é", 1500)}}},
+			want: 0,
+		},
+		"an alternative text over its limit": {
+			part: connector.DraftPart{Media: []connector.Media{{ContentType: "image/png", Alt: strings.Repeat("é", 1501)}}},
+			want: 1,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -360,7 +366,8 @@ func TestConfigHTTP_ReachesOnlyTheInstancesSandbox(t *testing.T) {
 	}
 	s.Credential = fresh.Credential
 	it := item("with its own client")
-	if it, err = conformance.Prepare(t.Context(), own, s, it); err != nil {
+	it, err = conformance.Prepare(t.Context(), own, s, it)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := own.Commit(t.Context(), s, it); err != nil {
@@ -374,10 +381,16 @@ func TestConfigHTTP_ReachesOnlyTheInstancesSandbox(t *testing.T) {
 		c      connector.Connector
 		fields map[string]string
 	}{
-		"the sandbox at another address": {own, other.form(publishing.GradeIdempotent)},
-		"a sandbox without a client":     {w.connector(), w.form(publishing.GradeIdempotent)},
-		"bluesky":                        {bluesky.New(), map[string]string{"service": w.url, "identifier": "me.example", "password": "secret password"}},
-		"nostr":                          {nostr.New(), map[string]string{"key": strings.Repeat("1", 64), "relays": "ws://" + w.host + ", ws://" + other.host}},
+		"the sandbox at another address": {c: own, fields: other.form(publishing.GradeIdempotent)},
+		"a sandbox without a client":     {c: w.connector(), fields: w.form(publishing.GradeIdempotent)},
+		"bluesky": {
+			c:      bluesky.New(),
+			fields: map[string]string{"service": w.url, "identifier": "me.example", "password": "secret password"},
+		},
+		"nostr": {
+			c:      nostr.New(),
+			fields: map[string]string{"key": strings.Repeat("1", 64), "relays": "ws://" + w.host + ", ws://" + other.host},
+		},
 	} {
 		t.Run(name+" is refused", func(t *testing.T) {
 			t.Parallel()

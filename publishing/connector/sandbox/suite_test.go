@@ -61,7 +61,7 @@ func runBroken(t *testing.T) {
 	}
 	switch *broken {
 	case "lazy":
-		s.New = func() connector.Connector { return lazy{w.connector().(*sandbox.Connector)} }
+		s.New = func() connector.Connector { return lazy{Connector: w.connector().(*sandbox.Connector)} }
 	case "not offline":
 		s.Offline = []conformance.Method{conformance.MethodReconcile}
 	case "not spared":
