@@ -20,8 +20,10 @@ import (
 // Rate is the limit of a platform for all processes together: Posts at once, and as many again, evenly, in every span
 // Per after that.
 type Rate struct {
+	// Posts is at least 1.
 	Posts int
-	Per   time.Duration
+	// Per is at least a millisecond, and at least a microsecond for each of the posts.
+	Per time.Duration
 }
 
 func (r Rate) gap() time.Duration { return r.Per / time.Duration(r.Posts) }
@@ -33,7 +35,8 @@ type Rates map[string]Rate
 func (r *Rates) UnmarshalText(text []byte) error {
 	*r = Rates{}
 	for entry := range strings.SplitSeq(string(text), ",") {
-		if entry = strings.TrimSpace(entry); entry == "" {
+		entry = strings.TrimSpace(entry)
+		if entry == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(entry, "=")

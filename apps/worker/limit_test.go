@@ -22,7 +22,7 @@ import (
 func TestRates_UnmarshalText(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Rates{
-		"": {}, "x=100/15m": {"x": {100, 15 * time.Minute}}, " x=1/1s , y=600/1m,": {"x": {1, time.Second}, "y": {600, time.Minute}},
+		"": {}, "x=100/15m": {"x": {Posts: 100, Per: 15 * time.Minute}}, " x=1/1s , y=600/1m,": {"x": {Posts: 1, Per: time.Second}, "y": {Posts: 600, Per: time.Minute}},
 	} {
 		var got Rates
 		if err := got.UnmarshalText([]byte(text)); err != nil || !reflect.DeepEqual(got, want) {
@@ -114,7 +114,7 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tokens := 2
-		p := newPlatform(Rate{12, 12 * time.Second}, func(n int) (int, time.Duration, error) {
+		p := newPlatform(Rate{Posts: 12, Per: 12 * time.Second}, func(n int) (int, time.Duration, error) {
 			got, wait := min(n, tokens), time.Duration(0)
 			if tokens -= got; got < n {
 				wait = time.Second
@@ -159,7 +159,7 @@ func TestRate_WakesThoseInLineAsTokensCome(t *testing.T) {
 func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := Rate{60, time.Hour}
+		r := Rate{Posts: 60, Per: time.Hour}
 		p := newPlatform(r, shared(r))
 		defer p.close()
 		for range r.Posts {
@@ -186,7 +186,7 @@ func TestRate_UnusedTokenGoesToTheNextInLine(t *testing.T) {
 func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := Rate{40, 40 * time.Second}
+		r := Rate{Posts: 40, Per: 40 * time.Second}
 		bucket := shared(r)
 		var all []*platform
 		for range 3 {
@@ -211,7 +211,7 @@ func TestRate_IsKeptAfterTokensWereNotUsed(t *testing.T) {
 func TestRate_LeavesTokensToOtherProcesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := Rate{40, time.Hour}
+		r := Rate{Posts: 40, Per: time.Hour}
 		most := 0
 		bucket := shared(r)
 		p := newPlatform(r, func(n int) (int, time.Duration, error) {
@@ -238,7 +238,7 @@ func TestRate_LeavesTokensToOtherProcesses(t *testing.T) {
 func TestRate_OneOrganizationMayUseAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := Rate{600, time.Minute}
+		r := Rate{Posts: 600, Per: time.Minute}
 		p := newPlatform(r, shared(r))
 		defer p.close()
 		if n := p.burst(time.Minute); n < 1100 || n > 1200 {
@@ -250,7 +250,7 @@ func TestRate_OneOrganizationMayUseAll(t *testing.T) {
 func TestRate_WithoutBucketIsShareOfProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlatform(Rate{40, 4 * time.Second}, nil)
+		p := newPlatform(Rate{Posts: 40, Per: 4 * time.Second}, nil)
 		p.limits.bucket = nil
 		defer p.close()
 		if n := p.burst(2 * time.Second); n < 13 || n > 15 {
@@ -262,7 +262,7 @@ func TestRate_WithoutBucketIsShareOfProcess(t *testing.T) {
 func TestRate_BucketErrorLeavesShareOfProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlatform(Rate{40, 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, 0, errors.New("away") })
+		p := newPlatform(Rate{Posts: 40, Per: 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, 0, errors.New("away") })
 		defer p.close()
 		if n := p.burst(2 * time.Second); n < 13 || n > 15 || p.asked > 3 {
 			t.Errorf("a process with a quarter of the shards sends %d posts, want 15; it asks %d times while nobody answers", n, p.asked)
@@ -277,7 +277,7 @@ func TestRate_BucketErrorLeavesShareOfProcess(t *testing.T) {
 func TestRate_AsksTheBucketAgainWithinASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := newPlatform(Rate{40, 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, time.Hour, nil })
+		p := newPlatform(Rate{Posts: 40, Per: 4 * time.Second}, func(int) (int, time.Duration, error) { return 0, time.Hour, nil })
 		defer p.close()
 		p.enqueue(id.New[tenancy.OrgTag](), "x")
 		synctest.Wait()

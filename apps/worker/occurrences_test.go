@@ -48,11 +48,11 @@ func TestSweep_WritesOccurrencesThoughOtherPartsFail(t *testing.T) {
 		again  bool
 		logged string
 	}{
-		"all is well":               {failingMaintainer{}, 1, false, ""},
-		"there is more to write":    {failingMaintainer{more: true}, 1, true, ""},
-		"they cannot be written":    {failingMaintainer{occurrences: errors.New("no repeats")}, 1, false, "no repeats"},
-		"the upkeep fails":          {failingMaintainer{maintain: errors.New("no upkeep")}, 1, false, "no upkeep"},
-		"both fail, both are known": {failingMaintainer{maintain: errors.New("no upkeep"), occurrences: errors.New("no repeats")}, 1, false, "no repeats"},
+		"all is well":               {keeper: failingMaintainer{}, swept: 1},
+		"there is more to write":    {keeper: failingMaintainer{more: true}, swept: 1, again: true},
+		"they cannot be written":    {keeper: failingMaintainer{occurrences: errors.New("no repeats")}, swept: 1, logged: "no repeats"},
+		"the upkeep fails":          {keeper: failingMaintainer{maintain: errors.New("no upkeep")}, swept: 1, logged: "no upkeep"},
+		"both fail, both are known": {keeper: failingMaintainer{maintain: errors.New("no upkeep"), occurrences: errors.New("no repeats")}, swept: 1, logged: "no repeats"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -60,7 +60,8 @@ func TestSweep_WritesOccurrencesThoughOtherPartsFail(t *testing.T) {
 			k := &c.keeper
 			k.backend = &backend{}
 			w := New(Config{MaxInFlight: 1, SweepInterval: time.Hour}, Deps{
-				Claimer: k, Publisher: k, Maintainer: k, Actors: k, Offers: fairqueue.NewOffers(), Clock: clock.System{}, Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
+				Claimer: k, Publisher: k, Maintainer: k, Actors: k, Offers: fairqueue.NewOffers(), Clock: clock.System{},
+				Log: slog.New(slog.NewTextHandler(&log, nil)), Metrics: NewMetrics(prometheus.NewRegistry()),
 				Lease: func() publishing.Lease { return publishing.Lease{Shards: []int16{1}} },
 			})
 			w.runSweep(t.Context(), t.Context(), wakeRound{})

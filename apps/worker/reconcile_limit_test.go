@@ -53,15 +53,15 @@ func TestReconcileLimiter_BoundsOneOrganization(t *testing.T) {
 	many, other := id.New[tenancy.OrgTag](), id.New[tenancy.OrgTag]()
 	admitted := 0
 	for n := range 1000 {
-		if l.admit(reconcileKey{many, fmt.Sprintf("@host-%d.example", n)}) {
+		if l.admit(reconcileKey{org: many, destination: fmt.Sprintf("@host-%d.example", n)}) {
 			admitted++
 		}
 	}
-	if admitted != orgSlots || !l.admit(reconcileKey{other, "@other.example"}) {
+	if admitted != orgSlots || !l.admit(reconcileKey{org: other, destination: "@other.example"}) {
 		t.Errorf("an organization with many hosts takes %d of %d slots", admitted, l.slots)
 	}
-	l.done(reconcileKey{many, "@host-0.example"}, true, false, time.Now())
-	if !l.admit(reconcileKey{many, "@host-1000.example"}) || l.admit(reconcileKey{many, "@host-1001.example"}) {
+	l.done(reconcileKey{org: many, destination: "@host-0.example"}, true, false, time.Now())
+	if !l.admit(reconcileKey{org: many, destination: "@host-1000.example"}) || l.admit(reconcileKey{org: many, destination: "@host-1001.example"}) {
 		t.Error("a slot that is given back is not taken again, or twice")
 	}
 }
@@ -70,7 +70,7 @@ func TestReconcileLimiter_BoundsOneOrganization(t *testing.T) {
 func failOnce(t *testing.T, l *reconcileLimiter, place string, now time.Time, orgs ...tenancy.OrgID) {
 	t.Helper()
 	for _, org := range orgs {
-		a := reconcileKey{org, place}
+		a := reconcileKey{org: org, destination: place}
 		if !l.admit(a) {
 			t.Fatalf("a question to %s must wait", place)
 		}
@@ -98,7 +98,7 @@ func TestReconcileLimiter_EvictsTheOldestFailures(t *testing.T) {
 	if got := l.resting(now); len(got) != 1 || len(l.all) != maxTargets {
 		t.Errorf("%v rest of %d that are remembered, want the last to fail of %d", got, len(l.all), maxTargets)
 	}
-	a := reconcileKey{id.New[tenancy.OrgTag](), "@fails.example"}
+	a := reconcileKey{org: id.New[tenancy.OrgTag](), destination: "@fails.example"}
 	if !l.admit(a) || l.admit(a) {
 		t.Error("a destination that failed is not asked one question at a time beside many others that failed")
 	}

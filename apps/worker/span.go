@@ -37,7 +37,7 @@ func (s spans) split(wants []publishing.Want) (out []span) {
 		for n < len(wants) && (n+1)*publishing.ClaimWindow <= s.of(wants[n].Org) {
 			n++
 		}
-		out = append(out, span{wants[:n], min(s.of(wants[0].Org), publishing.ClaimWindow)})
+		out = append(out, span{wants: wants[:n], window: min(s.of(wants[0].Org), publishing.ClaimWindow)})
 		wants = wants[n:]
 	}
 	return out

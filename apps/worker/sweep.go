@@ -59,13 +59,13 @@ func (w *Worker) runSweep(ctx, sending context.Context, last wakeRound) wakeRoun
 		name string
 		do   func(context.Context) error
 	}{
-		{"give back lost claims", func(ctx context.Context) error { return w.giveBack(ctx, lease) }},
-		{"end what is over", func(ctx context.Context) error { return w.maintain(ctx, lease) }},
-		{"write next occurrences", func(ctx context.Context) error { return w.writeOccurrences(ctx, lease) }},
-		{"look up unknown outcomes", func(ctx context.Context) error {
+		{name: "give back lost claims", do: func(ctx context.Context) error { return w.giveBack(ctx, lease) }},
+		{name: "end what is over", do: func(ctx context.Context) error { return w.maintain(ctx, lease) }},
+		{name: "write next occurrences", do: func(ctx context.Context) error { return w.writeOccurrences(ctx, lease) }},
+		{name: "look up unknown outcomes", do: func(ctx context.Context) error {
 			return w.reconcileUnknown(ctx, sending, lease)
 		}},
-		{"wake organizations", func(ctx context.Context) error {
+		{name: "wake organizations", do: func(ctx context.Context) error {
 			began := w.deps.Clock.Now()
 			if !last.isDue(lease, began) {
 				return nil
@@ -126,7 +126,7 @@ func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing
 	admitted := map[reconcileKey]int{}
 	resting := w.reconciles.resting(w.deps.Clock.Now())
 	open, more, err := w.deps.Maintainer.ClaimUnknown(ctx, lease, resting, func(f publishing.UnknownPost) bool {
-		a := reconcileKey{f.Org, f.Destination}
+		a := reconcileKey{org: f.Org, destination: f.Destination}
 		if !w.reconciles.admit(a) {
 			return false
 		}
@@ -135,7 +135,7 @@ func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing
 	})
 	for _, d := range open {
 		if !d.SkipPlatform {
-			admitted[reconcileKey{d.Org, d.Destination}]--
+			admitted[reconcileKey{org: d.Org, destination: d.Destination}]--
 		}
 		w.sending.Add(1)
 		go w.reconcile(sending, d)
@@ -155,7 +155,9 @@ func (w *Worker) reconcile(ctx context.Context, d sender.Unknown) {
 	defer w.sending.Done()
 	out, unanswered := w.deps.Maintainer.Reconcile(ctx, d)
 	if !d.SkipPlatform {
-		w.reconciles.done(reconcileKey{d.Org, d.Destination}, true, unanswered != nil, w.deps.Clock.Now())
+		w.reconciles.done(reconcileKey{
+			org: d.Org, destination: d.Destination,
+		}, true, unanswered != nil, w.deps.Clock.Now())
 	}
 	w.deps.Metrics.reconciled(out.Result)
 	w.finish.Add(&pendingOutcome{Outcome: out})

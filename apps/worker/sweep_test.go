@@ -11,7 +11,9 @@ func TestWakeRound_IsDue(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	lease := publishing.Lease{Shards: []int16{1, 2}}
-	quick, slow, slower := wakeRound{lease, began, began.Add(2 * time.Millisecond)}, wakeRound{lease, began, began.Add(time.Second)}, wakeRound{lease, began, began.Add(10 * time.Second)}
+	quick := wakeRound{lease: lease, began: began, end: began.Add(2 * time.Millisecond)}
+	slow := wakeRound{lease: lease, began: began, end: began.Add(time.Second)}
+	slower := wakeRound{lease: lease, began: began, end: began.Add(10 * time.Second)}
 	for _, tt := range []struct {
 		name  string
 		last  wakeRound
@@ -19,12 +21,12 @@ func TestWakeRound_IsDue(t *testing.T) {
 		after time.Duration // the end of the last round
 		want  bool
 	}{
-		{"the first is at once", wakeRound{}, lease, 0, true},
-		{"a quick one comes with every sweep", quick, lease, 5 * time.Second, true},
-		{"a slow one rests", slow, lease, 5 * time.Second, false},
-		{"and comes back", slow, lease, 10 * time.Second, true},
-		{"however slow it was", slower, lease, 15 * time.Second, true},
-		{"one more shard does not wait", slow, publishing.Lease{Shards: []int16{1, 2, 3}}, 0, true},
+		{name: "the first is at once", last: wakeRound{}, lease: lease, want: true},
+		{name: "a quick one comes with every sweep", last: quick, lease: lease, after: 5 * time.Second, want: true},
+		{name: "a slow one rests", last: slow, lease: lease, after: 5 * time.Second, want: false},
+		{name: "and comes back", last: slow, lease: lease, after: 10 * time.Second, want: true},
+		{name: "however slow it was", last: slower, lease: lease, after: 15 * time.Second, want: true},
+		{name: "one more shard does not wait", last: slow, lease: publishing.Lease{Shards: []int16{1, 2, 3}}, want: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

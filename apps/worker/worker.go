@@ -51,6 +51,8 @@ type Actors interface {
 	// Done reports posts that are no longer in flight. waits means that the organization is in a line and will be
 	// woken.
 	Done(org tenancy.OrgID, posts int, waits bool)
+	// Wake sets the timer of the organization to due, by the clock of the database. It does not wait. A Wake that is
+	// lost is left to the sweep.
 	Wake(ctx context.Context, org tenancy.OrgID, due time.Time)
 	// SetNow reports the time of the database that a statement returned which began at asked.
 	SetNow(now, asked time.Time)
@@ -58,11 +60,17 @@ type Actors interface {
 
 // Claimer claims posts; see sender.Sender.
 type Claimer interface {
+	// Warmup makes Postgres plan the statements ahead. Its error may be ignored: they work without.
 	Warmup(ctx context.Context) error
+	// Claim claims due posts of the wanted organizations, visiting at most window channels of each. With an error,
+	// which is that of the database, unanswered has the numbers of the statements that may have claimed posts.
 	Claim(
 		ctx context.Context, l publishing.Lease, wants []publishing.Want, window int, limits publishing.ClaimLimits,
 	) (result publishing.ClaimResult, unanswered []int64, err error)
+	// GiveBack returns the posts of unanswered claims to the queue. After an error it may be repeated.
 	GiveBack(ctx context.Context, l publishing.Lease, unanswered []int64) error
+	// Load reads what sending the posts needs. A post that cannot be read is in unreadable with its outcome; one that
+	// this process may not send any more is in neither map. An error means that those in neither map were not loaded.
 	Load(
 		ctx context.Context, claimed []publishing.Claimed,
 	) (works map[publishing.PostID]publishing.Work, unreadable map[publishing.PostID]publishing.Outcome, err error)
@@ -70,23 +78,40 @@ type Claimer interface {
 
 // Publisher sends posts and stores their outcomes; see sender.Sender.
 type Publisher interface {
+	// Send sends a claimed post and returns its outcome, which the caller stores with Finish. yield waits for d without
+	// occupying a permit, and returns an error when the post must end instead.
 	Send(
 		ctx context.Context, w publishing.Work, yield func(ctx context.Context, d time.Duration) error,
 	) publishing.Outcome
+	// Finish stores outcomes in one statement. After an error for which pg.IsAway returns true they may be stored, and
+	// Finish may be repeated; after any other error of Postgres none is.
 	Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error)
+	// SetAside adds to the timeline of a post that its outcome cannot be stored, and the cause. It returns the error of
+	// the database.
 	SetAside(ctx context.Context, o publishing.Outcome, cause error) error
 }
 
 // Maintainer takes care of posts that are late, unknown or covered by no timer; see sender.Sender.
 type Maintainer interface {
+	// Maintain gives up posts that are late, stuck or orphaned, and ends the claims of dead processes. It returns the
+	// errors of all kinds of this work, joined.
 	Maintain(ctx context.Context, l publishing.Lease) (sender.Maintained, error)
+	// ClaimUnknown claims and loads posts with an unknown outcome whose platform is to be asked now. admit is called
+	// for each before it is claimed, except for those of resting destinations; false leaves it for later. With an
+	// error, which is that of the database, unknown has those that were claimed and loaded nevertheless.
 	ClaimUnknown(
 		ctx context.Context, l publishing.Lease, resting []string, admit func(publishing.UnknownPost) bool,
 	) (unknown []sender.Unknown, more bool, err error)
+	// Reconcile asks the platform for an unknown outcome and returns what follows. unanswered is the reason why the
+	// destination did not answer; it is nil when it answered or was not asked.
 	Reconcile(ctx context.Context, u sender.Unknown) (out publishing.Outcome, unanswered error)
+	// Sweep returns when each organization has its first post due within the horizon, and the time of the database,
+	// which is zero when nothing is due. It returns the error of the database.
 	Sweep(
 		ctx context.Context, l publishing.Lease, horizon time.Duration,
 	) (next map[tenancy.OrgID]time.Time, now time.Time, err error)
+	// WriteOccurrences inserts the next occurrences of repeated posts. more asks for another call at once. An error
+	// means that the database could not be asked.
 	WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error)
 }
 
@@ -98,10 +123,12 @@ type Deps struct {
 	Actors     Actors
 	// Offers are what the actors of the organizations want to have claimed.
 	Offers *fairqueue.Offers
-	Lease  func() publishing.Lease
-	// Suspend leaves the organizations to other processes while a loop hangs, Resume takes them back.
+	// Lease returns the shards that this process owns now; it may change between two calls.
+	Lease func() publishing.Lease
+	// Suspend leaves the organizations to other processes while a loop hangs.
 	Suspend func(reason string)
-	Resume  func()
+	// Resume takes the organizations back when no loop hangs any more.
+	Resume func()
 	// Bucket is nil when the processes share none.
 	Bucket  Bucket
 	Clock   clock.Clock
