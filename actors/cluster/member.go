@@ -81,14 +81,12 @@ func Join(ctx context.Context, cfg Config, address string, deps Deps) (*Member, 
 const joinTries = 3
 
 func (m *Member) join(ctx context.Context) error {
-	var err error
-	for range joinTries {
-		err = m.joinOnce(ctx)
-		if err == nil || !pg.IsAway(err) || ctx.Err() != nil {
+	for try := 1; ; try++ {
+		err := m.joinOnce(ctx)
+		if !pg.IsAway(err) || ctx.Err() != nil || try == joinTries {
 			return err
 		}
 	}
-	return err
 }
 
 func (m *Member) joinOnce(ctx context.Context) error {

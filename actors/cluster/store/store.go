@@ -130,7 +130,8 @@ func (s *Store) Wait(ctx context.Context) bool {
 	return err == nil
 }
 
-// Close closes the connection, if there is one.
+// Close closes the connection, if there is one. It returns the error of closing it, also when the server does not
+// answer within the limit. The caller has nothing to do then: the server ends the session.
 func (s *Store) Close(ctx context.Context) error {
 	if s.conn == nil {
 		return nil
@@ -146,7 +147,8 @@ const nodesForget = `-- cluster.NodesForget
 delete from node where home = $1 and id <> $2 or expires_at < now() - interval '1 day'`
 
 // DeleteStale deletes the nodes that used this process's home before, so that their shards are free at once, and the
-// nodes whose lease expired a day ago. The Renew of a process whose node was deleted inserts it again.
+// nodes whose lease expired a day ago. The Renew of a process whose node was deleted inserts it again. It returns the
+// error of connecting or of Postgres, as do all methods below; it may be repeated.
 func (s *Store) DeleteStale(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(nodesForget, s.node.Home, s.node.ID) })
 }
@@ -193,6 +195,7 @@ func (s *Store) renewOnce(ctx context.Context, leaving bool) (Renewal, error) {
 
 // Shard is a part of the organizations and the node that schedules it.
 type Shard struct {
+	// Shard is the number of the part, from 0 to 255: see tenancy.Shard.
 	Shard int16 `db:"shard"`
 	// Owner is the id of a node, which may not be live. It is zero when the shard has no owner.
 	Owner uuid.UUID `db:"owner"`
@@ -204,7 +207,8 @@ select id, home, address, roles, leaving from node where expires_at > now()`
 const shardsRead = `-- cluster.ShardsRead
 select shard, coalesce(owner, '00000000-0000-0000-0000-000000000000') as owner from shard order by shard`
 
-// View returns every node whose lease has not expired, and every shard in the order of its number.
+// View returns every node whose lease has not expired, and every shard in the order of its number. It returns the error
+// of connecting or of Postgres, for which pg.IsAway returns true while the database cannot be reached.
 func (s *Store) View(ctx context.Context) (nodes []Node, shards []Shard, err error) {
 	err = s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(nodesRead).Query(func(rows pgx.Rows) (err error) {
@@ -227,12 +231,14 @@ where shard = any($2) and owner is distinct from $1
 const shardsGive = `-- cluster.ShardsGive
 update shard set owner = null where owner = $1 and shard = any($2)`
 
-// Take makes the process the owner of those of the shards that have no live owner, and notifies the others.
+// Take makes the process the owner of those of the shards that have no live owner, and notifies the others. After an
+// error, which is that of connecting or of Postgres, View shows whether they were taken.
 func (s *Store) Take(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsTake, s.node.ID, shards); b.Queue(notify) })
 }
 
-// Give gives back those of the shards that the process owns, and notifies the others.
+// Give gives back those of the shards that the process owns, and notifies the others. After an error, which is that of
+// connecting or of Postgres, it may be repeated.
 func (s *Store) Give(ctx context.Context, shards []int16) error {
 	return s.batch(ctx, func(b *pgx.Batch) { b.Queue(shardsGive, s.node.ID, shards); b.Queue(notify) })
 }
@@ -243,7 +249,8 @@ update shard set owner = null where owner = $1`
 const nodeDelete = `-- cluster.NodeDelete
 delete from node where id = $1`
 
-// Leave gives every shard back, deletes the node and notifies the others.
+// Leave gives every shard back, deletes the node and notifies the others. After an error, which is that of connecting
+// or of Postgres, it may be repeated; without it others take the shards when the lease has expired.
 func (s *Store) Leave(ctx context.Context) error {
 	return s.batch(ctx, func(b *pgx.Batch) {
 		b.Queue(shardsFree, s.node.ID)
