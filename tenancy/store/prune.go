@@ -24,7 +24,7 @@ where s.expires_at < now() - $1 * interval '1 millisecond' and (s.expires_at, s.
 order by s.expires_at, s.id limit $4`
 
 // FindOldSessions returns at most limit sessions that expired longer than age ago, the oldest first, starting behind
-// the session after. The zero OldSession starts at the oldest.
+// the session after. The zero OldSession starts at the oldest. It returns the error of Postgres.
 func (s *Store) FindOldSessions(
 	ctx context.Context, age time.Duration, after OldSession, limit int,
 ) (out []OldSession, err error) {
@@ -46,7 +46,8 @@ with old as (
 delete from session s using old where s.id = old.id`
 
 // PruneSessions deletes those of the sessions that expired longer than age ago, in one statement, and returns their
-// number. It skips sessions that another transaction has locked.
+// number. It skips sessions that another transaction has locked. It returns the error of Postgres, after which none is
+// deleted.
 func (s *Store) PruneSessions(ctx context.Context, age time.Duration, sessions []OldSession) (n int, err error) {
 	ids := make([][16]byte, len(sessions))
 	for i, x := range sessions {

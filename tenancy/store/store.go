@@ -28,7 +28,8 @@ insert into member (org_id, person_id, role) values ($1, $2, $3)
 on conflict (org_id, person_id) do update set role = excluded.role, disabled = false`
 
 // CreateOrganization inserts an organization and its first member in one transaction. An organization that exists is
-// left unchanged, but the member is inserted or updated.
+// left unchanged, but the member is inserted or updated. It returns the error of Postgres, after which nothing is
+// stored; that is a violation of a foreign key when the person does not exist.
 func (s *Store) CreateOrganization(ctx context.Context, o tenancy.Organization, m tenancy.Membership) error {
 	return s.db.InOrg(ctx, o.ID.UUID(), func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, organizationInsert, o.ID, o.Name, o.Description, o.Timezone, o.CreatedAt)
@@ -53,7 +54,8 @@ func (s *Store) SetTimezone(ctx context.Context, org tenancy.OrgID, zone string)
 const personInsert = `-- tenancy.PersonInsert
 insert into person (id, email, name, password_hash, activated, created_at) values ($1, $2, $3, $4, $5, $6)`
 
-// CreatePerson inserts a person. An address that is in use is a violation of the unique constraint person_email_key.
+// CreatePerson inserts a person. It returns the error of Postgres, which for an address that is in use is a violation
+// of the unique constraint person_email_key (pg.IsUnique).
 func (s *Store) CreatePerson(ctx context.Context, p tenancy.Person) error {
 	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) {
 		b.Queue(personInsert, p.ID, p.Email, p.Name, p.PasswordHash, p.Activated, p.CreatedAt)
@@ -76,7 +78,8 @@ func (s *Store) PersonByEmail(ctx context.Context, email string) (p tenancy.Pers
 const personPassword = `-- tenancy.PersonPassword
 update person set password_hash = $2 where id = $1`
 
-// SetPassword replaces the password hash of a person. It does nothing when there is no such person.
+// SetPassword replaces the password hash of a person. That there is no such person is no error; it returns the error of
+// Postgres.
 func (s *Store) SetPassword(ctx context.Context, person tenancy.PersonID, hash string) error {
 	return s.db.WriteRole(ctx, pg.Gate, func(b *pgx.Batch) { b.Queue(personPassword, person, hash) })
 }
@@ -85,7 +88,8 @@ const keyInsert = `-- tenancy.KeyInsert
 insert into api_key (org_id, id, name, prefix, hash, created_by, created_at, expires_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-// CreateKey inserts an API key with its hash.
+// CreateKey inserts an API key with its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a unique
+// violation for a hash that exists.
 func (s *Store) CreateKey(ctx context.Context, k tenancy.APIKey, hash []byte) error {
 	return s.db.WriteOrg(ctx, k.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(keyInsert, k.Org, k.ID, k.Name, k.Prefix, hash, k.CreatedBy, k.CreatedAt, k.ExpiresAt)
@@ -107,7 +111,8 @@ const keysByHash = `-- tenancy.KeysByHash
 select hash, org_id, id, created_by, expires_at from api_key where hash = any ($1)`
 
 // KeysByHash returns the keys that have one of the hashes, by their hash. It uses a connection pool of its own
-// (pg.Keys), so that other look-ups cannot delay the authentication of API keys.
+// (pg.Keys), so that other look-ups cannot delay the authentication of API keys. A hash without a key is no error; it
+// returns the error of Postgres.
 func (s *Store) KeysByHash(ctx context.Context, hashes [][]byte) (keys map[string]tenancy.APIKey, err error) {
 	err = s.db.WriteRole(ctx, pg.Keys, func(b *pgx.Batch) {
 		b.Queue(keysByHash, hashes).Query(func(rows pgx.Rows) error {
@@ -127,7 +132,8 @@ func (s *Store) KeysByHash(ctx context.Context, hashes [][]byte) (keys map[strin
 const sessionInsert = `-- tenancy.SessionInsert
 insert into session (id, person_id, hash, created_at, seen_at, expires_at) values ($1, $2, $3, $4, $4, $5)`
 
-// CreateSession inserts a session with the hash of its token.
+// CreateSession inserts a session with the hash of its token. It returns the error of Postgres, which is a violation of
+// a foreign key when the person does not exist.
 func (s *Store) CreateSession(
 	ctx context.Context, session tenancy.SessionID, person tenancy.PersonID, hash []byte, now, expires time.Time,
 ) error {
@@ -147,7 +153,8 @@ type Session struct {
 }
 
 // SessionsByHash returns the live sessions whose tokens have one of the hashes, by their hash. It leaves out the
-// sessions of people without an enabled membership. The returned sessions count as used at the time now.
+// sessions of people without an enabled membership. The returned sessions count as used at the time now. A hash without
+// a session is no error; it returns the error of Postgres.
 func (s *Store) SessionsByHash(
 	ctx context.Context, hashes [][]byte, now time.Time,
 ) (sessions map[string]Session, err error) {
