@@ -78,8 +78,51 @@ const (
 // anyOwner removes from a statement the condition that the process owns the shard and that its lease has not ended.
 func anyOwner(file string) []swap {
 	return []swap{
-		{file, "and s.owner = $2\n", "and $2::uuid is not null\n", 1},
-		{file, "and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())", "", 1},
+		{file: file, old: "and s.owner = $2\n", now: "and $2::uuid is not null\n", count: 1},
+		{
+			file:  file,
+			old:   "and exists (select from node n where n.id = $2 and n.expires_at > clock_timestamp())",
+			count: 1,
+		},
+	}
+}
+
+// requeueCommitting lets a reap return posts to the queue although their calls may have been made.
+func requeueCommitting() []swap {
+	return []swap{
+		{file: reapFile, old: "      when p.phase = 'committing' then 'UNKNOWN'\n", count: 1},
+		{
+			file: reapFile, old: "    error = case\n      when p.phase = 'committing' then null\n",
+			now: "    error = case\n", count: 1,
+		},
+		{
+			file: reapFile, old: "    error_code = case\n      when p.phase = 'committing' then null\n",
+			now: "    error_code = case\n", count: 1,
+		},
+		{
+			file: reapFile, old: "outcome_unknown = p.phase <> 'committing' and p.maybe_sent\n",
+			now: "outcome_unknown = p.maybe_sent\n", count: 1,
+		},
+		{
+			file: reapFile, old: "maybe_sent = p.maybe_sent or p.phase = 'committing',",
+			now: "maybe_sent = p.maybe_sent,", count: 1,
+		},
+		{
+			file: reapFile, old: "claim_until = case when p.phase = 'committing' then now() end",
+			now: "claim_until = null", count: 1,
+		},
+		{
+			file: reapFile, old: "claim_token = case when p.phase = 'committing' then p.claim_token end",
+			now: "claim_token = null", count: 1,
+		},
+		{
+			file: reapFile, old: "claim_holder = case when p.phase = 'committing' then p.claim_holder end",
+			now: "claim_holder = null", count: 1,
+		},
+		{
+			file: reapFile, old: "phase = case when p.phase = 'committing' then p.phase end",
+			now: "phase = null", count: 1,
+		},
 	}
 }
 
@@ -88,52 +131,59 @@ const dropIndex = "drop index post_one_per_channel"
 // mutants returns all mutants.
 func mutants() []mutant {
 	return []mutant{
-		{name: "reap-requeues", nodes: 1, fault: haltKill, point: failpoint.Answered, count: twice, swaps: []swap{
-			{reapFile, "      when p.phase = 'committing' then 'UNKNOWN'\n", "", 1},
-			{reapFile, "    error = case\n      when p.phase = 'committing' then null\n", "    error = case\n", 1},
-			{reapFile, "    error_code = case\n      when p.phase = 'committing' then null\n", "    error_code = case\n", 1},
-			{reapFile, "outcome_unknown = p.phase <> 'committing' and p.maybe_sent\n", "outcome_unknown = p.maybe_sent\n", 1},
-			{reapFile, "maybe_sent = p.maybe_sent or p.phase = 'committing',", "maybe_sent = p.maybe_sent,", 1},
-			{reapFile, "claim_until = case when p.phase = 'committing' then now() end", "claim_until = null", 1},
-			{reapFile, "claim_token = case when p.phase = 'committing' then p.claim_token end", "claim_token = null", 1},
-			{reapFile, "claim_holder = case when p.phase = 'committing' then p.claim_holder end", "claim_holder = null", 1},
-			{reapFile, "phase = case when p.phase = 'committing' then p.phase end", "phase = null", 1},
-		}},
+		{name: "reap-requeues", nodes: 1, fault: haltKill, point: failpoint.Answered, count: twice, swaps: requeueCommitting()},
 		{name: "forgets-maybe-sent", nodes: 1, fault: silence, count: func(v *verdict) int { return v.UnknownForgotten }, swaps: []swap{
-			{finishFile, "else l.maybe_sent and not l.proven end as outcome_unknown", "else false end as outcome_unknown", 1},
-			{finishFile, "else x.maybe_sent and not v.proven end,", "else false end,", 1},
+			{
+				file: finishFile, old: "else l.maybe_sent and not l.proven end as outcome_unknown",
+				now: "else false end as outcome_unknown", count: 1,
+			},
+			{file: finishFile, old: "else x.maybe_sent and not v.proven end,", now: "else false end,", count: 1},
 		}},
 		{name: "no-token", nodes: 2, fault: haltTwice, count: twice, swaps: []swap{
-			{markFile, "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n  order by",
-				"where (p.state = 'PUBLISHING') is true\n  order by", 1},
-			{markFile, "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n",
-				"where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true\n", 1},
-			{finishFile, "(p.claim_token = o.token) is true as current", "true as current", 1},
-			{finishFile, "where p.claim_token = o.token\n    or o.sent", "where true\n    or o.sent", 1},
+			{file: markFile, old: "where p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n  order by",
+				now: "where (p.state = 'PUBLISHING') is true\n  order by", count: 1},
+			{file: markFile, old: "where p.id = any (array[m.post]) and p.claim_token = m.token and (p.state = 'PUBLISHING') is true\n",
+				now: "where p.id = any (array[m.post]) and (p.state = 'PUBLISHING') is true\n", count: 1},
+			{file: finishFile, old: "(p.claim_token = o.token) is true as current", now: "true as current", count: 1},
+			{file: finishFile, old: "where p.claim_token = o.token\n    or o.sent",
+				now: "where true\n    or o.sent", count: 1},
 		}},
 		{name: "no-busy-no-index", nodes: 2, fault: haltTwice, sql: dropIndex, count: func(v *verdict) int { return v.OutOfOrder }, swaps: []swap{
-			{claimFile, "where s.busy_post is null and p.channel_id = s.channel_id and", "where p.channel_id = s.channel_id and", 1},
-			{claimFile, "    union all\n    select p.id, p.due, p.not_before, p.revision from post p\n" +
+			{
+				file: claimFile, old: "where s.busy_post is null and p.channel_id = s.channel_id and",
+				now: "where p.channel_id = s.channel_id and", count: 1,
+			},
+			{file: claimFile, old: "    union all\n    select p.id, p.due, p.not_before, p.revision from post p\n" +
 				"    where p.id = s.busy_post and (p.state = 'QUEUE') is true and p.deleted_at is null\n" +
-				"      and p.due > now() - $7 * interval '1 millisecond') h", ") h", 1},
-			{claimFile, "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked", "where not q.parked", 1},
+				"      and p.due > now() - $7 * interval '1 millisecond') h", now: ") h", count: 1},
+			{
+				file: claimFile, old: "where (q.busy_post is null or q.busy_post = h.post_id) and not q.parked",
+				now: "where not q.parked", count: 1,
+			},
 		}},
 		{name: "backoff-in-due", nodes: 1, count: func(v *verdict) int { return v.DueMoved }, swaps: []swap{
-			{finishFile, "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0\n      then now() + v.after_ms * interval '1 millisecond' end,",
-				"due = case when v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' else p.due end,", 1},
+			{file: finishFile, old: "not_before = case when v.becomes = 'QUEUE' and v.result = 'retry' and v.after_ms > 0\n      then now() + v.after_ms * interval '1 millisecond' end,",
+				now: "due = case when v.result = 'retry' and v.after_ms > 0 then now() + v.after_ms * interval '1 millisecond' else p.due end,", count: 1},
 		}},
 		{name: "early-201", nodes: 1, count: func(v *verdict) int { return v.Lost }, swaps: []swap{
-			{createFile, "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", 1},
-			{createFile, "func holdChannels(", earlyAnswer + "\nfunc holdChannels(", 1},
+			{
+				file: createFile,
+				old:  "	err = s.inOrg(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due",
+				now:  "	err = s.early(ctx, p.Org, func(tx *publishingstore.Tx) error {\n		out, due", count: 1,
+			},
+			{file: createFile, old: "func holdChannels(", now: earlyAnswer + "\nfunc holdChannels(", count: 1},
 		}},
 		{name: "deaf-to-pauses", nodes: 1, count: func(v *verdict) int { return v.SentWhilePaused }, swaps: []swap{
-			{pauseFile, "set paused = s.paused,", "set paused = false,", 1},
+			{file: pauseFile, old: "set paused = s.paused,", now: "set paused = false,", count: 1},
 		}},
 		{name: "no-member-gate", nodes: 3, harmless: true, swaps: slices.Concat(
 			anyOwner(claimFile), anyOwner(sweepFile), anyOwner(channelFile), anyOwner(findFile), anyOwner(unknownFile),
 			anyOwner(seriesFile))},
 		{name: "no-deadline", nodes: 2, fault: haltLong, point: failpoint.Committing, count: late, swaps: []swap{ // the limit starts with the call instead of the claim
-			{publishFile, "	left, _ := outbound.Left(ctx)\n", "	left := r.cfg.PlatformTimeout\n	ctx = outbound.WithLimit(ctx, left)\n", 1},
+			{
+				file: publishFile, old: "	left, _ := outbound.Left(ctx)\n",
+				now: "	left := r.cfg.PlatformTimeout\n	ctx = outbound.WithLimit(ctx, left)\n", count: 1,
+			},
 		}},
 		{name: "no-index", nodes: 3, harmless: true, sql: dropIndex},
 	}
