@@ -34,7 +34,8 @@ type Channel struct {
 	Timezone string
 	// Destination is the host that its posts go to. Only the sender loads it.
 	Destination string
-	CreatedAt   time.Time
+	// CreatedAt is when the account was first connected; a reconnect does not change it.
+	CreatedAt time.Time
 }
 
 // Grade is what a platform offers so that a post goes out exactly once. The letter is what the table stores.

@@ -26,11 +26,13 @@ type Medium struct {
 	ContentType string
 	// Size is in bytes.
 	Size int64
-	// Width and Height are in pixels; 0 means not known.
-	Width        int
+	// Width is in pixels; 0 means not known.
+	Width int
+	// Height is in pixels; 0 means not known.
 	Height       int
 	OriginalName string
-	CreatedAt    time.Time
+	// CreatedAt is when the upload was stored.
+	CreatedAt time.Time
 }
 
 // Path returns where the file is served, under the base URL: /files/{key}/{name}.{ext}.

@@ -68,9 +68,11 @@ type QueueStats struct {
 	// Waiting are due, but another post of their channel comes first, or they back off or keep a gap.
 	Waiting int
 	// Held are due, but a pause or a channel that must be reconnected holds them.
-	Held       int
+	Held int
+	// Publishing are claimed by a process that sends them.
 	Publishing int
-	Unknown    int
+	// Unknown have an unknown outcome for which the platform is still asked.
+	Unknown int
 	// Next is when the next post is due; nil when there is none or it was not asked for.
 	Next *time.Time
 }

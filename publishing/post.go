@@ -45,9 +45,11 @@ type Post struct {
 	Due *time.Time
 	// PublishDate is the time that the calendar shows.
 	PublishDate time.Time
-	// After is the predecessor, zero for a root. Delay is the time after its publication.
-	After    PostID
-	Delay    time.Duration
+	// After is the predecessor, zero for a root.
+	After PostID
+	// Delay is the time after the publication of the predecessor, in whole minutes.
+	Delay time.Duration
+	// Revision begins with 1 and grows with each edit: a claim that has read an earlier one skips the post.
 	Revision int
 	// Settings is a JSON object; its member "__type" is the connector.
 	Settings       json.RawMessage
@@ -57,14 +59,17 @@ type Post struct {
 	Error          *string
 	ErrorCode      *string
 	OutcomeUnknown bool
-	// Series is zero for a post that does not repeat. Occurrence is the number of the post in it, Interval the days
-	// between two occurrences.
-	Series     SeriesID
+	// Series is zero for a post that does not repeat.
+	Series SeriesID
+	// Occurrence is the number of the post in its series; the first is 0.
 	Occurrence int
-	Interval   int
+	// Interval is the number of days between two occurrences.
+	Interval int
 	// Projected is set on a later occurrence, which is not stored yet.
 	Projected *ProjectedOccurrence
+	// CreatedAt is when the post was stored; that of a projected occurrence is when its series was.
 	CreatedAt time.Time
+	// UpdatedAt is the time of the last edit or change of state.
 	UpdatedAt time.Time
 	// Parts are in order. Their positions count through the whole group.
 	Parts []Part
@@ -80,7 +85,8 @@ type ProjectedOccurrence struct {
 
 // Part is one piece of a post: the main text, a thread part or a comment.
 type Part struct {
-	ID       PartID
+	ID PartID
+	// Position is the place of the part in its group; the first is 0.
 	Position int
 	Content  Content
 	Media    []Attachment
@@ -133,6 +139,7 @@ func EventKinds() []EventKind {
 // Event is one entry of the timeline of a post. Node is the host name of the process, By the person, Reason a sentence
 // or an error code.
 type Event struct {
+	// At is the time of the database.
 	At     time.Time
 	Kind   EventKind
 	Node   *string

@@ -5,6 +5,7 @@ import "time"
 // ListPosts asks for the posts of a date range, or for a page of all posts when Page is set. Both are ordered by
 // publish date, then by id.
 type ListPosts struct {
+	// Start and End are the first and the last publish date of the range. Both are part of it.
 	Start, End time.Time
 	Page       *Page
 	// Customer is a customer id as the client sent it; empty means all customers.
@@ -13,8 +14,10 @@ type ListPosts struct {
 
 // Page is a zero-indexed page.
 type Page struct {
+	// Number is the number of the page; the first is 0.
 	Number int
-	Limit  int
+	// Limit is the number of posts on each page, from 1 to MaxPageLimit.
+	Limit int
 }
 
 // Page sizes of GET /posts.

@@ -59,7 +59,8 @@ type Claimed struct {
 	Token       uuid.UUID
 	// Attempt is the number of this claim among those of the post, beginning with 1.
 	Attempt int
-	Due     time.Time
+	// Due is when the post was to be published. It may be long ago.
+	Due time.Time
 }
 
 // ClaimResult is the result of a claim.
@@ -115,9 +116,10 @@ const (
 // Publication is one send of one part, with an identity that survives a restore of the database: ID is derived from the
 // post, the part, the number of the republication and the due time.
 type Publication struct {
-	ID       PublicationID
-	Post     PostID
-	Part     PartID
+	ID   PublicationID
+	Post PostID
+	Part PartID
+	// Position is that of the part in its group; the first is 0.
 	Position int
 	// Due is the time that the send was booked for. It never changes: it is part of the identity of the send.
 	Due time.Time
@@ -150,16 +152,19 @@ type Work struct {
 	Post  PostID
 	Group GroupID
 	// Token is the claim token.
-	Token   uuid.UUID
+	Token uuid.UUID
+	// Attempt is the number of this claim among those of the post, beginning with 1.
 	Attempt int
 	// Failing is the time since the first of the transient failures in a row; zero at a first try.
-	Failing  time.Duration
+	Failing time.Duration
+	// Due is when the post was to be published. A retry does not change it.
 	Due      time.Time
 	Settings json.RawMessage
 	Channel  Channel
 	// Disconnected is set when the channel was disconnected.
 	Disconnected bool
-	Credential   []byte // sealed
+	// Credential is sealed with the keyring of the credentials.
+	Credential []byte
 	// Parts are the publications of this post, in order.
 	Parts []Publication
 	// Before are the published parts of the posts of the thread that precede this one, in order.
@@ -227,7 +232,8 @@ type Finished struct {
 	Post PostID
 	// State is the new state of the post, empty when its claim had ended before.
 	State State
-	Due   time.Time
+	// Due is when the post is due, if State is StateQueue.
+	Due time.Time
 	// PublishedTwice is set when the platform has published the part twice, under two release ids.
 	PublishedTwice bool
 	// Locked is set when another transaction has locked the post: the outcome is not stored and must be stored again.

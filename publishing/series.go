@@ -34,6 +34,7 @@ const (
 
 // StoredOccurrence is an occurrence that has a row.
 type StoredOccurrence struct {
+	// Number is its place in the series; the first is 0.
 	Number int
 	State  OccurrenceState
 }
@@ -52,8 +53,9 @@ type Series struct {
 
 // Progress is the result of Series.Advance.
 type Progress struct {
-	// Number and Failures are the new values of the series.
-	Number   int
+	// Number is the number of the new current occurrence.
+	Number int
+	// Failures is the number of failures in a row before it.
 	Failures int
 	// Write is set when occurrence Number has no row yet.
 	Write bool

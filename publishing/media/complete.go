@@ -145,7 +145,8 @@ func (w *blockParser) gifImage(head []byte) {
 
 // gifData parses the length of a data block. A length of zero ends the blocks.
 func (w *blockParser) gifData(head []byte) {
-	if w.skip = int64(head[0]); w.skip == 0 {
+	w.skip = int64(head[0])
+	if w.skip == 0 {
 		w.expect(1, w.gifBlock)
 	}
 }

@@ -20,7 +20,9 @@ import (
 
 // Limits are the greatest sizes of files in bytes.
 type Limits struct {
+	// Image is the limit of png, jpg and gif.
 	Image int64
+	// Video is the limit of mp4.
 	Video int64
 }
 
@@ -30,8 +32,9 @@ type Kind struct {
 	Ext         string
 	ContentType string
 	Video       bool
-	// Width and Height are in pixels. They are 0 for a video.
-	Width  int
+	// Width is in pixels. It is 0 for a video.
+	Width int
+	// Height is in pixels. It is 0 for a video.
 	Height int
 }
 

@@ -45,21 +45,21 @@ func TestSniff(t *testing.T) {
 		bytes []byte
 		want  string // extension, or the kind of refusal
 	}{
-		"png":                         {"a.png", asPNG, "png"},
-		"jpeg named jpeg":             {"a.JPEG", asJPEG, "jpg"},
-		"gif":                         {"a.gif", asGIF, "gif"},
-		"mp4":                         {"a.mp4", film(), "mp4"},
-		"a bare extension as a name":  {"png", asJPEG, "jpg"},
-		"no name at all":              {"undefined", asPNG, "png"},
-		"a jpeg named png":            {"a.png", asJPEG, "invalid"},
-		"a picture named html":        {"a.html", asPNG, "invalid"},
-		"svg":                         {"a.svg", []byte(`<svg xmlns="http://www.w3.org/2000/svg"></svg>`), "invalid"},
-		"html named png":              {"a.png", []byte("<html><script>x</script></html>"), "invalid"},
-		"nothing":                     {"a.png", nil, "invalid"},
-		"text":                        {"a.txt", []byte("hello"), "invalid"},
-		"a picture past its limit":    {"a.png", append(append([]byte{}, asPNG...), make([]byte, 1<<20)...), "too_large"},
-		"a film past its limit":       {"a.mp4", append(film(), make([]byte, 2<<20)...), "too_large"},
-		"a film larger than pictures": {"a.mp4", append(film(), make([]byte, 1<<20)...), "mp4"},
+		"png":                         {file: "a.png", bytes: asPNG, want: "png"},
+		"jpeg named jpeg":             {file: "a.JPEG", bytes: asJPEG, want: "jpg"},
+		"gif":                         {file: "a.gif", bytes: asGIF, want: "gif"},
+		"mp4":                         {file: "a.mp4", bytes: film(), want: "mp4"},
+		"a bare extension as a name":  {file: "png", bytes: asJPEG, want: "jpg"},
+		"no name at all":              {file: "undefined", bytes: asPNG, want: "png"},
+		"a jpeg named png":            {file: "a.png", bytes: asJPEG, want: "invalid"},
+		"a picture named html":        {file: "a.html", bytes: asPNG, want: "invalid"},
+		"svg":                         {file: "a.svg", bytes: []byte(`<svg xmlns="http://www.w3.org/2000/svg"></svg>`), want: "invalid"},
+		"html named png":              {file: "a.png", bytes: []byte("<html><script>x</script></html>"), want: "invalid"},
+		"nothing":                     {file: "a.png", bytes: nil, want: "invalid"},
+		"text":                        {file: "a.txt", bytes: []byte("hello"), want: "invalid"},
+		"a picture past its limit":    {file: "a.png", bytes: append(append([]byte{}, asPNG...), make([]byte, 1<<20)...), want: "too_large"},
+		"a film past its limit":       {file: "a.mp4", bytes: append(film(), make([]byte, 2<<20)...), want: "too_large"},
+		"a film larger than pictures": {file: "a.mp4", bytes: append(film(), make([]byte, 1<<20)...), want: "mp4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -150,15 +150,15 @@ func TestSniff_RefusesImpossibleImages(t *testing.T) {
 		bytes []byte
 		want  string // part of the message; "" when the file is accepted
 	}{
-		"as many pixels as allowed":       {"a.png", sized(10_000, 10_000), ""},
-		"a row more":                      {"a.png", sized(10_000, 10_001), "too many pixels: 10000 x 10001"},
-		"the most that a header can have": {"a.png", sized(1<<31-1, 1<<31-1), "cannot be read"},
-		"no pixels":                       {"a.png", sized(0, 5), "cannot be read"},
-		"a gif without pixels":            {"a.gif", []byte("GIF89a\x00\x00\x00\x00\x00\x00\x00;"), "no pixels"},
-		"a png of nonsense":               {"a.png", append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
-		"a jpeg of nonsense":              {"a.jpg", append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("nonsense"), 99)...), "cannot be read"},
-		"a png named as a jpeg":           {"a.jpg", sized(1, 1), "The file is named .jpg, but its content is a PNG image."},
-		"a film named as a gif":           {"a.gif", film(), "The file is named .gif, but its content is an MP4 video."},
+		"as many pixels as allowed":       {file: "a.png", bytes: sized(10_000, 10_000), want: ""},
+		"a row more":                      {file: "a.png", bytes: sized(10_000, 10_001), want: "too many pixels: 10000 x 10001"},
+		"the most that a header can have": {file: "a.png", bytes: sized(1<<31-1, 1<<31-1), want: "cannot be read"},
+		"no pixels":                       {file: "a.png", bytes: sized(0, 5), want: "cannot be read"},
+		"a gif without pixels":            {file: "a.gif", bytes: []byte("GIF89a\x00\x00\x00\x00\x00\x00\x00;"), want: "no pixels"},
+		"a png of nonsense":               {file: "a.png", bytes: append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("nonsense"), 99)...), want: "cannot be read"},
+		"a jpeg of nonsense":              {file: "a.jpg", bytes: append([]byte("\xff\xd8\xff\xe0"), bytes.Repeat([]byte("nonsense"), 99)...), want: "cannot be read"},
+		"a png named as a jpeg":           {file: "a.jpg", bytes: sized(1, 1), want: "The file is named .jpg, but its content is a PNG image."},
+		"a film named as a gif":           {file: "a.gif", bytes: film(), want: "The file is named .gif, but its content is an MP4 video."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -187,7 +187,7 @@ func TestSniff_FindsAHeaderFarFromTheBeginning(t *testing.T) {
 		t.Fatalf("a header past the limit: %v, want TooLarge", err)
 	}
 	broken := errors.New("connection lost")
-	if _, err := reads("a.jpg", io.MultiReader(bytes.NewReader(whole[:100_000]), failing{broken})); !errors.Is(err, broken) {
+	if _, err := reads("a.jpg", io.MultiReader(bytes.NewReader(whole[:100_000]), failing{err: broken})); !errors.Is(err, broken) {
 		t.Fatalf("a connection lost within the header: %v, want the error of the reader", err)
 	}
 }
@@ -211,7 +211,7 @@ func FuzzSniff(f *testing.F) {
 func TestSniff_ReturnsTheReadersError(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("connection lost")
-	if _, _, err := media.Sniff("a.png", io.MultiReader(strings.NewReader("\x89PNG"), failing{broken}), limits); !errors.Is(err, broken) {
+	if _, _, err := media.Sniff("a.png", io.MultiReader(strings.NewReader("\x89PNG"), failing{err: broken}), limits); !errors.Is(err, broken) {
 		t.Fatalf("got %v, want the error of the reader", err)
 	}
 }

@@ -210,7 +210,8 @@ func (p *Maker) run(ctx context.Context) {
 func (p *Maker) next() (job pictureJob, found, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if job, found = p.urgent.pop(); !found {
+	job, found = p.urgent.pop()
+	if !found {
 		job, found = p.ahead.pop()
 	}
 	return job, found, p.searchAgain

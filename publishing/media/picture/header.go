@@ -136,12 +136,14 @@ func isFrame(marker byte) bool {
 func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	for {
 		for marker != 0xff { // bytes between segments are ignored, as image/jpeg does
-			if marker, err = b.ReadByte(); err != nil {
+			marker, err = b.ReadByte()
+			if err != nil {
 				return 0, nil, err
 			}
 		}
 		for marker == 0xff {
-			if marker, err = b.ReadByte(); err != nil {
+			marker, err = b.ReadByte()
+			if err != nil {
 				return 0, nil, err
 			}
 		}

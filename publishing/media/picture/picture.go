@@ -68,7 +68,7 @@ type Refusal struct {
 // Error returns a text for logs.
 func (r *Refusal) Error() string { return fmt.Sprintf("the picture %s: %v", r.Reason, r.Err) }
 
-// Unwrap returns the cause.
+// Unwrap returns the cause, such as the error of the decoder, for errors.Is and errors.As.
 func (r *Refusal) Unwrap() error { return r.Err }
 
 // Fit reads an image from its beginning and returns it in the format s. The same bytes give the same picture. Fit

@@ -66,12 +66,12 @@ func TestFit_TooLargeImageBecomesSmallJPEG(t *testing.T) {
 		raw  []byte
 		w, h int // their proportion
 	}{
-		"png":                      {pngOf(t, noise(900, 600)), 3, 2},
-		"wide png":                 {pngOf(t, image.NewRGBA(image.Rect(0, 0, 2600, 400))), 13, 2},
-		"jpeg on its side":         {turnedJPEG(t, noise(1000, 500), 6), 1, 2},
-		"jpeg of four full colors": {fixture.BlankJPEG(3000, 2000, false, 0x11, "\x01\x02\x03"), 3, 2},
-		"progressive jpeg":         {fixture.BlankJPEG(3000, 2000, true, 0x22, "\x01\x02\x03"), 3, 2},
-		"jpeg of red, green, blue": {fixture.BlankJPEG(3000, 2000, false, 0x11, "RGB"), 3, 2},
+		"png":                      {raw: pngOf(t, noise(900, 600)), w: 3, h: 2},
+		"wide png":                 {raw: pngOf(t, image.NewRGBA(image.Rect(0, 0, 2600, 400))), w: 13, h: 2},
+		"jpeg on its side":         {raw: turnedJPEG(t, noise(1000, 500), 6), w: 1, h: 2},
+		"jpeg of four full colors": {raw: fixture.BlankJPEG(3000, 2000, false, 0x11, "\x01\x02\x03"), w: 3, h: 2},
+		"progressive jpeg":         {raw: fixture.BlankJPEG(3000, 2000, true, 0x22, "\x01\x02\x03"), w: 3, h: 2},
+		"jpeg of red, green, blue": {raw: fixture.BlankJPEG(3000, 2000, false, 0x11, "RGB"), w: 3, h: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,11 +178,11 @@ func TestInspect_ReturnsTheSizeAsShown(t *testing.T) {
 		raw  []byte
 		w, h int
 	}{
-		"png":              {pngOf(t, wide), 30, 20},
-		"gif":              {encoded(t, func(w io.Writer) error { return gif.Encode(w, wide, nil) }), 30, 20},
-		"jpeg":             {turnedJPEG(t, wide, 1), 30, 20},
-		"jpeg upside down": {turnedJPEG(t, wide, 3), 30, 20},
-		"jpeg on its side": {turnedJPEG(t, wide, 6), 20, 30},
+		"png":              {raw: pngOf(t, wide), w: 30, h: 20},
+		"gif":              {raw: encoded(t, func(w io.Writer) error { return gif.Encode(w, wide, nil) }), w: 30, h: 20},
+		"jpeg":             {raw: turnedJPEG(t, wide, 1), w: 30, h: 20},
+		"jpeg upside down": {raw: turnedJPEG(t, wide, 3), w: 30, h: 20},
+		"jpeg on its side": {raw: turnedJPEG(t, wide, 6), w: 20, h: 30},
 	} {
 		h, err := Inspect(bytes.NewReader(tc.raw))
 		if err != nil || h.Width != tc.w || h.Height != tc.h {

@@ -94,10 +94,11 @@ func encodeWithin(ctx context.Context, img *image.RGBA, maxBytes int) (Picture, 
 		if side < smallestSide {
 			return Picture{}, &Refusal{Reason: "cannot be made smaller", Err: errors.New("a tiny picture does not fit")}
 		}
-		var err error
-		if img, err = reduce(ctx, img, limited(img.Rect.Size(), side)); err != nil {
+		smaller, err := reduce(ctx, img, limited(img.Rect.Size(), side))
+		if err != nil {
 			return Picture{}, err
 		}
+		img = smaller
 	}
 }
 
