@@ -57,7 +57,7 @@ where c.deleted_at is null and ($1::uuid is null or c.customer_id = $1)
 order by c.created_at, c.id limit $2`
 
 // Channels returns the connected channels of an organization, those of a customer unless it is zero: the
-// publishing.MaxChannels oldest, the oldest first.
+// publishing.MaxChannels oldest, the oldest first. It returns pg.ErrOrgBusy or the error of Postgres.
 func (s *Store) Channels(
 	ctx context.Context, org tenancy.OrgID, customer publishing.CustomerID,
 ) (out []publishing.Channel, err error) {
@@ -104,7 +104,8 @@ where (c.id = any($1) or c.id in (select p.channel_id from post p where p.group_
 order by c.id for share`
 
 // HoldChannels locks channels, and those of a group, against being disconnected until the transaction ends. It returns
-// the number of those that are connected.
+// the number of those that are connected. A channel that is being disconnected is waited for; the error is that of
+// Postgres, for which pg.IsLocked returns true when that takes too long.
 func (t *Tx) HoldChannels(
 	ctx context.Context, channels []publishing.ChannelID, group publishing.GroupID,
 ) (int, error) {
@@ -128,7 +129,8 @@ const channelDelete = `-- publishing.ChannelDelete
 update channel set deleted_at = now(), credential = null, updated_at = now() where id = $1 and deleted_at is null`
 
 // Disconnect deletes a channel and its credential, ends its series and deletes its posts that have not ended. It
-// returns false when there is no such channel. A post that is being sent ends as its sender finishes it.
+// returns false when there is no such channel. A post that is being sent ends as its sender finishes it. It returns the
+// first error of Postgres; the transaction must then be rolled back, as for every method of Tx.
 func (t *Tx) Disconnect(ctx context.Context, channel publishing.ChannelID) (found bool, err error) {
 	// The lock comes first: a transaction that writes a post for the channel either ends before the posts are read, or
 	// finds the channel deleted.
@@ -165,8 +167,9 @@ moved as (
 select exists (select 1 from c)`
 
 // SwapCredential replaces the sealed credential old by fresh. It returns false, and changes nothing, when the channel
-// has another credential or is disconnected. destination is the new destination of the channel's posts, "" for the
-// same one as before.
+// has another credential or is disconnected. destination is the new destination of the channel's posts, "" for the same
+// one as before. It returns pg.ErrOrgBusy or the error of Postgres; after one for which pg.IsAway returns true the
+// credential may have been replaced.
 func (s *Store) SwapCredential(
 	ctx context.Context, org tenancy.OrgID, channel publishing.ChannelID, old, fresh []byte, destination string,
 ) (swapped bool, err error) {

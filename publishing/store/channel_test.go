@@ -21,9 +21,9 @@ func TestSwapCredential_MovesDestination(t *testing.T) {
 		swapped                 bool
 		want                    string
 	}{
-		{"another", "a", "second.example", false, "@first.example"},
-		{"sealed", "b", "", true, "@first.example"},
-		{"b", "c", "second.example", true, "@second.example"},
+		{old: "another", fresh: "a", destination: "second.example", want: "@first.example"},
+		{old: "sealed", fresh: "b", swapped: true, want: "@first.example"},
+		{old: "b", fresh: "c", destination: "second.example", swapped: true, want: "@second.example"},
 	} {
 		swapped, err := r.store.SwapCredential(t.Context(), r.org, channel, []byte(step.old), []byte(step.fresh), step.destination)
 		if r.ok(err); swapped != step.swapped {
@@ -46,7 +46,7 @@ func TestPark_LeavesReconnectedChannel(t *testing.T) {
 	for _, step := range []struct {
 		sealed string
 		parked bool
-	}{{"old", true}, {"new", false}} {
+	}{{sealed: "old", parked: true}, {sealed: "new", parked: false}} {
 		_, _, err := r.store.Connect(t.Context(), c, []byte(step.sealed), publishing.MaxChannels)
 		r.ok(err)
 		r.ok(r.store.Park(t.Context(), r.org, c.ID, []byte("old")))

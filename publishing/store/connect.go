@@ -20,14 +20,16 @@ type ConnectState struct {
 	Person     tenancy.PersonID
 	Onboarding bool
 	ReturnURL  string
-	ExpiresAt  time.Time
+	// ExpiresAt is when it can no longer be finished, by the clock of the database.
+	ExpiresAt time.Time
 }
 
 const stateInsert = `-- publishing.ConnectStateInsert
 insert into connect_state (org_id, hash, connector, channel_id, person_id, onboarding, return_url, expires_at)
 values ($1, $2, $3, $4, $5, $6, $7, $8)`
 
-// SaveState inserts a connect state under its hash.
+// SaveState inserts a connect state under its hash. It returns pg.ErrOrgBusy or the error of Postgres, which is a
+// unique violation for a hash that exists.
 func (s *Store) SaveState(ctx context.Context, hash []byte, st ConnectState) error {
 	return s.db.WriteOrg(ctx, st.Org.UUID(), func(b *pgx.Batch) {
 		b.Queue(stateInsert, st.Org, hash, st.Connector, st.Channel, st.Person, st.Onboarding, st.ReturnURL,

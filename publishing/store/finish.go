@@ -73,7 +73,8 @@ func scanUnknown(row pgx.CollectableRow) (publishing.UnknownPost, error) {
 
 // FindUnknown returns unknown outcomes of the lease's shards whose platform is to be asked now; organizations, and the
 // destinations of each, take turns. It leaves out the posts in except and, of the destinations in resting, the outcomes
-// that have been unknown for at most unknownFor. It locks nothing: see ClaimUnknown.
+// that have been unknown for at most unknownFor. It locks nothing: see ClaimUnknown. It returns the error of Postgres,
+// and a stale lease finds nothing.
 func (s *Store) FindUnknown(
 	ctx context.Context, l publishing.Lease, except []publishing.PostID, resting []string, unknownFor time.Duration,
 ) (out []publishing.UnknownPost, err error) {
@@ -102,7 +103,8 @@ type ClaimedUnknown struct {
 }
 
 // ClaimUnknown claims those of the posts whose outcome is unknown and whose time has come, and returns them. No other
-// process claims them for hold from now. Posts that another transaction has locked are left out.
+// process claims them for hold from now. Posts that another transaction has locked are left out. It returns the error
+// of Postgres. The posts may have been claimed then, and are found again when hold has passed.
 func (s *Store) ClaimUnknown(
 	ctx context.Context, posts []publishing.PostID, hold time.Duration,
 ) (out []ClaimedUnknown, err error) {

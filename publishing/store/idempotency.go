@@ -22,7 +22,8 @@ type Remembered struct {
 	Mismatch bool
 }
 
-// Remembered returns the stored answer to a key. found is false when there is none yet.
+// Remembered returns the stored answer to a key. found is false when there is none yet. It returns pg.ErrOrgBusy or the
+// error of Postgres; a key without an answer is no error.
 func (s *Store) Remembered(
 	ctx context.Context, org tenancy.OrgID, key string, requestHash []byte,
 ) (r Remembered, found bool, err error) {

@@ -48,7 +48,8 @@ func TestClaim_KeepsLimitOfPlatform(t *testing.T) {
 	if !slices.Equal(posts, []publishing.PostID{quick}) || !slices.Equal(round.AtLimit[r.org], []string{"slow"}) || round.Next[r.org].Before(round.Now.Add(time.Minute)) {
 		t.Fatalf("none of the slow platform: %+v, the later post is %v", round, later)
 	}
-	if posts, round = claim(nil); !slices.Equal(posts, slow[1:]) && len(posts) != 3 || len(round.AtLimit) != 0 {
+	posts, round = claim(nil)
+	if !slices.Equal(posts, slow[1:]) && len(posts) != 3 || len(round.AtLimit) != 0 {
 		t.Fatalf("without a limit: %+v", round)
 	}
 }

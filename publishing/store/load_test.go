@@ -30,7 +30,8 @@ func TestLoad_ReturnsNothingOnError(t *testing.T) {
 	_, err = owner.Exec(t.Context(), "grant select on publication to crier_sender")
 	r.ok(err)
 	r.ok(owner.Close(t.Context()))
-	if works, err = r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post}); err != nil || len(works) != 1 || len(works[0].Parts) != 1 {
+	works, err = r.store.Load(t.Context(), []publishing.PostID{claimed[0].Post})
+	if err != nil || len(works) != 1 || len(works[0].Parts) != 1 {
 		t.Fatalf("loaded %+v (%v), want one post with one part", works, err)
 	}
 }

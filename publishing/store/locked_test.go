@@ -106,7 +106,7 @@ func TestMove_ThreadStaysInOneRound(t *testing.T) {
 	for _, step := range []struct {
 		to   publishing.State
 		keep bool
-	}{{publishing.StateDraft, true}, {publishing.StateDraft, true}, {publishing.StateQueue, false}} {
+	}{{to: publishing.StateDraft, keep: true}, {to: publishing.StateDraft, keep: true}, {to: publishing.StateQueue, keep: false}} {
 		if err := r.move(post, step.to, !step.keep); err != nil {
 			t.Fatal(err)
 		}

@@ -80,7 +80,7 @@ order by p.updated_at, p.id limit $5`
 
 // Find returns at most limit posts of the lease's shards that need one kind of upkeep, the most urgent first, without
 // those in except. after is the age from which a post needs it; UpkeepReap does not use it. A stale lease finds
-// nothing.
+// nothing. It returns the error of Postgres, and then no posts.
 func (s *Store) Find(
 	ctx context.Context, l publishing.Lease, kind Upkeep, after time.Duration, except []publishing.PostID, limit int,
 ) (ids []publishing.PostID, err error) {

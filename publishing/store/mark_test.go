@@ -38,7 +38,8 @@ func TestMark_StoresTheHandleOfItsPart(t *testing.T) {
 	r.store1(r.sent(claimed, publishing.ResultRetry, ""))
 	r.clock(`update post set not_before = null where id = $1`, post)
 	mark.Token, mark.Handle = r.claim(1)[0].Token, nil
-	if may, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0); err != nil || !may[0] {
+	may, _, err = r.store.MarkCommitting(t.Context(), []publishingstore.Mark{mark}, time.Minute, 0)
+	if err != nil || !may[0] {
 		t.Fatalf("the second claim cannot be marked: %v", err)
 	}
 	if x := r.work(post).Parts[0]; string(x.Handle) != `{"facets": 1}` {

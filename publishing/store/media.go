@@ -53,7 +53,8 @@ where org_id = $1 and deleted_at is null and size > 0`
 const mediaStored = `-- publishing.MediaStored
 ` + storedBytes
 
-// StoredBytes returns the number of bytes of the files of an organization.
+// StoredBytes returns the number of bytes of the files of an organization. It returns pg.ErrOrgBusy or the error of
+// Postgres.
 func (s *Store) StoredBytes(ctx context.Context, org tenancy.OrgID) (bytes int64, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(mediaStored, org).QueryRow(func(row pgx.Row) error { return row.Scan(&bytes) })
@@ -115,7 +116,8 @@ type Known struct {
 }
 
 // Lookup returns those of the channels and media of an organization that exist, in one round trip. A medium is named by
-// its id or its key.
+// its id or its key. A channel or a medium that does not exist is no error; it returns pg.ErrOrgBusy or the error of
+// Postgres.
 func (s *Store) Lookup(
 	ctx context.Context, org tenancy.OrgID, channels []publishing.ChannelID, media []publishing.MediaID, keys []string,
 ) (k Known, err error) {

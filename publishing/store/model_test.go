@@ -166,7 +166,7 @@ func (m *model) claim(rt *rapid.T) {
 		if p.out == nil {
 			p.out = &modelPublication{id: m.current(p), phase: "preparing"}
 		}
-		m.claims = append(m.claims, &modelClaim{got, p, p.out, false, m.rig.lease.Holder})
+		m.claims = append(m.claims, &modelClaim{Claimed: got, post: p, out: p.out, holder: m.rig.lease.Holder})
 	}
 	for id := range want {
 		rt.Errorf("%s was not claimed, which is %s", id, m.about(id))
@@ -252,10 +252,12 @@ func (m *model) move(rt *rapid.T) {
 	found, refused := false, error(nil)
 	m.rig.ok(m.rig.inOrg(func(tx *publishingstore.Tx) error {
 		old, err := tx.LockGroup(m.rig.Context(), p.group)
-		if found = len(old) == 1; err != nil || !found {
+		found = len(old) == 1
+		if err != nil || !found {
 			return err
 		}
-		if refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish); refused != nil {
+		refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish)
+		if refused != nil {
 			return nil
 		}
 		due, err = tx.Move(m.rig.Context(), old, to, to == publishing.StateDraft && !republish, "test")
@@ -269,7 +271,8 @@ func (m *model) move(rt *rapid.T) {
 	}
 	p.free()
 	p.state, p.due, p.phase, p.code, p.token, p.backing, p.expired, p.reaps = to, *due, "", "", uuid.Nil, false, false, 0
-	if p.maybe = p.maybe && to == publishing.StateDraft && !republish; !p.maybe {
+	p.maybe = p.maybe && to == publishing.StateDraft && !republish
+	if !p.maybe {
 		p.out = nil // a new round
 	}
 }

@@ -61,11 +61,13 @@ func (c *modelClaim) finished(o publishing.Outcome) bool {
 		p.state, p.phase, p.dueLook = publishing.StateUnknown, "committing", o.After == 0
 	case publishing.ResultRetry:
 		p.token, p.backing = uuid.Nil, o.After > 0
-		if p.state = publishing.StateQueue; p.deleted {
+		p.state = publishing.StateQueue
+		if p.deleted {
 			p.state, p.code = publishing.StateError, "deleted"
 		}
 	default:
-		if p.state, p.code = publishing.StateError, o.Code; found {
+		p.state, p.code = publishing.StateError, o.Code
+		if found {
 			p.state, p.code = publishing.StatePublished, ""
 		}
 	}

@@ -53,7 +53,9 @@ where x.channel_id = s.id`
 // subject does not exist. After deleting it gives up the posts that were kept back for longer than hold, and returns
 // their number, followers included.
 //
-// When a pause that was set is committed, no claim takes a post that it reaches; Revoke ends the earlier claims.
+// When a pause that was set is committed, no claim takes a post that it reaches; Revoke ends the earlier claims. It
+// returns the error of Postgres, for which pg.IsLocked returns true when other transactions of the organization that
+// change pauses or connect channels take too long.
 func (t *Tx) Pause(
 	ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration,
 ) (missed int, known bool, err error) {
@@ -83,7 +85,8 @@ var revokePausedClaims string
 
 // Revoke ends the claims that a pause reaches and whose call has not begun, unless the pause is deleted. It must run in
 // another transaction than Pause, which has locked rows of channel_queue: posts are locked before those. When Revoke is
-// committed, no post that the pause reaches begins a call.
+// committed, no post that the pause reaches begins a call. It returns the error of Postgres, after which no claim is
+// ended.
 func (t *Tx) Revoke(ctx context.Context, scope publishing.PauseScope, subject any, by string) error {
 	_, err := t.tx.Exec(ctx, revokePausedClaims, scope, subject, by, t.node)
 	return err
@@ -116,7 +119,8 @@ type heldRow struct {
 }
 
 // Held returns what a pause of the subject keeps back, or would keep back: the number of due posts and of posts in
-// flight, and the publishing.MaxHeldShown queued posts that are due first.
+// flight, and the publishing.MaxHeldShown queued posts that are due first. It returns the error of Postgres; a subject
+// that reaches no channel is no error, and its numbers are 0.
 func (t *Tx) Held(
 	ctx context.Context, scope publishing.PauseScope, subject any,
 ) (out publishing.PauseResult, err error) {

@@ -58,13 +58,13 @@ func TestPause_ReachesChannelByEveryScope(t *testing.T) {
 		paused  bool
 		free    int
 	}{
-		{publishing.PauseChannel, grouped, true, 1},
-		{publishing.PauseCustomer, acme, true, 1},
-		{publishing.PauseChannel, grouped, false, 1}, // its customer is still paused
-		{publishing.PauseOrganization, r.org, true, 0},
-		{publishing.PauseCustomer, acme, false, 0},
-		{publishing.PauseOrganization, r.org, true, 0}, // a second pause changes nothing
-		{publishing.PauseOrganization, r.org, false, 2},
+		{scope: publishing.PauseChannel, subject: grouped, paused: true, free: 1},
+		{scope: publishing.PauseCustomer, subject: acme, paused: true, free: 1},
+		{scope: publishing.PauseChannel, subject: grouped, free: 1}, // its customer is still paused
+		{scope: publishing.PauseOrganization, subject: r.org, paused: true},
+		{scope: publishing.PauseCustomer, subject: acme},
+		{scope: publishing.PauseOrganization, subject: r.org, paused: true}, // a second pause changes nothing
+		{scope: publishing.PauseOrganization, subject: r.org, free: 2},
 	} {
 		r.pause(c.scope, c.subject, c.paused, 24*time.Hour)
 		got := r.claim(10)
@@ -359,21 +359,21 @@ func TestLoad_FailingLeavesOutTimeKeptBack(t *testing.T) {
 		meanwhile func(r *rig, c publishing.Channel, claim func() publishing.Claimed)
 		failing   bool // the time still counts
 	}{
-		"a pause": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
+		"a pause": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
 			r.pause(publishing.PauseChannel, c.ID, true, time.Hour)
 			r.pause(publishing.PauseChannel, c.ID, false, time.Hour)
-		}, false},
-		"a refused access that is renewed": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
+		}, failing: false},
+		"a refused access that is renewed": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
 			r.ok(r.store.Park(r.Context(), r.org, c.ID, []byte("sealed")))
 			r.connect(c)
-		}, false},
-		"an access that cannot be read": {func(r *rig, _ publishing.Channel, claim func() publishing.Claimed) {
+		}, failing: false},
+		"an access that cannot be read": {meanwhile: func(r *rig, _ publishing.Channel, claim func() publishing.Claimed) {
 			r.finish(claim(), publishing.ResultRetry, "") // no part was reached
-		}, false},
-		"nothing": {func(*rig, publishing.Channel, func() publishing.Claimed) {}, true},
-		"an access that is renewed before it is refused": {func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
+		}, failing: false},
+		"nothing": {meanwhile: func(*rig, publishing.Channel, func() publishing.Claimed) {}, failing: true},
+		"an access that is renewed before it is refused": {meanwhile: func(r *rig, c publishing.Channel, _ func() publishing.Claimed) {
 			r.connect(c)
-		}, true},
+		}, failing: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,10 +48,12 @@ type DerivedPicture struct {
 type MadePicture struct {
 	BlobKey     string `db:"blob_key"`
 	ContentType string `db:"content_type"`
-	// Size is in bytes, Width and Height are in pixels.
-	Size   int64 `db:"size"`
-	Width  int   `db:"width"`
-	Height int   `db:"height"`
+	// Size is in bytes.
+	Size int64 `db:"size"`
+	// Width is in pixels.
+	Width int `db:"width"`
+	// Height is in pixels.
+	Height int `db:"height"`
 }
 
 const pictureWant = `-- publishing.PictureWant
@@ -88,7 +90,8 @@ func pictureArrays(keys []PictureKey) (media [][16]byte, specs []string) {
 	return media, specs
 }
 
-// WantPictures inserts those of the pictures that do not exist, as pending ones, and returns all of them.
+// WantPictures inserts those of the pictures that do not exist, as pending ones, and returns all of them. It returns
+// the error of Postgres, which is a violation of a foreign key when an image has no row.
 func (t *Tx) WantPictures(ctx context.Context, keys []PictureKey) (all []DerivedPicture, err error) {
 	b := &pgx.Batch{}
 	queueWant(b, t.org, keys)
@@ -96,7 +99,8 @@ func (t *Tx) WantPictures(ctx context.Context, keys []PictureKey) (all []Derived
 	return all, t.tx.SendBatch(ctx, b).Close()
 }
 
-// WantPictures is Tx.WantPictures in a transaction of its own.
+// WantPictures is Tx.WantPictures in a transaction of its own. It returns pg.ErrOrgBusy too, and may be repeated after
+// an error.
 func (s *Store) WantPictures(
 	ctx context.Context, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
@@ -107,7 +111,8 @@ func (s *Store) WantPictures(
 	return all, err
 }
 
-// Pictures returns those of the derived pictures that exist.
+// Pictures returns those of the derived pictures that exist. A picture that does not exist is no error; it returns
+// pg.ErrOrgBusy or the error of Postgres.
 func (s *Store) Pictures(
 	ctx context.Context, org tenancy.OrgID, keys []PictureKey,
 ) (all []DerivedPicture, err error) {
@@ -120,7 +125,8 @@ type TakenPicture struct {
 	PictureKey
 	publishing.Medium
 	// State is PictureFailed when the picture was tried too often: it must not be made.
-	State   PictureState
+	State PictureState
+	// Attempt is the number of this attempt, beginning with 1. The methods that end the attempt compare it.
 	Attempt int
 }
 
@@ -180,7 +186,8 @@ update derived_picture set state = 'ready', unfinished = 0, error = null,
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
 // KeepPicture ends an attempt with a picture whose bytes are stored. It returns false, and changes nothing, when a
-// later attempt has begun or the image is deleted.
+// later attempt has begun or the image is deleted. It returns pg.ErrOrgBusy or the error of Postgres; after one for
+// which pg.IsAway returns true the picture may be kept, and a repeated call returns false.
 func (s *Store) KeepPicture(
 	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, made MadePicture,
 ) (bool, error) {
@@ -192,8 +199,8 @@ const pictureFail = `-- publishing.PictureFail
 update derived_picture set state = 'failed', unfinished = 0, error = $5
 where org_id = $1 and media_id = $2 and spec = $3 and attempts = $4 and state = 'pending'`
 
-// FailPicture ends an attempt and gives the picture up; reason is a sentence for people. It returns false as
-// KeepPicture does.
+// FailPicture ends an attempt and gives the picture up; reason is a sentence for people. It returns false, and the
+// errors, as KeepPicture does.
 func (s *Store) FailPicture(
 	ctx context.Context, org tenancy.OrgID, key PictureKey, attempt int, reason string,
 ) (bool, error) {
@@ -247,7 +254,7 @@ type PendingPicture struct {
 }
 
 // PendingPictures returns pictures of the organizations of some shards that may be taken: at most most of each
-// organization, and at most all.
+// organization, and at most all. It returns the error of Postgres.
 func (s *Store) PendingPictures(
 	ctx context.Context, shards []int16, most, all int,
 ) (out []PendingPicture, err error) {

@@ -275,7 +275,7 @@ func fill(t *testing.T, database string) {
 		`insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at, phase, release_id, done_at)
 		 select org_id, id, id, group_id, id, 0, 1, due, 'done', 'x', now() from post`,
 	} {
-		if _, err = super.Exec(t.Context(), sql); err != nil {
+		if _, err := super.Exec(t.Context(), sql); err != nil {
 			t.Fatalf("%s: %v", sql, err)
 		}
 	}

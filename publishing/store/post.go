@@ -48,7 +48,9 @@ func (p *NewPost) publishDate() *time.Time {
 }
 
 // Insert writes posts with their parts in one round trip, and one event for each root. The posts of a group must be
-// next to each other, its root first. The channels must exist: see HoldChannels.
+// next to each other, its root first. The channels must exist: see HoldChannels. It returns the error of Postgres,
+// which is a unique violation for an id that exists and a violation of a foreign key for a channel or a medium without
+// a row.
 func (t *Tx) Insert(ctx context.Context, posts []NewPost) error {
 	b := &pgx.Batch{}
 	t.queuePosts(b, posts)
@@ -124,11 +126,13 @@ type PostStatus struct {
 	// Published is set when a part of the current round is on the platform.
 	Published bool `db:"published"`
 	// After is the predecessor, zero for the root.
-	After       publishing.PostID `db:"after_post"`
-	PublishDate time.Time         `db:"publish_date"`
+	After publishing.PostID `db:"after_post"`
+	// PublishDate is the time that the calendar shows.
+	PublishDate time.Time `db:"publish_date"`
 	// Series is zero for a post that is not repeated.
-	Series     publishing.SeriesID `db:"series_id"`
-	Occurrence int                 `db:"occurrence"`
+	Series publishing.SeriesID `db:"series_id"`
+	// Occurrence is the number of the post in its series; the first is 0.
+	Occurrence int `db:"occurrence"`
 }
 
 const groupLock = `-- publishing.GroupLock
@@ -146,7 +150,8 @@ from post p left join lateral (
 where p.group_id = $1 and p.deleted_at is null order by p.id`
 
 // LockGroup locks the posts of a group that are not deleted until the transaction ends, and returns them in the order
-// of their ids. It returns none when there is no such group.
+// of their ids. It returns none when there is no such group. It returns the error of Postgres, for which pg.IsLocked
+// returns true when another transaction keeps a post locked for too long.
 func (t *Tx) LockGroup(ctx context.Context, group publishing.GroupID) ([]PostStatus, error) {
 	var out []PostStatus
 	b := &pgx.Batch{}
@@ -199,7 +204,7 @@ const postDelete = `-- publishing.PostDelete
 update post set deleted_at = now(), updated_at = now() where id = any($1)`
 
 // Delete marks locked posts as deleted. A claimed post keeps its channel until its sender has finished it; the others
-// release theirs.
+// release theirs. It returns the error of Postgres, after which the transaction must be rolled back.
 func (t *Tx) Delete(ctx context.Context, posts []PostStatus) error {
 	b := &pgx.Batch{}
 	b.Queue(postDelete, uuids(idsOf(posts, everyPost)))
@@ -217,7 +222,7 @@ var movePosts = expand(movePostsFile, "postReset", postReset)
 
 // Move sets all posts of a locked group to DRAFT or QUEUE; followers wait. It returns when the root is due. With
 // keepUnknown, a post that may have been sent stays marked as such; without it the caller accepts that the post may be
-// published twice.
+// published twice. It returns the error of Postgres, after which neither the posts nor their timelines are changed.
 func (t *Tx) Move(
 	ctx context.Context, posts []PostStatus, to publishing.State, keepUnknown bool, by string,
 ) (*time.Time, error) {
@@ -268,7 +273,8 @@ select $1, $2, 'moved', $3, nullif($6, ''),
 where $4::timestamptz <> coalesce($5::timestamptz, now())`
 
 // Rewrite replaces the content of a locked group, whose posts are old, by posts, the root first. The root keeps its id;
-// its parts and all followers are deleted and written again. Parts may have ids that old parts had.
+// its parts and all followers are deleted and written again. Parts may have ids that old parts had. It returns the
+// error of Postgres, as Insert does for ids, channels and media.
 func (t *Tx) Rewrite(ctx context.Context, group publishing.GroupID, old []PostStatus, posts []NewPost) error {
 	root := posts[0]
 	b := &pgx.Batch{}

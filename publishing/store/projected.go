@@ -145,7 +145,8 @@ func occurrencesBetween(series []projectedSeries, start, end time.Time, limit in
 }
 
 // Projected returns the projected occurrence with an id, and none when there is no such occurrence, or when it is
-// stored.
+// stored. It returns pg.ErrOrgBusy or the error of Postgres; a series in an unknown time zone is no error and has no
+// projected occurrences.
 func (s *Store) Projected(
 	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {

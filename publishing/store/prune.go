@@ -28,6 +28,7 @@ const (
 
 // OldRow names a row that is old enough to be deleted. Of and ID are parts of its key.
 type OldRow struct {
+	// At is the time from which the age of the row is counted.
 	At time.Time `db:"at"`
 	// Of is the organization of the row, or the post of an event.
 	Of uuid.UUID `db:"of"`
@@ -68,7 +69,8 @@ order by c.expires_at, encode(c.hash, 'hex') limit $4`
 )
 
 // FindOld returns at most limit rows of a kind that are older than age, the oldest first, starting behind the row
-// after. The zero OldRow starts at the oldest. Some of them may still be needed: see Prune.
+// after. The zero OldRow starts at the oldest. Some of them may still be needed: see Prune. It returns the error of
+// Postgres.
 func (s *Store) FindOld(
 	ctx context.Context, kind Prunable, age time.Duration, after OldRow, limit int,
 ) (rows []OldRow, err error) {
@@ -102,7 +104,8 @@ delete from connect_state c using old where c.hash = any (array[old.hash])`
 
 // Prune deletes, in one statement, those of the rows of a kind that are older than age and that nothing needs any more,
 // and returns the number of deleted rows. It skips rows that another transaction has locked. A deleted post is deleted
-// with its group; the number then counts all posts of the groups, so it may be larger than that of the rows.
+// with its group; the number then counts all posts of the groups, so it may be larger than that of the rows. When
+// Postgres refuses one row, none is deleted and the error is returned: see batch.Sweep.
 func (s *Store) Prune(ctx context.Context, kind Prunable, age time.Duration, rows []OldRow) (n int, err error) {
 	sql := map[Prunable]string{
 		PruneKeys: pruneKeys, PruneEvents: pruneEvents, PruneDeleted: pruneDeleted, PruneConnects: pruneConnects,

@@ -81,123 +81,178 @@ func (r *rig) aged(post publishing.PostID, ago time.Duration) {
 	r.tenant(`update post_event set at = now() - $2 * interval '1 millisecond' where post_id = $1`, post, ago.Milliseconds())
 }
 
-func TestPrune_DeletedPosts(t *testing.T) {
-	t.Parallel()
-	cases := map[string]struct {
-		post func(r *rig) publishing.PostID
-		kept int // rows of its group: one of a post, two of a thread of these tests
-	}{
-		"old": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel())
-			r.deleted(p, old)
-			return p
-		}, 0},
-		"deleted before it was sent": {func(r *rig) publishing.PostID {
-			p := r.post(r.channel(), day)
-			r.deleted(p, old)
-			return p
-		}, 0},
-		"recent": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel())
-			r.deleted(p, recent)
-			return p
-		}, 1},
-		"not deleted": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel())
-			r.aged(p, 10*keeps)
-			return p
-		}, 1},
-		"being published": {func(r *rig) publishing.PostID {
-			p := r.post(r.channel(), -time.Second)
-			r.claim(10)
-			r.deleted(p, old)
-			return p
-		}, 1},
-		"outcome not known": {func(r *rig) publishing.PostID {
-			p := r.post(r.channel(), -time.Second)
-			c := r.claim(10)[0]
-			r.mark(c)
-			r.finish(c, publishing.ResultUnknown, "")
-			r.deleted(p, old)
-			return p
-		}, 1},
-		"given up without knowing its outcome": {func(r *rig) publishing.PostID {
-			p := r.post(r.channel(), -time.Second)
-			c := r.claim(10)[0]
-			r.mark(c)
-			r.finish(c, publishing.ResultUnknown, "")
-			r.finish(c, publishing.ResultError, publishing.CodeOutcomeUnknown)
-			r.deleted(p, old)
-			return p
-		}, 1},
-		"a call of an earlier round not accounted for": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel())
-			r.tenant(`update publication set phase = 'committing', maybe_sent = true, release_id = null, done_at = null where post_id = $1`, p)
-			r.deleted(p, old)
-			return p
-		}, 1},
-		"a thread": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel(), time.Hour)
-			r.deleted(p, old)
-			return p
-		}, 0},
-		"a thread whose later part may be out": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel(), time.Hour)
-			r.tenant(`update post set state = 'ERROR', due = now(), error = 'x', maybe_sent = true, outcome_unknown = true where after_post = $1`, p)
-			r.deleted(p, old)
-			return p
-		}, 2},
-		"a part that an edit replaced, of a post that exists": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel(), time.Hour)
-			r.deleted(p, old)
-			r.tenant(`update post set after_post = null, due = publish_date, state = 'DRAFT' where after_post = $1`, p)
-			r.tenant(`update post set deleted_at = null where id = $1`, p)
-			return p
-		}, 2},
-		"with a part that an edit replaced": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel())
-			r.dropped(p, 1)
-			r.deleted(p, old)
-			return p
-		}, 0},
-		"with a part that an edit replaced and that may be out": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel())
-			r.dropped(p, 1)
-			r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where delay_minutes > 0
-				and group_id = (select group_id from post where id = $1)`, p)
-			r.deleted(p, old)
-			return p
-		}, 2},
-		"with two parts that edits replaced, one of which may be out": {func(r *rig) publishing.PostID {
-			p := r.published(r.channel())
-			r.dropped(p, 2)
-			r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where id = (
-				select id from post where delay_minutes > 0 and group_id = (select group_id from post where id = $1) limit 1)`, p)
-			r.deleted(p, old)
-			return p
-		}, 3},
-	}
-	r := newRig(t)
+// deletedCase is a post, and the number of rows of its group that a prune keeps.
+type deletedCase struct {
+	post func(r *rig) publishing.PostID
+	kept int
+}
+
+// pruneDeleted creates the posts of the cases, prunes once and checks the number of deleted posts and what is left of
+// each group. It returns the posts.
+func (r *rig) pruneDeleted(cases map[string]deletedCase, deleted int) map[string]publishing.PostID {
+	r.Helper()
 	posts := map[string]publishing.PostID{}
 	for name, c := range cases {
 		posts[name] = c.post(r)
 	}
-	if n := r.prune(publishingstore.PruneDeleted); n != 6 {
-		t.Errorf("%d posts were deleted, want the 6 of 4 groups", n)
+	if n := r.prune(publishingstore.PruneDeleted); n != deleted {
+		r.Errorf("%d posts were deleted, want %d", n, deleted)
 	}
 	for name, c := range cases {
 		if n := r.countOf("post", "group_id in (select group_id from post where id = $1)", posts[name]); n != c.kept {
-			t.Errorf("%s: %d rows are left, want %d", name, n, c.kept)
+			r.Errorf("%s: %d rows are left, want %d", name, n, c.kept)
 		}
 		for _, table := range []string{"part", "publication", "post_event"} {
 			if n := r.countOf(table, "post_id = $1", posts[name]); c.kept == 0 && n != 0 {
-				t.Errorf("%s: %d rows of %s are left", name, n, table)
+				r.Errorf("%s: %d rows of %s are left", name, n, table)
 			}
 		}
 	}
+	return posts
+}
+
+func TestPrune_DeletedPosts(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	posts := r.pruneDeleted(map[string]deletedCase{
+		"old": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel())
+				r.deleted(p, old)
+				return p
+			},
+		},
+		"deleted before it was sent": {
+			post: func(r *rig) publishing.PostID {
+				p := r.post(r.channel(), day)
+				r.deleted(p, old)
+				return p
+			},
+		},
+		"recent": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel())
+				r.deleted(p, recent)
+				return p
+			},
+			kept: 1,
+		},
+		"not deleted": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel())
+				r.aged(p, 10*keeps)
+				return p
+			},
+			kept: 1,
+		},
+		"being published": {
+			post: func(r *rig) publishing.PostID {
+				p := r.post(r.channel(), -time.Second)
+				r.claim(10)
+				r.deleted(p, old)
+				return p
+			},
+			kept: 1,
+		},
+		"outcome not known": {
+			post: func(r *rig) publishing.PostID {
+				p := r.post(r.channel(), -time.Second)
+				c := r.claim(10)[0]
+				r.mark(c)
+				r.finish(c, publishing.ResultUnknown, "")
+				r.deleted(p, old)
+				return p
+			},
+			kept: 1,
+		},
+		"given up without knowing its outcome": {
+			post: func(r *rig) publishing.PostID {
+				p := r.post(r.channel(), -time.Second)
+				c := r.claim(10)[0]
+				r.mark(c)
+				r.finish(c, publishing.ResultUnknown, "")
+				r.finish(c, publishing.ResultError, publishing.CodeOutcomeUnknown)
+				r.deleted(p, old)
+				return p
+			},
+			kept: 1,
+		},
+		"a call of an earlier round not accounted for": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel())
+				r.tenant(`update publication set phase = 'committing', maybe_sent = true, release_id = null, done_at = null where post_id = $1`, p)
+				r.deleted(p, old)
+				return p
+			},
+			kept: 1,
+		},
+	}, 2)
 	if n := r.countOf("publication", "post_id = $1 and release_id = 'release'", posts["not deleted"]); n != 1 {
 		t.Error("the release id of a post that exists is gone")
 	}
+}
+
+func TestPrune_DeletedThreads(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.pruneDeleted(map[string]deletedCase{
+		"a thread": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel(), time.Hour)
+				r.deleted(p, old)
+				return p
+			},
+		},
+		"a thread whose later part may be out": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel(), time.Hour)
+				r.tenant(`update post set state = 'ERROR', due = now(), error = 'x', maybe_sent = true, outcome_unknown = true where after_post = $1`, p)
+				r.deleted(p, old)
+				return p
+			},
+			kept: 2,
+		},
+		"a part that an edit replaced, of a post that exists": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel(), time.Hour)
+				r.deleted(p, old)
+				r.tenant(`update post set after_post = null, due = publish_date, state = 'DRAFT' where after_post = $1`, p)
+				r.tenant(`update post set deleted_at = null where id = $1`, p)
+				return p
+			},
+			kept: 2,
+		},
+		"with a part that an edit replaced": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel())
+				r.dropped(p, 1)
+				r.deleted(p, old)
+				return p
+			},
+		},
+		"with a part that an edit replaced and that may be out": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel())
+				r.dropped(p, 1)
+				r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where delay_minutes > 0
+					and group_id = (select group_id from post where id = $1)`, p)
+				r.deleted(p, old)
+				return p
+			},
+			kept: 2,
+		},
+		"with two parts that edits replaced, one of which may be out": {
+			post: func(r *rig) publishing.PostID {
+				p := r.published(r.channel())
+				r.dropped(p, 2)
+				r.tenant(`update post set state = 'ERROR', error = 'x', maybe_sent = true, outcome_unknown = true where id = (
+					select id from post where delay_minutes > 0 and group_id = (select group_id from post where id = $1) limit 1)`, p)
+				r.deleted(p, old)
+				return p
+			},
+			kept: 3,
+		},
+	}, 4)
 }
 
 func TestPrune_SeriesKeepsWhatItNeeds(t *testing.T) {
@@ -379,8 +434,8 @@ func (r *rig) harm(address string, post publishing.PostID, body string) {
 func TestPrune_DeletesOthersBesideFailingRow(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]struct{ body, code string }{
-		"refused":  {`raise exception 'no' using errcode = 'P0001';`, "P0001"},
-		"too slow": {`perform pg_sleep(60);`, "57014"},
+		"refused":  {body: `raise exception 'no' using errcode = 'P0001';`, code: "P0001"},
+		"too slow": {body: `perform pg_sleep(60);`, code: "57014"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -483,7 +538,7 @@ func TestPrune_ContinuesBehindRowsThatAreKept(t *testing.T) {
 		done := make(chan error, 1)
 		go func() {
 			var err error
-			n, err = pruner.Prune(deadline{ctx}, publishingstore.PruneDeleted)
+			n, err = pruner.Prune(deadline{Context: ctx}, publishingstore.PruneDeleted)
 			done <- err
 		}()
 		r.waitsIn("PruneDeleted", "Lock", done)

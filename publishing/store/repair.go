@@ -17,6 +17,7 @@ var giveBackClaims string
 
 // GiveBack returns to the queue the posts that this process has claimed by statements whose answer it did not receive,
 // by the numbers of those statements (Claim). Nothing of them was sent. It returns the organizations of the posts.
+// After an error, which is that of Postgres, it may be repeated with the same numbers.
 func (s *Store) GiveBack(
 	ctx context.Context, l publishing.Lease, numbers []int64, node string,
 ) (orgs []tenancy.OrgID, err error) {
@@ -37,7 +38,8 @@ from (
 where q.channel_id = any (array[h.channel_id]) and h.id is not null and q.busy_post is distinct from h.id`
 
 // RepairHold makes the claimed post of a channel hold it: the channel is the first one of an organization after another
-// one, in the order of ids. It returns true when it has changed the channel.
+// one, in the order of ids. It returns true when it has changed the channel. It returns the error of Postgres, after
+// which the value is not reliable.
 func (s *Store) RepairHold(ctx context.Context, org tenancy.OrgID, after publishing.ChannelID) (bool, error) {
 	return s.clockRow(ctx, holdRepair, org, after.UUID())
 }

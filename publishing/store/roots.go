@@ -96,7 +96,8 @@ from post p
 where p.after_post is null and p.deleted_at is null
   and p.group_id = (select q.group_id from post q where q.id = $1 and q.deleted_at is null)`
 
-// Root returns the root of the group of a stored post, and none when there is no such post.
+// Root returns the root of the group of a stored post, and none when there is no such post. A post that does not exist
+// is no error; it returns pg.ErrOrgBusy or the error of Postgres.
 func (s *Store) Root(
 	ctx context.Context, org tenancy.OrgID, post publishing.PostID,
 ) (out []publishing.Post, err error) {

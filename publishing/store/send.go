@@ -24,7 +24,8 @@ update publication x set handle = $5 from mine
 where x.id = $3 and x.post_id = any (array[mine.id]) and x.phase = 'preparing'`
 
 // SaveHandle stores the handle of a publication that is being prepared, and extends the claim to hold from now. It
-// returns false when the claim is lost: nothing is stored, and nothing may be sent.
+// returns false when the claim is lost: nothing is stored, and nothing may be sent. It returns the error of Postgres;
+// the handle may be stored then, and nothing may be sent before a call of it has returned true.
 func (s *Store) SaveHandle(
 	ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID,
 	handle json.RawMessage, hold time.Duration,
@@ -106,7 +107,8 @@ var savePartDone string
 
 // PartDone stores that a part which has successors is published, and extends the claim to hold from now. It returns
 // false when no further part may be sent, because the claim is lost or the post is deleted: the sender then finishes
-// the post with what it knows. The part is stored in both cases.
+// the post with what it knows. The part is stored in both cases. After an error, which is that of Postgres, it must be
+// repeated until it succeeds or the claim ends: what is published must be stored.
 func (s *Store) PartDone(
 	ctx context.Context, post publishing.PostID, token uuid.UUID, x publishing.Publication, hold time.Duration,
 	node string,
@@ -119,7 +121,8 @@ var unmarkCommitting string
 
 // Unmark removes the mark of a call after an answer which proves that the call published nothing, and extends the claim
 // to hold from now. It returns false when it has changed nothing, so that nothing more may be sent: the claim is lost,
-// or an earlier call of the part is known to have published it.
+// or an earlier call of the part is known to have published it. It returns the error of Postgres. The mark may remain
+// then, so that the outcome of the part is unknown to the next claim.
 func (s *Store) Unmark(
 	ctx context.Context, post publishing.PostID, token uuid.UUID, pub publishing.PublicationID, hold time.Duration,
 	node string,

@@ -94,7 +94,8 @@ select p.group_id from post p
 where p.series_id = $1 and p.occurrence <> $2 and p.deleted_at is null and p.state not in ('PUBLISHED', 'ERROR')
 order by p.id`
 
-// Pending returns the groups of the stored occurrences of a series that have not ended, without the occurrence other.
+// Pending returns the groups of the stored occurrences of a series that have not ended, without the occurrence other. A
+// series that does not exist is no error and has none; it returns the error of Postgres.
 func (t *Tx) Pending(ctx context.Context, series publishing.SeriesID, other int) ([]publishing.GroupID, error) {
 	rows, err := t.tx.Query(ctx, seriesLater, series, other)
 	if err != nil {
@@ -106,7 +107,8 @@ func (t *Tx) Pending(ctx context.Context, series publishing.SeriesID, other int)
 const seriesEnd = `-- publishing.SeriesEnd
 update series set stopped_at = now(), stopped_for = 'deleted' where id = $1 and stopped_at is null`
 
-// EndSeries stops a series: no occurrence follows. It does nothing when the series has stopped.
+// EndSeries stops a series: no occurrence follows. It does nothing when the series has stopped or does not exist, which
+// is no error. It returns the error of Postgres.
 func (t *Tx) EndSeries(ctx context.Context, series publishing.SeriesID) error {
 	_, err := t.tx.Exec(ctx, seriesEnd, series)
 	return err

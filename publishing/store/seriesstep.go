@@ -29,7 +29,8 @@ type SeriesRef struct {
 
 // EndedSeries returns at most limit series of the lease's shards whose current occurrence has ended, or that have
 // stopped since they were last advanced. Organizations take turns, and of each the series that wait longest come first.
-// Series that were set aside are left out until their time has come.
+// Series that were set aside are left out until their time has come. It returns the error of Postgres, and a stale
+// lease finds nothing.
 func (s *Store) EndedSeries(ctx context.Context, l publishing.Lease, limit int) (out []SeriesRef, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(findEndedSeries, l.Shards, l.Holder, limit).Query(into(&out, pgx.RowToStructByName[SeriesRef]))
@@ -187,7 +188,9 @@ func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool)
 // advanceTime is how long advancing one series may take.
 const advanceTime = 3 * time.Second
 
-// Advance is Tx.Advance in a transaction of its own, which takes at most advanceTime.
+// Advance is Tx.Advance in a transaction of its own, which takes at most advanceTime. It returns the errors of
+// Tx.Advance and pg.ErrOrgBusy; after an error of the commit for which pg.IsAway returns true the occurrence may be
+// inserted, and the next call goes on from there.
 func (s *Store) Advance(
 	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, wait bool,
 ) (written bool, err error) {
@@ -213,7 +216,8 @@ var setAsideSeries string
 
 // SetAsideSeries leaves a series whose next occurrence could not be inserted out of EndedSeries for a while, which
 // grows with each failure in a row. The first failure in a row adds reason, which is for people, to the timeline of the
-// current occurrence. A series that another transaction has locked is not changed.
+// current occurrence. A series that another transaction has locked is not changed. It returns pg.ErrOrgBusy or the
+// error of Postgres.
 func (s *Store) SetAsideSeries(
 	ctx context.Context, org tenancy.OrgID, series publishing.SeriesID, reason string,
 ) error {

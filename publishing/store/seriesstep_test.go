@@ -313,7 +313,8 @@ func TestWriteOccurrences_PassesStoppedSeries(t *testing.T) {
 	if n := r.step(); n != 0 || len(refs) != 1 {
 		t.Errorf("%d are written and %d series found, want 0 and 1", n, len(refs))
 	}
-	if refs, err = r.store.EndedSeries(t.Context(), r.lease, 10); err != nil || len(refs) != 0 {
+	refs, err = r.store.EndedSeries(t.Context(), r.lease, 10)
+	if err != nil || len(refs) != 0 {
 		t.Errorf("after the step %v are still found (%v), want none", refs, err)
 	}
 }

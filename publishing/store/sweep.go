@@ -25,7 +25,7 @@ const sweepPosts = 500_000
 
 // Sweep returns when each organization of the lease has a post due on a free channel, if that is within horizon from
 // now and no longer ago than maxLate, and the time of the database. The time is zero when nothing is due. A stale lease
-// finds nothing.
+// finds nothing. It returns the error of Postgres.
 func (s *Store) Sweep(
 	ctx context.Context, l publishing.Lease, horizon, maxLate time.Duration,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, err error) {

@@ -36,7 +36,7 @@ func newQueues(t *testing.T) *queues {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = super.Close(context.WithoutCancel(t.Context())) })
-	q := &queues{t, db, super, publishing.Lease{Holder: uuid.New(), Shards: []int16{7}}}
+	q := &queues{T: t, db: db, super: super, lease: publishing.Lease{Holder: uuid.New(), Shards: []int16{7}}}
 	q.exec(`insert into node (id, home, address, roles, expires_at) values ($1, $1, '', '{}', now() + interval '1 hour')`, q.lease.Holder)
 	q.exec(`update shard set owner = $1 where shard in (7, 8)`, q.lease.Holder)
 	return q
@@ -68,7 +68,8 @@ func TestSweep_FindsTheSameByChannels(t *testing.T) {
 	names, want := map[tenancy.OrgID]string{}, map[string]bool{}
 	add := func(name string, found bool, shard, posts, minutes int, change string) {
 		org := q.channel(shard, posts, minutes)
-		if names[org] = name; change != "" {
+		names[org] = name
+		if change != "" {
 			q.exec(change, org)
 		}
 		if found {
@@ -164,9 +165,9 @@ func TestSweep_ReadsABoundedNumberOfPosts(t *testing.T) {
 		sql  string
 		args []any
 	}{
-		{"Sweep", 100, sweep, []any{horizon, late, int64(100)}},
-		{"SweepChannels", channels, sweepChannels, []any{horizon, late, int64(100)}},
-		{"FindExpire", 2 * 10, findExpire, []any{int64(0), []uuid.UUID{}, 10}},
+		{name: "Sweep", most: 100, sql: sweep, args: []any{horizon, late, int64(100)}},
+		{name: "SweepChannels", most: channels, sql: sweepChannels, args: []any{horizon, late, int64(100)}},
+		{name: "FindExpire", most: 2 * 10, sql: findExpire, args: []any{int64(0), []uuid.UUID{}, 10}},
 	} {
 		t.Run(fmt.Sprintf("%s reads %d", read.name, read.most), func(t *testing.T) {
 			got := q.posts(read.sql, append([]any{q.lease.Shards, q.lease.Holder}, read.args...)...)

@@ -166,7 +166,8 @@ select at, event as kind, node, by, reason from (
   order by e.at desc, e.id desc limit 1000) newest
 order by at, id`
 
-// Events returns the timeline of a group, the oldest event first: its newest 1000 events.
+// Events returns the timeline of a group, the oldest event first: its newest 1000 events. A group that does not exist
+// is no error and has none; it returns pg.ErrOrgBusy or the error of Postgres.
 func (s *Store) Events(
 	ctx context.Context, org tenancy.OrgID, group publishing.GroupID,
 ) (out []publishing.Event, err error) {

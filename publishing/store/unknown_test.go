@@ -272,7 +272,8 @@ func (r *rig) move(post publishing.PostID, to publishing.State, republish bool) 
 		if err != nil {
 			return err
 		}
-		if refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish); refused != nil {
+		refused = publishing.Move(old[0].State, to, old[0].OutcomeUnknown, old[0].Published, republish)
+		if refused != nil {
 			return nil
 		}
 		_, err = tx.Move(r.Context(), old, to, to == publishing.StateDraft && !republish, "test")
