@@ -149,7 +149,8 @@ func (a *App) Wait(ctx context.Context) error { return a.group.Wait(ctx) }
 
 // Close stops every part in the reverse order, within STOP_TIMEOUT: the edge and the worker first, which finish their
 // requests and posts, then the services and connections that they use. A process that ends without Close loses nothing:
-// others take over its shards when its lease has expired.
+// others take over its shards when its lease has expired. It returns the errors of the parts, joined; the others are
+// stopped nevertheless.
 func (a *App) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), a.cfg.StopTimeout)
 	defer cancel()

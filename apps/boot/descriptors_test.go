@@ -18,17 +18,17 @@ func TestFitConnections_LowersLimitToDescriptors(t *testing.T) {
 		want       int
 		sufficient bool
 	}{
-		{256, 16384, 64, false},
-		{600, 16384, 64, false},
-		{1023, 16384, 255, false},
-		{1024, 16384, 256, true},
-		{1024, 256, 256, true},
-		{1024, 10, 10, true},
-		{20000, 16384, 9744, true},
-		{33279, 16384, 16383, true},
-		{33280, 16384, 16384, true},
-		{math.MaxUint64, 16384, 16384, true}, // no limit
-		{256, 10, 10, false},
+		{limit: 256, conns: 16384, want: 64},
+		{limit: 600, conns: 16384, want: 64},
+		{limit: 1023, conns: 16384, want: 255},
+		{limit: 1024, conns: 16384, want: 256, sufficient: true},
+		{limit: 1024, conns: 256, want: 256, sufficient: true},
+		{limit: 1024, conns: 10, want: 10, sufficient: true},
+		{limit: 20000, conns: 16384, want: 9744, sufficient: true},
+		{limit: 33279, conns: 16384, want: 16383, sufficient: true},
+		{limit: 33280, conns: 16384, want: 16384, sufficient: true},
+		{limit: math.MaxUint64, conns: 16384, want: 16384, sufficient: true}, // no limit
+		{limit: 256, conns: 10, want: 10},
 	} {
 		var log syncbuffer.Buffer
 		cfg := Config{Edge: edge.Config{MaxConns: c.conns}}

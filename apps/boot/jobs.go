@@ -19,7 +19,8 @@ func (a *App) startJobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if a.jobs, err = jobs.Start(ctx, pool, a.pruneJobs(), a.log); err != nil {
+	a.jobs, err = jobs.Start(ctx, pool, a.pruneJobs(), a.log)
+	if err != nil {
 		return err
 	}
 	for name := range a.jobs.Stats() {
@@ -61,12 +62,12 @@ func (a *App) registerJob(name string, stats func() jobs.Stats) error {
 		name, help string
 		read       func(jobs.Stats) float64
 	}{
-		{"done", "Runs of a background job in this process that succeeded.",
-			func(s jobs.Stats) float64 { return float64(s.Done) }},
-		{"failed", "Runs of a background job in this process that ended with an error; they are repeated.",
-			func(s jobs.Stats) float64 { return float64(s.Failed) }},
-		{"seconds", "Time that the runs of a background job in this process took.",
-			func(s jobs.Stats) float64 { return s.Took.Seconds() }},
+		{name: "done", help: "Runs of a background job in this process that succeeded.",
+			read: func(s jobs.Stats) float64 { return float64(s.Done) }},
+		{name: "failed", help: "Runs of a background job in this process that ended with an error; they are repeated.",
+			read: func(s jobs.Stats) float64 { return float64(s.Failed) }},
+		{name: "seconds", help: "Time that the runs of a background job in this process took.",
+			read: func(s jobs.Stats) float64 { return s.Took.Seconds() }},
 	}
 	for _, c := range counters {
 		opts := prometheus.CounterOpts{Name: "crier_jobs_" + c.name + "_total", Help: c.help, ConstLabels: label}

@@ -63,13 +63,15 @@ func serveWith(t *testing.T, settings map[string]string, changes ...func(*App)) 
 		}
 	})
 	deps := tenancyservice.Deps{DB: dbtest.OpenURL(t, address), Clock: clock.System{}}
-	if s.accounts, err = tenancyservice.New(deps); err != nil {
+	s.accounts, err = tenancyservice.New(deps)
+	if err != nil {
 		t.Fatal(err)
 	}
 	owner := tenancyservice.NewOwner{
 		Email: "owner@crier.test", Name: "Owner", Password: "correct horse battery", Organization: "Organization",
 	}
-	if s.owner, err = s.accounts.CreateOwner(t.Context(), owner); err != nil {
+	s.owner, err = s.accounts.CreateOwner(t.Context(), owner)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return s

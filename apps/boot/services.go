@@ -42,7 +42,8 @@ func (a *App) openOutbound(context.Context) (err error) {
 		a.log.Info("outgoing requests may also reach", "addresses", a.cfg.Outbound.Allow)
 	}
 	if a.cfg.SandboxURL != "" {
-		if a.sandbox, err = outbound.To(a.cfg.SandboxURL, outbound.Deps{Log: a.log}); err != nil {
+		a.sandbox, err = outbound.To(a.cfg.SandboxURL, outbound.Deps{Log: a.log})
+		if err != nil {
 			return err
 		}
 	}
@@ -71,7 +72,9 @@ func (a *App) openConnectors(context.Context) (err error) {
 	}
 	for name := range a.cfg.Worker.Rates {
 		if _, ok := a.connectors.Get(name); !ok {
-			return env.Fault{Name: "PLATFORM_RATES", Message: "names " + name + ", which is no platform of this instance"}
+			return env.Fault{
+				Name: "PLATFORM_RATES", Message: "names " + name + ", which is no platform of this instance",
+			}
 		}
 	}
 	a.keyring, err = a.cfg.Secret.Keyring()

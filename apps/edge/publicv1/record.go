@@ -99,7 +99,8 @@ type tagName struct {
 // Settings is the JSON object of the settings of a post, with numbers as they were sent.
 type Settings json.RawMessage
 
-// MarshalJSON returns the object, {} if there is none.
+// MarshalJSON returns the object, {} if there is none. The error is always nil; encoding/json checks the syntax of what
+// it returns.
 func (s Settings) MarshalJSON() ([]byte, error) {
 	if len(s) == 0 {
 		return []byte("{}"), nil
@@ -179,8 +180,9 @@ type Detail struct {
 	Channels    []Channel   `json:"channels"`
 	Media       []Image     `json:"media"`
 	Timeline    []Happening `json:"timeline"`
-	Comments    int         `json:"comments"`
-	Approval    approval    `json:"approval"`
+	// Comments is always 0: the service stores no comments.
+	Comments int      `json:"comments"`
+	Approval approval `json:"approval"`
 }
 
 // formatTime returns a time in UTC with milliseconds, "" for the zero time.

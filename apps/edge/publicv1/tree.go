@@ -183,19 +183,28 @@ func (n node) raw(most int) json.RawMessage {
 	if len(sent) > most {
 		return sent
 	}
-	d := json.NewDecoder(bytes.NewReader(sent))
-	d.UseNumber()
-	var v any
-	var b bytes.Buffer
-	err := d.Decode(&v)
-	if err == nil {
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(false) // escaping would make one byte six, which count for the limit
-		err = e.Encode(v)
-	}
+	sorted, err := sortMembers(sent)
 	if err != nil {
 		n.addFault("must be valid JSON")
 		return nil
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return sorted
+}
+
+// sortMembers returns a JSON value with sorted members and its numbers as they were sent. It returns the error of
+// encoding/json for what is no JSON.
+func sortMembers(sent json.RawMessage) (json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(sent))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // escaping would make one byte six, which count for the limit
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSpace(b.Bytes()), nil
 }
