@@ -277,7 +277,8 @@ func reconnect(t *testing.T, o org, c channel) {
 		t.Fatalf("the channel is %+v, want %s, connected, with the id of the account", got, c.id)
 	}
 	for name := range decode[m](t, a.raw()) {
-		if name = strings.ToLower(name); strings.Contains(name, "token") || strings.Contains(name, "credential") {
+		name = strings.ToLower(name)
+		if strings.Contains(name, "token") || strings.Contains(name, "credential") {
 			t.Fatalf("the answer has the member %s, want no secret: %v", name, a)
 		}
 	}

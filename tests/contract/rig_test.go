@@ -87,7 +87,8 @@ func (r *rig) run(t *testing.T, settings map[string]string) {
 	t.Helper()
 	if r.sealing == "" { // processes of one installation have one
 		var err error
-		if r.sealing, err = secret.GenerateKey(); err != nil {
+		r.sealing, err = secret.GenerateKey()
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
