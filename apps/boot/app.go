@@ -180,8 +180,13 @@ func (a *App) drain(ctx context.Context) {
 	_ = clock.Sleep(ctx, a.cfg.DrainDelay) // an error means that STOP_TIMEOUT is over
 }
 
-// Addr returns the address of the public listener. Only a process with the role edge has one, after Start.
-func (a *App) Addr() string { return a.listener.Addr().String() }
+// Addr returns the address of the public listener, "" in a process without the role edge and before Start.
+func (a *App) Addr() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.listener.Addr().String()
+}
 
 // PrivateAddr returns the address of the listener for metrics, "" if there is none.
 func (a *App) PrivateAddr() string {

@@ -16,6 +16,7 @@ import (
 	"crier/platform/migrations"
 	"crier/tests/call"
 	"crier/tests/dbtest"
+	"crier/tests/syncbuffer"
 )
 
 func TestServe_ReportsAllInvalidSettings(t *testing.T) {
@@ -101,6 +102,42 @@ func TestServeAndMigrate(t *testing.T) {
 	r.fails(t)
 	if strings.Contains(r.errors, "wrong") {
 		t.Fatalf("got stderr %s, want no password in it", r.errors)
+	}
+}
+
+// A process with one role starts, is ready and stops: the worker has no public address, the edge no worker.
+func TestServe_StartsWithOneRole(t *testing.T) {
+	t.Parallel()
+	key := strings.TrimSpace(run(t, nil, "keygen").out)
+	database := dbtest.Blank(t)
+	for _, role := range []string{"worker", "edge"} {
+		metrics := "127.0.0.1:" + freePort(t)
+		vars := []string{
+			"DATABASE_URL=" + database, "ENCRYPTION_KEYS=" + key, "CRIER_HOME=" + t.TempDir(), "ROLE_PREFIX=crier",
+			"PORT=" + freePort(t), "ROLES=" + role, "CLUSTER_LISTEN=127.0.0.1:" + freePort(t),
+			"METRICS_LISTEN=" + metrics,
+		}
+		if r := run(t, vars, "migrate"); r.code != 0 {
+			t.Fatalf("migrate: got %+v, want exit 0", r)
+		}
+		cmd := command(t, vars, "serve")
+		var stderr syncbuffer.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a process with the role "+role, func() bool {
+			return strings.Contains(stderr.String(), "crier is ready")
+		})
+		if a := get(t, "http://"+metrics+"/metrics", ""); a.Status != http.StatusOK {
+			t.Errorf("%s: /metrics answers %d, want 200", role, a.Status)
+		}
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%s: got %v after SIGTERM, want exit 0: %s", role, err, stderr.String())
+		}
 	}
 }
 
