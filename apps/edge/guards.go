@@ -6,6 +6,7 @@ import (
 	"github.com/gofiber/fiber/v2"
 
 	"crier/apps/edge/appapi"
+	"crier/platform/fault"
 )
 
 // Credential is what a request must carry to reach the handler of a route.
@@ -110,7 +111,24 @@ func (s *Server) newGuards() guards {
 	}
 }
 
-// before returns the handlers that run before the handler of a route.
+// limitsOf has the limits that a route may have, by its credential. The guards of limits count requests by what the
+// guards of the credential store in the request.
+var limitsOf = map[Credential][]Limits{
+	none:     {quick, download, connect},
+	signIn:   {login},
+	operator: {quick},
+	apiKey:   {read, list, write, post, upload},
+	session:  {user, form},
+	person:   {own},
+}
+
+// before returns the handlers that run before the handler of a route. A route with a credential or limits that do not
+// exist or do not fit together is never reached: it answers 500.
 func (g guards) before(r Route) []fiber.Handler {
+	if !slices.Contains(limitsOf[r.Credential], r.Limits) {
+		return []fiber.Handler{func(*fiber.Ctx) error {
+			return fault.New(fault.Internal, "edge.guards", "This route has no valid guards.")
+		}}
+	}
 	return slices.Concat(g.credentials[r.Credential], g.limits[r.Limits])
 }

@@ -158,6 +158,22 @@ func TestMissing_Answers501AfterAuthentication(t *testing.T) {
 	}
 }
 
+// Every route asks for the credential of the route table, and none is left without valid guards.
+func TestRoutes_AskForTheirCredential(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, r := range edge.Routes() {
+		path := regexp.MustCompile(`\{\w+\}`).ReplaceAllString(r.Path, "x1")
+		asks := slices.Contains([]edge.Credential{"api key", "session", "person"}, r.Credential)
+		if a := s.call(t, r.Method, path, ""); (a.status == 401) != asks && r.Credential != "operator" || a.status == 500 {
+			t.Errorf("%s answers %d without a credential, which is %q", r, a.status, r.Credential)
+		}
+		if a := s.call(t, r.Method, path, "", "Authorization", goodKey, "auth", goodSession); a.status == 500 {
+			t.Errorf("%s has no valid guards: %s", r, a.body)
+		}
+	}
+}
+
 type described struct {
 	Info  struct{ Version string }
 	Paths map[string]map[string]struct {

@@ -124,7 +124,7 @@ func (a *API) checkOrigin(c *fiber.Ctx, cookies bool) error {
 func JSONOnly(c *fiber.Ctx) error {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if c.Request().Header.ContentLength() != 0 && (err != nil || kind != fiber.MIMEApplicationJSON) {
-		return fault.Wrap(fault.Invalid, "appapi.jsonOnly", "The body must be application/json.", err)
+		return fault.Wrap(fault.Invalid, "appapi.JSONOnly", "The body must be application/json.", err)
 	}
 	return c.Next()
 }
