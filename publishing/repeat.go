@@ -33,10 +33,10 @@ func (r Repeat) validate(date time.Time, add func(name, format string, args ...a
 		add("repeat.until", "must not be before date")
 	}
 	if r.Days == 0 && r.Until != nil {
-		add("repeat.until", "needs an interval")
+		add("repeat.until", "is allowed only for a repeated post: the number of days is missing")
 	}
 	if r.Days == 0 && r.Count != 0 {
-		add("repeat.count", "needs an interval")
+		add("repeat.count", "is allowed only for a repeated post: the number of days is missing")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +32,7 @@ type Config struct {
 // Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
 func (c Config) Validate() error {
 	var faults env.Faults
-	faults.Number("API_LIMIT", int64(c.Limit), 1, 1_000_000_000)
+	faults.Number("API_LIMIT", int64(c.Limit), 1, math.MaxInt32)
 	faults.Number("ORG_MAX_IN_FLIGHT", int64(c.MaxInFlight), 1, 100_000)
 	faults.Duration("ACTOR_TIMEOUT", c.Timeout, time.Millisecond, time.Minute)
 	return faults.Err()

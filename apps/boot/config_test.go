@@ -17,7 +17,7 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 	for name, values := range map[string][]string{
 		// too small, too large and, as the last, of another type
 		"LEASE_TTL": {"1ms", "1h", "10"}, "HEARTBEAT_INTERVAL": {"0s", "6s", "often"}, "ROLES": {"chef"},
-		"API_LIMIT": {"0", "1000000001", "1m"}, "ORG_MAX_IN_FLIGHT": {"0", "100001", "x"}, "ACTOR_TIMEOUT": {"0s", "2m", "1"},
+		"API_LIMIT": {"0", "2147483648", "1m"}, "ORG_MAX_IN_FLIGHT": {"0", "100001", "x"}, "ACTOR_TIMEOUT": {"0s", "2m", "1"},
 		"MAX_IN_FLIGHT": {"0", "100001", "1.5"}, "SWEEP_INTERVAL": {"10ms", "2h", "5"}, "DRAIN_TIMEOUT": {"0s", "2h", "x"},
 		"PLATFORM_RATES": {"bluesky=0/1m", "bluesky"}, "PLATFORM_TIMEOUT": {"10ms", "2h", "60"}, "SETTLE_DELAY": {"-1s", "25h", "x"},
 		"MAX_LATENESS": {"0s", "8761h", "1d"}, "CATCH_UP_INTERVAL": {"-1s", "25h", "x"}, "RETRY_WINDOW": {"-1s", "721h", "x"},
@@ -28,7 +28,7 @@ func TestLoad_NamesVariableOutOfBounds(t *testing.T) {
 		"PORT": {"-1", "65536", "x"}, "BODY_LIMIT": {"0", "1099511627777", "x"}, "POST_BODY_LIMIT": {"0", "1099511627777", "x"},
 		"UPLOAD_BODY_LIMIT": {"0", "1099511627777", "x"}, "REQUEST_TIMEOUT": {"0s", "25h", "30"}, "UPLOAD_TIMEOUT": {"0s", "169h", "x"},
 		"UPLOAD_MIN_RATE": {"0", "1099511627777", "x"}, "MAX_CONNECTIONS": {"0", "1000001", "x"}, "CLIENT_MAX_CONNECTIONS": {"-1", "1000001", "x"},
-		"APP_LIMIT": {"0", "1000000001", "x"}, "MONITOR_TOKEN": {"short"}, "BASE_URL": {"ftp://x"}, "FRONTEND_URL": {"x"}, "MAIN_URL": {"x"},
+		"APP_LIMIT": {"0", "2147483648", "x"}, "MONITOR_TOKEN": {"short"}, "BASE_URL": {"ftp://x"}, "FRONTEND_URL": {"x"}, "MAIN_URL": {"x"},
 		"TRUSTED_PROXIES": {"x"}, "DRAIN_DELAY": {"-1s", "11m", "x"}, "STOP_TIMEOUT": {"0s", "2h", "x"}, "PRUNE_INTERVAL": {"1ms", "169h", "x"},
 		"DATABASE_MAX_CONNS": {"3", "10001", "x"}, "POOLER": {"session"}, "ROLE_PREFIX": {"A B"}, "REDIS_URL": {"localhost:6379", "redis://x:y@host:0"},
 		"OUTBOUND_ALLOW": {"localhost"}, "LOG_LEVEL": {"loud"}, "LOG_FORMAT": {"xml"}, "METRICS_LISTEN": {"4899"}, "CLUSTER_LISTEN": {"x"},

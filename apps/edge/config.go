@@ -2,6 +2,7 @@ package edge
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"net/url"
@@ -50,7 +51,7 @@ const (
 	minMonitorToken = 16      // characters
 	maxBody         = 1 << 40 // bytes
 	maxConns        = 1_000_000
-	maxRequests     = 1_000_000_000 // a minute
+	maxRequests     = math.MaxInt32 // a minute
 )
 
 // Validate returns every fault of the configuration, joined; errors.As finds an env.Fault in it.
