@@ -102,7 +102,8 @@ type Attachment struct {
 	Alt   string
 }
 
-// EventKind is what happened to a post. A CHECK constraint of the table carries the same list.
+// EventKind is what happened to a post. A CHECK constraint of the table carries the same list: a version that writes a new
+// kind must follow one whose migration allows it, because processes of both run while a version is replaced.
 type EventKind string
 
 // The kinds of events. The statements in store/sql write most of them.

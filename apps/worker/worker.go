@@ -28,7 +28,7 @@ type Config struct {
 	// SweepInterval is the longest time after which a post that no timer covers is found.
 	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often posts without a timer are searched."`
 	// DrainTimeout limits Stop.
-	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts that are being sent."`
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts in flight."`
 	// Rates count for all processes together. They are shared through Redis; without it each process keeps to its part.
 	Rates Rates `env:"PLATFORM_RATES" doc:"Posts a span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
 }

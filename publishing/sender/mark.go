@@ -52,8 +52,8 @@ func (s *Sender) newMarks() *batch.Batcher[*pendingMark] {
 	})
 }
 
-// mark waits until the mark is stored. False means that the claim is gone and the call must not be made. After an error
-// the mark may be stored or not; the call must not be made either.
+// mark waits until the mark is stored. False means that the call must not be made: the claim is lost, or the post was
+// deleted, moved or paused meanwhile. After an error the mark may be stored or not; the call must not be made either.
 func (s *Sender) mark(x publishingstore.Mark) (bool, error) {
 	m := &pendingMark{Mark: x, done: make(chan struct{})}
 	s.marks.Add(m)

@@ -10,8 +10,8 @@ import (
 )
 
 // Finish stores outcomes by their claim tokens, in one statement, and returns what became of them. The error is that of
-// publishingstore.Store.Finish. After pg.IsAway they may be stored or not, and Finish may be repeated with them; after
-// any other error none is stored.
+// publishingstore.Store.Finish. After an error for which pg.IsRefused or pg.IsLocked is true none is stored; after any
+// other they may be stored or not. Finish may be repeated with them.
 func (s *Sender) Finish(ctx context.Context, outcomes []publishing.Outcome) ([]publishing.Finished, error) {
 	return s.store.Finish(ctx, outcomes, s.cfg.CatchUpInterval, s.deps.Node)
 }

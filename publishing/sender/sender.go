@@ -35,7 +35,8 @@ type Config struct {
 	MaxLateness time.Duration `env:"MAX_LATENESS, default=24h" doc:"A post that is later than this is given up as missed."`
 	// CatchUpInterval applies to the posts of a channel that became due while it could not publish.
 	CatchUpInterval time.Duration `env:"CATCH_UP_INTERVAL, default=30s" doc:"Pause between late posts of one channel."`
-	// RetryWindow is the sum of the back-offs of a post. The post holds its channel meanwhile.
+	// RetryWindow is counted from the first failure in a row, without times when the channel was kept back. A part whose
+	// next try would come later has failed. The post holds its channel meanwhile.
 	RetryWindow time.Duration `env:"RETRY_WINDOW, default=30m" doc:"How long a post that fails is tried again."`
 	// ReconcileWindow is counted from the call.
 	ReconcileWindow time.Duration `env:"RECONCILE_WINDOW, default=12m" doc:"How long an unknown outcome is looked up."`

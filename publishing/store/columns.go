@@ -8,8 +8,8 @@ import (
 )
 
 // The columns of a result are listed once. Rows that lists read are structs with db tags: columns makes the select list
-// of them, and pgx.RowToStructByName reads them. Rows of the statements that run for every post have a method that
-// pairs the names with the fields, and collect scans them without reflection.
+// of them, and pgx.RowToStructByName reads them. Rows of the statements that run for every post have a method or a
+// function that pairs the names with the fields, and collect scans them without reflection.
 
 // columns returns the select list for rows of T. The column of a field is the one of its db tag, in the given table; a
 // field with an sql tag has that expression instead, under the name of the db tag. Fields of embedded structs belong to

@@ -79,7 +79,8 @@ func TestColumns_AreThoseOfTheStatements(t *testing.T) {
 	}
 }
 
-// Every field of a row that is scanned by position has one column, so that none stays empty and none is set twice.
+// No variable of a row that is scanned by position takes two columns. TestLoad_FillsEachFieldFromItsColumn compares
+// names with fields.
 func TestColumns_AreOneForEachField(t *testing.T) {
 	t.Parallel()
 	for name, columns := range map[string][]column{

@@ -114,7 +114,7 @@ func (t *Tx) EndSeries(ctx context.Context, series publishing.SeriesID) error {
 	return err
 }
 
-const seriesNumber = `-- publishing.SeriesRow
+const seriesNumber = `-- publishing.SeriesNumber
 select number, stopped_at is not null from series where id = $1`
 
 // NextOf returns the number of the current occurrence of a series, and whether the series has stopped. It returns

@@ -130,8 +130,9 @@ func (a *Accounts) CreateOrganization(
 	return tenancy.Principal{Org: o.ID, Person: person, Role: tenancy.RoleSuperAdmin, Via: tenancy.ViaSession}, nil
 }
 
-// SetTimezone sets the time zone of the principal's organization and returns the stored name. New channels get this zone; existing channels and recurring posts keep
-// theirs. A principal who is no administrator is fault.Forbidden, and the zero ZoneRequest is fault.Invalid.
+// SetTimezone sets the time zone of the principal's organization and returns the stored name. New channels get this
+// zone; existing channels and recurring posts keep theirs. A principal who is no administrator is fault.Forbidden, and
+// the zero ZoneRequest is fault.Invalid.
 func (a *Accounts) SetTimezone(ctx context.Context, p tenancy.Principal, asked tenancy.ZoneRequest) (string, error) {
 	const op = "tenancy.SetTimezone"
 	if !p.Role.Manages() {

@@ -3,8 +3,8 @@
 -- Finds a series that goes on by the id of one of its occurrences: ids of occurrences differ only in their last bytes.
 -- A series whose current occurrence is a draft is left out.
 --
--- Result: the series; how its template came in; when the current occurrence is published; now; the numbers after the
--- current one that have a row.
+-- Result: the organization and the creation of the series, when the current occurrence is published, now, the numbers
+-- after the current one that have a row, and what the list adds: the series and how its template came in.
 --
 -- The columns of the list projectedColumns are in Go: see README.md.
 --
