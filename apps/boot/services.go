@@ -41,7 +41,8 @@ func (a *App) openOutbound(context.Context) (err error) {
 	if len(a.cfg.Outbound.Allow) > 0 {
 		a.log.Info("outgoing requests may also reach", "addresses", a.cfg.Outbound.Allow)
 	}
-	if a.http, err = outbound.New(a.cfg.Outbound, outbound.Deps{Log: a.log}); err != nil || a.cfg.SandboxURL == "" {
+	a.http, err = outbound.New(a.cfg.Outbound, outbound.Deps{Log: a.log})
+	if err != nil || a.cfg.SandboxURL == "" {
 		return err
 	}
 	a.sandbox, err = outbound.To(a.cfg.SandboxURL, outbound.Deps{Log: a.log})
