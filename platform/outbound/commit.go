@@ -59,7 +59,7 @@ func (c *Client) Commit(req *http.Request) (*http.Response, error) {
 	g := &gate{ctx: req.Context()}
 	resp, err := c.roundTrip(req, g)
 	if err != nil {
-		return nil, &SendError{Err: withCause(req.Context(), err), Written: g.end(false)}
+		return nil, &SendError{Err: g.withRefusal(withCause(req.Context(), err)), Written: g.end(false)}
 	}
 	if resp.Body == http.NoBody {
 		g.end(true)

@@ -3,6 +3,7 @@ package outbound
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -44,6 +45,7 @@ type gate struct {
 	line   *line // carries the request; nil while nothing of it was written
 	ended  bool
 	closed bool // net/http closed the line before the exchange ended
+	late   bool // a write was refused with ErrTooLate
 }
 
 // pass is called before every write to a line. It returns ErrTooLate when the request must no longer be sent, and
@@ -55,16 +57,29 @@ func (g *gate) pass(l *line) error {
 		return errRepeated
 	}
 	if left, limited := Left(g.ctx); limited && left <= 0 {
+		g.late = true
 		return ErrTooLate
 	}
 	if g.line == l {
 		return nil
 	}
 	if g.ended || g.ctx.Err() != nil {
+		g.late = true
 		return ErrTooLate
 	}
 	g.line = l
 	return nil
+}
+
+// withRefusal adds ErrTooLate to the error of an exchange in which a write was refused: net/http closes the connection
+// then, and may return the error of its reader instead.
+func (g *gate) withRefusal(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.late || errors.Is(err, ErrTooLate) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTooLate, err)
 }
 
 // end ends the exchange and returns true if any byte of the request may have left. Only the first call has an effect

@@ -99,3 +99,18 @@ func TestWithLimit_CountsDown(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// net/http may return the error of its reader, whose connection it closed because of the refused write.
+func TestGate_NamesRefusalWhateverNetHTTPReturns(t *testing.T) {
+	t.Parallel()
+	g := &gate{ctx: WithLimit(t.Context(), -time.Nanosecond)}
+	if err := g.withRefusal(net.ErrClosed); errors.Is(err, ErrTooLate) {
+		t.Errorf("without a refused write: got %v, want no ErrTooLate", err)
+	}
+	if err := g.pass(&line{}); !errors.Is(err, ErrTooLate) {
+		t.Errorf("got %v, want ErrTooLate", err)
+	}
+	if err := g.withRefusal(net.ErrClosed); !errors.Is(err, ErrTooLate) || !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after a refused write: got %v, want ErrTooLate and the error of net/http", err)
+	}
+}
