@@ -56,7 +56,6 @@ func balanced(tags []tag) bool {
 	return len(open) == 0
 }
 
-// balancer writes balanced HTML.
 type balancer struct {
 	out  strings.Builder
 	open []element

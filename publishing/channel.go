@@ -56,7 +56,7 @@ const (
 	GradeOpaque Grade = "E"
 )
 
-// Valid reports whether the grade exists.
+// Valid reports whether g is one of the five letters that a CHECK constraint of the table allows.
 func (g Grade) Valid() bool { return len(g) == 1 && g >= GradeIdempotent && g <= GradeOpaque }
 
 // Deduplicates reports whether an absent publication may be sent again at once under its own key.

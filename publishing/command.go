@@ -19,12 +19,13 @@ const (
 	CreateUpdate   CreateType = "update"
 )
 
-// Valid reports whether the type exists.
+// Valid reports whether t is one of the four types. The empty one is not: a request must name its type.
 func (t CreateType) Valid() bool {
 	return t == CreateNow || t == CreateSchedule || t == CreateDraft || t == CreateUpdate
 }
 
-// The limits of one CreatePosts.
+// The limits of one CreatePosts. Validate checks them, except MaxText, which applies to sanitised text, and
+// MaxIdempotencyKey.
 const (
 	MaxEntries = 100
 	// MaxParts is the limit of one entry, MaxAllParts and MaxAllImages are those of all entries together.
@@ -69,7 +70,7 @@ type CreatePosts struct {
 
 // CreateEntry asks for the post of one channel.
 type CreateEntry struct {
-	// Channel is the id of the channel.
+	// Channel is a channel id as the client sent it.
 	Channel string
 	// Group is the id of an existing group to replace, empty for a new post.
 	Group string
@@ -186,7 +187,6 @@ func (v CreatePart) validate(at string, index int, add func(name, format string,
 	}
 }
 
-// textSize returns the number of bytes of the texts of a part.
 func (v CreatePart) textSize() int {
 	n := len(v.Content)
 	for _, m := range v.Media {
@@ -195,7 +195,7 @@ func (v CreatePart) textSize() int {
 	return n
 }
 
-// Created is the answer to one entry.
+// Created is the answer to one entry. Post is the root of its thread.
 type Created struct {
 	Post    PostID
 	Channel ChannelID

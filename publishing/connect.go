@@ -2,7 +2,8 @@ package publishing
 
 import "crier/tenancy"
 
-// BeginConnect asks to connect a channel of a connector.
+// BeginConnect asks to connect an account of a platform. ReturnURL is stored as it is: the caller checks that it is no
+// foreign address.
 type BeginConnect struct {
 	Connector string
 	// Refresh is the id, or the account id on the platform, of an existing channel to reconnect; empty for a new one.
@@ -11,7 +12,8 @@ type BeginConnect struct {
 	Onboarding bool
 }
 
-// FinishConnect carries what the person or the platform sent back.
+// FinishConnect carries what the person or the platform sent back. Refresh has no effect: the state of the connect
+// names the channel to reconnect.
 type FinishConnect struct {
 	Connector string
 	State     string
@@ -22,7 +24,7 @@ type FinishConnect struct {
 	Refresh string
 }
 
-// ChannelConnected is the answer to FinishConnect.
+// ChannelConnected is the answer to FinishConnect. Onboarding and ReturnURL are those of BeginConnect.
 type ChannelConnected struct {
 	Channel    Channel
 	Onboarding bool

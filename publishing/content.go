@@ -81,7 +81,7 @@ func shortNumber(number string) bool {
 	return err == nil && exponent >= -maxExponent && exponent <= maxExponent
 }
 
-// ContentType is a form of content.
+// ContentType is a form of content. A client that sends none lets ReadContent detect it.
 type ContentType string
 
 // The forms. HTML is a subset: p h1 h2 h3 u strong a ul li br, and of attributes only the href of a link.
@@ -106,7 +106,7 @@ func ReadContent(sent string, form ContentType) Content {
 	return Content{Text: sanitize(sent), HTML: true}
 }
 
-// Type returns the form of the content.
+// Type returns the form of the content, never the empty one.
 func (c Content) Type() ContentType {
 	if c.HTML {
 		return ContentHTML
@@ -129,7 +129,7 @@ func (c Content) Plain() string {
 	return strings.Trim(w.String(), "\n")
 }
 
-// Excerpt returns the beginning of the plain text, at most 200 characters.
+// Excerpt returns the first 200 characters of the plain text, without a mark where it was cut.
 func (c Content) Excerpt() string {
 	const limit = 200
 	plain, n := c.Plain(), 0
@@ -154,7 +154,6 @@ func (c Content) Markup() string {
 	return b.String()
 }
 
-// plainWriter writes the plain text of HTML.
 type plainWriter struct {
 	strings.Builder
 	// href is the address of the open link, begin where its text begins.
@@ -183,7 +182,6 @@ func (w *plainWriter) writeLayout() {
 	w.layout = ""
 }
 
-// atLineStart reports whether the current line is empty.
 func (w *plainWriter) atLineStart() bool {
 	s := w.String()
 	return s == "" || strings.HasSuffix(s, "\n")
@@ -228,7 +226,6 @@ func (w *plainWriter) endLink() {
 	w.href = ""
 }
 
-// startLine starts a new line unless the current one is empty.
 func (w *plainWriter) startLine() {
 	if !w.atLineStart() {
 		w.WriteString("\n")

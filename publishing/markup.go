@@ -124,7 +124,6 @@ func isForeignBlock(name string) bool {
 	}
 }
 
-// tagClass is how elements of a name are treated.
 type tagClass int
 
 const (

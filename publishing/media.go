@@ -31,14 +31,14 @@ type Medium struct {
 	// Height is in pixels; 0 means not known.
 	Height       int
 	OriginalName string
-	// CreatedAt is when the upload was stored.
+	// CreatedAt is by the clock of the process that stored the upload.
 	CreatedAt time.Time
 }
 
 // Path returns where the file is served, under the base URL: /files/{key}/{name}.{ext}.
 func (m Medium) Path() string { return "/files/" + m.Key + "/" + m.Name + "." + m.Ext }
 
-// BlobKey returns the key of the file in the blob store.
+// BlobKey returns the key of the file in the blob store: {org}/{key}. Nothing that a client chose is in it.
 func (m Medium) BlobKey() string { return m.Org.String() + "/" + m.Key }
 
 // DerivedKey returns the blob key of a picture that is derived from this image. Each attempt to make it has its own

@@ -6,7 +6,7 @@ import (
 	"crier/platform/fault"
 )
 
-// PauseScope is the kind of object that is paused.
+// PauseScope is the kind of object that is paused. A CHECK constraint of the table carries the same list.
 type PauseScope string
 
 // The scopes, from the widest to the narrowest.
@@ -16,7 +16,7 @@ const (
 	PauseChannel      PauseScope = "channel"
 )
 
-// Valid reports whether the scope exists.
+// Valid reports whether s is one of the three scopes. The empty one is not.
 func (s PauseScope) Valid() bool {
 	return s == PauseOrganization || s == PauseCustomer || s == PauseChannel
 }

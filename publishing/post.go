@@ -21,7 +21,7 @@ type (
 	SeriesTag      struct{}
 )
 
-// The ids of this domain.
+// The ids of this domain. The first part of a thread has the UUID of its root post.
 type (
 	PostID        = id.ID[PostTag]
 	GroupID       = id.ID[GroupTag]
@@ -96,14 +96,14 @@ type Part struct {
 	ReleaseURL *string
 }
 
-// Attachment is a medium on a part.
+// Attachment is a medium on a part. Alt has at most MaxAlt characters and may be empty.
 type Attachment struct {
 	Media MediaID
 	Alt   string
 }
 
-// EventKind is what happened to a post. A CHECK constraint of the table carries the same list: a version that writes a new
-// kind must follow one whose migration allows it, because processes of both run while a version is replaced.
+// EventKind is what happened to a post. A CHECK constraint of the table carries the same list: a version that writes a
+// new kind must follow one whose migration allows it, because processes of both run while a version is replaced.
 type EventKind string
 
 // The kinds of events. The statements in store/sql write most of them.
@@ -128,7 +128,7 @@ const (
 	EventStopped        EventKind = "stopped"   // no further occurrence of the series is written
 )
 
-// EventKinds returns every kind of event.
+// EventKinds returns every kind of event. A test compares them with the CHECK constraint of the table.
 func EventKinds() []EventKind {
 	return []EventKind{
 		EventWritten, EventEdited, EventMoved, EventScheduled, EventUnscheduled, EventClaimed, EventSent, EventConfirmed,
@@ -151,7 +151,7 @@ type Event struct {
 // CreationMethod is the client through which a post was created.
 type CreationMethod string
 
-// The creation methods.
+// The creation methods. Nothing but MethodAPI and MethodCLI is set at present; the column has no CHECK constraint.
 const (
 	MethodAPI      CreationMethod = "API"
 	MethodCLI      CreationMethod = "CLI"

@@ -12,7 +12,7 @@ type ListPosts struct {
 	Customer string
 }
 
-// Page is a zero-indexed page.
+// Page asks for one page of all posts, whatever their date.
 type Page struct {
 	// Number is the number of the page; the first is 0.
 	Number int
@@ -20,7 +20,7 @@ type Page struct {
 	Limit int
 }
 
-// Page sizes of GET /posts.
+// The limits of GET /posts. MaxRange is the longest range of dates.
 const (
 	DefaultPageLimit = 20
 	MaxPageLimit     = 100
@@ -64,7 +64,7 @@ func (t Thread) Effective() Post {
 	return effective
 }
 
-// ThreadPage is an answer to ListPosts.
+// ThreadPage is an answer to ListPosts. For a range it has every thread, and HasMore is not set.
 type ThreadPage struct {
 	Threads []Thread
 	// Total is the number of posts on all pages, at most CountAhead after this page. It is 0 for a range.
@@ -72,7 +72,7 @@ type ThreadPage struct {
 	HasMore bool
 }
 
-// PostDetail is a thread with its timeline.
+// PostDetail is a thread with its timeline: the newest 1000 events of the whole group, the oldest of them first.
 type PostDetail struct {
 	Thread
 	Events []Event

@@ -63,7 +63,7 @@ type Claimed struct {
 	Due time.Time
 }
 
-// ClaimResult is the result of a claim.
+// ClaimResult is the result of one claim, or of several that Add has merged.
 type ClaimResult struct {
 	Claimed []Claimed
 	// Next is when each organization has a post due on a free channel that was visited. An organization without such a
@@ -78,14 +78,15 @@ type ClaimResult struct {
 	Now time.Time
 }
 
-// NewClaimResult returns an empty result to which others can be added.
+// NewClaimResult returns an empty result with the maps that Add writes to; the zero value has none.
 func NewClaimResult() ClaimResult {
 	return ClaimResult{
 		Next: map[tenancy.OrgID]time.Time{}, More: map[tenancy.OrgID]ChannelID{}, AtLimit: map[tenancy.OrgID][]string{},
 	}
 }
 
-// Add merges the result of another claim of the same process into r.
+// Add merges the result of another claim of the same process into r. It keeps the earliest time of Next and the latest
+// Now; in More, the channel of other wins.
 func (r *ClaimResult) Add(other ClaimResult) {
 	r.Claimed = append(r.Claimed, other.Claimed...)
 	for org, at := range other.Next {
@@ -105,7 +106,6 @@ func (r *ClaimResult) Add(other ClaimResult) {
 // Phase is how far the send of one part has come. A CHECK constraint of the table carries the same list.
 type Phase string
 
-// The phases of a publication.
 const (
 	PhasePreparing  Phase = "preparing"  // nothing irreversible was done
 	PhaseCommitting Phase = "committing" // the irreversible call comes next, is in progress, or has no known outcome
@@ -140,7 +140,7 @@ type Publication struct {
 	Media   []AttachedMedium
 }
 
-// AttachedMedium is a file on a part, with its alt text.
+// AttachedMedium is an Attachment whose medium is loaded.
 type AttachedMedium struct {
 	Medium
 	Alt string
@@ -161,7 +161,7 @@ type Work struct {
 	Due      time.Time
 	Settings json.RawMessage
 	Channel  Channel
-	// Disconnected is set when the channel was disconnected.
+	// Disconnected is set when the channel was disconnected: the post fails with CodeChannelDisabled.
 	Disconnected bool
 	// Credential is sealed with the keyring of the credentials.
 	Credential []byte
@@ -184,7 +184,6 @@ type Work struct {
 // Result is how a claim or the reconciliation of an unknown outcome ended.
 type Result string
 
-// The results.
 const (
 	// ResultPublished means that every part is on the platform.
 	ResultPublished Result = "published"

@@ -6,7 +6,7 @@ import (
 	"crier/platform/id"
 )
 
-// The limits of a repetition.
+// The greatest Days and Count of a Repeat.
 const (
 	MaxInterval    = 365 // days
 	MaxOccurrences = 10_000

@@ -8,7 +8,6 @@ const FailuresToStop = 2
 // StopReason is why a series has no further occurrences. A CHECK constraint of the table carries the same list.
 type StopReason string
 
-// The reasons.
 const (
 	// StopEnded means that the end of the recurrence is reached, or that the channel was disconnected.
 	StopEnded StopReason = "ended"
@@ -21,13 +20,13 @@ const (
 // OccurrenceState is how a stored occurrence counts for its series.
 type OccurrenceState string
 
-// The states of occurrences.
 const (
 	// OccurrenceOpen is that of an occurrence that has not ended.
 	OccurrenceOpen OccurrenceState = "open"
 	// OccurrencePublished resets the count of failures.
 	OccurrencePublished OccurrenceState = "published"
-	OccurrenceFailed    OccurrenceState = "failed"
+	// OccurrenceFailed counts towards FailuresToStop.
+	OccurrenceFailed OccurrenceState = "failed"
 	// OccurrencePassedBy was deleted, or missed during a pause. It counts as neither failure nor success.
 	OccurrencePassedBy OccurrenceState = "passed_by"
 )

@@ -24,7 +24,7 @@ func States() []State {
 	return []State{StateDraft, StateWaiting, StateQueue, StatePublishing, StateUnknown, StatePublished, StateError}
 }
 
-// Valid reports whether the state exists.
+// Valid reports whether s is one of States, those included that clients see as QUEUE.
 func (s State) Valid() bool {
 	for _, v := range States() {
 		if s == v {

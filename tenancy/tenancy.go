@@ -17,7 +17,7 @@ type (
 	SessionTag struct{}
 )
 
-// The ids of this domain.
+// The ids are UUIDs that sort by the time at which they were made.
 type (
 	OrgID     = id.ID[OrgTag]
 	PersonID  = id.ID[PersonTag]
@@ -41,20 +41,20 @@ func Shard(org OrgID) int {
 // Role is the set of rights of a member in an organization.
 type Role string
 
-// The roles, from the highest to the lowest.
+// The roles, from the highest to the lowest. The table member has a CHECK with the same list.
 const (
 	RoleSuperAdmin Role = "SUPERADMIN"
 	RoleAdmin      Role = "ADMIN"
 	RoleUser       Role = "USER"
 )
 
-// Valid reports whether the role exists.
+// Valid reports whether the role is one that the table member can store.
 func (r Role) Valid() bool { return r == RoleSuperAdmin || r == RoleAdmin || r == RoleUser }
 
 // Manages reports whether the role may change settings, keys and members.
 func (r Role) Manages() bool { return r == RoleSuperAdmin || r == RoleAdmin }
 
-// Organization is a tenant.
+// Organization is a tenant. Row-level security separates the rows of organizations.
 type Organization struct {
 	ID          OrgID
 	Name        string
@@ -73,13 +73,13 @@ type Person struct {
 	Name  string
 	// PasswordHash is argon2id in PHC format. It is empty when the person signs in with an identity provider.
 	PasswordHash string
-	// Activated is true when the person has confirmed the address.
+	// Activated is true when the person has confirmed the address. Log-in is refused before.
 	Activated bool
-	// CreatedAt is when the account was made.
+	// CreatedAt is in UTC, like all times of the service.
 	CreatedAt time.Time
 }
 
-// Membership is the role of a person in an organization.
+// Membership is the role of a person in an organization. A disabled membership gives no access.
 type Membership struct {
 	Org      OrgID
 	Person   PersonID
@@ -87,7 +87,7 @@ type Membership struct {
 	Disabled bool
 }
 
-// KeyPrefix is the prefix of every API key.
+// KeyPrefix is the prefix of every API key. A credential without it is refused without a look-up.
 const KeyPrefix = "crier_"
 
 // KeyLength is the number of base62 characters after KeyPrefix.
@@ -101,14 +101,14 @@ type APIKey struct {
 	// Prefix is the first characters of the key, by which people recognize it.
 	Prefix    string
 	CreatedBy PersonID
-	// CreatedAt is when the key was made. The key itself was shown then, and never again.
+	// CreatedAt is the only time at which the key itself was shown.
 	CreatedAt time.Time
 	// ExpiresAt is nil for a key that does not expire.
 	ExpiresAt *time.Time
 }
 
 const (
-	// SessionIdle is how long a session lives without use.
+	// SessionIdle is how long a session lives without use. The last use is stored to the minute.
 	SessionIdle = 12 * time.Hour
 	// SessionAbsolute is how long a session lives at most.
 	SessionAbsolute = 30 * 24 * time.Hour
@@ -117,7 +117,7 @@ const (
 // Via is the kind of credential that authenticated a request.
 type Via string
 
-// The kinds of credential.
+// The kinds of credential: an API key of an organization, and the session of a person who has logged in.
 const (
 	ViaKey     Via = "key"
 	ViaSession Via = "session"

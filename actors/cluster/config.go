@@ -31,7 +31,8 @@ type Config struct {
 	CA   string `env:"CLUSTER_CA" doc:"PEM file with the authority of the certificates of all processes."`
 }
 
-// Has returns whether the process has a role.
+// Has returns whether the process has a role. One without RoleWorker owns no shards; one without RoleEdge has no public
+// listener.
 func (c Config) Has(role string) bool { return slices.Contains(c.Roles, role) }
 
 const (
@@ -60,7 +61,6 @@ func (c Config) validRoles() bool {
 	return len(c.Roles) > 0 && !slices.ContainsFunc(c.Roles, unknown)
 }
 
-// validateAddresses adds the faults of the addresses and of the certificates that they need.
 func (c Config) validateAddresses(faults *env.Faults) {
 	if c.Advertise != "" {
 		if _, _, err := hostPort(c.Advertise); err != nil {

@@ -37,7 +37,8 @@ type Host struct {
 	moved  atomic.Int64
 }
 
-// Kind describes the actors that a host runs.
+// Kind describes the actors that a host runs. Its functions are called concurrently, also under a lock of the Host, so
+// they must not call the Host.
 type Kind struct {
 	// Name is part of the router's name. It must be the same in all processes.
 	Name string
@@ -105,7 +106,7 @@ func NewHost(cfg Config, kind Kind, log *slog.Logger) (*Host, error) {
 	return h, h.listen(rc)
 }
 
-// remoteOptions returns the options of the transport: its limits, keep-alive probes and certificates.
+// remoteOptions returns an env.Fault when the certificates cannot be read.
 func remoteOptions(cfg Config) ([]remote.ConfigOption, error) {
 	options := []remote.ConfigOption{
 		remote.WithEndpointWriterQueueSize(queueSize), remote.WithEndpointManagerQueueSize(queueSize),
@@ -247,14 +248,15 @@ func (h *Host) SendLocal(identity string, message any) {
 // other. The address is empty when no process owns the identity.
 func (h *Host) Where(identity string) (address string, here bool) { return h.lookup.where(identity) }
 
-// Moves returns how many requests were answered with Kind.Moved.
+// Moves returns how many answers to requests were Kind.Moved. A request that is tried twice may count twice.
 func (h *Host) Moves() int64 { return h.moved.Load() }
 
 // forwardFor is how long an actor that has left or retired runs on to forward the messages that were on their way to
 // it.
 const forwardFor = time.Second
 
-// Evict stops the actors whose shards this process no longer owns. It does not wait for them.
+// Evict sends Kind.Leave to the actors whose shards this process no longer owns, and stops them a second later. It does
+// not wait for them.
 func (h *Host) Evict() {
 	for _, pid := range h.lookup.removeForeign() {
 		h.system.Root.Send(pid, h.kind.Leave)

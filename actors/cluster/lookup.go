@@ -20,7 +20,7 @@ type lookup struct {
 	closed bool
 }
 
-// where returns the process that owns an identity's shard, as Host.Where does.
+// where is Host.Where. An identity that is not valid has no owner, unless this process owns every shard.
 func (l *lookup) where(identity string) (address string, here bool) {
 	if l.kind.Place == nil {
 		return "", true
@@ -63,14 +63,14 @@ func (l *lookup) props(identity string) *actor.Props {
 		}))
 }
 
-// active returns the actor of an identity, or nil when it does not run.
+// active returns nil when the actor does not run. It does not start it.
 func (l *lookup) active(identity string) *actor.PID {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.pids[identity]
 }
 
-// removeForeign removes and returns the actors whose shards this process no longer owns.
+// removeForeign does not stop the actors that it returns.
 func (l *lookup) removeForeign() (out []*actor.PID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

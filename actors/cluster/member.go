@@ -18,7 +18,7 @@ import (
 	"crier/platform/pg"
 )
 
-// The roles of a process.
+// The roles of a process. The column node.roles stores them.
 const (
 	// RoleEdge answers requests.
 	RoleEdge = "edge"
@@ -232,10 +232,10 @@ func (m *Member) setView(nodes []clusterstore.Node, shards []clusterstore.Shard,
 	m.setOwners(owners)
 }
 
-// dropOwn removes this process from the known owners.
+// dropOwn removes this process from the known owners, which calls Deps.Lost if it had shards.
 func (m *Member) dropOwn() { m.setOwners(m.others()) }
 
-// setOwners replaces the known owners and calls Lost and Changed.
+// setOwners calls Lost when this process has lost a shard, and Changed when it has gained one.
 func (m *Member) setOwners(owners map[int16]owner) {
 	before, after := m.set(owners)
 	if m.deps.Lost != nil && hasOther(before, after) {
@@ -246,7 +246,6 @@ func (m *Member) setOwners(owners map[int16]owner) {
 	}
 }
 
-// hasOther returns true when a has a shard that is not in b.
 func hasOther(a, b []int16) bool {
 	return slices.ContainsFunc(a, func(s int16) bool { return !slices.Contains(b, s) })
 }

@@ -30,7 +30,7 @@ type owner struct {
 	address string
 }
 
-// NewOwners returns Owners for the Member that joins next.
+// NewOwners returns Owners for the Member that joins next, with the new random id of that Member.
 func NewOwners(log *slog.Logger) *Owners {
 	o := &Owners{id: uuid.Must(uuid.NewV7()), log: log, wake: make(chan struct{}, 1)}
 	o.set(map[int16]owner{})
@@ -77,7 +77,7 @@ func (o *Owners) Resume() {
 	o.wakeUp()
 }
 
-// wakeUp starts the next heartbeat at once.
+// wakeUp starts the next heartbeat at once. It does not block.
 func (o *Owners) wakeUp() {
 	select {
 	case o.wake <- struct{}{}:
@@ -101,7 +101,6 @@ func (o *Owners) set(owners map[int16]owner) (before, after []int16) {
 	return before, next.Shards
 }
 
-// others returns the owners without this process.
 func (o *Owners) others() map[int16]owner {
 	owners := maps.Clone(*o.owners.Load())
 	maps.DeleteFunc(owners, func(_ int16, x owner) bool { return x.id == o.id })

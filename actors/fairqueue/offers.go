@@ -15,7 +15,7 @@ type Offers struct {
 	queue Queue
 }
 
-// NewOffers returns an empty queue.
+// NewOffers returns an empty queue. A process has one, which its actors and its worker share.
 func NewOffers() *Offers { return &Offers{ready: make(chan struct{}, 1)} }
 
 // Offer is Queue.Offer. It never blocks.
@@ -32,14 +32,14 @@ func (o *Offers) Offer(org tenancy.OrgID, permits int) {
 // Ready returns a channel that receives after an Offer. Offers that are made before it is read are reported once.
 func (o *Offers) Ready() <-chan struct{} { return o.ready }
 
-// Take is Queue.Take.
+// Take is Queue.Take. The claim loop of the worker calls it.
 func (o *Offers) Take(free, width int) []Grant {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.queue.Take(free, width)
 }
 
-// Len returns the number of organizations in the queue.
+// Len returns the number of organizations that wait now. An Offer may change it at any time.
 func (o *Offers) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()

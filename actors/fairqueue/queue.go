@@ -61,5 +61,5 @@ func (q *Queue) Take(free, width int) []Grant {
 	return grants
 }
 
-// Len returns the number of organizations in the queue.
+// Len returns the number of organizations in the queue, regardless of the permits that they want.
 func (q *Queue) Len() int { return len(q.queue) }

@@ -182,7 +182,7 @@ func (o *organization) leave() {
 	}
 }
 
-// after sends a message to the actor itself after d.
+// after sends the message through the mailbox, because the timer runs in another goroutine than the actor.
 func after(ctx actor.Context, d time.Duration, message any) *time.Timer {
 	system, self := ctx.ActorSystem(), ctx.Self()
 	return time.AfterFunc(d, func() { system.Root.Send(self, message) })

@@ -19,7 +19,8 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures the actors of organizations and their clients.
+// Config configures the actors of organizations and their clients. Limit and MaxInFlight of the process that owns an
+// organization apply to it, so they should be the same in all processes.
 type Config struct {
 	// Limit is per minute of a fixed window.
 	Limit int `env:"API_LIMIT, default=60" doc:"Requests a minute that one organization may make."`
@@ -57,7 +58,6 @@ type Client struct {
 	busy            atomic.Int64
 }
 
-// peer is the state of another process.
 type peer struct {
 	heard       time.Time // when it last answered
 	silentUntil time.Time // until then it is not asked, because it did not answer
@@ -168,7 +168,6 @@ func (c *Client) Admit(_ context.Context, organization tenancy.OrgID) Admission 
 	return c.admitLocally(organization)
 }
 
-// admitLocally counts the request in a window of this process.
 func (c *Client) admitLocally(organization tenancy.OrgID) Admission {
 	c.localAdmissions.Add(1)
 	limit := c.cfg.Limit
@@ -180,14 +179,12 @@ func (c *Client) admitLocally(organization tenancy.OrgID) Admission {
 // wait for the whole budget until other processes own them.
 const silentFor = time.Second
 
-// isSilent returns true when the process at an address did not answer within the last silentFor.
 func (c *Client) isSilent(address string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.clock.Now().Before(c.peers[address].silentUntil)
 }
 
-// markHeard records that the process at an address has answered.
 func (c *Client) markHeard(address string, here bool) {
 	if here || address == "" {
 		return
@@ -284,5 +281,5 @@ func (c *Client) Unanswered() int64 { return c.unanswered.Load() }
 // Busy returns how many requests were refused because too many of their organization waited for the actor.
 func (c *Client) Busy() int64 { return c.busy.Load() }
 
-// ActorCount returns how many organizations have an actor in this process.
+// ActorCount returns how many organizations have an actor in this process; see cluster.Host.ActorCount.
 func (c *Client) ActorCount() int { return c.host.ActorCount() }

@@ -77,7 +77,7 @@ type App struct {
 	listener net.Listener
 }
 
-// New returns an App that does not run yet.
+// New returns an App. It opens and starts nothing, so an App that is not started needs no Close.
 func New(cfg Config, log *slog.Logger) *App {
 	return &App{
 		cfg: cfg.withDerived(), log: log, group: lifecycle.New(log), registry: telemetry.NewRegistry(),
@@ -86,7 +86,8 @@ func New(cfg Config, log *slog.Logger) *App {
 	}
 }
 
-// Start starts every part in order. On an error it stops the parts that were started, and returns.
+// Start starts every part in order, and then lets the health check report that the process is ready. On an error it
+// stops the parts that were started, and returns that error joined with those of Close.
 func (a *App) Start(ctx context.Context) error {
 	if err := a.group.Start(ctx, a.parts()...); err != nil {
 		return errors.Join(err, a.Close())
@@ -129,7 +130,6 @@ func (a *App) parts() []lifecycle.Part {
 	return parts
 }
 
-// workerParts returns the parts that run only in a process with the role worker.
 func (a *App) workerParts() []lifecycle.Part {
 	return []lifecycle.Part{
 		{

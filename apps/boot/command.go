@@ -23,7 +23,6 @@ import (
 	"crier/platform/telemetry"
 )
 
-// The exit codes of the binary.
 const (
 	exitOK     = 0
 	exitFailed = 1
@@ -40,7 +39,7 @@ type commands struct {
 	Openapi openapiCommand `cmd:"" help:"Print the OpenAPI document."`
 }
 
-// terminal has the context, the environment and the streams of a command.
+// terminal is what kong passes to the Run method of each command.
 type terminal struct {
 	ctx      context.Context
 	lookup   env.Lookup
@@ -133,7 +132,6 @@ func setGCPercent(lookup env.Lookup) {
 
 type serveCommand struct{}
 
-// Run runs the service until the context ends.
 func (serveCommand) Run(t *terminal) error {
 	var cfg Config
 	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
@@ -169,7 +167,6 @@ func (serveCommand) Run(t *terminal) error {
 
 type migrateCommand struct{}
 
-// Run migrates the database of DATABASE_URL.
 func (migrateCommand) Run(t *terminal) error {
 	var cfg pg.Config
 	if err := env.Load(t.ctx, t.lookup, &cfg); err != nil {
@@ -191,7 +188,6 @@ type sandboxCommand struct {
 	Address string `default:"127.0.0.1:4009" help:"Where to listen, loopback only."`
 }
 
-// Run runs the simulated platform until the context ends.
 func (c sandboxCommand) Run(t *terminal) error {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -219,7 +215,6 @@ type routesCommand struct {
 	Missing bool `help:"List the routes of the interface that do not work yet instead."`
 }
 
-// Run prints the routes, one a line.
 func (c routesCommand) Run(t *terminal) error {
 	routes := edge.Routes()
 	if !c.Missing {
@@ -232,7 +227,6 @@ func (c routesCommand) Run(t *terminal) error {
 	return nil
 }
 
-// printRoutes prints the routes in a state, one a line.
 func (t *terminal) printRoutes(routes []edge.Route, state edge.State) {
 	for _, r := range routes {
 		if r.State == state {
@@ -243,7 +237,6 @@ func (t *terminal) printRoutes(routes []edge.Route, state edge.State) {
 
 type keygenCommand struct{}
 
-// Run prints a random key for ENCRYPTION_KEYS.
 func (keygenCommand) Run(t *terminal) error {
 	key, err := secret.GenerateKey()
 	if err != nil {
@@ -255,7 +248,6 @@ func (keygenCommand) Run(t *terminal) error {
 
 type openapiCommand struct{}
 
-// Run prints the OpenAPI document as JSON.
 func (openapiCommand) Run(t *terminal) error {
 	doc, err := edge.OpenAPI()
 	if err != nil {

@@ -49,7 +49,7 @@ type Config struct {
 	Telemetry  telemetry.Config
 	Sessions   tenancyservice.Retention
 
-	// Version is that of the binary; see GET /health.
+	// Version is that of the binary. It is not a variable: the commands set it. See GET /health.
 	Version string
 }
 

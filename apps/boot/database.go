@@ -12,7 +12,7 @@ import (
 
 const databaseStopTimeout = 10 * time.Second
 
-// database is the Postgres server of `dev`.
+// database is the Postgres server of `dev`, or the one of DATABASE_URL, which `dev` neither starts nor stops.
 type database struct {
 	url    string
 	server *local.Server // nil with DATABASE_URL

@@ -43,7 +43,8 @@ type demo struct {
 
 const demoEmail = "demo@crier.test"
 
-// Run runs a database, a simulated platform and the service until the context ends, and prints how to use them.
+// Run runs a database, a simulated platform and the service until the context ends. It stops the service first, because
+// posts that are being sent still need the other two.
 func (devCommand) Run(t *terminal) (err error) {
 	lookup := env.Defaults(t.lookup, map[string]string{
 		"DRAIN_DELAY": "0s", "DRAIN_TIMEOUT": "5s", "STOP_TIMEOUT": "9s", "MAX_CONNECTIONS": "1024",
@@ -101,7 +102,6 @@ func (devCommand) Run(t *terminal) (err error) {
 	return errors.Join(app.Wait(ctx), app.Close())
 }
 
-// showDemo prints the addresses and credentials of dev.json, which it creates if necessary.
 func (a *App) showDemo(ctx context.Context, t *terminal, home, sandboxURL string) error {
 	d, err := a.demo(ctx, home, sandboxURL)
 	if err != nil {
@@ -110,7 +110,7 @@ func (a *App) showDemo(ctx context.Context, t *terminal, home, sandboxURL string
 	return d.print(t, home)
 }
 
-// devHome creates the data folder and returns its absolute path.
+// devHome reads CRIER_HOME before the rest of the configuration, whose defaults depend on what the folder contains.
 func devHome(lookup env.Lookup) (string, error) {
 	var cfg struct {
 		Home string `env:"CRIER_HOME, default=.crier"`
@@ -160,10 +160,9 @@ func loadOrCreateKey(path string) (string, error) {
 	return kept, nil
 }
 
-// runningSandbox is the simulated platform of `dev`.
 type runningSandbox struct {
 	url   string
-	close func() error // stops it and waits
+	close func() error // stops the sandbox and waits for its end
 }
 
 // devSandbox starts the simulated platform on the port that it had before, because stored channels have its address.
@@ -199,7 +198,8 @@ func devSandbox(ctx context.Context, home, address string, log *slog.Logger) (ru
 	return runningSandbox{url: "http://" + ln.Addr().String(), close: stopAndWait}, nil
 }
 
-// devAddress returns the address of the service: BASE_URL, or localhost with PORT.
+// devAddress returns the public address of the service before the configuration is loaded: the sandbox needs it for its
+// links, and the configuration needs the address of the sandbox.
 func devAddress(lookup env.Lookup) string {
 	if v, ok := lookup("BASE_URL"); ok && v != "" {
 		return strings.TrimRight(v, "/")
@@ -283,7 +283,8 @@ func (a *App) loadDemo(ctx context.Context, path string) (d demo, ok bool) {
 	return d, p.Org.String() == d.OrganizationID && d.ChannelID != ""
 }
 
-// demoChannel connects a channel of the sandbox with a grade and returns its id.
+// demoChannel ends the name of the sandbox account with a part of the organization's id. The sandbox keeps its accounts
+// and refuses a known name with another password.
 func (a *App) demoChannel(ctx context.Context, owner tenancy.Principal, service, grade string) (string, error) {
 	state, err := a.Channels.Begin(ctx, owner, publishing.BeginConnect{Connector: "sandbox"})
 	if err != nil {
@@ -334,7 +335,7 @@ curl -s %[7]s '%[1]s/public/v1/posts?page=0'; echo
 Ctrl-C stops everything.
 `
 
-// print prints the addresses, the log-in, the key, and three command lines that work as they are.
+// print also creates the picture that the printed commands upload.
 func (d demo) print(t *terminal, home string) error {
 	picture := filepath.Join(home, "hello.png")
 	if err := drawHello(picture); err != nil {
@@ -346,7 +347,6 @@ func (d demo) print(t *terminal, home string) error {
 	return nil
 }
 
-// drawHello creates the picture of the first post if it does not exist.
 func drawHello(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil

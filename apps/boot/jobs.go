@@ -55,7 +55,6 @@ func (a *App) pruneJobs() []jobs.Job {
 	return out
 }
 
-// registerJob registers the metrics of a background job.
 func (a *App) registerJob(name string, stats func() jobs.Stats) error {
 	label := prometheus.Labels{"job": name}
 	counters := []struct {

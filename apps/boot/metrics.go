@@ -52,12 +52,12 @@ type queue struct {
 	stats *publishingservice.Posts
 }
 
-// QueueStats returns the statistics of a queue over all organizations, and NotFound when there is none of that name.
 func (q queue) QueueStats(ctx context.Context, name string) (publishing.QueueStats, error) {
 	return q.stats.QueueStats(ctx, name)
 }
 
-// registerMetrics registers the metrics of the actors, the cluster, the sender, the pictures and the jobs.
+// registerMetrics registers the counts of packages that do not use Prometheus. The worker and the edge register their
+// own metrics, and registerJob those of the jobs.
 func (a *App) registerMetrics(context.Context) error {
 	for _, c := range a.counters() {
 		opts := prometheus.CounterOpts{Name: c.name, Help: c.help}
@@ -165,5 +165,4 @@ func (a *App) gauges() []metric {
 	}
 }
 
-// seconds returns the whole seconds of a duration.
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }

@@ -8,7 +8,7 @@ import (
 	"crier/platform/pg"
 )
 
-// openPostgres opens the pools of the database without connecting.
+// openPostgres does not connect. checkSchema is the first part that does.
 func (a *App) openPostgres(ctx context.Context) (err error) {
 	a.db, err = pg.Open(context.WithoutCancel(ctx), a.cfg.Postgres)
 	return err
@@ -34,7 +34,7 @@ func (a *App) openQueueDB(ctx context.Context) (err error) {
 	return err
 }
 
-// closing returns a Stop that closes the pools which *db has then.
+// closing takes a pointer to the field, because the list of parts is made before the pools are opened.
 func closing(db **pg.DB) func(context.Context) error {
 	return func(context.Context) error {
 		(*db).Close()

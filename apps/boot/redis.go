@@ -137,7 +137,7 @@ func (r *revocations) publish(ctx context.Context, hash string) error {
 	return r.redis.Publish(ctx, revokedChannel, hash)
 }
 
-// retry publishes the hashes that Publish could not send, until ctx ends.
+// retry sends the hashes in their order. One that cannot be sent holds back the later ones.
 func (r *revocations) retry(ctx context.Context) {
 	for {
 		select {
@@ -153,5 +153,4 @@ func (r *revocations) retry(ctx context.Context) {
 	}
 }
 
-// Healthy returns whether this process receives the revocations of other processes.
 func (r *revocations) Healthy() bool { return r.healthy != nil && r.healthy() }

@@ -36,7 +36,8 @@ func (a *App) openFiles(context.Context) (err error) {
 	return nil
 }
 
-// openOutbound creates the clients for requests to platforms and to the sandbox.
+// openOutbound creates the client for platforms and, with SANDBOX_URL, one that may also reach the address of the
+// sandbox, which is on loopback.
 func (a *App) openOutbound(context.Context) (err error) {
 	if len(a.cfg.Outbound.Allow) > 0 {
 		a.log.Info("outgoing requests may also reach", "addresses", a.cfg.Outbound.Allow)
@@ -113,7 +114,8 @@ func (a *App) openWorker(context.Context) error {
 	return nil
 }
 
-// openEdge creates the use cases and the edge, which serves them from listenAndServe on.
+// openEdge creates the edge also in a process without the role edge: serveQueue uses it there. It answers public
+// requests from listenAndServe on.
 func (a *App) openEdge(context.Context) error {
 	accountKey, err := a.cfg.Secret.Derive("account names")
 	if err != nil {
@@ -168,7 +170,7 @@ func (a *App) startWorker(ctx context.Context) error {
 	return nil
 }
 
-// listenAndServe opens the public listener and serves the edge there.
+// listenAndServe returns when the port is open. A later error of the edge ends Wait.
 func (a *App) listenAndServe(ctx context.Context) (err error) {
 	a.listener, err = listen(ctx, a.cfg.Edge.Address(), "HOST", "PORT")
 	if err != nil {
@@ -185,7 +187,6 @@ func (a *App) listenAndServe(ctx context.Context) (err error) {
 // httpAdapter adapts an outbound.Client to connector.HTTP.
 type httpAdapter struct{ *outbound.Client }
 
-// Websocket opens a connection; see outbound.Client.DialWebsocket.
 func (h httpAdapter) Websocket(ctx context.Context, url string) (*websocket.Conn, error) {
 	return h.DialWebsocket(ctx, url)
 }

@@ -72,7 +72,7 @@ func parseHop(s string) netip.Addr {
 	return normalize(ip)
 }
 
-// peer returns the address of the other end of the connection.
+// peer returns the address of the other end of the connection, in the form of normalize. It can be that of a proxy.
 func peer(c *fiber.Ctx) netip.Addr {
 	ip, _ := netip.AddrFromSlice(c.Context().RemoteIP()) // the zero address when there is none
 	return normalize(ip)

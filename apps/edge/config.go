@@ -77,7 +77,6 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// validateAddresses adds the faults of the addresses of the service and its pages.
 func (c Config) validateAddresses(faults *env.Faults) {
 	const mustBeURL = "must be an http or https address without query"
 	switch {

@@ -64,7 +64,8 @@ type docsLine struct {
 	Depth            int
 }
 
-// newPage renders the document and the list of routes that are not built.
+// newPage renders the document and the list of routes that are not built. The policy of the page allows its own style
+// by hash, and no scripts. The errors are Internal.
 func newPage(doc *huma.OpenAPI, missing []Route) (*docsPage, error) {
 	t, err := template.New("docs").Parse(docsSource)
 	if err != nil {
@@ -161,7 +162,6 @@ func schemaLines(doc *huma.OpenAPI, s *huma.Schema, depth int) (out []docsLine) 
 	return out
 }
 
-// resolve follows a reference to a schema of the document.
 func resolve(doc *huma.OpenAPI, s *huma.Schema) *huma.Schema {
 	if s.Ref == "" {
 		return s
@@ -189,7 +189,7 @@ func typeName(doc *huma.OpenAPI, s *huma.Schema) string {
 
 const documentPath = "/openapi.json"
 
-// getDocument returns the endpoint of the OpenAPI document.
+// getDocument returns the endpoint of the OpenAPI document, which pages of all origins may read.
 func (s *Server) getDocument() route.Endpoint {
 	d := huma.Operation{Summary: "Get this document", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {
@@ -199,7 +199,6 @@ func (s *Server) getDocument() route.Endpoint {
 	}, route.Content(http.StatusOK, "The document.", fiber.MIMEApplicationJSON, &huma.Schema{Type: huma.TypeObject}))
 }
 
-// getDocs returns the endpoint of the OpenAPI document as a web page.
 func (s *Server) getDocs() route.Endpoint {
 	d := huma.Operation{Summary: "Get this document as a web page", Tags: []string{"Service"}}
 	return route.Raw(d, func(c *fiber.Ctx) error {

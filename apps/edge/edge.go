@@ -105,7 +105,8 @@ func New(cfg Config, deps Deps) (*Server, error) {
 // document of a running server names the version of the server.
 const interfaceVersion = "1.0.1"
 
-// buildPages fills the set of patterns, the OpenAPI document and the documentation page from the routes.
+// buildPages renders the OpenAPI document and the documentation page once. The page names the Missing routes, but not
+// the Planned ones.
 func (s *Server) buildPages() error {
 	var notBuilt []Route
 	for _, r := range s.table {
@@ -126,7 +127,8 @@ func (s *Server) buildPages() error {
 	return nil
 }
 
-// describeService describes the service and its credentials in the OpenAPI document.
+// describeService names the service and the credentials to which the lines of the table refer as key, cookie and
+// session.
 func (s *Server) describeService(doc *huma.OpenAPI) {
 	doc.Info.Description = "Publish posts to social platforms, on time and once."
 	doc.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
@@ -138,7 +140,8 @@ func (s *Server) describeService(doc *huma.OpenAPI) {
 	}
 }
 
-// buildApp creates the Fiber app with the middleware that all routes share, and mounts the table.
+// buildApp creates the Fiber app with the middleware that all routes share, and mounts the table. guardBodies runs
+// before the app, because a request that it refuses must reach no route.
 func (s *Server) buildApp() {
 	s.app = fiber.New(fiber.Config{
 		Immutable: true, DisableStartupMessage: true, CaseSensitive: true,

@@ -18,7 +18,6 @@ import (
 	"crier/platform/fault"
 )
 
-// getFile returns the endpoint that serves uploaded files.
 func (s *Server) getFile() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	d := huma.Operation{
@@ -87,13 +86,12 @@ func closeFile(f io.Closer) error {
 	return nil
 }
 
-// fileSection is the part of a file that is sent.
+// fileSection is the part of a file that is sent. The server closes it after the last read.
 type fileSection struct {
 	io.Reader
 	close func() error
 }
 
-// Close closes the file. The server calls it after the last read.
 func (s fileSection) Close() error { return s.close() }
 
 var hugeNumber = regexp.MustCompile(`0*[1-9][0-9]{18,}`)

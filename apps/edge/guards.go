@@ -12,7 +12,6 @@ import (
 // Credential is what a request must carry to reach the handler of a route.
 type Credential string
 
-// Credentials of routes.
 const (
 	// none is for routes that need no credential.
 	none Credential = "none"

@@ -28,7 +28,8 @@ const (
 	placeTimeout = 5 * time.Second
 )
 
-// orgLimit limits the requests of each organization that run at the same time.
+// orgLimit counts the places that each organization has taken in this process. A place is a request, or one byte of a
+// body in limitBodies.
 type orgLimit struct{ *limit.PerKey[tenancy.OrgID] }
 
 func newOrgLimit(most int) orgLimit { return orgLimit{PerKey: limit.New[tenancy.OrgID](most)} }
@@ -123,7 +124,6 @@ type limitedBody struct {
 	release func()
 }
 
-// Close frees the place.
 func (b limitedBody) Close() error {
 	b.release()
 	return nil

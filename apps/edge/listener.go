@@ -45,11 +45,12 @@ type listener struct {
 
 // connRules limit the open connections.
 type connRules struct {
-	// all is the limit of all connections together.
+	// total is the limit of all connections together.
 	total int
-	// most is the limit of one IPv4 address or one /64 network of IPv6. With 0 there is no limit of a client.
+	// perClient is the limit of one IPv4 address or one /64 network of IPv6. With 0 there is no limit of a client.
 	perClient int
-	// free returns whether an address counts for all only: that of a proxy, which has many clients, or of this machine.
+	// exempt returns whether an address counts for total only: that of a proxy, which has many clients, or of this
+	// machine.
 	exempt func(netip.Addr) bool
 	log    *slog.Logger
 }
@@ -126,10 +127,12 @@ func (l *listener) accept() (net.Conn, error) {
 	}
 }
 
-// allClients is the name of the quota of all connections.
+// allClients is the name of the quota of all connections. The names of the others are addresses, networks or
+// unknownClient.
 const allClients = "everyone"
 
-// quotas returns the quotas that a connection from an address counts for.
+// quotas returns the quotas that a connection from an address counts for: that of all connections and, unless the
+// address is exempt, those of its client and its /48 network.
 func (l *listener) quotas(from net.Addr) []quota {
 	out := []quota{{name: allClients, most: l.rules.total}}
 	var ip netip.Addr // stays zero, the address of unknown clients, when from has no IP
@@ -231,7 +234,7 @@ type conn struct {
 	err     error // of the close, set by once
 }
 
-// Read reads under the deadline of in, if it is set.
+// Read sets the read deadline of in before each read, because it moves with the bytes that have arrived.
 func (c *conn) Read(b []byte) (int, error) {
 	if c.in == nil {
 		return c.TCPConn.Read(b)
@@ -244,7 +247,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes under the deadline of out, if it is set.
+// Write sets the write deadline of out before each write, but not after forceDeadlines.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.out == nil {
 		return c.TCPConn.Write(b)
@@ -296,7 +299,7 @@ func (c *conn) SetWriteDeadline(t time.Time) error {
 // Linger makes Close read and discard what the client is still sending, within lingerTime and lingerBytes.
 func (c *conn) Linger() { c.linger.Store(true) }
 
-// Close closes the connection. Later calls return the error of the first.
+// Close closes the connection. After Linger this can take lingerTime. Later calls return the error of the first.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.owner.remove(c)

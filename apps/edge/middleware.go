@@ -158,7 +158,7 @@ func (s *Server) observe(c *fiber.Ctx) error {
 	return nil
 }
 
-// logRequest writes the log record and the metrics of an answered request.
+// logRequest logs and counts an answered request. The log record has the fault only for statuses of 400 and above.
 func (s *Server) logRequest(c *fiber.Ctx, info *request.Info, took time.Duration) {
 	status, pattern := c.Response().StatusCode(), s.pattern(c)
 	s.metrics.took.WithLabelValues(c.Method(), pattern, strconv.Itoa(status)).Observe(took.Seconds())
@@ -295,7 +295,8 @@ func countValues(data []byte) int {
 	return n
 }
 
-// deadline ends the context of a request after d.
+// deadline ends the context of a request after d. The time begins when this handler runs: what readBody needed before
+// it does not count.
 func (s *Server) deadline(d time.Duration) fiber.Handler {
 	return func(c *fiber.Ctx) error {
 		ctx, cancel := context.WithTimeout(c.UserContext(), d)

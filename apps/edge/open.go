@@ -49,7 +49,6 @@ func (s *Server) openBodies(all int, longest int64) []fiber.Handler {
 	return []fiber.Handler{places, s.readBody(longest, maxBodyValues), s.deadline(s.cfg.Timeout)}
 }
 
-// tooManyBodies returns the fault of a request that got no share of the bytes.
 func tooManyBodies(err error) error {
 	return &fault.Error{
 		Kind: fault.Unavailable, Op: "edge.openBodies", RetryAfter: time.Second, Err: err,

@@ -11,20 +11,20 @@ import (
 	"crier/tenancy"
 )
 
-// Channels are the use cases of channels.
+// Channels are the use cases of channels in both APIs.
 type Channels interface {
 	publicv1.Channels
 	appapi.Channels
 }
 
-// Media are the use cases of uploaded files.
+// Media are the use cases of uploaded files: uploads of the public API, and GET /files.
 type Media interface {
 	publicv1.Media
 	// Open returns a file by the two parts of its public path, and NotFound when either is wrong. The caller closes it.
 	Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error)
 }
 
-// Accounts are the use cases of API keys and sessions.
+// Accounts are the use cases of API keys, for the public API, and of sessions, for the application API.
 type Accounts interface {
 	// Authenticate returns the principal of an API key, and Unauthenticated when there is no such key.
 	Authenticate(ctx context.Context, authorization string) (tenancy.Principal, error)

@@ -8,25 +8,22 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Route is one line of the route table.
+// Route is one line of the route table. It answers 500 if its Credential and its Limits do not fit together.
 type Route struct {
 	// Method is the HTTP method. A GET answers HEAD too.
 	Method string
 	// Path has its parameters in the form {name}.
-	Path string
-	// State is whether the route works.
+	Path  string
 	State State
 	// Operation is the id in the OpenAPI document, empty if the route is not built.
-	Operation string
-	// Credential is what a request must carry.
+	Operation  string
 	Credential Credential
-	// Limits are how much a request may take.
-	Limits Limits
+	Limits     Limits
 
 	endpoint route.Endpoint
 }
 
-// State is whether a route works.
+// State is whether a route works. Only Built routes are in the OpenAPI document.
 type State string
 
 // The states of a route. Routes that are not Built answer 501.
@@ -87,7 +84,8 @@ func withAliases(routes []Route) []Route {
 	return out
 }
 
-// line returns the route for the table of package route, behind the guards.
+// line returns the route for the table of package route. Its security in the OpenAPI document, and the statuses with
+// which its guards refuse requests, follow from its credential.
 func (r Route) line(g guards) route.Line {
 	l := route.Line{
 		Method: r.Method, Path: r.Path, Operation: r.Operation, Before: g.before(r), Endpoint: r.endpoint,
@@ -110,14 +108,15 @@ func Routes() []Route { return unstarted("").table }
 // OpenAPI returns the OpenAPI document of every route as JSON, the same bytes each time. Its error is Internal.
 func OpenAPI() ([]byte, error) { return unstarted(interfaceVersion).lines.Document() }
 
-// unstarted returns a server that has its routes but serves no requests.
+// unstarted returns a server without dependencies, from which only the route table and the OpenAPI document can be
+// read.
 func unstarted(version string) *Server {
 	s := &Server{cfg: Config{BaseURL: "http://localhost"}, deps: Deps{Version: version}}
 	s.buildRoutes()
 	return s
 }
 
-// buildRoutes fills the route table and the OpenAPI document.
+// buildRoutes fills the route table and the OpenAPI document. It calls no dependency: the server of unstarted has none.
 func (s *Server) buildRoutes() {
 	s.session = s.appAPI()
 	s.table = s.routes(s.publicAPI(), s.session)

@@ -76,7 +76,6 @@ func publicRoutes(api *publicv1.API) []Route {
 	}
 }
 
-// serviceRoutes returns the routes about the service itself, and its files.
 func serviceRoutes(s *Server, api *appapi.API) []Route {
 	return []Route{
 		built("GET /", "root", none, quick, api.Root()),
@@ -92,7 +91,6 @@ func serviceRoutes(s *Server, api *appapi.API) []Route {
 	}
 }
 
-// signInRoutes returns the routes with which people sign in.
 func signInRoutes(api *appapi.API) []Route {
 	return []Route{
 		missing("POST /auth/activate", none, quick),
@@ -111,7 +109,6 @@ func signInRoutes(api *appapi.API) []Route {
 	}
 }
 
-// userRoutes returns the routes of the person who is signed in.
 func userRoutes(api *appapi.API) []Route {
 	return []Route{
 		missing("POST /user/api-key/rotate", session, user),
@@ -152,7 +149,6 @@ func userRoutes(api *appapi.API) []Route {
 	}
 }
 
-// channelRoutes returns the routes of channels and their groups in the application API.
 func channelRoutes(api *appapi.API) []Route {
 	return []Route{
 		missing("GET /analytics/post/{postId}", session, user),
@@ -200,7 +196,6 @@ func channelRoutes(api *appapi.API) []Route {
 	}
 }
 
-// postRoutes returns the routes of posts in the application API.
 func postRoutes() []Route {
 	return []Route{
 		missing("POST /posts", session, user),
@@ -273,7 +268,6 @@ func contentRoutes() []Route {
 	}
 }
 
-// settingsRoutes returns the routes of an organization.
 func settingsRoutes(api *appapi.API) []Route {
 	return []Route{
 		missing("POST /settings/api-keys", session, user),
@@ -306,7 +300,6 @@ func settingsRoutes(api *appapi.API) []Route {
 	}
 }
 
-// billingRoutes returns the routes of plans and payments.
 func billingRoutes() []Route {
 	return []Route{
 		planned("GET /billing", session, user),

@@ -55,7 +55,6 @@ func sandboxHost(address string) (host string, ok bool) {
 	return u.Host, err == nil && at.Addr().IsLoopback()
 }
 
-// getSandbox returns the endpoint of the page of the sandbox.
 func (s *Server) getSandbox() route.Endpoint {
 	d := describeSandbox("Get the page of the sandbox, the simulated platform, if there is one")
 	return route.Raw(d, s.sandboxPage,
@@ -63,7 +62,7 @@ func (s *Server) getSandbox() route.Endpoint {
 		route.Content(http.StatusFound, "To /sandbox/.", "", nil))
 }
 
-// getSandboxFile returns the endpoint of the files in a folder of the sandbox.
+// getSandboxFile returns the endpoint of the files in a folder of the sandbox, media or picture.
 func (s *Server) getSandboxFile(folder string) route.Endpoint {
 	d := describeSandbox("Get a file of the sandbox")
 	d.Parameters = []*huma.Param{
@@ -75,7 +74,6 @@ func (s *Server) getSandboxFile(folder string) route.Endpoint {
 			&huma.Schema{Type: huma.TypeString, Format: "binary"}))
 }
 
-// getSandboxStyle returns the endpoint of the style sheet of the sandbox.
 func (s *Server) getSandboxStyle() route.Endpoint {
 	return route.Raw(describeSandbox("Get the style sheet of the sandbox"),
 		func(c *fiber.Ctx) error { return s.proxy(c, "/style.css") },

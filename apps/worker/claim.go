@@ -75,7 +75,7 @@ func permitsOf(wants []publishing.Want) (n int) {
 	return n
 }
 
-// claimSpan does one claim and returns the number of claimed posts.
+// claimSpan returns the number of posts that were claimed, also when a part of the claim failed.
 func (w *Worker) claimSpan(ctx, sending context.Context, x span, free int) int {
 	asked := w.deps.Clock.Now()
 	round, err := w.claimOnce(ctx, x, free)

@@ -32,14 +32,12 @@ type destinations struct {
 	woken map[tenancy.OrgID]wakeUp
 }
 
-// destination is the state of one destination.
 type destination struct {
 	held  int // permits
 	line  fairqueue.Queue
 	woken int // the number of organizations in destinations.woken that come from this line
 }
 
-// wakeUp is the wake-up of an organization.
 type wakeUp struct {
 	from *destination
 	at   time.Time
@@ -73,7 +71,7 @@ func newDestinations(wake func(tenancy.OrgID), free func() int, c clock.Clock) *
 // isDestination reports whether a name in ClaimResult.AtLimit is a destination; other names are platforms.
 func isDestination(name string) bool { return strings.HasPrefix(name, "@") }
 
-// busy returns the number of permits that each destination holds.
+// busy returns the permits of each destination that holds any, for publishing.ClaimLimits.Busy.
 func (d *destinations) busy() map[string]int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,14 +84,13 @@ func (d *destinations) busy() map[string]int {
 	return out
 }
 
-// take counts a permit of a destination.
 func (d *destinations) take(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.of(name).held++
 }
 
-// of returns the state of a destination, which it creates if necessary.
+// of creates the destination if necessary. The caller holds d.mu.
 func (d *destinations) of(name string) *destination {
 	if d.all[name] == nil {
 		d.all[name] = &destination{}
@@ -101,7 +98,6 @@ func (d *destinations) of(name string) *destination {
 	return d.all[name]
 }
 
-// release gives back a permit of a destination.
 func (d *destinations) release(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -112,7 +108,7 @@ func (d *destinations) release(name string) {
 	d.serve()
 }
 
-// enqueue adds an organization to the line of a destination.
+// enqueue adds an organization to the line of a destination that had no permit for its posts.
 func (d *destinations) enqueue(name string, org tenancy.OrgID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,7 +158,7 @@ func (d *destinations) claimed(wants []publishing.Want) {
 	d.serve()
 }
 
-// endWakeUp ends the reservation of permits of an organization.
+// endWakeUp does nothing for an organization that was not woken. The caller holds d.mu.
 func (d *destinations) endWakeUp(org tenancy.OrgID) {
 	if c, ok := d.woken[org]; ok {
 		c.from.woken--
@@ -219,14 +215,13 @@ func (d *destinations) wakeSome(some int) {
 	}
 }
 
-// removeIdle removes a destination without permits and without a line.
 func (d *destinations) removeIdle(name string, x *destination) {
 	if x.held <= 0 && x.line.Len() == 0 {
 		delete(d.all, name)
 	}
 }
 
-// close stops the wake-ups.
+// close does not wait for wake-ups that have begun.
 func (d *destinations) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

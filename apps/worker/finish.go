@@ -30,7 +30,6 @@ const (
 	asideEvery = time.Minute
 )
 
-// pendingOutcome is an outcome to be stored.
 type pendingOutcome struct {
 	publishing.Outcome
 	// posts is the number of posts that are no longer in flight when the outcome is stored: 1 or 0.

@@ -28,7 +28,7 @@ type Rate struct {
 
 func (r Rate) gap() time.Duration { return r.Per / time.Duration(r.Posts) }
 
-// Rates are the limits of platforms, by their connectors.
+// Rates are the limits of platforms, by the names of their connectors. A platform without an entry has none.
 type Rates map[string]Rate
 
 // UnmarshalText parses entries like bluesky=600/1m, separated by commas. Its error names the entry that is wrong.
@@ -54,7 +54,7 @@ func (r *Rates) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Bucket shares rates between processes.
+// Bucket shares rates between processes; see redis.Client, which implements it.
 type Bucket interface {
 	// Take takes up to n tokens of a rate, and returns how many it got and the time until there is one more. On an
 	// error it may have taken some.
@@ -85,7 +85,6 @@ type limits struct {
 	all map[string]*limit
 }
 
-// limit is the rate of one platform.
 type limit struct {
 	name string
 	rate Rate
@@ -142,7 +141,6 @@ func (x *limit) left(now time.Time) int {
 	return len(x.tokens)
 }
 
-// spend takes a token for each claimed post.
 func (l *limits) spend(claimed []publishing.Claimed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -246,7 +244,6 @@ func (l *limits) book(x *limit, tokens int) []fairqueue.Grant {
 	return x.line.Take(n, n)
 }
 
-// close ends the goroutines that serve lines, and waits for them.
 func (l *limits) close() {
 	l.end()
 	l.servers.Wait()

@@ -10,7 +10,7 @@ import (
 	"crier/tenancy"
 )
 
-// Metrics are the metrics of a worker.
+// Metrics are the metrics of one Worker. A second Worker with the same Metrics makes New panic.
 type Metrics struct {
 	lateness      prometheus.Histogram
 	overdue       prometheus.Counter

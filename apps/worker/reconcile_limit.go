@@ -20,13 +20,11 @@ type reconcileLimiter struct {
 	all  map[string]*reconcileTarget
 }
 
-// reconcileKey is the organization and the destination of a reconciliation.
 type reconcileKey struct {
 	org         tenancy.OrgID
 	destination string
 }
 
-// reconcileTarget is the state of one destination.
 type reconcileTarget struct {
 	open     int
 	failures int // in a row
@@ -37,7 +35,7 @@ type reconcileTarget struct {
 
 const (
 	reconcileSlots = 256
-	// orgSlots is the limit of one organization.
+	// orgSlots is the largest number of reconciliations in progress of one organization.
 	orgSlots = 16
 	// firstRest is the rest after the first failure. It doubles with each further one, up to longestRest.
 	firstRest   = 5 * time.Second
@@ -57,7 +55,6 @@ func newReconcileLimiter(rest time.Duration) *reconcileLimiter {
 	}
 }
 
-// resting returns the destinations that rest.
 func (l *reconcileLimiter) resting(now time.Time) (out []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -114,7 +111,6 @@ func (l *reconcileLimiter) done(k reconcileKey, asked, failed bool, now time.Tim
 	}
 }
 
-// fail counts a failure for an organization.
 func (x *reconcileTarget) fail(org tenancy.OrgID) {
 	x.failures++
 	if x.failures == 1 {

@@ -12,7 +12,6 @@ import (
 // it takes turns with the others. Only the claim loop uses it.
 type scans map[tenancy.OrgID]scan
 
-// scan is the progress in one organization.
 type scan struct {
 	after publishing.ChannelID
 	whole bool       // the scan began at the first channel
@@ -22,7 +21,7 @@ type scan struct {
 // maxScans bounds the organizations whose next scan does not begin at their first channel.
 const maxScans = 10_000
 
-// want returns what the next claim asks for an organization.
+// want continues the visit to the channels of an organization where its last claim ended.
 func (s scans) want(org tenancy.OrgID, permits int) publishing.Want {
 	return publishing.Want{Org: org, Permits: permits, After: s[org].after}
 }

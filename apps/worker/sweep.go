@@ -98,7 +98,6 @@ func (w *Worker) maintain(ctx context.Context, lease publishing.Lease) error {
 	return err
 }
 
-// writeOccurrences writes the next occurrences of repeated posts.
 func (w *Worker) writeOccurrences(ctx context.Context, lease publishing.Lease) error {
 	_, more, err := w.deps.Maintainer.WriteOccurrences(ctx, lease)
 	if more {
@@ -121,7 +120,7 @@ func (l wakeRound) isDue(lease publishing.Lease, now time.Time) bool {
 	return !slices.Equal(lease.Shards, l.lease.Shards) || now.Sub(l.end) >= rest
 }
 
-// reconcileUnknown reconciles unknown outcomes, all at the same time.
+// reconcileUnknown starts the reconciliations and does not wait for them. Stop does.
 func (w *Worker) reconcileUnknown(ctx, sending context.Context, lease publishing.Lease) error {
 	admitted := map[reconcileKey]int{}
 	resting := w.reconciles.resting(w.deps.Clock.Now())

@@ -20,16 +20,14 @@ type loopTimer struct {
 	ended atomic.Int64
 }
 
-// begin records that the loop begins a piece of work.
+// begin may be called again during a piece of work: its age then counts from the last call.
 func (p *loopTimer) begin() { p.began.Store(int64(clock.Boot())) }
 
-// end records that the loop waits for work.
 func (p *loopTimer) end() {
 	p.began.Store(0)
 	p.ended.Store(int64(clock.Boot()))
 }
 
-// age returns the time since the current piece of work began, 0 while the loop waits for work.
 func (p *loopTimer) age() time.Duration {
 	began := p.began.Load()
 	if began == 0 {
@@ -38,7 +36,6 @@ func (p *loopTimer) age() time.Duration {
 	return max(0, clock.Boot()-time.Duration(began))
 }
 
-// idle returns the time since the last piece of work ended.
 func (p *loopTimer) idle() time.Duration { return max(0, clock.Boot()-time.Duration(p.ended.Load())) }
 
 func (p *loopTimer) hangs() bool { return p.age() > p.limit }
@@ -89,7 +86,8 @@ func (w *Worker) loopTimers() []*loopTimer {
 	return []*loopTimer{&w.claiming, &w.finishing, &w.sweeping}
 }
 
-// Check returns an error that names the loops that hang, for the health of the process.
+// Check returns an error that names a loop that hangs, and for how long. It is a health check of the process; unlike
+// watch it reports a hang at once.
 func (w *Worker) Check(context.Context) error {
 	for _, p := range w.loopTimers() {
 		if p.hangs() {

@@ -18,7 +18,7 @@ import (
 	"crier/tenancy"
 )
 
-// Config configures a Worker.
+// Config configures a Worker. MaxReconcileRest is not a variable: boot derives it from the reconcile window.
 type Config struct {
 	// MaxReconcileRest is the longest time for which a platform that does not answer is not asked for unknown outcomes.
 	MaxReconcileRest time.Duration
@@ -27,7 +27,7 @@ type Config struct {
 	MaxInFlight int `env:"MAX_IN_FLIGHT, default=4096" doc:"Posts that one process sends at the same time."`
 	// SweepInterval is the longest time after which a post that no timer covers is found.
 	SweepInterval time.Duration `env:"SWEEP_INTERVAL, default=5s" doc:"How often posts without a timer are searched."`
-	// DrainTimeout limits Stop.
+	// DrainTimeout limits how long Stop waits for posts in flight. It counts from Drain.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT, default=25s" doc:"How long a stop waits for posts in flight."`
 	// Rates count for all processes together. They are shared through Redis; without it each process keeps to its part.
 	Rates Rates `env:"PLATFORM_RATES" doc:"Posts a span for each platform, such as bluesky=600/1m,sandbox=10/1s."`
@@ -115,7 +115,7 @@ type Maintainer interface {
 	WriteOccurrences(ctx context.Context, l publishing.Lease) (written int, more bool, err error)
 }
 
-// Deps are what a Worker needs.
+// Deps are what a Worker needs. Only Bucket may be nil.
 type Deps struct {
 	Claimer    Claimer
 	Publisher  Publisher
@@ -175,7 +175,7 @@ type lostClaim struct {
 	at     time.Time
 }
 
-// New returns a Worker. It claims nothing before Start.
+// New returns a Worker, which claims nothing before Start. It panics when another Worker has the same Metrics.
 func New(cfg Config, deps Deps) *Worker {
 	w := &Worker{
 		cfg: cfg, deps: deps, free: cfg.MaxInFlight, reconciles: newReconcileLimiter(cfg.MaxReconcileRest),
@@ -235,7 +235,8 @@ func (w *Worker) Drain() {
 
 // Stop drains the worker, waits for the posts that are being sent, DRAIN_TIMEOUT at most, and stores every outcome. A
 // call that is still running when ctx ends is not interrupted; after the next start its outcome is unknown and the
-// platform is asked. An outcome that cannot be stored until then is logged.
+// platform is asked. An outcome that cannot be stored until then is logged. Stop always returns nil. It must come after
+// Start.
 func (w *Worker) Stop(ctx context.Context) error {
 	w.Drain()
 	w.loops.Wait()
@@ -269,7 +270,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 	return nil
 }
 
-// SweepNow asks for a sweep at once.
+// SweepNow asks for a sweep and does not wait for it. Calls before the next sweep count once. Sweeps are at least a
+// second apart, or SWEEP_INTERVAL when that is shorter.
 func (w *Worker) SweepNow() { notify(w.sweep) }
 
 func notify(c chan struct{}) {
@@ -286,14 +288,13 @@ func (w *Worker) release(n int) {
 	notify(w.ready)
 }
 
-// freePermits returns the number of free permits.
+// freePermits may be negative: takePermit does not wait for a free permit.
 func (w *Worker) freePermits() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.free
 }
 
-// releasePermit gives back a permit of a destination.
 func (w *Worker) releasePermit(destination string) {
 	w.release(1)
 	w.destinations.release(destination)
@@ -344,7 +345,7 @@ func (w *Worker) send(ctx context.Context, c publishing.Claimed, work publishing
 	w.finishClaim(c, out)
 }
 
-// finishClaim queues the outcome of a claimed post and gives back its permit.
+// finishClaim gives the permit back when the outcome is queued, so a full queue of outcomes also stops the claims.
 func (w *Worker) finishClaim(c publishing.Claimed, out publishing.Outcome) {
 	defer w.sending.Done()
 	w.finish.Add(&pendingOutcome{Outcome: out, posts: 1, destination: c.Destination})

@@ -20,7 +20,7 @@ type Rules[T any] struct {
 	MaxWaiting int
 	// Gather is how long the first item after an idle time waits for others to share its call.
 	Gather time.Duration
-	// Timeout is the deadline of each call.
+	// Timeout bounds the context of each call of Do. The pause between slow items is a multiple of it: see slowPause.
 	Timeout time.Duration
 	// Stop is closed when nothing may be retried any more; nil means never.
 	Stop <-chan struct{}
@@ -86,7 +86,8 @@ type Batcher[T any] struct {
 	timedOut bool      // the last call had a single item and reached the timeout
 }
 
-// retryItem is an item that waits for a retry.
+// retryItem is an item that waits for a retry until at, or less after Stop and Close: see wait. A slow item is locked
+// too.
 type retryItem[T any] struct {
 	item         T
 	at           time.Time
@@ -278,7 +279,6 @@ func (b *Batcher[T]) call(items []T) error {
 	return err
 }
 
-// itemRefused handles an item that was refused or locked.
 func (b *Batcher[T]) itemRefused(item T, err error) { b.itemFailed(item, err, false) }
 
 // itemFailed passes an item to ItemFailed and schedules the retry that it asks for. A slow item counts as locked.
@@ -338,5 +338,5 @@ func (t *Throttle) Wait(over <-chan struct{}) {
 	}
 }
 
-// Done records the end of a call.
+// Done records the end of a call, from which the next Wait counts Gap.
 func (t *Throttle) Done() { t.ended = clock.System{}.Now() }

@@ -12,7 +12,7 @@ import (
 
 // Sweep processes all items that a search finds, batch by batch. It is safe for concurrent use.
 type Sweep[T any] struct {
-	// Size is the number of items in a batch.
+	// Size is the number of items in a batch. A batch with fewer is taken for the last one.
 	Size int
 	// Find returns at most limit items in a fixed order, beginning after the given one; the zero T comes before all.
 	Find func(ctx context.Context, after T, limit int) ([]T, error)

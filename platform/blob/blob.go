@@ -25,11 +25,11 @@ type Store interface {
 	Delete(ctx context.Context, key string) error
 }
 
-// File is an open blob.
+// File is an open file of a Store.
 type File interface {
 	io.ReadSeekCloser
 	io.ReaderAt
-	// Size returns the size in bytes.
+	// Size returns the size in bytes at the time of Open.
 	Size() int64
 }
 

@@ -95,7 +95,7 @@ func (d *Disk) Check(ctx context.Context) error {
 	return asUnavailable(op, err)
 }
 
-// Open implements Store.
+// Open implements Store. A key that is a folder counts as absent.
 func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	const op = "blob.Open"
 	if err := errors.Join(ctx.Err(), checkKey(op, key)); err != nil {
@@ -118,7 +118,7 @@ func (d *Disk) Open(ctx context.Context, key string) (File, error) {
 	return &diskFile{File: f, size: info.Size()}, nil
 }
 
-// Delete implements Store.
+// Delete implements Store. A key that is a folder counts as absent.
 func (d *Disk) Delete(ctx context.Context, key string) error {
 	const op = "blob.Delete"
 	if err := errors.Join(ctx.Err(), checkKey(op, key)); err != nil {
@@ -140,7 +140,7 @@ func (d *Disk) Delete(ctx context.Context, key string) error {
 	return nil
 }
 
-// write copies all of r into a new file and syncs it. It returns the number of bytes.
+// write copies all of r into a new file and syncs it. After an error the caller removes the file.
 func (d *Disk) write(ctx context.Context, name string, r io.Reader) (int64, error) {
 	f, err := d.root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -170,7 +170,7 @@ func (d *Disk) syncDirs(dir string) error {
 	}
 }
 
-// sweep deletes files in the partial folder that are older than partialAge.
+// sweep deletes old files in the partial folder. Newer ones may belong to another process that shares the Disk.
 func (d *Disk) sweep() error {
 	left, err := fs.ReadDir(d.root.FS(), partial)
 	if err != nil {

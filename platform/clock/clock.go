@@ -7,22 +7,23 @@ import (
 	"time"
 )
 
-// Clock is a source of the current time.
+// Clock is a source of the current time: System in the product, Func in tests.
 type Clock interface {
 	// Now returns the current time in UTC.
 	Now() time.Time
 }
 
-// System is the wall clock of the machine.
+// System is the wall clock of the machine. Its times have no monotonic reading, so that the difference of two is wrong
+// when the clock was set in between. Boot is for durations.
 type System struct{}
 
-// Now returns the time of the machine in UTC.
+// Now returns the time of the machine in UTC, plus CRIER_CLOCK_OFFSET in builds with the tag crash.
 func (System) Now() time.Time { return time.Now().Add(offset()).UTC() }
 
 // Func is a function used as a Clock, for tests.
 type Func func() time.Time
 
-// Now returns what the function returns, in UTC.
+// Now calls f, which may return a time in any location, and converts the result to UTC.
 func (f Func) Now() time.Time { return f().UTC() }
 
 // Sleep waits for d and returns nil. When ctx ends first, it returns the error of ctx.

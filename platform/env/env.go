@@ -20,7 +20,7 @@ import (
 // variables so.
 type Lookup = func(name string) (value string, ok bool)
 
-// OS returns a Lookup in the environment of the process.
+// OS returns a Lookup in the environment that the process has at the time of each call.
 func OS() Lookup { return os.LookupEnv }
 
 // With returns a Lookup in over, such as flags, and then in lookup. Empty values in over are ignored.
@@ -46,14 +46,14 @@ func Defaults(lookup Lookup, under map[string]string) Lookup {
 
 // Fault is an error in one variable.
 type Fault struct {
-	// Name is the name of the variable.
+	// Name is the name of the variable, or of the field when its tag is invalid.
 	Name string
 	// Message is a sentence without its subject, such as "is required". It must not contain the value, which may be
 	// secret.
 	Message string
 }
 
-// Error returns the name and the message, separated by a colon.
+// Error returns the name and the message, separated by a colon. Load expects this form of all errors of Validate.
 func (f Fault) Error() string { return f.Name + ": " + f.Message }
 
 // Load fills the struct that dst points to by the `env:"NAME, required"` and `env:"NAME, default=x"` tags of its fields
@@ -102,7 +102,7 @@ func (l *loader) add(err error) {
 	}
 }
 
-// load fills the struct v and validates it.
+// load validates v also when one of its variables has a fault; add drops what follows from that fault.
 func (l *loader) load(v reflect.Value, prefix string) {
 	fail := func(f Fault) { l.add(f); l.unusable[f.Name] = true }
 	for _, f := range fields(v.Type()) {

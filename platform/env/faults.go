@@ -10,7 +10,7 @@ import (
 // Faults collects what a Validate method finds. The zero Faults is empty.
 type Faults struct{ all []error }
 
-// Add adds a Fault of the variable name.
+// Add adds a Fault. As in its Message, message is a sentence without its subject and without the value.
 func (f *Faults) Add(name, message string) {
 	f.all = append(f.all, Fault{Name: name, Message: message})
 }

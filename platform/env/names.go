@@ -36,7 +36,8 @@ func Names(dst any) []Var {
 	return out
 }
 
-// collect calls add for each variable of the struct type t and its nested structs.
+// collect calls add for each variable of the struct type t and its nested structs. It skips invalid tags, which Load
+// reports.
 func collect(t reflect.Type, prefix string, add func(Var)) {
 	for _, f := range fields(t) {
 		ft := t.Field(f.index).Type
@@ -87,12 +88,11 @@ func fields(t reflect.Type) []field {
 	return out
 }
 
-// isStruct returns true for structs and pointers to structs.
 func isStruct(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct || t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct
 }
 
-// parseTag parses an `env` tag as envconfig does.
+// parseTag parses an `env` tag as envconfig does: a default takes the rest of the tag, with its commas.
 func parseTag(tag string) field {
 	name, rest, _ := strings.Cut(tag, ",")
 	f := field{name: strings.TrimSpace(name)}

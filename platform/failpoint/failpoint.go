@@ -4,8 +4,9 @@
 // without the build tag crash.
 package failpoint
 
-// At marks a named point that a piece of work has reached. It does nothing in this build.
+// At does nothing in this build. With the build tag crash, a test can make it stop the process.
 func At(_, _ string) {}
 
-// Panic marks a named point that was reached with a text. It does nothing in this build.
+// Panic does nothing in this build. With the build tag crash, it panics when the text contains "panic at " and the
+// point.
 func Panic(_, _ string) {}

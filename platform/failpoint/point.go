@@ -1,6 +1,7 @@
 package failpoint
 
-// The points of publishing.
+// The first three points are in publishing/sender, which calls At. The other two are in the connector of the sandbox,
+// which calls Panic.
 const (
 	// Prepared is after the preparation of a send and before its claim is marked as committing.
 	Prepared = "prepared"

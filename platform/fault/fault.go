@@ -11,7 +11,7 @@ import (
 // Kind is the class of a failure. The HTTP status of a response depends on it alone (apps/edge/problem).
 type Kind string
 
-// The kinds and the HTTP status that each one means.
+// Each kind has one HTTP status, which apps/edge/problem assigns.
 const (
 	Invalid         Kind = "invalid"         // 400
 	Unauthenticated Kind = "unauthenticated" // 401
@@ -63,7 +63,8 @@ type Error struct {
 	Err        error
 }
 
-// New returns a fault with a message that is safe to show, and without a cause.
+// New returns a fault without a cause. The client sees the message, or a general sentence for the kind when it is
+// empty.
 func New(kind Kind, op, message string) *Error {
 	return &Error{Kind: kind, Op: op, Message: message}
 }
@@ -105,5 +106,5 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Is reports whether KindOf(err) is kind. It returns false for a nil error.
+// Is reports whether KindOf(err) is kind, so an error without a fault is Internal. It returns false for a nil error.
 func Is(err error, kind Kind) bool { return err != nil && KindOf(err) == kind }

@@ -10,7 +10,8 @@ type List struct {
 	more   int
 }
 
-// Add appends a fault of the member with the path name, or counts it when the list is full.
+// Add appends a fault of the member with the path name (Field.Name), or counts it when the list is full. The client
+// sees the message.
 func (l *List) Add(name, message string) {
 	if len(l.fields) < MaxListed {
 		l.fields = append(l.fields, Field{Name: name, Message: message})

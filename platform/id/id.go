@@ -12,7 +12,8 @@ import (
 // channel. The zero ID means "none".
 type ID[T any] struct{ u uuid.UUID }
 
-// New returns a new id that sorts after the ids made earlier.
+// New returns a new id that sorts after those that this process made earlier. It panics when the system's source of
+// randomness fails.
 func New[T any]() ID[T] { return ID[T]{u: uuid.Must(uuid.NewV7())} }
 
 // Parse parses the canonical form of 36 characters. It returns false for every other text.
@@ -27,16 +28,16 @@ func Parse[T any](s string) (ID[T], bool) {
 	return ID[T]{u: u}, true
 }
 
-// FromUUID returns the id with the value u.
+// FromUUID returns the id with the value u. It does not check that u identifies a T.
 func FromUUID[T any](u uuid.UUID) ID[T] { return ID[T]{u: u} }
 
-// UUID returns the value without its type.
+// UUID returns the value without its type. It is uuid.Nil for the zero id.
 func (i ID[T]) UUID() uuid.UUID { return i.u }
 
-// SetUUID sets the value of the id. It is for code that scans columns.
+// SetUUID is for platform/pg, which scans uuid columns by it.
 func (i *ID[T]) SetUUID(u uuid.UUID) { i.u = u }
 
-// IsZero returns true for the zero id.
+// IsZero reports whether the id means "none". encoding/json calls it for fields with omitzero.
 func (i ID[T]) IsZero() bool { return i.u == uuid.Nil }
 
 // String returns the canonical form, or "" for the zero id.

@@ -39,7 +39,8 @@ const (
 type Job struct {
 	// Name identifies the job in the database, in logs and in metrics. It matches [a-z][a-z0-9-]+ and must not change.
 	Name string
-	// Every is the time from the start of one run to that of the next. The first run begins when the process starts.
+	// Every is the time from the start of one run to that of the next. A run also begins when a process becomes River's
+	// leader, such as at the start of the first process.
 	Every time.Duration
 	// Timeout ends the context of a run.
 	Timeout time.Duration
@@ -52,9 +53,9 @@ type Job struct {
 type Stats struct {
 	// Done and Failed are the numbers of runs that have ended. A run that Stop cancelled is in neither.
 	Done, Failed int64
-	// Took is the time of all runs together.
+	// Took is the time of all ended runs together, including failed and cancelled ones.
 	Took time.Duration
-	// Running means that a run is active.
+	// Running means that a run is active in this process.
 	Running bool
 }
 
@@ -139,7 +140,7 @@ func (r *Runner) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Stats returns the Stats of each job, by its name.
+// Stats returns the counts of each job since Start, by its name. They are read one after another, while runs may end.
 func (r *Runner) Stats() map[string]Stats {
 	out := make(map[string]Stats, len(r.workers))
 	for name, w := range r.workers {
@@ -177,15 +178,15 @@ func (r *Runner) recordFailure(ctx context.Context, job *rivertype.JobRow, err e
 		"job", job.Kind, "attempt", job.Attempt, "of", job.MaxAttempts, "error", err, "trace", trace)
 }
 
-// args is the content of a job's row.
+// args is stored as JSON in the row of a run.
 type args struct {
 	Name string `json:"job"`
 }
 
-// Kind returns the job's name, as River requires.
+// Kind implements river.JobArgs. River stores it with each run and finds the worker of the run by it.
 func (a args) Kind() string { return a.Name }
 
-// worker is a Job as River runs it.
+// worker is a Job as River runs it, with its counts in this process. took is in nanoseconds.
 type worker struct {
 	river.WorkerDefaults[args]
 	Job
@@ -199,15 +200,16 @@ var unfinished = []rivertype.JobState{
 	rivertype.JobStateScheduled,
 }
 
-// insert returns the next run for River to insert.
+// insert returns the next run. River does not insert it while another run of the job is in one of the states
+// unfinished.
 func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	return args{Name: w.Name}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByState: unfinished}}
 }
 
-// Timeout returns the time limit of a run, as River requires.
+// Timeout implements river.Worker. Without it a run would have the longest Timeout of all jobs.
 func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout }
 
-// Work does one run, and is called by River.
+// Work implements river.Worker. It counts a run that succeeds; recordFailure counts one that fails.
 func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 	began := clock.Boot()
 	w.running.Store(true)

@@ -18,7 +18,7 @@ const (
 	grace          = 500 * time.Millisecond // time for a Stop to return after the end of its context
 )
 
-// Part is a part of a process, such as a server or a pool.
+// Part is something that a process starts and stops, such as a server or a pool.
 type Part struct {
 	// Name identifies the part in errors and logs.
 	Name string
@@ -30,7 +30,7 @@ type Part struct {
 	Timeout time.Duration
 }
 
-// Group starts and stops parts. It is safe for concurrent use.
+// Group starts and stops parts. It is safe for concurrent use; Start and Stop wait for each other.
 type Group struct {
 	log    *slog.Logger
 	failed chan struct{}

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// ErrFull is returned when as many callers of a key wait as may.
+// ErrFull is returned at once, by Enter and Take, when as many callers of a key wait as may.
 var ErrFull = errors.New("too many wait")
 
 // Fair is a semaphore whose places are shared by all keys. The keys that wait get free places in turn, and within a key
@@ -80,7 +80,8 @@ func (f *Fair[K]) abandon(key K, place chan struct{}) bool {
 	return true
 }
 
-// leave gives a place to the caller whose turn it is, or frees it when none waits.
+// leave gives the place to the caller whose turn it is. No place is free while a caller waits, so new ones cannot
+// overtake.
 func (f *Fair[K]) leave() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

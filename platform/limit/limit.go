@@ -24,7 +24,7 @@ type places struct {
 	users int // callers that have a place or wait for one
 }
 
-// New returns a PerKey with perKey places for each key.
+// New returns a PerKey with perKey places, at least 1, for each key. Any number of callers may wait for them.
 func New[K comparable](perKey int) *PerKey[K] {
 	return &PerKey[K]{perKey: perKey, keys: map[K]*places{}}
 }
@@ -74,7 +74,6 @@ func (l *PerKey[K]) join(key K) (*places, error) {
 	return p, nil
 }
 
-// release counts a caller of the key off, and forgets the key after the last one.
 func (l *PerKey[K]) release(key K, p *places) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

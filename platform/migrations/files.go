@@ -117,10 +117,9 @@ func (r gooseFiles) Open(name string) (fs.File, error) {
 	return &rewrittenFile{File: f, text: strings.NewReader(text)}, nil
 }
 
-// ReadDir reads the folder. Without it fs.Glob would not find the ReadDir of the embedded FS.
+// ReadDir exists because fs.Glob would otherwise not find the ReadDir of the embedded FS.
 func (r gooseFiles) ReadDir(name string) ([]fs.DirEntry, error) { return fs.ReadDir(r.FS, name) }
 
-// ReadFile returns the content that Open presents.
 func (r gooseFiles) ReadFile(name string) ([]byte, error) {
 	f, err := r.Open(name)
 	if err != nil {
@@ -132,11 +131,10 @@ func (r gooseFiles) ReadFile(name string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// rewrittenFile is an open file whose content is replaced by text.
+// rewrittenFile is an open file whose content is replaced by text. Its Stat still returns the original size.
 type rewrittenFile struct {
 	fs.File
 	text *strings.Reader
 }
 
-// Read reads from the replaced content.
 func (f *rewrittenFile) Read(p []byte) (int, error) { return f.text.Read(p) }

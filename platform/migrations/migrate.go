@@ -27,7 +27,7 @@ const (
 	codeDeadlock    = "40P01"
 )
 
-// migrator applies migrations.
+// migrator is one call of Migrate.
 type migrator struct {
 	Config
 	log *slog.Logger
@@ -108,7 +108,8 @@ func (m *migrator) pollLock(ctx context.Context, conn *pgx.Conn) error {
 	}
 }
 
-// applyFiles applies the files that the database lacks, in order.
+// applyFiles applies the files that the database lacks, in order. It ends at the first that fails and keeps those
+// before.
 func (m *migrator) applyFiles(ctx context.Context) error {
 	if len(fileNames(m.Files)) == 0 {
 		return nil
@@ -177,7 +178,7 @@ func (m *migrator) retryStep(ctx context.Context, name string, apply func(contex
 	}
 }
 
-// apply applies the next file by goose.
+// apply applies the next file. goose chooses it; name is for the log only.
 func (m *migrator) apply(ctx context.Context, name string) error {
 	done, err := m.goose.UpByOne(ctx)
 	if err != nil {

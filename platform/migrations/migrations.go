@@ -101,7 +101,7 @@ const versionRead = `-- migrations.Version
 select coalesce(max(version_id), 0), coalesce(max(to_jsonb(v) ->> 'baseline'), '')
 from ` + goose.DefaultTablename + ` v where is_applied`
 
-// version returns the version of the database. The error is fault.Conflict when it has another baseline.
+// version returns 0 for a database that was never migrated. The error is fault.Conflict when it has another baseline.
 func version(ctx context.Context, conn *pgx.Conn, files fs.FS) (have int64, err error) {
 	const unreadable = "The schema's version cannot be read."
 	want, err := baselineOf(files)
@@ -182,12 +182,10 @@ func open(ctx context.Context, cfg Config) (Config, *pgx.Conn, error) {
 	return cfg, conn, nil
 }
 
-// internalError returns a fault.Internal with a message and its cause.
 func internalError(message string, err error) error {
 	return fault.Wrap(fault.Internal, "migrations.Migrate", message, err)
 }
 
-// pause waits for d, or until ctx ends and returns its error.
 func pause(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -51,7 +51,7 @@ func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	return err
 }
 
-// jobsVersion returns the version of River's tables in this build.
+// jobsVersion returns the newest version of River's tables in this build. It does not use the database.
 func jobsVersion() (int, error) {
 	m, err := jobsMigrator(nil)
 	if err != nil {

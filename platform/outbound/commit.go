@@ -16,7 +16,8 @@ import (
 // SendError is the failure of a Commit. Written is false only when certainly no byte of the request left this
 // machine. When it is true the platform may have acted, and the request must not be sent again.
 type SendError struct {
-	// Err is the cause.
+	// Err is the cause. It matches ErrTooLate when a write was refused after the limit of WithLimit, and the cause of
+	// the context when that has ended.
 	Err error
 	// Written is true when any byte of the request may have left this machine.
 	Written bool

@@ -23,7 +23,6 @@ var ErrBlocked = errors.New("outgoing address refused")
 // ErrTooLarge is returned by ReadAll for a body above the limit.
 var ErrTooLarge = errors.New("response is too large")
 
-// ports are the default ports of the schemes.
 var ports = map[string]string{"http": "80", "https": "443"}
 
 const (
@@ -54,7 +53,7 @@ func (c Config) Validate() error {
 	return err
 }
 
-// Deps are the dependencies of a Client. A nil Log discards; a nil Resolver is the one of the system.
+// Deps are what New and To need. A nil Log discards; a nil Resolver is the one of the system.
 type Deps struct {
 	Log      *slog.Logger
 	Resolver *net.Resolver
@@ -99,7 +98,7 @@ func To(address string, deps Deps) (*Client, error) {
 	return New(Config{Allow: []string{allow}}, deps)
 }
 
-// hostPort returns the host:port of an address.
+// hostPort adds the default port of the scheme when the address has none.
 func hostPort(address string) (string, error) {
 	u, err := url.Parse(strings.ToLower(address))
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -159,7 +158,6 @@ func withoutQuery(err error) error {
 // read of its body would block for as long as the server keeps it open, even after the end of the request's context.
 type refuseUpgrade struct{ http.RoundTripper }
 
-// RoundTrip implements http.RoundTripper.
 func (t refuseUpgrade) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err != nil {

@@ -24,7 +24,8 @@ func WithOwner(ctx context.Context, owner string) context.Context {
 	return context.WithValue(ctx, ownerKey{}, owner)
 }
 
-// Owner returns the owner that WithOwner has set, or an empty string.
+// Owner returns the owner that WithOwner has set, or the empty string, under which all websockets without an owner are
+// counted.
 func Owner(ctx context.Context) string {
 	owner, _ := ctx.Value(ownerKey{}).(string)
 	return owner
@@ -87,13 +88,14 @@ func (c *Client) upgrade(ctx context.Context, got *incoming, leave func()) *http
 	return t
 }
 
-// incoming counts what the server has sent on one websocket.
+// incoming counts what the server has sent on one websocket. The connection adds the bytes, the callback of the
+// websocket library adds the pings.
 type incoming struct{ bytes, pings atomic.Int64 }
 
-// ping counts a ping and returns true if it is answered.
+// ping is called for every ping. The websocket library answers the ping if it returns true.
 func (r *incoming) ping(context.Context, []byte) bool { return r.pings.Add(1) <= maxPings }
 
-// left returns how many bytes the server may still send.
+// left returns how many bytes the server may still send: none after too many pings.
 func (r *incoming) left() int64 {
 	if r.pings.Load() > maxPings {
 		return 0

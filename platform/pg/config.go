@@ -39,7 +39,7 @@ const (
 // PoolerTransaction is the value of Config.Pooler for a pooler that lends a connection for one transaction.
 const PoolerTransaction = "transaction"
 
-// Config names the Postgres database and how to connect to it.
+// Config names the Postgres database and how to connect to it. URL is required, and DirectURL with a Pooler.
 type Config struct {
 	// URL is the address as the owner of the tables.
 	URL string `env:"DATABASE_URL" doc:"Address of the Postgres database, as the owner of its tables; required."`
@@ -109,10 +109,8 @@ var prefixForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 // mostConns is the largest number of connections that Postgres can be configured for, about.
 const mostConns = 10_000
 
-// prefix returns RolePrefix or its default.
 func (c Config) prefix() string { return cmp.Or(c.RolePrefix, "crier") }
 
-// withDefaults returns the configuration with defaults for empty fields.
 func (c Config) withDefaults() Config {
 	c.RolePrefix = c.prefix()
 	if c.MaxConns == 0 {

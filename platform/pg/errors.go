@@ -72,7 +72,8 @@ func IsUnique(err error, constraint string) bool {
 	return errors.As(err, &pe) && pe.Code == codeUnique && (constraint == "" || pe.ConstraintName == constraint)
 }
 
-// IsNoRows returns true when a query for one row found none.
+// IsNoRows returns true when a query for one row found none. Fault makes such an error Internal, so callers check it
+// before.
 func IsNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 
 // IsAway returns true when the database cannot be reached or did not answer in time, so that a later call may work. A
@@ -112,7 +113,7 @@ func IsRowError(err error) bool {
 	return IsRefused(err) || IsLocked(err) || hasCode(err, codeCanceled) && !errors.Is(err, context.Canceled)
 }
 
-// IsOrgBusy returns true when err is ErrOrgBusy.
+// IsOrgBusy returns true when err matches ErrOrgBusy: nothing was executed, and a later call may work.
 func IsOrgBusy(err error) bool { return errors.Is(err, ErrOrgBusy) }
 
 // IsEnvironment returns true when the cause of err is no row and no value: the database is away, or something that

@@ -41,7 +41,8 @@ const (
 	// cancelWait is how long a client waits, after its deadline, for the server to confirm the cancellation.
 	cancelWait = time.Second
 
-	// maxOrgWaiters is the number of calls of one organization that may wait for connections.
+	// maxOrgWaiters is the number of calls of one organization that may wait for connections. Another one fails at once
+	// with ErrOrgBusy.
 	maxOrgWaiters = 128
 )
 
@@ -166,7 +167,7 @@ func plannerSettings() map[string]string {
 	}
 }
 
-// setConnectTimeout sets a connect timeout unless the address has one.
+// setConnectTimeout does not change a connect_timeout that the address has.
 func setConnectTimeout(cc *pgx.ConnConfig) {
 	if cc.ConnectTimeout == 0 {
 		cc.ConnectTimeout = connectTimeout

@@ -228,7 +228,8 @@ func (d *DB) queueSettings(b *pgx.Batch, r Role, org uuid.UUID) {
 	}
 }
 
-// retry calls do until it succeeds or fails with another code, up to times times, with a growing pause in between.
+// retry calls do up to times times while it fails with one of the codes. The pause after try n is n to 2n times
+// retryPause. When ctx ends during a pause, retry returns the error of do.
 func retry(ctx context.Context, times int, codes []string, do func() error) error {
 	for n := 1; ; n++ {
 		err := do()

@@ -3,7 +3,7 @@ package ratelimit
 
 import "time"
 
-// Span is the length of a window.
+// Span is the length of every window, so that a limit is a number of requests a minute.
 const Span = time.Minute
 
 // Window counts the allowed requests of one key. The zero Window is expired. It is not safe for concurrent use.
@@ -15,7 +15,7 @@ type Window struct {
 // Verdict is the decision on one request.
 type Verdict struct {
 	Allowed bool
-	// Remaining is the number of requests left in the window.
+	// Remaining is the number of requests left in the window. It is zero when the request is refused.
 	Remaining int
 	// Reset is the end of the window.
 	Reset time.Time

@@ -25,7 +25,8 @@ func NewWindows[K comparable](maxKeys int) *Windows[K] {
 	return &Windows[K]{maxKeys: maxKeys, young: map[K]Window{}}
 }
 
-// Take counts one request of the key against limit.
+// Take counts one request of the key at now against limit, which may differ from call to call. A refused request does
+// not count.
 func (s *Windows[K]) Take(key K, now time.Time, limit int) Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()

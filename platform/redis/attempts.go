@@ -76,7 +76,6 @@ func (a *Attempts) Begin(ctx context.Context, keys [3]string) (wait time.Duratio
 	return wait, nil
 }
 
-// longest returns the longest of the delays.
 func (r *AttemptRules) longest() time.Duration {
 	var d time.Duration
 	for _, delays := range r.Delays {

@@ -74,7 +74,7 @@ func parseURL(url string) (*goredis.Options, error) {
 	return opts, nil
 }
 
-// dialable returns true when addr is host:port with a port from 1 to 65535.
+// dialable returns true when addr has a port from 1 to 65535, which goredis.ParseURL does not check.
 func dialable(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -96,7 +96,7 @@ func (l debugLog) Printf(ctx context.Context, format string, v ...any) {
 	}
 }
 
-// Ping returns an error when the server does not answer.
+// Ping returns an error when the server cannot be reached, refuses the password, or does not answer before ctx ends.
 func (c *Client) Ping(ctx context.Context) error {
 	if err := c.rdb.Ping(ctx).Err(); err != nil {
 		return fmt.Errorf("redis: %w", err)

@@ -13,7 +13,7 @@ const hidden = "[redacted]"
 // their methods.
 type Text string
 
-// Reveal returns the secret itself.
+// Reveal returns the secret as a plain string, which fmt, slog and JSON write as it is.
 func (t Text) Reveal() string { return string(t) }
 
 // String returns a placeholder, or "" for an empty secret, so that logs show which secrets are set.
@@ -27,7 +27,7 @@ func (t Text) String() string {
 // Format writes String for every verb of fmt.
 func (t Text) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, t.String()) }
 
-// LogValue returns String as the value that slog writes.
+// LogValue returns String, so that every slog.Handler writes the placeholder.
 func (t Text) LogValue() slog.Value { return slog.StringValue(t.String()) }
 
 // MarshalJSON returns String as a JSON string. The error is nil.

@@ -41,7 +41,7 @@ type Health struct {
 	ended   sync.Once
 }
 
-// check is one named check and its last result.
+// check is one named check and its last result. Health.mu protects running, text and at.
 type check struct {
 	name     string
 	run      func(context.Context) error
@@ -140,7 +140,8 @@ func (h *Health) loop(first chan struct{}) {
 	}
 }
 
-// Refresh runs every check once and waits for the results, at most for the timeout of NewHealth.
+// Refresh is for tests. It runs every check once and waits for the results, at most for the timeout of NewHealth. It
+// skips checks that are running.
 func (h *Health) Refresh() {
 	for _, r := range h.startChecks() {
 		<-r.done
@@ -207,7 +208,7 @@ func (h *Health) observe(c *check) {
 	}
 }
 
-// publicText returns a sentence about an error that is safe to publish.
+// publicText returns a sentence that is safe to publish: the message of a fault, and no text of any other error.
 func (h *Health) publicText(err error) string {
 	var f *fault.Error
 	switch {

@@ -31,7 +31,7 @@ type Route struct {
 	Handler http.Handler
 }
 
-// Listener serves /metrics, /health and /debug/pprof/ on a private network listener.
+// Listener serves /metrics, /health and /debug/pprof/ on a private network listener, without authentication.
 type Listener struct {
 	ln     net.Listener
 	server *http.Server
@@ -90,7 +90,6 @@ func isLocalName(host string) bool {
 	return host == "" || strings.EqualFold(name, "localhost") || err == nil
 }
 
-// answerHealth responds with 503 when the service is unhealthy, and else with 200.
 func answerHealth(health *Health, log *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		checks, healthy := health.Check(r.Context())
@@ -104,7 +103,7 @@ func answerHealth(health *Health, log *slog.Logger) http.Handler {
 	})
 }
 
-// Addr returns the address of the network listener.
+// Addr returns host:port of the network listener. The port is the real one if port 0 was configured.
 func (l *Listener) Addr() string { return l.ln.Addr().String() }
 
 // Stop waits for running requests until ctx ends, then closes their connections. In the second case it returns the

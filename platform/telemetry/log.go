@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// Config is the format and level of the log and the address of the metrics listener.
+// Config configures the log and the private listener of a process.
 type Config struct {
 	LogFormat string     `env:"LOG_FORMAT, default=auto" doc:"json, text, or auto: text on a terminal, else json."`
 	LogLevel  slog.Level `env:"LOG_LEVEL, default=info" doc:"debug, info, warn or error."`
@@ -20,7 +20,7 @@ type Config struct {
 	Listen string `env:"METRICS_LISTEN" doc:"Private host:port of metrics, health and profiles, without a password."`
 }
 
-// Validate returns the errors of all invalid fields.
+// Validate returns the errors of all invalid fields, joined. LogLevel is checked earlier, when the environment is read.
 func (c Config) Validate() error {
 	var faults []error
 	switch c.LogFormat {
@@ -81,7 +81,7 @@ func RequestID(ctx context.Context) string {
 	return id
 }
 
-// withRequest adds request_id to each record.
+// withRequest adds request_id to each record, because slog's own handlers ignore the context.
 type withRequest struct{ slog.Handler }
 
 func (h withRequest) Handle(ctx context.Context, r slog.Record) error {

@@ -127,7 +127,6 @@ type cleanErr struct {
 	err   error
 }
 
-// cleanCause returns err as a cleanErr, or nil for nil.
 func cleanCause(err error) error {
 	if err == nil {
 		return nil
@@ -135,10 +134,8 @@ func cleanCause(err error) error {
 	return &cleanErr{words: Clean(err.Error(), maxCause), err: err}
 }
 
-// Error returns the clean text.
 func (c *cleanErr) Error() string { return c.words }
 
-// Unwrap returns the original error, for errors.Is and errors.As.
 func (c *cleanErr) Unwrap() error { return c.err }
 
 // cleanAccount returns an account with text that any store can hold: Name and Profile of at most 512 bytes, a Picture
@@ -202,7 +199,7 @@ func cleanJSON(raw json.RawMessage) (json.RawMessage, error) {
 	return bytes.TrimSpace(b.Bytes()), nil
 }
 
-// cleaner cleans the values of a document.
+// cleaner records whether a value was changed, because an unchanged document keeps its bytes.
 type cleaner struct {
 	changed bool
 	deep    bool // the document has more than maxDepth levels

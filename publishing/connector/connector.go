@@ -45,14 +45,15 @@ type Connector interface {
 	Reconcile(ctx context.Context, s *Session, item Item) (Verdict, error)
 }
 
-// Refresher is a connector whose access expires.
+// Refresher is a connector whose access expires. Without it an error of KindReauth means at once that a user must
+// connect the channel again.
 type Refresher interface {
 	// Refresh returns the new credential. The engine stores it, by compare-and-swap, before another call uses it. An
 	// error of KindReauth means that people must connect the channel again.
 	Refresh(ctx context.Context, s *Session) (Refreshed, error)
 }
 
-// Refreshed is the result of Refresh.
+// Refreshed is what a Refresh may change. The account keeps its ID, name, Data and Grade.
 type Refreshed struct {
 	// Credential is the new access; the engine seals it.
 	Credential json.RawMessage
@@ -69,7 +70,8 @@ type Deriver interface {
 	Derived(m Media) (spec picture.Spec, needed bool)
 }
 
-// Descriptor holds the properties and limits of a platform.
+// Descriptor holds the properties and limits of a platform. They are the same for all accounts; Validate also applies
+// those of a single account.
 type Descriptor struct {
 	// ID is the lower-case identifier of the platform, as in the API.
 	ID string
@@ -96,7 +98,8 @@ type Descriptor struct {
 	Rules string
 }
 
-// Field is one input of the connect form.
+// Field is one input of the connect form. DefaultValue replaces an empty input. The API lists the fields publicly, but
+// without a DefaultValue that contains "://".
 type Field struct {
 	Key          string
 	Label        string
@@ -111,7 +114,7 @@ type Field struct {
 // Unit is how a platform measures the length of a text.
 type Unit string
 
-// The units.
+// The units. Graphemes are those of UAX #29, UTF16 counts code units as JavaScript does, and Bytes are those of UTF-8.
 const (
 	Graphemes Unit = "graphemes"
 	UTF16     Unit = "utf16"
@@ -119,11 +122,11 @@ const (
 	Bytes     Unit = "bytes"
 )
 
-// MediaRules are the limits on the media of a part.
+// MediaRules are the limits on the media of a part. Check applies all of them.
 type MediaRules struct {
-	// MaxImages is the largest number of images of a part.
+	// MaxImages is 0 when a part may have no image.
 	MaxImages int
-	// MaxVideos is the largest number of videos of a part.
+	// MaxVideos is 0 when a part may have no video.
 	MaxVideos int
 	// Mixed is true when a part may have images and videos together.
 	Mixed bool
@@ -156,11 +159,11 @@ type HTTP interface {
 type Account struct {
 	// ID is the id that the platform gives the account. It stays the same when the channel is connected again.
 	ID string
-	// Name is shown to users.
+	// Name is shown to users. The registry cuts it at 512 bytes.
 	Name string
-	// Profile is the handle of the account.
+	// Profile is the name of the account in addresses, such as a handle or an npub; the registry cuts it at 512 bytes.
 	Profile string
-	// Picture is a URL. It may be empty.
+	// Picture is an http or https URL of at most 2,048 bytes; the registry removes any other. It may be empty.
 	Picture string
 	// Data is for the connector: a JSON document of at most 8 KB without secrets.
 	Data  json.RawMessage
@@ -171,28 +174,29 @@ type Account struct {
 	Destination string
 }
 
-// Connected is the result of Connect.
+// Connected is the result of Connect. One whose Account.ID, Account.Data or Credential cannot be stored is refused as
+// KindContent by the registry.
 type Connected struct {
 	Account Account
 	// Credential is the access, of at most 16 KB; the engine seals it.
 	Credential json.RawMessage
 }
 
-// Session is one channel with its opened credential.
+// Session is one channel with its opened credential. The Account of a stored channel has no Destination.
 type Session struct {
 	Env
 	Account    Account
 	Credential json.RawMessage
 }
 
-// Draft is the input of Validate.
+// Draft is the input of Validate: the post of one channel, with all its parts in order.
 type Draft struct {
 	Account  Account
 	Settings json.RawMessage
 	Parts    []DraftPart
 }
 
-// DraftPart is one part of a draft.
+// DraftPart is one part of a draft. Its Media are the original files, also those that a Deriver replaces.
 type DraftPart struct {
 	// Text is already converted to the format of the platform.
 	Text  string
@@ -201,9 +205,9 @@ type DraftPart struct {
 
 // Problem is one violated rule.
 type Problem struct {
-	// Part is the index of the part.
+	// Part is the index in Draft.Parts.
 	Part int
-	// Message is a sentence for users.
+	// Message is a sentence for users. It need not name the part, because the caller does.
 	Message string
 }
 
@@ -243,9 +247,9 @@ type Media struct {
 	// Name is the name of the file, with its extension.
 	Name  string
 	Video bool
-	// URL is the public URL of the file.
+	// URL is the public URL of the file; "" for a picture of a Deriver.
 	URL string
-	// Open returns the bytes from our own store.
+	// Open returns the bytes from our own store. It may be called several times; the caller closes each result.
 	Open func() (io.ReadCloser, error)
 }
 
@@ -257,7 +261,7 @@ type Ref struct {
 	Data json.RawMessage `json:"data,omitempty"`
 }
 
-// Step is the result of Prepare.
+// Step is the result of Prepare. The engine stores the Handle before the next call.
 type Step struct {
 	// Ready is true when Commit may be called.
 	Ready bool
@@ -267,10 +271,10 @@ type Step struct {
 	Handle json.RawMessage
 }
 
-// Outcome is the result of Reconcile.
+// Outcome is what Reconcile concludes. The registry replaces a value outside of the list by CannotTell.
 type Outcome string
 
-// The outcomes.
+// The outcomes. NotPublished requires a proof, because the engine may then commit again.
 const (
 	Published    Outcome = "published"
 	NotPublished Outcome = "not_published"

@@ -14,7 +14,6 @@ import (
 // Kind is the consequence of a failure for the post and its channel.
 type Kind string
 
-// The kinds of failure.
 const (
 	// KindReauth means that the access has expired or was revoked. The engine refreshes it once; after that a user must
 	// connect the channel again.
@@ -42,7 +41,6 @@ func (k Kind) valid() bool {
 // Author is the origin of the answer from which an Error is made.
 type Author string
 
-// The authors of an answer.
 const (
 	// ByPlatform means that the body is in the platform's own error format.
 	ByPlatform Author = "platform"
@@ -50,7 +48,8 @@ const (
 	ByOther Author = "other"
 )
 
-// Error is the failure of a platform call.
+// Error is the failure of a platform call. The registry bounds its texts, and replaces an invalid Kind and a
+// KindUnknown outside of Commit.
 type Error struct {
 	Kind Kind
 	// After is how long the platform asked to wait, for KindTransient; 0 leaves it to the engine's back-off.
@@ -65,16 +64,16 @@ type Error struct {
 	Public string
 	// Raw is for the log: short and without secrets.
 	Raw string
-	// Err is the cause, for the log.
+	// Err is the cause, for the log. It may be nil.
 	Err error
 }
 
-// Error returns all fields, for logs.
+// Error returns a text for logs, with Raw and Err. Users may see only Public.
 func (e *Error) Error() string {
 	return fmt.Sprintf("%s %d %s: %s %s: %v", e.Kind, e.Status, e.Code, e.Public, e.Raw, e.Err)
 }
 
-// Unwrap returns the cause, for errors.Is and errors.As.
+// Unwrap returns Err, which may be nil. Callers look for outbound.ErrBlocked in it.
 func (e *Error) Unwrap() error { return e.Err }
 
 // KindOf returns the kind of err. An error that is no *Error is KindUnknown if committing, which means that it comes

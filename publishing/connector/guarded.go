@@ -32,7 +32,6 @@ type guardedRefresher struct {
 	r Refresher
 }
 
-// Describe returns the descriptor from the registration.
 func (g guarded) Describe() Descriptor { return g.descriptor }
 
 // Connect returns a clean account and a credential of at most 16 KB. A larger one and a panic are KindContent.
@@ -173,14 +172,13 @@ func tooLarge(kind Kind, credential []byte) *Error {
 	}
 }
 
-// The public text of a panic.
+// The texts that users see after a panic. Only after one in Commit may the post be published.
 const (
 	failedPost      = "The connector failed on this post."
 	failedCommit    = "The connector failed while publishing, so this may or may not have been published."
 	failedReconcile = "The connector failed while it looked for this post."
 )
 
-// panicError returns the error of a connector that panicked with v.
 func panicError(v any, kind Kind, public string) *Error {
 	return &Error{Kind: kind, Code: "panic", Public: public, Raw: "panic: " + panicText(v), Err: Recovered(v)}
 }

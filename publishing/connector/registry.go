@@ -6,7 +6,7 @@ import (
 )
 
 // Registry holds the connectors of this instance by platform identifier. The connectors that it returns are guarded:
-// a panic becomes an error, and all text from a platform is cleaned and bounded.
+// a panic becomes an error, and all text from a platform is cleaned and bounded. It is safe for concurrent use.
 type Registry struct{ byID map[string]Connector }
 
 // NewRegistry returns a registry. It fails when two connectors have the same identifier.
@@ -22,7 +22,7 @@ func NewRegistry(all ...Connector) (*Registry, error) {
 	return r, nil
 }
 
-// Get returns the connector with the identifier, or false when there is none.
+// Get returns false for an identifier that this instance does not offer. A stored channel may still have such a one.
 func (r *Registry) Get(id string) (Connector, bool) {
 	c, ok := r.byID[id]
 	return c, ok

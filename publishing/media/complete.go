@@ -49,10 +49,9 @@ func newBlockParser(ext string) *blockParser {
 	return w
 }
 
-// expect sets the size of the next header and the function that parses it.
 func (w *blockParser) expect(n int, step func([]byte)) { w.need, w.step = n, step }
 
-// parse parses the next bytes of the image.
+// parse takes the next bytes of the image, cut anywhere. It ignores what follows the end marker.
 func (w *blockParser) parse(p []byte) {
 	for len(p) > 0 && !w.ended {
 		switch {

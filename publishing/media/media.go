@@ -26,7 +26,7 @@ type Limits struct {
 	Video int64
 }
 
-// Kind is the detected type of a file.
+// Kind is the type of a file by its content, not by its name.
 type Kind struct {
 	// Ext is png, jpg, gif or mp4.
 	Ext         string
@@ -89,7 +89,8 @@ func kindOf(first []byte) (Kind, bool) {
 	}
 }
 
-// isVariantOfMP4 reports whether m is a video format that mimetype derives from MP4.
+// isVariantOfMP4 reports whether m is a video format that mimetype derives from MP4, such as M4V. It derives audio and
+// image formats from MP4 too, such as M4A and AVIF.
 func isVariantOfMP4(m *mimetype.MIME) bool {
 	return m.Parent() != nil && m.Parent().Is("video/mp4") && strings.HasPrefix(m.String(), "video/")
 }

@@ -20,7 +20,7 @@ type fairQueue struct {
 
 	order []tenancy.OrgID // the organizations with jobs, in the order of their turns
 	jobs  map[tenancy.OrgID][]pictureJob
-	size  int // number of jobs
+	size  int // of all organizations together
 }
 
 // push adds a job behind the others of its organization. It returns false when the queue is full. A job that is in the
@@ -62,7 +62,6 @@ func (q *fairQueue) pop() (pictureJob, bool) {
 	return own[0], true
 }
 
-// drop removes all jobs of an organization and its turn.
 func (q *fairQueue) drop(org tenancy.OrgID) {
 	q.size -= len(q.jobs[org])
 	delete(q.jobs, org)

@@ -76,7 +76,7 @@ type pictureWatch struct {
 	watchers int
 }
 
-// Deps are the dependencies of a Maker.
+// Deps are what New needs. All of them are required.
 type Deps struct {
 	DB    *pg.DB
 	Blobs blob.Store
@@ -166,7 +166,7 @@ func (p *Maker) Await(org tenancy.OrgID, key publishingstore.PictureKey) (change
 	}
 }
 
-// wakeUp wakes run if it is idle.
+// wakeUp wakes run and never blocks: one element in wake is enough for any number of calls.
 func (p *Maker) wakeUp() {
 	select {
 	case p.wake <- struct{}{}:
@@ -206,7 +206,8 @@ func (p *Maker) run(ctx context.Context) {
 	}
 }
 
-// next removes the next job from the queues. It also returns whether a search may find more.
+// next removes the first urgent job, or else the first of the others. more means that a search may find jobs that are
+// not in the queues.
 func (p *Maker) next() (job pictureJob, found, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -291,7 +292,8 @@ func (p *Maker) makePicture(ctx context.Context, job pictureJob) {
 	p.recordOutcome(ctx, job, taken, made, err)
 }
 
-// derive reads the image, converts it and stores the file of the picture.
+// derive stores the file of a picture under a key of this attempt, within pictureLimit. No row refers to the file
+// before recordOutcome.
 func (p *Maker) derive(ctx context.Context, taken publishingstore.TakenPicture) (publishingstore.MadePicture, error) {
 	spec, err := picture.ParseSpec(taken.Spec)
 	if err != nil {
@@ -316,7 +318,8 @@ func (p *Maker) derive(ctx context.Context, taken publishingstore.TakenPicture) 
 	return made, err
 }
 
-// notify wakes the posts that wait for a picture.
+// notify closes the channel that Await returned to the posts that wait for a picture. Every attempt ends with it, a
+// failed one too.
 func (p *Maker) notify(job pictureJob) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

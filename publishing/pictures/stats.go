@@ -22,7 +22,7 @@ type Stats struct {
 	Made, Failed, Returned int64
 }
 
-// Stats returns the present statistics.
+// Stats returns the present statistics. Unlike Add and Await, it does not work on a nil Maker.
 func (p *Maker) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

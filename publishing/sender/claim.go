@@ -50,7 +50,6 @@ func (s *Sender) Claim(
 	return c.result, c.unanswered, errors.Join(err, c.err)
 }
 
-// claimCall is one call of Claim.
 type claimCall struct {
 	*Sender
 	lease      publishing.Lease
@@ -63,7 +62,8 @@ type claimCall struct {
 
 func (c *claimCall) maySplit(err error) bool { return pg.IsRefused(err) && c.splitsLeft > 0 }
 
-// claim executes one statement and adds its result.
+// claim executes one statement and adds its result. After an error that leaves open what was claimed, its number is in
+// unanswered.
 func (c *claimCall) claim(ctx context.Context, wants []publishing.Want, window int) error {
 	c.splitsLeft--
 	number := c.claimNumber.Add(1)
@@ -117,7 +117,8 @@ func (c *claimCall) claimChannels(ctx context.Context, w publishing.Want, window
 	return nil
 }
 
-// claimHalves claims the two halves of a window of channels of one organization.
+// claimHalves claims the two halves of a window of channels of one organization. It omits the second one when the
+// organization has no more channels.
 func (c *claimCall) claimHalves(ctx context.Context, w publishing.Want, window int) error {
 	before := len(c.result.Claimed)
 	for range 2 {

@@ -9,7 +9,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// item returns the connector's view of part i.
+// item returns the connector's view of part i. Its Root and Parent are parts of the whole thread, those of earlier
+// posts included.
 func (r *run) item(ctx context.Context, i int) connector.Item {
 	x := r.work.Parts[i]
 	item := connector.Item{
@@ -41,7 +42,7 @@ func (r *run) createdAt(x publishing.Publication) time.Time {
 	return x.Due.UTC()
 }
 
-// refOf returns the connector's reference to a published part.
+// refOf returns the stored reference to a published part, or one with the release id alone if none can be decoded.
 func refOf(x publishing.Publication) *connector.Ref {
 	var ref connector.Ref
 	if len(x.Ref) == 0 || json.Unmarshal(x.Ref, &ref) != nil {
@@ -53,7 +54,7 @@ func refOf(x publishing.Publication) *connector.Ref {
 	return &ref
 }
 
-// encodeRef returns a reference in the form in which it is stored.
+// encodeRef returns a reference as it is stored, {} if it cannot be encoded: the release id is stored beside it.
 func encodeRef(ref connector.Ref) json.RawMessage {
 	out, err := json.Marshal(ref)
 	if err != nil {

@@ -53,7 +53,7 @@ func (a *setAsidePosts) add(post publishing.PostID, until time.Time) {
 	}
 }
 
-// current returns the posts that are left out now.
+// current returns the posts that are left out, and forgets those whose time is over.
 func (a *setAsidePosts) current(now time.Time) []publishing.PostID {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -64,10 +64,11 @@ func (s *Sender) WriteOccurrences(ctx context.Context, l publishing.Lease) (writ
 	return written, moved > 0 && len(ended) == occurrenceBatch, nil
 }
 
-// OccurrencesWritten returns the number of occurrences that WriteOccurrences has written.
+// OccurrencesWritten returns the number of occurrences that this Sender has written since its start.
 func (s *Sender) OccurrencesWritten() int64 { return s.occurrencesWritten.Load() }
 
-// SeriesSetAside returns how often a series was set aside because its next occurrence could not be written.
+// SeriesSetAside returns how often since the start a series was set aside because its next occurrence could not be
+// written.
 func (s *Sender) SeriesSetAside() int64 { return s.seriesSetAside.Load() }
 
 // setSeriesAside leaves a series for later. An error means that this could not be stored, because the database is away

@@ -39,14 +39,16 @@ func (s *Sender) SetAside(ctx context.Context, o publishing.Outcome, cause error
 	return s.store.SetAside(ctx, o.Post, s.deps.Node, reason)
 }
 
-// Requeued returns the outcome of a claim whose post was not sent and goes back to the queue.
+// Requeued returns the outcome of a claim whose post was not sent. The post goes back to the queue and is tried again
+// after a second at the earliest.
 func Requeued(c publishing.Claimed) publishing.Outcome {
 	return publishing.Outcome{
 		Org: c.Org, Post: c.Post, Token: c.Token, Result: publishing.ResultRetry, After: time.Second,
 	}
 }
 
-// outcome returns an outcome about a part, without a result.
+// outcome returns an outcome without a result. It has the release of the part, if it is published, and that of the
+// first part.
 func (r *run) outcome(x publishing.Publication) publishing.Outcome {
 	out := publishing.Outcome{Org: r.work.Org, Post: r.work.Post, Token: r.work.Token, Publication: x.ID}
 	if x.Phase == publishing.PhaseDone {
@@ -63,7 +65,8 @@ func (r *run) publishedOutcome(x publishing.Publication) publishing.Outcome {
 	return out
 }
 
-// panicOutcome returns the outcome of a send that panicked.
+// panicOutcome logs a panic of Send with its stack. The outcome is unknown if the call of a part was marked, and else
+// an error, so that the post does not panic again.
 func (r *run) panicOutcome(cause any) publishing.Outcome {
 	r.deps.Log.Error("publishing a post panicked",
 		"org", r.work.Org, "post", r.work.Post, "panic", cause, "stack", string(debug.Stack()))

@@ -70,7 +70,7 @@ func NewPruner(cfg Retention, db *pg.DB) *Pruner {
 	return p
 }
 
-// Kinds returns the kinds of rows that are not kept forever.
+// Kinds returns the kinds of rows that are not kept forever. publishingstore.PruneConnects is always among them.
 func (p *Pruner) Kinds() []Prunable { return slices.Sorted(maps.Keys(p.sweeps)) }
 
 // Prune deletes the rows of one kind whose retention is over, in short transactions with pauses between them, and
@@ -88,7 +88,6 @@ const (
 	pruneRest = 19
 )
 
-// pruning returns the sweep that deletes the rows of one kind that are older than keep.
 func pruning(store *publishingstore.Store, kind Prunable, keep time.Duration) *batch.Sweep[publishingstore.OldRow] {
 	return &batch.Sweep[publishingstore.OldRow]{
 		Size: pruneSize, PauseFactor: pruneRest, IsItemError: pg.IsRowError,

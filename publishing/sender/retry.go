@@ -11,7 +11,8 @@ import (
 	"crier/publishing/connector"
 )
 
-// failedOutcome returns the outcome of a send that ended with err.
+// failedOutcome logs the error of a send and returns the outcome for its kind. Once the call was marked, an error that
+// is no connector.Error makes the outcome unknown.
 func (r *run) failedOutcome(ctx context.Context, x publishing.Publication, err error) publishing.Outcome {
 	out := r.outcome(x)
 	var e *connector.Error

@@ -22,7 +22,7 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Config configures a Sender.
+// Config configures a Sender and, by its Retention, a Pruner.
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
@@ -44,7 +44,7 @@ type Config struct {
 	PrepareTimeout time.Duration `env:"PREPARE_TIMEOUT, default=6h" doc:"How long a post may take to prepare."`
 	// FollowerTimeout is counted from the end of the predecessor.
 	FollowerTimeout time.Duration `env:"FOLLOWER_TIMEOUT, default=1h" doc:"How long a part waits after its predecessor."`
-	// Retention is for rows that are no longer needed.
+	// Retention is for NewPruner. Config.Validate does not check it; it has a Validate of its own.
 	Retention Retention
 }
 
@@ -67,7 +67,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Deps are what a Sender needs.
+// Deps are what New needs. Only Pictures is optional.
 type Deps struct {
 	DB         *pg.DB
 	Blobs      blob.Store
@@ -111,7 +111,7 @@ func New(cfg Config, deps Deps) *Sender {
 	return s
 }
 
-// media returns the connector's view of a file.
+// media returns the connector's view of a file. The file is opened only when the connector calls Open.
 func (s *Sender) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, s.cfg.BaseURL, func() (io.ReadCloser, error) {
 		return s.deps.Blobs.Open(ctx, m.BlobKey())

@@ -28,7 +28,8 @@ type Channels struct {
 	connects *limit.PerKey[tenancy.OrgID]
 }
 
-// NewChannels returns the use cases of channels.
+// NewChannels returns the use cases of channels. A process should make one only: each has its own limit of connects in
+// progress.
 func NewChannels(cfg Config, deps Deps) *Channels {
 	return &Channels{core: newCore(cfg, deps), connects: limit.New[tenancy.OrgID](connectsAtOnce)}
 }
@@ -43,7 +44,7 @@ const (
 	connectRetry   = 5 * time.Second
 )
 
-// Catalogue returns the descriptors of all connectors of this instance, by identifier.
+// Catalogue returns the descriptors of all connectors of this instance, in the order of their identifiers.
 func (s *Channels) Catalogue() []connector.Descriptor {
 	var out []connector.Descriptor
 	for _, c := range s.deps.Connectors.All() {
@@ -169,7 +170,9 @@ func (s *Channels) acquireConnect(ctx context.Context, org tenancy.OrgID) (leave
 	return leave, nil
 }
 
-// storeChannel uses up the state of a connect and stores the connected account as a channel.
+// storeChannel uses up the state of a connect and stores the connected account as a channel. It returns Invalid when
+// another request used the state first, or when the channel to reconnect is gone or has another account, and Conflict
+// at the limit of channels.
 func (s *Channels) storeChannel(
 	ctx context.Context, st publishingstore.ConnectState, cmd publishing.FinishConnect, got connector.Connected,
 ) (publishing.ChannelConnected, error) {

@@ -25,7 +25,6 @@ type checked struct {
 	group    string // existing group, as sent
 }
 
-// checkedPart is one part of an entry.
 type checkedPart struct {
 	id      string // existing part, as sent
 	content publishing.Content
@@ -114,7 +113,8 @@ func (s *Posts) lookup(ctx context.Context, p tenancy.Principal, cmd publishing.
 	return out, err
 }
 
-// keyOf returns the media key of an address that this instance serves; ours is false for any other address.
+// keyOf returns the media key of an address that this instance serves; ours is false for any other address. An address
+// without a host is one of this instance.
 func (s *Posts) keyOf(raw string) (key string, ours bool) {
 	u, err := url.Parse(raw)
 	base, baseErr := url.Parse(s.cfg.BaseURL)
@@ -131,7 +131,8 @@ func (s *Posts) keyOf(raw string) (key string, ours bool) {
 	return path[2], true
 }
 
-// checkEntry returns an entry with its channel, media and texts, and its problems.
+// checkEntry returns an entry with its channel, media and texts, and its problems. The rules of the platform are
+// applied only when there is no other problem.
 func (s *Posts) checkEntry(
 	ctx context.Context, known catalogue, e publishing.CreateEntry, t publishing.CreateType,
 ) (checked, []fault.Item) {
@@ -169,7 +170,7 @@ func (s *Posts) checkEntry(
 	return out, problems
 }
 
-// medium returns the file that an image names, or the problem with it.
+// medium returns the file that an attachment names, or a sentence for the client that says why it cannot be used.
 func (s *Posts) medium(known catalogue, m publishing.CreateMedium) (publishing.Medium, string) {
 	if m.URL != "" {
 		key, ours := s.keyOf(m.URL)
@@ -200,7 +201,8 @@ func (s *Posts) rules(ctx context.Context, e checked, t publishing.CreateType) [
 	return s.channelRules(ctx, e)
 }
 
-// channelRules applies the channel's state and its platform's rules.
+// channelRules returns the problems of an entry by the rules of its platform, or the one of a channel that is disabled
+// or not offered here.
 func (s *Posts) channelRules(ctx context.Context, e checked) []fault.Item {
 	if e.channel.Disabled {
 		return []fault.Item{problemOf(e.channel, 0, 1, "The channel is disabled.")}
@@ -238,7 +240,7 @@ func entryFault(e checked, message string) error {
 	return contentFault([]fault.Item{problemOf(e.channel, 0, 1, message)})
 }
 
-// contentFault returns Invalid with the problems of entries.
+// contentFault returns Invalid with the problems of entries; there must be at least one.
 func contentFault(problems []fault.Item) error {
 	return &fault.Error{Kind: fault.Invalid, Op: "publishing.content", Message: problems[0].Message, Items: problems}
 }

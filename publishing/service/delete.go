@@ -50,7 +50,8 @@ func (s *Posts) DeleteGroup(ctx context.Context, p tenancy.Principal, group stri
 	return publicFault(op, err)
 }
 
-// deleteGroup deletes the posts of a group and returns their states from before.
+// deleteGroup deletes the posts of a group and returns their states from before. It returns NotFound for a group
+// without posts.
 func deleteGroup(
 	ctx context.Context, tx *publishingstore.Tx, group publishing.GroupID,
 ) ([]publishingstore.PostStatus, error) {

@@ -97,7 +97,6 @@ func (s *Media) storageLeft(ctx context.Context, org tenancy.OrgID) (int64, erro
 	return s.cfg.MaxStorage - stored, nil
 }
 
-// maxSize returns the largest size of a medium of this kind, in bytes.
 func (s *Media) maxSize(m publishing.Medium) int64 {
 	if m.Video() {
 		return s.cfg.MaxVideo

@@ -33,7 +33,8 @@ func (s *Posts) wantPictures(
 	return keys, nil
 }
 
-// pictures returns the keys of the pictures that the parts of an entry need.
+// pictures returns the keys of the pictures that the parts of an entry need. A platform that this process does not
+// offer needs none.
 func (s *Posts) pictures(ctx context.Context, e checked) (keys []publishingstore.PictureKey) {
 	c, ok := s.deps.Connectors.Get(e.channel.Connector)
 	if !ok {

@@ -17,7 +17,8 @@ type Posts struct {
 	keys keys
 }
 
-// NewPosts returns the use cases of posts.
+// NewPosts returns the use cases of posts. Requests with the same Idempotency-Key wait for each other inside one Posts;
+// between several the database decides.
 func NewPosts(cfg Config, deps Deps) *Posts {
 	return &Posts{core: newCore(cfg, deps), keys: keys{running: map[string]chan struct{}{}}}
 }

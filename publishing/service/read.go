@@ -122,7 +122,8 @@ func (s *Posts) threads(ctx context.Context, org tenancy.OrgID, roots []publishi
 	return out, nil
 }
 
-// projectedParts returns the parts that a later occurrence will have.
+// projectedParts returns the parts that a later occurrence will have, with the ids that they will keep when it is
+// stored.
 func projectedParts(root publishing.Post, template []publishing.Part) []publishing.Part {
 	out := slices.Clone(template)
 	for i := range out {

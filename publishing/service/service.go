@@ -18,11 +18,12 @@ import (
 	publishingstore "crier/publishing/store"
 )
 
-// Config configures the use cases.
+// Config configures the use cases. BaseURL and PlatformTimeout are not read from the environment: the program sets
+// them.
 type Config struct {
 	// BaseURL is the public address of this instance.
 	BaseURL string
-	// PlatformTimeout is the longest time of one call to a platform.
+	// PlatformTimeout limits the sign-in of a connect, all of its calls together.
 	PlatformTimeout time.Duration
 
 	MaxImage int64 `env:"MAX_IMAGE_BYTES, default=10485760" doc:"Largest image that may be uploaded, in bytes."`
@@ -53,7 +54,7 @@ func (c Config) Validate() error {
 	return faults.Err()
 }
 
-// Deps are what the use cases need.
+// Deps are what the use cases need. Only Pictures is optional.
 type Deps struct {
 	DB         *pg.DB
 	Blobs      blob.Store
@@ -69,7 +70,6 @@ type Deps struct {
 	Node string
 }
 
-// core is what all use cases share.
 type core struct {
 	cfg   Config
 	deps  Deps
@@ -80,7 +80,7 @@ func newCore(cfg Config, deps Deps) core {
 	return core{cfg: cfg, deps: deps, store: publishingstore.New(deps.DB).At(deps.Node)}
 }
 
-// media returns the connector's view of a file.
+// media returns the connector's view of a file. The file is opened only when the connector calls Open.
 func (c core) media(ctx context.Context, m publishing.Medium, alt string) connector.Media {
 	return connector.MediaOf(m, alt, c.cfg.BaseURL, func() (io.ReadCloser, error) {
 		return c.deps.Blobs.Open(ctx, m.BlobKey())

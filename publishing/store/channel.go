@@ -32,7 +32,6 @@ type channelRow struct {
 	CreatedAt     time.Time            `db:"created_at"`
 }
 
-// listedChannel is a channel with its customer.
 type listedChannel struct {
 	channelRow
 	CustomerID   publishing.CustomerID `db:"customer_id"`
@@ -90,7 +89,7 @@ func (s *Store) ChannelOfAccount(
 const organizationZone = `-- publishing.OrganizationZone
 select timezone from organization where id = $1`
 
-// OrganizationZone returns the time zone of an organization, or pgx.ErrNoRows.
+// OrganizationZone returns the time zone of an organization as a name for tenancy.LoadZone, or pgx.ErrNoRows.
 func (s *Store) OrganizationZone(ctx context.Context, org tenancy.OrgID) (zone string, err error) {
 	err = s.db.Read(ctx, org.UUID(), func(b *pgx.Batch) {
 		b.Queue(organizationZone, org).QueryRow(func(row pgx.Row) error { return row.Scan(&zone) })
@@ -216,7 +215,8 @@ on conflict (channel_id) do update set parked = false, destination = excluded.de
 const queueNext = `-- publishing.QueueNext
 select min(due) from post where channel_id = $1 and state = 'QUEUE' and deleted_at is null`
 
-// ErrTooManyChannels means that a new channel would take its organization over its limit.
+// ErrTooManyChannels means that a new channel would take its organization over the limit that was given to Connect,
+// which has then stored nothing.
 var ErrTooManyChannels = errors.New("the organization has as many channels as it may have")
 
 // Connect stores a channel. A connected channel of the same account gets the new credential and keeps its id, its name

@@ -59,7 +59,7 @@ type claimRow struct {
 	atLimit                []string
 }
 
-// columns returns the columns of claim.sql.
+// columns must have the order of the result of claim.sql, because collect scans by position.
 func (r *claimRow) columns() []column {
 	return []column{
 		col("org_id", &r.Org), col("id", &r.Post), col("channel_id", &r.Channel), col("connector", &r.connector),
@@ -68,7 +68,6 @@ func (r *claimRow) columns() []column {
 	}
 }
 
-// addTo adds the row to the result of the claim.
 func (r *claimRow) addTo(out *publishing.ClaimResult) {
 	if !r.Post.IsZero() {
 		c := r.Claimed
@@ -96,7 +95,8 @@ func wantArrays(wants []publishing.Want) (orgs [][16]byte, permits []int32, afte
 	return orgs, permits, after
 }
 
-// platformLimits returns the platforms with their limits, and those that are at their limit.
+// platformLimits returns the platforms with their limits, and as spent those that are at their limit, of which
+// claim.sql claims nothing.
 func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spent []string) {
 	names, most, spent = []string{}, []int32{}, []string{}
 	for name, n := range l.Platforms {
@@ -108,7 +108,7 @@ func platformLimits(l publishing.ClaimLimits) (names []string, most []int32, spe
 	return names, most, spent
 }
 
-// fullDestinations returns the destinations that get no more permits.
+// fullDestinations returns the destinations that hold as many permits as are free, or more: they get none.
 func fullDestinations(l publishing.ClaimLimits) (out []string) {
 	for name, n := range l.Busy {
 		if n >= l.Free {

@@ -75,7 +75,7 @@ func collect[T any](out *[]T, bind func(*T) []column) func(pgx.Rows) error {
 	}
 }
 
-// into reads all rows of a statement into out.
+// into replaces *out by all rows of a statement, so that it may be called again when a batch is retried.
 func into[T any](out *[]T, scan pgx.RowToFunc[T]) func(pgx.Rows) error {
 	return func(rows pgx.Rows) (err error) {
 		*out, err = pgx.CollectRows(rows, scan)

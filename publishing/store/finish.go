@@ -44,7 +44,7 @@ func (s *Store) Finish(
 	return done, err
 }
 
-// finishedColumns returns the columns of finish.sql.
+// finishedColumns must have the order of the result of finish.sql, because collect scans by position.
 func finishedColumns(f *publishing.Finished) []column {
 	return []column{
 		col("org_id", &f.Org), col("id", &f.Post), col("state", &f.State), col("due", &f.Due),
@@ -58,7 +58,6 @@ const MaxUnknown = 1000
 //go:embed sql/find_unknown.sql
 var findUnknown string
 
-// unknownRow is a publishing.UnknownPost with the column of each field.
 type unknownRow struct {
 	Post        publishing.PostID `db:"id"`
 	Org         tenancy.OrgID     `db:"org_id"`

@@ -48,11 +48,11 @@ select pg_try_advisory_xact_lock(hashtextextended($1 || '/' || $2, 0))`
 const idempotencyInsert = `-- publishing.IdempotencyInsert
 insert into idempotency (org_id, key, request_hash, body) values ($1, $2, $3, $4) on conflict do nothing`
 
-// The errors of Remember.
 var (
-	// ErrKeyBusy means that another transaction is using the key.
+	// ErrKeyBusy means that another transaction is using the key. When that has ended, Remember returns ErrKeyTaken, or
+	// succeeds if it was rolled back.
 	ErrKeyBusy = errors.New("idempotency key is being worked on")
-	// ErrKeyTaken means that the key has an answer already.
+	// ErrKeyTaken means that the key has an answer already, which Remembered returns.
 	ErrKeyTaken = errors.New("idempotency key has an answer")
 )
 

@@ -53,11 +53,11 @@ type workRow struct {
 	committing  *time.Time
 	publication publishing.Publication
 	marked      *time.Time
-	// attached is set when the part has media.
+	// attached is set when the part has media, so that workMedia is asked for them.
 	attached bool
 }
 
-// columns returns the columns of load_work.sql.
+// columns must have the order of the result of load_work.sql, because collect scans by position.
 func (r *workRow) columns() []column {
 	w, c, x := &r.work, &r.work.Channel, &r.publication
 	return []column{

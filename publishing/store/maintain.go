@@ -28,7 +28,8 @@ const (
 	UpkeepOrphans Upkeep = "orphans"
 )
 
-// MaxUpkeep is the largest number of posts that one statement changes.
+// MaxUpkeep is the limit for callers of Find, and so the largest number of posts that one Do changes. Neither checks
+// it.
 const MaxUpkeep = 1000
 
 // held selects those of the shards $1 that the process $2 owns while its lease lasts.

@@ -13,7 +13,7 @@ import (
 	"crier/tenancy"
 )
 
-// mediumRow is a row of media: a publishing.Medium with the column of each field.
+// mediumRow converts to publishing.Medium, so the two must have the same fields in the same order.
 type mediumRow struct {
 	ID           publishing.MediaID `db:"id"`
 	Org          tenancy.OrgID      `db:"org_id"`
@@ -37,7 +37,6 @@ func scanMedium(row pgx.CollectableRow) (publishing.Medium, error) {
 	return r.medium(), err
 }
 
-// attachmentRow is a medium on a part.
 type attachmentRow struct {
 	Part publishing.PartID `db:"part_id"`
 	Alt  string            `db:"alt"`
@@ -67,7 +66,8 @@ insert into media (org_id, id, key, name, ext, content_type, size, width, height
 select $1, $2, $3, $4, $5, $6, $7::bigint, $8, $9, $10, $11
 where $12::bigint = 0 or (` + storedBytes + `) + $7::bigint <= $12`
 
-// ErrStorageFull means that a file would take its organization over its limit.
+// ErrStorageFull means that a file would take its organization over the limit that was given to SaveMedium, which has
+// then inserted no row. The bytes of the file are stored all the same.
 var ErrStorageFull = errors.New("the storage of the organization is full")
 
 // SaveMedium inserts a file whose bytes are stored already. It returns ErrStorageFull when the files of the

@@ -108,7 +108,6 @@ on true
 where p.channel_id in (` + reached + `) and p.state = 'QUEUE' and p.deleted_at is null
 order by p.due, p.seq limit $3`
 
-// heldRow is a queued post with its channel and its first part.
 type heldRow struct {
 	ID          publishing.PostID    `db:"id"`
 	Channel     publishing.ChannelID `db:"channel_id"`

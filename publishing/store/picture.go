@@ -14,10 +14,10 @@ import (
 	"crier/tenancy"
 )
 
-// PictureState is the state of a derived picture.
+// PictureState is a value of derived_picture.state, which has a CHECK with the same list.
 type PictureState string
 
-// The states. PictureReady and PictureFailed are final.
+// PictureReady and PictureFailed are final.
 const (
 	PicturePending PictureState = "pending"
 	PictureReady   PictureState = "ready"
@@ -28,7 +28,7 @@ const (
 type PictureKey struct {
 	// Media is the image that it is made of.
 	Media publishing.MediaID `db:"media_id"`
-	// Spec is what is made, such as jpeg-1000000-2000.
+	// Spec is what is made, such as jpeg-1000000-2000: the String of a picture.Spec.
 	Spec string `db:"spec"`
 }
 
@@ -130,7 +130,6 @@ type TakenPicture struct {
 	Attempt int
 }
 
-// takenRow is a TakenPicture with the column of each field.
 type takenRow struct {
 	PictureKey
 	mediumRow
@@ -247,7 +246,7 @@ select org_id, media_id, spec from (
     where x.shard = any (array[s.shard]) and x.state = 'pending' and x.not_before <= now() offset 0) d) p
 where nth <= $2 order by nth, org_id limit $3`
 
-// PendingPicture is a picture that may be taken.
+// PendingPicture names a picture that could be taken when it was read. Another process may take it first.
 type PendingPicture struct {
 	Org tenancy.OrgID `db:"org_id"`
 	PictureKey

@@ -76,7 +76,7 @@ func (t *Tx) queuePosts(b *pgx.Batch, posts []NewPost) {
 	}
 }
 
-// queueHidden queues the insertion of posts with their parts, without an event.
+// queueHidden is queuePosts without an event: a template needs none, and the event of an occurrence has a reason.
 func (t *Tx) queueHidden(b *pgx.Batch, posts []NewPost) {
 	t.queueInsert(b, posts)
 	t.queueParts(b, posts)
@@ -90,7 +90,6 @@ const attachmentInsert = `-- publishing.AttachmentInsert
 insert into attachment (org_id, part_id, position, media_id, alt)
 select $1, u.* from unnest($2::uuid[], $3::integer[], $4::uuid[], $5::text[]) u`
 
-// queueParts queues the insertion of the parts of posts: one statement for each table.
 func (t *Tx) queueParts(b *pgx.Batch, posts []NewPost) {
 	var parts, of, attached, media [][16]byte
 	var positions, places []int
@@ -181,7 +180,8 @@ func (t *Tx) GroupOfPart(ctx context.Context, part publishing.PartID) (g publish
 const holdRelease = `-- publishing.HoldRelease
 update channel_queue set busy_post = null where busy_post = any($1)`
 
-// queueRelease queues the release of the channels that those of the posts hold for which of returns true.
+// queueRelease queues the release of the channels that those of the posts hold for which of returns true. When it has
+// released one, ChannelReleased returns true.
 func (t *Tx) queueRelease(b *pgx.Batch, posts []PostStatus, of func(PostStatus) bool) {
 	b.Queue(holdRelease, uuids(idsOf(posts, of))).Exec(func(tag pgconn.CommandTag) error {
 		t.freed = t.freed || tag.RowsAffected() > 0

@@ -70,7 +70,7 @@ const postReset = `nominal_due = null, attempt = 0, reaps = 0, failing_since = n
 //go:embed sql/insert_posts.sql
 var insertPosts string
 
-// queueInsert queues the insertion of the rows of posts, in their order, without their parts.
+// queueInsert does not insert the parts: see queueParts.
 func (t *Tx) queueInsert(b *pgx.Batch, posts []NewPost) {
 	n := len(posts)
 	ids, groups, channels := make([][16]byte, n), make([][16]byte, n), make([][16]byte, n)
@@ -100,7 +100,6 @@ update post set state = $2, publish_date = coalesce($4, now()), settings = $5, c
   revision = revision + 1, republish = republish + 1, maybe_sent = false, ` + postReset + `
 where id = $1`
 
-// queueRewrite queues the update of the row of a root to new content and a new time.
 func queueRewrite(b *pgx.Batch, root NewPost) {
 	b.Queue(postRewrite, root.ID, root.State, root.Due, root.publishDate(), root.Settings, root.CreationMethod)
 }

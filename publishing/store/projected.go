@@ -41,7 +41,6 @@ type projectedRow struct {
 
 var projectedColumns = columns[seriesRow]("s") + ", " + columns[templateRow]("t")
 
-// projectedSeries is a series with its time zone.
 type projectedSeries struct {
 	projectedRow
 	publishing.Recurrence
@@ -80,7 +79,7 @@ func (s projectedSeries) next(after int, from time.Time) (number int, at time.Ti
 	return number, s.At(number), number <= maxNumber && s.Has(number)
 }
 
-// occurrence returns a projected occurrence as lists show it.
+// occurrence returns a projected occurrence without its settings and parts: ThreadData has those of the template.
 func (s projectedSeries) occurrence(number int, at time.Time) publishing.Post {
 	p := s.post()
 	p.ID = publishing.Occurrence(id.FromUUID[publishing.PostTag](s.ID.UUID()), number)
@@ -93,7 +92,6 @@ func (s projectedSeries) occurrence(number int, at time.Time) publishing.Post {
 	return p
 }
 
-// upcoming is the next projected occurrence of a series.
 type upcoming struct {
 	series projectedSeries
 	number int
@@ -107,14 +105,14 @@ func (h upcomingHeap) Len() int           { return len(h) }
 func (h upcomingHeap) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
 func (h upcomingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 
-// Push adds x, an *upcoming, at the end.
+// Push is required by heap.Interface; nothing calls it.
 func (h *upcomingHeap) Push(x any) {
 	if u, ok := x.(*upcoming); ok {
 		*h = append(*h, u)
 	}
 }
 
-// Pop removes and returns the last element.
+// Pop is called by heap.Pop, which has moved the earliest occurrence to the end.
 func (h *upcomingHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

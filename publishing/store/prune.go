@@ -12,11 +12,11 @@ import (
 	"crier/platform/pg"
 )
 
-// Prunable is a kind of row that is deleted after a while.
+// Prunable is a kind of row that is deleted after its retention: FindOld finds such rows, and Prune deletes them.
 type Prunable string
 
-// The kinds of rows that are deleted.
 const (
+	// PruneKeys are idempotency keys. One stays while a post of its request has not ended.
 	PruneKeys Prunable = "idempotency-keys"
 	// PruneEvents are the timelines of posts that have ended.
 	PruneEvents Prunable = "events"

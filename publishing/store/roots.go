@@ -105,13 +105,13 @@ func (s *Store) Root(
 	return out, err
 }
 
-// ErrTooMuch means that the posts of a list have more than publishing.MaxListedBytes.
+// ErrTooMuch means that what a list reads has more than publishing.MaxListedBytes or, for Roots, too many series.
 var ErrTooMuch = errors.New("the list holds too many bytes")
 
 // budget is the number of bytes of user content that the statements of a read may still return.
 type budget struct {
 	left int
-	stop context.CancelFunc // cancels the read
+	stop context.CancelFunc
 }
 
 // take returns ErrTooMuch when the budget is spent. It then cancels the read, because Postgres would send the rest too.

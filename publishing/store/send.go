@@ -33,7 +33,8 @@ func (s *Store) SaveHandle(
 	return s.clockRow(ctx, handleSave, post, token, pub, hold.Milliseconds(), handle)
 }
 
-// clockRow executes a statement of the scheduler and returns whether it changed one row.
+// clockRow executes a statement as the role that works across organizations (pg.Clock). changed is false unless it
+// changed exactly one row.
 func (s *Store) clockRow(ctx context.Context, sql string, args ...any) (changed bool, err error) {
 	err = s.db.WriteRole(ctx, pg.Clock, func(b *pgx.Batch) {
 		b.Queue(sql, args...).Exec(func(tag pgconn.CommandTag) error {
@@ -52,7 +53,7 @@ type Mark struct {
 	Post        publishing.PostID
 	Token       uuid.UUID
 	Publication publishing.PublicationID
-	// Destination is the one of the call.
+	// Destination is where the call goes. It is stored as the SentTo of the publication.
 	Destination string
 	// Handle is the new handle of the publication; empty when it has not changed.
 	Handle json.RawMessage
@@ -64,7 +65,7 @@ type markRow struct {
 	busy  bool
 }
 
-// columns returns the columns of mark_committing.sql.
+// columns must have the order of the result of mark_committing.sql, because collect scans by position.
 func (r *markRow) columns() []column { return []column{col("token", &r.token), col("busy", &r.busy)} }
 
 // MarkCommitting stores in one statement that irreversible calls come next, with the handles of their publications. It

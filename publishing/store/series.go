@@ -12,7 +12,7 @@ import (
 	"crier/tenancy"
 )
 
-// seriesRow is a row of series as lists and the step of a series read it.
+// seriesRow has the columns of series from which the times of occurrences follow.
 type seriesRow struct {
 	ID       publishing.SeriesID  `db:"id"`
 	Template publishing.GroupID   `db:"template"`
@@ -26,7 +26,7 @@ type seriesRow struct {
 	Number   int                  `db:"number"`
 }
 
-// recurrence returns the recurrence in a zone.
+// recurrence takes the zone as a parameter, because loading it can fail (tenancy.LoadZone).
 func (r seriesRow) recurrence(zone *time.Location) publishing.Recurrence {
 	out := publishing.Recurrence{Anchor: r.Anchor, Zone: zone, Days: r.Days, Base: r.Base, Until: r.Until}
 	if r.Times != nil {

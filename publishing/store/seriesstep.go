@@ -21,7 +21,8 @@ import (
 //go:embed sql/find_ended_series.sql
 var findEndedSeries string
 
-// SeriesRef names a series.
+// SeriesRef has the organization too, because EndedSeries finds series of all organizations and Advance works within
+// one.
 type SeriesRef struct {
 	Org    tenancy.OrgID       `db:"org_id"`
 	Series publishing.SeriesID `db:"id"`
@@ -185,7 +186,7 @@ func (t *Tx) Advance(ctx context.Context, series publishing.SeriesID, wait bool)
 	return next.Write, t.tx.SendBatch(ctx, b).Close()
 }
 
-// advanceTime is how long advancing one series may take.
+// advanceTime limits the transaction of Store.Advance, which has a series and its channel locked.
 const advanceTime = 3 * time.Second
 
 // Advance is Tx.Advance in a transaction of its own, which takes at most advanceTime. It returns the errors of
@@ -206,7 +207,7 @@ func (s *Store) Advance(
 	return written, nil
 }
 
-// occurrenceOf returns the id of the root of an occurrence.
+// occurrenceOf returns the id of the root of an occurrence. A series has the id of its first root.
 func occurrenceOf(series publishing.SeriesID, number int) publishing.PostID {
 	return publishing.Occurrence(id.FromUUID[publishing.PostTag](series.UUID()), number)
 }

@@ -24,7 +24,7 @@ type Store struct {
 	node string
 }
 
-// New returns a Store of a database.
+// New returns a Store whose entries in timelines name no process: see At.
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
 // At returns the same Store for the process named node: timelines show where a post was written, changed or paused.
@@ -38,7 +38,8 @@ func (s *Store) Plan(ctx context.Context) error {
 		s.db.Plan(ctx, pg.Sender, loadWork, workMedia))
 }
 
-// uuids returns ids in the form of a parameter of the type uuid[].
+// uuids returns ids as a parameter of the type uuid[]. Without ids it is an empty array and not null: "<> all (null)"
+// is never true.
 func uuids[T any](ids []id.ID[T]) [][16]byte {
 	out := make([][16]byte, len(ids))
 	for i, v := range ids {

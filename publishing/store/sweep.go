@@ -44,22 +44,22 @@ func (s *Store) sweep(
 	return next, now, err
 }
 
-// sweepRow is an organization with due posts.
+// sweepRow is an organization of which the statement has read a due post.
 type sweepRow struct {
 	org tenancy.OrgID
 	// at is nil when all of its channels with due posts are kept busy, paused or parked.
 	at  *time.Time
 	now time.Time
-	// posts is the number of due posts that the statement has read.
+	// posts is the number of due posts of the organization that the statement has read.
 	posts int64
 }
 
-// columns returns the columns of sweep.sql and sweep_channels.sql.
+// columns must have the order of the results of sweep.sql and sweep_channels.sql, because collect scans by position.
 func (r *sweepRow) columns() []column {
 	return []column{col("org_id", &r.org), col("at", &r.at), col("now", &r.now), col("posts", &r.posts)}
 }
 
-// sweepBy executes one of the statements; read is the number of due posts that it has read.
+// sweepBy takes sql from sweep.sql or sweep_channels.sql; read is the number of due posts that it has read.
 func (s *Store) sweepBy(
 	ctx context.Context, sql string, l publishing.Lease, horizon, maxLate time.Duration, most int64,
 ) (next map[tenancy.OrgID]time.Time, now time.Time, read int64, err error) {

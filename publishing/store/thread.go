@@ -103,7 +103,6 @@ left join publication x on x.post_id = a.post_id and x.part_id = a.id and x.numb
 where p.group_id = any($1) and (p.deleted_at is null or p.group_id = any($2))
 order by a.position`
 
-// partRow is a part with its post.
 type partRow struct {
 	Group    publishing.GroupID `db:"group_id"`
 	Post     publishing.PostID  `db:"post_id"`
@@ -158,7 +157,6 @@ func attachmentBytes(r attachmentRow) int {
 	return len(r.Name) + len(r.OriginalName) + len(r.Alt) + publishing.ListedPart
 }
 
-// The newest thousand events, the oldest first.
 const eventsOf = `-- publishing.EventsOf
 select at, event as kind, node, by, reason from (
   select e.at, e.id, e.event, e.node, e.by, e.reason

@@ -21,7 +21,7 @@ import (
 	tenancystore "crier/tenancy/store"
 )
 
-// Deps are the dependencies of Accounts.
+// Deps are what New needs. Only Revocations may be nil.
 type Deps struct {
 	DB    *pg.DB
 	Clock clock.Clock
@@ -70,10 +70,10 @@ func hashesAtOnce(cores int) int { return max(1, cores/2) }
 
 func newSlots(n int) *limit.Fair[string] { return limit.NewFair[string](n, waitingPerSite) }
 
-// NewOwner is the input of CreateOwner.
+// NewOwner is the input of CreateOwner. Email is stored in lower case, without spaces around it.
 type NewOwner struct {
 	Email, Name, Password string
-	// Organization is the name of the organization.
+	// Organization is the name of the organization, of 1 to 128 characters.
 	Organization string
 }
 
@@ -192,7 +192,7 @@ func (a *Accounts) find(ctx context.Context, email string) (p tenancy.Person, kn
 	return p, err == nil, err
 }
 
-// startSession creates a session and returns its token.
+// startSession creates a session and returns its token, of which only the hash is stored.
 func (a *Accounts) startSession(ctx context.Context, person tenancy.PersonID) (string, error) {
 	const op = "tenancy.startSession"
 	token, err := secret.Token("", 43) // 43 base62 characters have 256 bits
@@ -243,7 +243,7 @@ func (a *Accounts) Logout(ctx context.Context, token string) error {
 	return pg.Fault("tenancy.Logout", a.store.DeleteSession(ctx, secret.HashToken(token)))
 }
 
-// hashPassword checks the length of a password and returns its hash.
+// hashPassword returns fault.Invalid for a password that has not 8 to 128 characters, and the errors of slot.
 func (a *Accounts) hashPassword(ctx context.Context, password string) (string, error) {
 	if n := len([]rune(password)); n < 8 || n > 128 {
 		return "", fault.New(fault.Invalid, "tenancy.hashPassword", "A password has 8 to 128 characters.")
@@ -260,7 +260,8 @@ func (a *Accounts) hashPassword(ctx context.Context, password string) (string, e
 	return hash, nil
 }
 
-// matches reports whether the password has the stored hash.
+// matches reports whether the password has the stored hash. It returns the errors of slot, and fault.Internal for a
+// stored text that is no hash.
 func (a *Accounts) matches(ctx context.Context, site, password, stored string) (bool, error) {
 	release, err := a.slot(ctx, site)
 	if err != nil {

@@ -94,7 +94,7 @@ func (c *keyCache) trust() time.Duration {
 	return trustAlone
 }
 
-// revoke removes a key from this cache and publishes the revocation to other processes.
+// revoke forgets the key before it publishes the revocation, so that this process refuses the key without Redis too.
 func (c *keyCache) revoke(ctx context.Context, hash []byte) {
 	name := hex.EncodeToString(hash)
 	c.forget(name)
@@ -103,7 +103,7 @@ func (c *keyCache) revoke(ctx context.Context, hash []byte) {
 	}
 }
 
-// forget removes a key from the cache. The argument is its hash in hexadecimal.
+// forget removes a key, whose hash in hexadecimal is name. Look-ups that have begun do not cache their results.
 func (c *keyCache) forget(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// lookUpTime is the time limit of one statement.
+	// lookUpTime limits a batch with its repeats. Callers share a batch, so their contexts do not end it.
 	lookUpTime = 10 * time.Second
 	// maxLookUps is the greatest number of hashes in one statement.
 	maxLookUps = 500
@@ -19,7 +19,7 @@ const (
 	missPause = 20 * time.Millisecond
 )
 
-// findAll returns the credentials that have one of the hashes, by their hash.
+// findAll returns the credentials that have one of the hashes, by their hash. The other hashes are not in the map.
 type findAll[V any] func(ctx context.Context, hashes [][]byte) (map[string]V, error)
 
 // lookUps finds credentials, such as API keys or sessions, by hash. It executes one statement at a time; calls that
@@ -92,14 +92,14 @@ func (l *lookUps[V]) leave(e *list.Element) {
 	}
 }
 
-// take removes a look-up from the queue.
+// take removes a look-up from the queue. The caller has locked mu.
 func (l *lookUps[V]) take(e *list.Element) *lookUp[V] {
 	one := l.queue.Remove(e).(*lookUp[V])
 	delete(l.waiting, one.hash)
 	return one
 }
 
-// run executes statements until the queue is empty.
+// run executes statements until the queue is empty. At most one run is active: enqueue starts it, and next ends it.
 func (l *lookUps[V]) run() {
 	for all := l.next(); all != nil; all = l.next() {
 		if l.lookUp(all) == 0 {

@@ -11,9 +11,9 @@ import (
 	"crier/tenancy"
 )
 
-// OldSession is a session that has expired.
+// OldSession is an expired session. It is also the position from which FindOldSessions continues.
 type OldSession struct {
-	// At is the time at which the session expired.
+	// At is the time at which the session expired. It is the first sort key of FindOldSessions, and ID the second.
 	At time.Time         `db:"expires_at"`
 	ID tenancy.SessionID `db:"id"`
 }

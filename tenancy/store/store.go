@@ -16,7 +16,7 @@ import (
 // Postgres unchanged. It is safe for concurrent use.
 type Store struct{ db *pg.DB }
 
-// New returns a Store of a database.
+// New returns a Store. It uses db as pg.Gate and pg.Keys, and as a tenant for the rows of one organization.
 func New(db *pg.DB) *Store { return &Store{db: db} }
 
 const organizationInsert = `-- tenancy.OrganizationInsert

@@ -156,7 +156,7 @@ func (s *Store) DeleteStale(ctx context.Context) error {
 //go:embed sql/heartbeat.sql
 var heartbeat string
 
-// Renewal is the result of a renewal.
+// Renewal is what Renew found. Any field that is true is a reason to read View again.
 type Renewal struct {
 	// Lapsed means that the lease had expired or the node was deleted: others may have taken its shards.
 	Lapsed bool

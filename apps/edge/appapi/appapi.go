@@ -109,7 +109,8 @@ type API struct {
 	accountKey []byte
 }
 
-// New returns an API that serves deps.
+// New returns an API. Without deps.AccountKey it makes a random key, so that the account names in logs differ between
+// processes.
 func New(cfg Config, deps Deps) *API {
 	key := deps.AccountKey
 	if len(key) == 0 {

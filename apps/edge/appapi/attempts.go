@@ -64,7 +64,6 @@ func newOwnAttempts(c clock.Clock, most int, delays [3][]time.Duration) *ownAtte
 	return &ownAttempts{clock: c, most: most, delays: delays, byKey: map[string]*list.Element{}}
 }
 
-// Begin implements Attempts.
 func (o *ownAttempts) Begin(_ context.Context, keys [3]string) (wait time.Duration, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -124,7 +123,6 @@ func (o *ownAttempts) drop(e *list.Element) {
 	delete(o.byKey, o.order.Remove(e).(*attempts).key)
 }
 
-// Forgive implements Attempts.
 func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -142,7 +140,7 @@ func (o *ownAttempts) Forgive(_ context.Context, keys [3]string) error {
 	return nil
 }
 
-// delayAfter returns the delay after attempt n, counted from one.
+// delayAfter returns the delay after attempt n, counted from one. The last delay applies to all later attempts.
 func delayAfter(delays []time.Duration, n int) time.Duration {
 	if len(delays) == 0 {
 		return 0

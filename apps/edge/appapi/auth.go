@@ -23,19 +23,19 @@ const (
 	maxPassword = 128
 )
 
-// LoginUserDto is the body of POST /auth/login.
+// LoginUserDto is the body of POST /auth/login. An empty Provider means LOCAL.
 type LoginUserDto struct {
 	Provider string `json:"provider" doc:"LOCAL: other providers have their own routes." example:"LOCAL"`
 	Email    string `json:"email" format:"email" maxLength:"254"`
 	Password string `json:"password" maxLength:"128"`
 }
 
-// LoggedIn is the answer to a log-in that succeeded.
+// LoggedIn is the answer to a log-in that succeeded. Login is always true; the session is in the cookie auth.
 type LoggedIn struct {
 	Login bool `json:"login"`
 }
 
-// Login returns the endpoint that signs a person in.
+// Login returns the endpoint that signs a person in. After a success it ends the session that the browser had before.
 func (a *API) Login() route.Endpoint {
 	return route.Raw(describe("Sign-in", "Sign in with e-mail and password", 400, 403, 413, 429), a.login,
 		route.RequestBody[LoginUserDto](),
@@ -124,7 +124,7 @@ func (in LoginUserDto) validate() error {
 	return nil
 }
 
-// Logout returns the endpoint that ends the session.
+// Logout returns the endpoint that ends the session. It clears the cookies auth, showorg and impersonate.
 func (a *API) Logout() route.Endpoint {
 	return route.Raw(describe("Sign-in", "End the session"), a.logout,
 		route.Content(http.StatusCreated, "Signed out: cookies cleared, header logout.", "", nil))

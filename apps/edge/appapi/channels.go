@@ -21,18 +21,19 @@ import (
 	"crier/tenancy"
 )
 
-// ListPlatforms returns the endpoint that lists the platforms of this instance.
+// ListPlatforms returns the endpoint that lists the platforms of this instance. The list is public: default values that
+// are addresses are left out.
 func (a *API) ListPlatforms() route.Endpoint {
 	return route.JSON(describe("Channels", "List the platforms of this instance"), a.catalogue)
 }
 
-// Catalogue lists the platforms of this instance.
+// Catalogue lists the platforms of this instance. All of them are in Social; Article is always empty.
 type Catalogue struct {
 	Social  []Platform `json:"social"`
 	Article []Platform `json:"article"`
 }
 
-// Platform is one entry of the catalogue.
+// Platform is one entry of the catalogue. IsExternal, IsWeb3 and IsChromeExtension are always false.
 type Platform struct {
 	Name              string          `json:"name"`
 	Identifier        string          `json:"identifier"`
@@ -75,7 +76,8 @@ func catalogueOf(all []connector.Descriptor) Catalogue {
 	return out
 }
 
-// BeginConnect returns the endpoint that begins to connect a channel.
+// BeginConnect returns the endpoint of the first step of connecting a channel. It accepts only return addresses of the
+// dashboard and of this service, so that it cannot redirect to other sites.
 func (a *API) BeginConnect() route.Endpoint {
 	return route.JSON(describe("Channels", "Begin connecting a channel", 400, 402, 404), a.begin)
 }
@@ -129,7 +131,8 @@ func (a *API) isReturnURL(s string) bool {
 	}
 }
 
-// FinishConnect returns the endpoint that connects a channel.
+// FinishConnect returns the endpoint of the second step of connecting a channel. It needs no session: the state of the
+// first step names the principal.
 func (a *API) FinishConnect() route.Endpoint {
 	d := describe("Channels", "Finish connecting a channel", 400, 402, 409, 413)
 	d.DefaultStatus = http.StatusCreated
@@ -145,7 +148,7 @@ type ConnectIntegrationDto struct {
 	Refresh  string   `json:"refresh,omitempty" doc:"Id of an existing channel to reconnect."`
 }
 
-// TransformSchema adds the descriptions that do not fit into a line.
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
 func (ConnectIntegrationDto) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["code"].Description = "The code of the platform. For a platform with credentials it is the base64 " +
 		"of a JSON object with the fields of the form."
@@ -168,7 +171,7 @@ func (z *Timezone) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Schema returns the schema of a string or an integer.
+// Schema is called by huma, which would otherwise describe a string only.
 func (Timezone) Schema(huma.Registry) *huma.Schema {
 	longest := 64
 	return &huma.Schema{

@@ -76,7 +76,7 @@ func (l *logins) begin(
 	return func(ctx context.Context) { l.forgive(ctx, keys, l.shared) }, wait
 }
 
-// forgive removes a log-in from the counts.
+// forgive removes a log-in from the counts. It only logs errors: the log-in may then stay counted as failed.
 func (l *logins) forgive(ctx context.Context, keys [3]string, counts ...Attempts) {
 	for _, c := range counts {
 		if err := c.Forgive(ctx, keys); err != nil {

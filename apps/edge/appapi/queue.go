@@ -19,12 +19,14 @@ import (
 	"crier/publishing"
 )
 
-// PauseChannel returns the endpoint that pauses or resumes a channel.
+// PauseChannel returns the endpoint that pauses or resumes a channel. Once a pause is answered, no call to the platform
+// begins.
 func (a *API) PauseChannel() route.Endpoint {
 	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
 }
 
-// PauseCustomer returns the endpoint that pauses or resumes the channels of a customer.
+// PauseCustomer returns the endpoint that pauses or resumes the channels of a customer. A channel that is paused itself
+// stays paused when its customer is resumed.
 func (a *API) PauseCustomer() route.Endpoint {
 	return a.pauseOne(publishing.PauseCustomer, "Pause or resume publishing on a group of channels")
 }
@@ -36,7 +38,7 @@ func (a *API) pauseOne(scope publishing.PauseScope, summary string) route.Endpoi
 		})
 }
 
-// PauseOrganization returns the endpoint that pauses or resumes the organization.
+// PauseOrganization returns the endpoint that pauses or resumes the organization. Only its administrators may use it.
 func (a *API) PauseOrganization() route.Endpoint {
 	return route.JSON(
 		describe("Settings", "Pause or resume publishing of the whole organization; only for administrators", 400, 413),
@@ -57,7 +59,7 @@ type pauseOneInput struct {
 
 type pauseAllInput struct{ Body PauseRequest }
 
-// HeldPost is one of the posts that a pause holds back.
+// HeldPost is one of the posts that a pause holds back. Content is an excerpt of its text.
 type HeldPost struct {
 	ID          string      `json:"id"`
 	Date        string      `json:"date" format:"date-time"`
@@ -65,7 +67,7 @@ type HeldPost struct {
 	Integration HeldChannel `json:"integration"`
 }
 
-// HeldChannel is the channel of a held post.
+// HeldChannel is the channel of a HeldPost, with less than publicv1.Channel.
 type HeldChannel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -104,7 +106,7 @@ func (a *API) pause(ctx context.Context, scope publishing.PauseScope, id string,
 
 func formatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// QueueAnswer has the statistics of a queue.
+// QueueAnswer has the statistics of a queue. Status is error, and the HTTP status 503, while a post is overdue.
 type QueueAnswer struct {
 	Status        string  `json:"status" enum:"success,error"`
 	Message       string  `json:"message"`
@@ -121,7 +123,8 @@ type QueueAnswer struct {
 // headerMonitor carries the operator's token on the public listener.
 const headerMonitor = "X-Monitor-Token"
 
-// QueueStats returns the endpoint that answers with the statistics of a queue.
+// QueueStats returns the endpoint of the statistics of a queue, for the operator. It is Forbidden without
+// MONITOR_TOKEN, and NotFound for an unknown queue.
 func (a *API) QueueStats() route.Endpoint {
 	d := describe("Service", "Get queue statistics", 403, 404)
 	d.Description = "Only for the operator: send MONITOR_TOKEN. METRICS_LISTEN answers the same without a token."

@@ -9,7 +9,7 @@ import (
 	"crier/apps/edge/route"
 )
 
-// Root returns the endpoint of the path /.
+// Root returns the endpoint of the path /. It checks no dependency: see GetHealth.
 func (a *API) Root() route.Endpoint {
 	text := &huma.Schema{Type: huma.TypeString}
 	return route.Raw(describe("Service", "Check that the service runs"),
@@ -17,21 +17,22 @@ func (a *API) Root() route.Endpoint {
 		route.Content(http.StatusOK, "It runs.", fiber.MIMETextPlain, text))
 }
 
-// GetHealth returns the endpoint that answers with the health of the service.
+// GetHealth returns the endpoint of the health of the service. It answers 503 when the service is not healthy or is
+// draining.
 func (a *API) GetHealth() route.Endpoint {
 	return route.Raw(describe("Service", "Get the health of the service and of what it depends on"), a.health,
 		route.Answer[HealthAnswer](http.StatusOK, "The service is healthy."),
 		route.Answer[HealthAnswer](http.StatusServiceUnavailable, "Something failed, or the service is about to stop."))
 }
 
-// HealthAnswer is the answer of GET /health.
+// HealthAnswer is the answer of GET /health. Status is draining whether or not the checks succeed.
 type HealthAnswer struct {
 	Status  string            `json:"status" enum:"ok,unavailable,draining"`
 	Version string            `json:"version"`
 	Checks  map[string]string `json:"checks"`
 }
 
-// TransformSchema adds the descriptions that do not fit into a line.
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
 func (HealthAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["checks"].Description = "State of each dependency: ok; degraded and the problem, while requests are " +
 		"still served; or the problem."

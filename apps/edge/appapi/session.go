@@ -17,7 +17,7 @@ import (
 	"crier/platform/fault"
 )
 
-// The cookies and headers of a session.
+// A client without cookies sends auth and showorg as headers. The dashboard reads logout and reload of answers.
 const (
 	cookieAuth   = "auth"
 	cookieOrg    = "showorg"
@@ -120,7 +120,7 @@ func (a *API) checkOrigin(c *fiber.Ctx, cookies bool) error {
 	return nil
 }
 
-// JSONOnly refuses bodies that a plain HTML form could send.
+// JSONOnly refuses bodies that a plain HTML form could send as Invalid. A request without a body passes.
 func JSONOnly(c *fiber.Ctx) error {
 	kind, _, err := mime.ParseMediaType(c.Get(fiber.HeaderContentType))
 	if c.Request().Header.ContentLength() != 0 && (err != nil || kind != fiber.MIMEApplicationJSON) {
@@ -138,7 +138,7 @@ func (a *API) CheckSignInOrigin(c *fiber.Ctx) error {
 	return c.Next()
 }
 
-// setSession sets the cookie of a session.
+// setSession sets a cookie that lasts as long as a session can, see tenancy.SessionAbsolute.
 func (a *API) setSession(c *fiber.Ctx, token string) {
 	c.Cookie(&fiber.Cookie{
 		Name: cookieAuth, Value: token, Path: "/", HTTPOnly: true, Secure: a.cfg.Secure,
@@ -146,7 +146,6 @@ func (a *API) setSession(c *fiber.Ctx, token string) {
 	})
 }
 
-// clearCookies removes cookies from the browser.
 func (a *API) clearCookies(c *fiber.Ctx, names ...string) {
 	for _, name := range names {
 		c.Cookie(&fiber.Cookie{

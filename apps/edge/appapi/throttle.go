@@ -54,7 +54,8 @@ func (t *throttle) take(key string) (left int, ends time.Time, ok bool) {
 	return t.limit - w.count, w.ends, true
 }
 
-// forget removes keys until there is room for at least one more.
+// forget removes the keys whose window is over. If there is still little room it removes others, until a tenth of max
+// is free.
 func (t *throttle) forget(now time.Time) {
 	for key, w := range t.counts {
 		if !now.Before(w.ends) {

@@ -56,7 +56,7 @@ func (t Text) MarshalJSON() ([]byte, error) {
 	return json.Marshal(t.One)
 }
 
-// Schema returns the schema of both forms.
+// Schema is called by huma, which cannot see in the type that the JSON is a string or an array.
 func (Text) Schema(huma.Registry) *huma.Schema {
 	text := &huma.Schema{Type: huma.TypeString}
 	return &huma.Schema{
@@ -65,7 +65,7 @@ func (Text) Schema(huma.Registry) *huma.Schema {
 	}
 }
 
-// Error returns Msg.
+// Error returns Msg. A Fault is an error because huma takes it as one.
 func (b *Fault) Error() string { return b.Msg }
 
 // GetStatus returns the HTTP status, for huma.
@@ -129,12 +129,11 @@ func Of(err error, billing string) *Fault {
 	return b
 }
 
-// newFault returns a body with one sentence.
 func newFault(status int, message string) *Fault {
 	return &Fault{StatusCode: status, Message: Text{One: message}, Msg: message, headers: http.Header{}}
 }
 
-// addDetails adds the wait, the fields and the items of a fault.
+// addDetails adds the wait, the fields and the items of a fault. With items, both messages are that of the first item.
 func (b *Fault) addDetails(f *fault.Error) {
 	if f.RetryAfter > 0 || f.Kind == fault.RateLimited {
 		b.setRetryAfter(f.RetryAfter)

@@ -7,7 +7,8 @@ import (
 	"crier/apps/edge/route"
 )
 
-// ListChannels returns the endpoint that lists the connected channels.
+// ListChannels returns the endpoint that lists the connected channels. If a query has both group and customer, group
+// counts.
 func (a *API) ListChannels() route.Endpoint {
 	return route.JSON(describe("List the connected channels"), a.listChannels)
 }
@@ -35,7 +36,7 @@ func (a *API) listChannels(ctx context.Context, in *channelsInput) (*channelsOut
 	return out, nil
 }
 
-// DeleteChannel returns the endpoint that disconnects a channel.
+// DeleteChannel returns the endpoint that disconnects a channel and removes its scheduled posts.
 func (a *API) DeleteChannel() route.Endpoint {
 	return route.JSON(describe(
 		"Disconnect a channel and remove the posts scheduled to it; published posts stay on the platform", 404,
@@ -53,14 +54,16 @@ func (a *API) deleteChannel(ctx context.Context, in *channelInput) (*namedOutput
 	return named(in.ID), nil
 }
 
-// IsConnected returns the endpoint that checks an API key.
+// IsConnected returns the endpoint that checks an API key. The guards of its route check it; the handler itself cannot
+// fail.
 func (a *API) IsConnected() route.Endpoint {
 	return route.JSON(describe("Check the API key"), func(context.Context, *struct{}) (*connectedOutput, error) {
 		return &connectedOutput{Body: Connected{Connected: true}}, nil
 	})
 }
 
-// Connected is the answer of GET /is-connected.
+// Connected is the answer of GET /is-connected. It is always true, because a key that is not valid is answered with
+// 401.
 type Connected struct {
 	Connected bool `json:"connected"`
 }

@@ -31,7 +31,7 @@ type CreateRequest struct {
 	Posts          []CreateEntry `json:"posts" minItems:"1" doc:"One entry per channel."`
 }
 
-// TransformSchema adds the descriptions that do not fit into a line.
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
 func (CreateRequest) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["type"].Description = "now publishes at once, schedule publishes at date, draft only saves, " +
 		"update changes the content of an existing post."
@@ -50,7 +50,7 @@ type CreateTag struct {
 	Label string `json:"label"`
 }
 
-// CreateEntry is the post on one channel.
+// CreateEntry is the post on one channel. A string with the JSON of Settings is accepted too.
 type CreateEntry struct {
 	Integration Named          `json:"integration" doc:"The channel."`
 	Value       []CreateValue  `json:"value" minItems:"1"`
@@ -58,13 +58,13 @@ type CreateEntry struct {
 	Settings    map[string]any `json:"settings,omitempty" doc:"Settings of the platform."`
 }
 
-// TransformSchema adds the descriptions that do not fit into a line.
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
 func (CreateEntry) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["value"].Description = "The first is the post, the others are thread parts or comments."
 	return s
 }
 
-// CreateValue is one part of a post.
+// CreateValue is one part of a post: a thread part, or with a Delay a follow-up part.
 type CreateValue struct {
 	ID      string        `json:"id,omitempty" doc:"Existing part to change; none if empty."`
 	Content string        `json:"content,omitempty"`
@@ -73,7 +73,7 @@ type CreateValue struct {
 	Delay   int           `json:"delay,omitempty" minimum:"0" doc:"Minutes after the previous part, not for the first."`
 }
 
-// TransformSchema adds the descriptions that do not fit into a line.
+// TransformSchema is called by huma. It adds the descriptions that are too long for a struct tag.
 func (CreateValue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
 	s.Properties["content"].Description = "Plain text, or HTML of p, h1 to h3, u, strong, a, ul, li and br; other " +
 		"markup is removed. At most 100,000 characters, and 1,000,000 bytes of all texts."
@@ -82,7 +82,7 @@ func (CreateValue) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema
 	return s
 }
 
-// CreateImage names an uploaded file.
+// CreateImage names an uploaded file. Only its schema is used; decodeImage decodes both forms.
 type CreateImage struct {
 	ID, Path, URL, Alt string
 }

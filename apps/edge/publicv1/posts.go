@@ -35,7 +35,8 @@ type createOutput struct {
 	Body     []Created `doc:"One entry per channel, in the order of the request."`
 }
 
-// CreatePosts returns the endpoint that creates and updates posts.
+// CreatePosts returns the endpoint that creates and updates posts. It decodes the body without huma, because clients
+// send more forms than the schema has.
 func (a *API) CreatePosts() route.Endpoint {
 	d := describe("Publish, schedule or draft a post on one or more channels", 400, 402, 409, 413)
 	d.Description = "A request that repeats an Idempotency-Key creates nothing and returns the first result."
@@ -73,12 +74,12 @@ func created(res publishing.CreateResult) *createOutput {
 	return out
 }
 
-// ListPosts returns the endpoint that lists posts.
+// ListPosts returns the endpoint that lists posts as a JSON array. It is Invalid if the array would exceed 24 MB.
 func (a *API) ListPosts() route.Endpoint {
 	return route.JSON(describeList(), a.listPosts(false), route.Answer[[]Item](http.StatusOK, "OK"))
 }
 
-// ListPostsInEnvelope returns the same endpoint with the answer {"posts": […]}.
+// ListPostsInEnvelope returns the same endpoint with the answer {"posts": […]}, for GET /api/public/v1/posts.
 func (a *API) ListPostsInEnvelope() route.Endpoint {
 	return route.JSON(describeList(), a.listPosts(true), route.Answer[Enveloped](http.StatusOK, "OK"))
 }
@@ -137,7 +138,7 @@ func (a *API) listPosts(enveloped bool) func(context.Context, *listInput) (*list
 	}
 }
 
-// checkFormat returns the fault of an unknown format.
+// checkFormat returns the fault of an unknown format. The empty one is valid.
 func checkFormat(format string) []fault.Field {
 	if format == "" || format == string(publishing.ContentHTML) || format == string(publishing.ContentText) {
 		return nil
@@ -193,7 +194,6 @@ func (in *listInput) dates(q *publishing.ListPosts) (fields []fault.Field) {
 	return fields
 }
 
-// maxPage is the largest page number of a query.
 const maxPage = 1_000_000
 
 func (in *listInput) page(q *publishing.ListPosts) []fault.Field {
@@ -210,7 +210,6 @@ type optionalInt struct {
 	IsSet bool
 }
 
-// Schema returns the schema of an integer.
 func (optionalInt) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
 
 // Receiver returns the field that huma sets.
@@ -269,7 +268,7 @@ func (a *API) items(threads []publishing.Thread, format string, enveloped bool) 
 	return append(pieces, b.Bytes()), nil
 }
 
-// GetPost returns the endpoint that returns one post.
+// GetPost returns the endpoint of one post with its timeline. An id that does not parse is NotFound, not Invalid.
 func (a *API) GetPost() route.Endpoint {
 	return route.JSON(describe("Get a post with its channel, media and timeline", 400, 404), a.getPost)
 }
@@ -289,7 +288,7 @@ func (a *API) getPost(ctx context.Context, in *getInput) (*detailOutput, error) 
 	return &detailOutput{Body: a.detail(d, in.Format)}, nil
 }
 
-// DeletePost returns the endpoint that deletes a post.
+// DeletePost returns the endpoint that deletes a post with its group. Of a repeated post it skips one occurrence.
 func (a *API) DeletePost() route.Endpoint {
 	return route.JSON(describe("Delete a post with its whole group; published posts stay on the platform. "+
 		"Of a repeated post this skips one occurrence", 404), a.deletePost)
@@ -316,7 +315,7 @@ func (a *API) deletePost(ctx context.Context, in *idInput) (*namedOutput, error)
 	return named(in.ID), nil
 }
 
-// DeleteGroup returns the endpoint that deletes a group of posts.
+// DeleteGroup returns the endpoint that deletes a group of posts. It ends a repeated post.
 func (a *API) DeleteGroup() route.Endpoint {
 	return route.JSON(describe("Delete a whole group of posts; this ends a repeated post", 404), a.deleteGroup)
 }
@@ -332,7 +331,8 @@ func (a *API) deleteGroup(ctx context.Context, in *groupInput) (*namedOutput, er
 	return named(in.Group), nil
 }
 
-// ChangeStatus returns the endpoint that makes a post a draft or schedules it.
+// ChangeStatus returns the endpoint that makes a post a draft or schedules it. It is Conflict while the post is being
+// published.
 func (a *API) ChangeStatus() route.Endpoint {
 	return route.JSON(describe("Make a post a draft, or schedule it", 400, 404, 409, 413), a.changeStatus)
 }
@@ -355,7 +355,7 @@ type statusInput struct {
 	Body StatusRequest
 }
 
-// StatusAnswer is the new state of a post.
+// StatusAnswer is the new state of a post. ID is in lower case, also if the request has it in upper case.
 type StatusAnswer struct {
 	ID    string `json:"id"`
 	State string `json:"state" enum:"DRAFT,QUEUE"`

@@ -79,7 +79,7 @@ type API struct {
 	deps Deps
 }
 
-// New returns an API that serves deps.
+// New returns an API. It does not check that deps are complete.
 func New(cfg Config, deps Deps) *API { return &API{cfg: cfg, deps: deps} }
 
 // describe returns the description of an endpoint that can refuse a request with the statuses of errors, or with 500.

@@ -9,7 +9,7 @@ import (
 	"crier/publishing"
 )
 
-// Channel is a connected account.
+// Channel is a connected account, without its credentials.
 type Channel struct {
 	ID                 string    `json:"id"`
 	Name               string    `json:"name"`
@@ -28,7 +28,7 @@ type Customer struct {
 	Name string `json:"name"`
 }
 
-// ChannelRecord returns the JSON record of a channel.
+// ChannelRecord returns the JSON record of a channel. Package appapi uses it too.
 func ChannelRecord(c publishing.Channel) Channel {
 	out := Channel{
 		ID: c.ID.String(), Name: c.Name, Identifier: c.Connector, ProviderIdentifier: c.Connector,
@@ -40,7 +40,7 @@ func ChannelRecord(c publishing.Channel) Channel {
 	return out
 }
 
-// Medium is an uploaded file.
+// Medium is an uploaded file. Thumbnail and Alt are always null.
 type Medium struct {
 	ID           string  `json:"id"`
 	URL          string  `json:"url" doc:"Public address of the file."`
@@ -65,7 +65,7 @@ type Image struct {
 	Alt  string `json:"alt,omitempty"`
 }
 
-// Value is one part of a post.
+// Value is one part of a post: a thread part, or with a Delay a follow-up part.
 type Value struct {
 	ID      string  `json:"id"`
 	Content string  `json:"content"`
@@ -79,7 +79,7 @@ type channelName struct {
 	Name string `json:"name"`
 }
 
-// Entry is a listed post on its channel.
+// Entry is a post on its channel with its parts.
 type Entry struct {
 	Integration channelName `json:"integration"`
 	ID          string      `json:"id"`
@@ -146,7 +146,8 @@ type Item struct {
 	ErrorCode   *string      `json:"errorCode,omitempty"`
 }
 
-// FullEntry is a post on its channel, with its outcome.
+// FullEntry is an Entry with the outcome of the post. State and Error are those of Thread.Effective, ReleaseID and
+// ReleaseURL those of the first post of the thread.
 type FullEntry struct {
 	Entry
 	State          string  `json:"state" enum:"DRAFT,QUEUE,PUBLISHED,ERROR"`
@@ -159,7 +160,8 @@ type FullEntry struct {
 	UpdatedAt      string  `json:"updatedAt" format:"date-time"`
 }
 
-// Happening is one event of the timeline of a post.
+// Happening is one event of the timeline of a post. Event is a publishing.EventKind, Node the host name of the process,
+// By the person.
 type Happening struct {
 	At     string  `json:"at" format:"date-time"`
 	Event  string  `json:"event"`
@@ -172,7 +174,8 @@ type approval struct {
 	Status string `json:"status"`
 }
 
-// Detail is one post with its channel, its media and its timeline.
+// Detail is one post with its channel, its media and its timeline. Posts and Channels have one element each. Approval
+// is always NONE.
 type Detail struct {
 	core
 	Posts       []FullEntry `json:"posts"`
@@ -193,7 +196,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-// image returns an attachment with the address and type of its file. A file that is deleted has neither.
+// image returns an attachment with its file. A deleted file has no address, and its type is image, even of a video.
 func (a *API) image(at publishing.Attachment, media map[publishing.MediaID]publishing.Medium) Image {
 	m, ok := media[at.Media]
 	if !ok {

@@ -47,7 +47,6 @@ func parse(body []byte, op string) (node, error) {
 	return node{value: v, faults: &fault.List{}}, nil
 }
 
-// addFault adds a fault of this value to the list.
 func (n node) addFault(rule string) { n.faults.Add(n.at, rule) }
 
 func (n node) child(name string, v gjson.Result) node {

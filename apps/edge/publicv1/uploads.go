@@ -17,7 +17,7 @@ import (
 
 const opUpload = "publicv1.upload"
 
-// Upload returns the endpoint that stores a file.
+// Upload returns the endpoint that stores a file. Its handler streams the body, so no handler before it may read it.
 func (a *API) Upload() route.Endpoint {
 	d := describe("Upload an image (png, jpg, jpeg, gif) or a video (mp4)", 400, 408, 413)
 	form := &huma.Schema{

@@ -140,7 +140,8 @@ func (b *Body) Finish(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// drain reads and discards up to drainLimit bytes within drainTime.
+// drain reads and discards the rest of the body. Afterwards b.err is io.EOF only if the body ended within drainLimit
+// bytes and drainTime.
 func (b *Body) drain(ctx *fasthttp.RequestCtx) {
 	if b.err != nil {
 		return

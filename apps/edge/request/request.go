@@ -22,7 +22,7 @@ type Info struct {
 	Body *Body
 }
 
-// Start stores a new record in the context of a request and returns it.
+// Start stores a new record in ctx, where From finds it. The outermost handler calls it once for each request.
 func Start(ctx *fasthttp.RequestCtx) *Info {
 	info := &Info{Body: newBody(ctx)}
 	ctx.SetUserValue(infoKey{}, info)

@@ -19,7 +19,7 @@ import (
 // whose package links Fiber v3 too.
 type adapter struct{ table *Table }
 
-// Handle adds the operation to the table, behind the handlers of its line.
+// Handle is called by huma.Register. It puts the handlers of Table.before in front of that of the operation.
 func (a adapter) Handle(op *huma.Operation, handle func(huma.Context)) {
 	a.table.addHandlers(op.Method, op.Path, append(slices.Clone(a.table.before), func(c *fiber.Ctx) error {
 		handle(operationContext{op: op, c: c, ctx: requestContext(c)})
@@ -55,7 +55,6 @@ func (o operationContext) Host() string              { return o.c.Hostname() }
 func (o operationContext) RemoteAddr() string        { return o.c.Context().RemoteAddr().String() }
 func (o operationContext) TLS() *tls.ConnectionState { return o.c.Context().TLSConnectionState() }
 
-// Version returns the protocol of the request.
 func (o operationContext) Version() huma.ProtoVersion {
 	proto := string(o.c.Request().Header.Protocol())
 	major, minor, _ := http.ParseHTTPVersion(proto)
@@ -75,7 +74,6 @@ func (o operationContext) Param(name string) string  { return o.c.Params(name) }
 func (o operationContext) Query(name string) string  { return o.c.Query(name) }
 func (o operationContext) Header(name string) string { return o.c.Get(name) }
 
-// EachHeader calls f with every header of the request.
 func (o operationContext) EachHeader(f func(name, value string)) {
 	for name, value := range o.c.Request().Header.All() {
 		f(string(name), string(value))
@@ -85,7 +83,6 @@ func (o operationContext) EachHeader(f func(name, value string)) {
 // BodyReader returns the body that a middleware has loaded, nil if there is none. It is not decompressed.
 func (o operationContext) BodyReader() io.Reader { return o.c.Request().BodyStream() }
 
-// GetMultipartForm returns the parsed form.
 func (o operationContext) GetMultipartForm() (*multipart.Form, error) { return o.c.MultipartForm() }
 
 // SetReadDeadline does nothing: the server sets the deadlines, and the body is already read.

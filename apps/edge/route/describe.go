@@ -32,7 +32,7 @@ func describe(op *huma.Operation) {
 	}
 }
 
-// header adds headers to a response by reference to the components of the document.
+// header adds headers to a response as references to those of the function headers.
 func header(r *huma.Response, names ...string) {
 	if r.Headers == nil {
 		r.Headers = map[string]*huma.Param{}
@@ -42,7 +42,7 @@ func header(r *huma.Response, names ...string) {
 	}
 }
 
-// headers returns the headers that the components of the document describe.
+// headers returns the components of the document to which the function header refers.
 func headers() map[string]*huma.Param {
 	out := map[string]*huma.Param{}
 	for name, doc := range map[string]string{

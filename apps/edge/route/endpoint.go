@@ -80,7 +80,7 @@ func NotBuilt() Endpoint {
 	}}
 }
 
-// operation returns the description of a line for the OpenAPI document.
+// operation returns the description of the endpoint, completed by the line and then by the details.
 func (t *Table) operation(l Line) huma.Operation {
 	op := l.Endpoint.Description
 	op.Method, op.Path, op.OperationID = l.Method, l.Path, l.Operation
@@ -94,7 +94,7 @@ func (t *Table) operation(l Line) huma.Operation {
 
 func (t *Table) schemas() huma.Registry { return t.api.OpenAPI().Components.Schemas }
 
-// Answer adds an answer whose JSON body is a T.
+// Answer adds an answer whose JSON body is a T. Like Content, it replaces an answer with the same status.
 func Answer[T any](status int, description string) Detail {
 	return func(schemas huma.Registry, op *huma.Operation) {
 		addResponse(op, status, description, fiber.MIMEApplicationJSON, schemaOf[T](schemas))
@@ -122,7 +122,7 @@ func schemaOf[T any](schemas huma.Registry) *huma.Schema {
 	return schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
-// addResponse adds an answer to op.
+// addResponse adds an answer, in place of one with the same status. An empty content type means that it has no body.
 func addResponse(op *huma.Operation, status int, description, contentType string, schema *huma.Schema) {
 	if op.Responses == nil {
 		op.Responses = map[string]*huma.Response{}

@@ -22,7 +22,7 @@ var configureHuma = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
 })
 
-// Line is one line of the route table.
+// Line is one line of the route table. With the endpoint NotBuilt it is not in the OpenAPI document.
 type Line struct {
 	// Method is the HTTP method. A GET answers HEAD too.
 	Method string
@@ -34,9 +34,8 @@ type Line struct {
 	Security []map[string][]string
 	// Errors are the statuses with which Before can refuse a request.
 	Errors []int
-	// Before runs before the handler of the endpoint.
-	Before []fiber.Handler
-	// Endpoint is the handler with its description.
+	// Before are the guards of the route, in the order in which they run.
+	Before   []fiber.Handler
 	Endpoint Endpoint
 }
 
@@ -72,10 +71,11 @@ func New(version, billing string) *Table {
 // API returns huma's API, which holds the OpenAPI document and its schemas.
 func (t *Table) API() huma.API { return t.api }
 
-// Add adds a line.
+// Add adds a line to the document at once, and to Fiber by the next call of Mount: a line that is added after Mount is
+// not served.
 func (t *Table) Add(l Line) { l.Endpoint.add(t, l) }
 
-// addHandlers adds a route without a description.
+// addHandlers adds a route for Mount, without a description in the OpenAPI document.
 func (t *Table) addHandlers(method, path string, handlers ...fiber.Handler) {
 	t.entries = append(t.entries, entry{method: method, path: path, handlers: handlers})
 }

@@ -125,7 +125,8 @@ func (p *Platform) wrongMethod(w http.ResponseWriter, allow string) {
 	p.failure(refuse(http.StatusMethodNotAllowed, "wrong_method", "Only %s is allowed here.", allow)).send(w)
 }
 
-// methods returns a handler that selects the endpoint by method, receives the request and passes it to run.
+// methods answers 405 with an Allow header for a method without an endpoint. It removes the upload of a request that
+// was not carried out.
 func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWriter, *call, endpoint)) http.Handler {
 	allow := strings.Join(slices.Sorted(maps.Keys(table)), ", ")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,10 +145,9 @@ func (p *Platform) methods(table map[string]endpoint, run func(http.ResponseWrit
 	})
 }
 
-// plain carries out a request without faults.
+// plain serves the control routes, to which no fault applies.
 func (p *Platform) plain(w http.ResponseWriter, c *call, e endpoint) { p.run(c, e).send(w) }
 
-// run carries out a request and returns its answer.
 func (p *Platform) run(c *call, e endpoint) answer {
 	a, err := e.act(c)
 	if err != nil {
@@ -188,7 +188,6 @@ func readJSON(w http.ResponseWriter, c *call) error {
 	return bodyError(err, maxJSON)
 }
 
-// bodyError converts an error of reading a body to a refusal.
 func bodyError(err error, limit int64) error {
 	if err == nil {
 		return nil

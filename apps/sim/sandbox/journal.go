@@ -62,7 +62,7 @@ func lockFault(path string, err error) error {
 	return fault.Wrap(fault.Internal, op, "The sandbox cannot lock its file "+path+".", err)
 }
 
-// replay calls apply for every line and sets the size of the journal.
+// replay stops at a line that cannot be parsed or applied, and returns an error with its number.
 func (j *journal) replay(log *slog.Logger, apply func(record, span) error) error {
 	r := bufio.NewReaderSize(j.file, 1<<16)
 	for n := 1; ; n++ {

@@ -40,7 +40,7 @@ func mediaLimit(kind string) int64 {
 	return 0
 }
 
-// spool writes the body to a temporary file and syncs it.
+// spool writes the body to a temporary file and syncs it. It refuses bytes that do not look like their Content-Type.
 func (p *Platform) spool(w http.ResponseWriter, c *call) error {
 	kind, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
 	limit := mediaLimit(kind)

@@ -50,13 +50,11 @@ type pagePost struct {
 	Reply bool
 }
 
-// Clock returns the time of publication in a format for people.
+// Clock is called by page.html, as are Stamp and Video.
 func (v pagePost) Clock() string { return v.CreatedAt.UTC().Format("2 January 2006, 15:04:05 UTC") }
 
-// Stamp returns the time of publication for the datetime attribute.
 func (v pagePost) Stamp() string { return v.CreatedAt.UTC().Format(time.RFC3339) }
 
-// Video reports whether the page shows the medium in a video player.
 func (m postMedia) Video() bool { return m.Type == "video/mp4" }
 
 func (p *Platform) servePage(w http.ResponseWriter, r *http.Request) {

@@ -86,7 +86,6 @@ func (p *Platform) expire(c *call) error {
 	return tokenExpired()
 }
 
-// drop closes the connection without an answer.
 func (p *Platform) drop(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

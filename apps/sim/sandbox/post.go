@@ -123,7 +123,7 @@ func (s *state) ownPost(a *account, ref string) *entry {
 	return nil
 }
 
-// repeated answers a request whose key was used before.
+// repeated answers a request of a grade A account whose key was used before. The same content gets the first post.
 func (p *Platform) repeated(c *call, first *entry, again *post) (answer, error) {
 	if first.digest != again.digest() {
 		return answer{}, refuse(http.StatusConflict, "key_reused", "This key was used for other content.")

@@ -81,7 +81,7 @@ func Open(dir string, opts Options) (*Platform, error) {
 	return p, nil
 }
 
-// prepare creates the folders and syncs their parents.
+// prepare creates the folders and syncs their parents, so that the folders survive a crash.
 func prepare(dir string) error {
 	if err := os.MkdirAll(filepath.Join(dir, "media"), 0o700); err != nil {
 		return err

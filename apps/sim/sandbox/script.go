@@ -54,7 +54,7 @@ type scripted struct {
 	rule
 	Seen     int           `json:"seen"`  // number of requests that matched
 	Fired    int           `json:"fired"` // number of requests that got the fault
-	Held     int           `json:"held"`  // number of requests that are held now
+	Held     int           `json:"held"`  // number of requests that wait for a release now
 	released chan struct{} // closed to release the held requests
 }
 
@@ -275,7 +275,6 @@ func (p *Platform) accountName(c *call) string {
 	return ""
 }
 
-// retryAfter returns the value of the Retry-After header, or "" for no header.
 func retryAfter(f *scripted) string {
 	if f.RetryAfter == nil {
 		return ""

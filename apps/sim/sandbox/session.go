@@ -23,7 +23,7 @@ const (
 	gradeE grade = "E" // its posts cannot be read back
 )
 
-// Explain returns a sentence for people that explains the grade, or "" for an unknown one.
+// Explain returns a sentence for page.html. It is "" for an unknown grade, by which check refuses one.
 func (g grade) Explain() string {
 	switch g {
 	case gradeA:
@@ -129,7 +129,7 @@ func hashPassword(password string, salt []byte) ([]byte, error) {
 	return pbkdf2.Key(sha256.New, password, salt, passwordRounds, 32)
 }
 
-// hasPassword reports whether the password is that of the account.
+// hasPassword is slow (PBKDF2), so it is called without p.mu.
 func (a *account) hasPassword(password string) (bool, error) {
 	hash, err := hashPassword(password, a.Salt)
 	return subtle.ConstantTimeCompare(hash, a.Hash) == 1, err

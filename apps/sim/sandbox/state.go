@@ -165,7 +165,7 @@ func (s *state) mediumOf(ref string) *medium {
 	return s.media[v]
 }
 
-// entryOf returns the published post with an id, or nil.
+// entryOf returns nil also for a deleted post.
 func (s *state) entryOf(ref string) *entry {
 	v, _ := id.Parse[post](ref)
 	if e := s.posts[v]; e != nil && !e.deleted {

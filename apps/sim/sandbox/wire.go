@@ -27,7 +27,7 @@ func refuse(status int, code, format string, args ...any) *refusal {
 	return &refusal{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// answer is a response before it is sent.
+// answer is a response before it is sent. perform closes the connection instead when the status is 0.
 type answer struct {
 	status     int
 	body       any // nil: no body

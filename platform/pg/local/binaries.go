@@ -22,7 +22,7 @@ var usualFolders = []string{
 	"/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
 }
 
-// binaries is one installation of Postgres.
+// binaries is one installation of Postgres. dir is the folder of its programs.
 type binaries struct {
 	dir   string
 	major int

@@ -57,7 +57,8 @@ func (s *Server) launch(ctx context.Context, processes *os.File) (portTaken bool
 	return false, nil
 }
 
-// launchGuarded runs the start command args under guardScript.
+// launchGuarded runs the start command args under guardScript and returns when the server accepts connections. When ctx
+// ends first, it kills the script and the command. A server that was starting may then be left: launch stops it.
 func (s *Server) launchGuarded(ctx context.Context, processes *os.File, args []string) error {
 	guarded := append([]string{"-c", guardScript, "guard"}, args...)
 	cmd := s.place.command(context.WithoutCancel(ctx), processes, "/bin/sh", guarded...)

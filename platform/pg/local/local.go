@@ -34,7 +34,7 @@ const (
 	stableAfter = time.Minute
 )
 
-// Config configures a server and its data folder.
+// Config configures a server and its data folder. All fields but Dir are optional.
 type Config struct {
 	// Dir is the data folder. It is created when it is absent and kept between runs. It may be below folders that only
 	// root may enter.
@@ -202,7 +202,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	return nil
 }
 
-// end stops the processes of the server and the guard.
+// end stops the processes of the server and the guard, if any run. The caller holds s.mu unless it is Start.
 func (s *Server) end(ctx context.Context) error {
 	processes, err := s.place.end(ctx)
 	if s.pid > 0 && errors.Is(err, fs.ErrNotExist) {
@@ -303,7 +303,8 @@ func (s *Server) Dir() string { return s.place.root }
 // exists after Start.
 func (s *Server) URL(name string) string { return s.address(owner, s.ownerPassword, name) }
 
-// SuperURL returns the connection URL of a database for the superuser.
+// SuperURL returns the connection URL of a database for the superuser. Its password is random and kept in the data
+// folder.
 func (s *Server) SuperURL(name string) string { return s.address(superuser, s.superPassword, name) }
 
 func (s *Server) address(user, password, name string) string {

@@ -31,7 +31,7 @@ var _ interface {
 // New returns the connector. It holds no state of any channel.
 func New() *Connector { return &Connector{} }
 
-// Describe returns the properties and limits of Bluesky.
+// Describe returns the descriptor. Only its Rules state the limits in bytes, which Validate and Derived apply.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "bluesky", Name: "Bluesky", ToolTip: "Connect with an app password, not with the password of your account.",

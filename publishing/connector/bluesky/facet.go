@@ -82,7 +82,6 @@ func linkAt(text string, i int, before rune) (facet, bool) {
 	return facet{Start: i, End: end, URI: uri}, ok
 }
 
-// endsLink returns true for characters that end a link in a text.
 func endsLink(r rune) bool {
 	return unicode.IsSpace(r) || unicode.IsControl(r) || r == utf8.RuneError ||
 		strings.ContainsRune("<>\"`“”«»„、。，！？；：（）「」『』【】《》\u200b\ufeff", r)

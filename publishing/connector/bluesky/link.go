@@ -50,7 +50,6 @@ func escape(s string) string {
 	return b.String()
 }
 
-// escaped returns true if after begins with two hexadecimal digits.
 func escaped(after string) bool {
 	if len(after) < 2 {
 		return false

@@ -254,7 +254,8 @@ func getRecord(ctx context.Context, s *connector.Session, cred credential, rkey 
 	return there, nil
 }
 
-// open parses the credential of the session and the handle of the item.
+// open returns KindReauth for a credential and KindOperator for a handle that cannot be parsed. An item without a
+// Handle has the zero handle.
 func open(s *connector.Session, item connector.Item) (credential, handle, error) {
 	var h handle
 	cred, err := readCredential(s)

@@ -176,7 +176,7 @@ func decodeExactly(raw json.RawMessage, into *any) error {
 	return dec.Decode(into)
 }
 
-// refOf returns the Ref of a published record.
+// refOf returns the Ref of a published record. The URL has the DID in place of an invalid handle.
 func refOf(cred credential, rkey, cid string) (connector.Ref, error) {
 	uri := "at://" + cred.DID + "/" + collection + "/" + rkey
 	data, err := json.Marshal(strongRef{URI: uri, CID: cid})

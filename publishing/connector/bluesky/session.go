@@ -14,7 +14,7 @@ import (
 	"crier/publishing/connector"
 )
 
-// credential is the content of the sealed credential.
+// credential is the content of Session.Credential, which the engine seals.
 type credential struct {
 	// Service is the address for sign-in and refresh.
 	Service string `json:"service"`

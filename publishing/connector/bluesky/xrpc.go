@@ -87,7 +87,7 @@ func (cl client) stream(
 	return cl.read(resp, err, out, false)
 }
 
-// commit makes an irreversible call.
+// commit makes an irreversible call. Without an answer its error is KindUnknown unless nothing was sent.
 func (cl client) commit(ctx context.Context, method string, body []byte, out any) error {
 	req, err := cl.post(ctx, method, "application/json", body)
 	if err != nil {
@@ -108,7 +108,7 @@ func (cl client) post(ctx context.Context, method, contentType string, body []by
 	return req, nil
 }
 
-// read decodes an answer into out, or returns the error of the call.
+// read decodes an answer into out. err is the error of a call that got no answer.
 func (cl client) read(resp *http.Response, err error, out any, committing bool) error {
 	if err != nil {
 		return connector.FromSend(err, committing)
@@ -162,14 +162,14 @@ func (cl client) refusal(resp *http.Response, body []byte, committing bool) *con
 	return e
 }
 
-// codes are the error codes that this package knows.
+// codes are the error codes that refusal keeps even if a secret is a part of them.
 var codes = []string{
 	"ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired", "AuthFactorTokenRequired",
 	"AccountTakedown", "AccountSuspended", "RepoTakendown", "RepoSuspended", "AccountDeactivated", "RepoDeactivated",
 	"AccountNotFound", "RepoNotFound", "RateLimitExceeded", "BlobNotFound", "RecordNotFound", "InvalidSwap",
 }
 
-// byCode sets the kind and the public text by the error code.
+// byCode refines the result of connector.FromStatus. An unknown code leaves the kind.
 func byCode(e *connector.Error) {
 	switch e.Code {
 	case "ExpiredToken", "InvalidToken", "AuthMissing", "AuthenticationRequired":
@@ -215,7 +215,6 @@ func (cl client) rateLimitReset(h http.Header) time.Duration {
 	return min(max(time.Unix(at, 0).Sub(cl.clock.Now()), 0), maxAfter)
 }
 
-// codeOf returns the server's code of an error, or an empty string.
 func codeOf(err error) string {
 	var e *connector.Error
 	if errors.As(err, &e) {

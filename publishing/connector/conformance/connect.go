@@ -114,7 +114,7 @@ func (s Suite) connect(t *testing.T) {
 	}
 }
 
-// refused checks that Connect refuses a form.
+// refused checks that Connect refuses a form, with an error that is not KindUnknown and contains no secret.
 func (s Suite) refused(t *testing.T, fields map[string]string) {
 	r := s.unconnected(t)
 	_, err := r.c.Connect(t.Context(), r.s.Env, fields)

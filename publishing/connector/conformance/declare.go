@@ -11,7 +11,7 @@ import (
 // Method is the name of a connector's method that may call a server.
 type Method string
 
-// The methods.
+// The methods that Suite.Offline may list. Commit is not among them, because it always calls a server.
 const (
 	MethodConnect   Method = "Connect"
 	MethodRefresh   Method = "Refresh"

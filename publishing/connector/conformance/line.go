@@ -32,7 +32,6 @@ type Line struct {
 	tally  tally
 }
 
-// tally counts calls.
 type tally struct {
 	commits int // calls of Commit
 	writes  int // calls of Do with a method other than GET and HEAD

@@ -103,7 +103,7 @@ func film(shade uint8) []byte {
 	return slices.Concat(box("ftyp", brand), box("mdat", bytes.Repeat([]byte{shade}, 64)))
 }
 
-// sameMedia checks the media of a post and their order.
+// sameMedia checks the alternative texts in their order, and the hashes if the platform shows the bytes.
 func (r *rig) sameMedia(seen Seen, media []connector.Media) {
 	r.t.Helper()
 	var alts, sums []string

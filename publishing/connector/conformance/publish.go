@@ -52,7 +52,6 @@ func (s Suite) publish(t *testing.T) {
 	t.Run("each part of a thread replies to the part before it", s.thread)
 }
 
-// maxLength returns the length limit of one part.
 func (s Suite) maxLength(d connector.Descriptor) int {
 	if s.MaxLength > 0 {
 		return s.MaxLength
@@ -85,7 +84,7 @@ func (r *rig) itemWithMedia() connector.Item {
 	return r.item(r.images(min(r.c.Describe().Media.MaxImages, 2))...)
 }
 
-// publishOnce publishes an item and checks the post on the platform.
+// publishOnce publishes an item and checks that the platform has one post of it, with the ID of the Ref and its media.
 func (r *rig) publishOnce(item connector.Item) connector.Ref {
 	r.t.Helper()
 	item = r.prepare(item)

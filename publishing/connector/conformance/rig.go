@@ -27,7 +27,7 @@ type rig struct {
 	secrets []string
 }
 
-// unconnected returns a rig with an empty session.
+// unconnected returns a rig whose session has no account and no credential.
 func (s Suite) unconnected(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{Suite: s, t: t, c: s.New(), line: NewLine(t, s.Allow...)}
@@ -39,7 +39,7 @@ func (s Suite) unconnected(t *testing.T) *rig {
 	return r
 }
 
-// connected returns a rig with a session of a new account.
+// connected returns a rig with a session of its own sign-in.
 func (s Suite) connected(t *testing.T) *rig {
 	t.Helper()
 	r := s.unconnected(t)
@@ -67,7 +67,7 @@ func (s Suite) onShared(t *testing.T) *rig {
 	return r
 }
 
-// sharedAccount is the connected account that the cases share.
+// sharedAccount is set by the first case that needs it.
 type sharedAccount struct {
 	account    connector.Account
 	credential json.RawMessage
@@ -103,7 +103,7 @@ func (r *rig) prepare(item connector.Item) connector.Item {
 	return item
 }
 
-// commit calls Commit once and checks its calls and its result.
+// commit sets item.Committing, calls Commit once, and checks its calls and its result.
 func (r *rig) commit(item *connector.Item) (connector.Ref, error) {
 	r.t.Helper()
 	before := r.line.counted()

@@ -34,7 +34,7 @@ func secretsOf(d connector.Descriptor, fields map[string]string, done connector.
 	return secrets
 }
 
-// leaves returns all strings in a decoded JSON document.
+// leaves returns the string values of a decoded JSON document, without the names of members.
 func leaves(v any) []string {
 	switch v := v.(type) {
 	case string:

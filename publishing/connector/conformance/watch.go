@@ -6,7 +6,6 @@ import (
 	"crier/publishing/connector"
 )
 
-// watched is a connector that checks the calls and the result of every Prepare.
 type watched struct {
 	connector.Connector
 	r *rig
@@ -33,13 +32,11 @@ func (w watched) Prepare(ctx context.Context, s *connector.Session, item connect
 	return step, nil
 }
 
-// counted is a connector that counts the calls of Prepare.
 type counted struct {
 	connector.Connector
 	steps int
 }
 
-// Prepare counts the call and passes it on.
 func (c *counted) Prepare(ctx context.Context, s *connector.Session, item connector.Item) (connector.Step, error) {
 	c.steps++
 	return c.Connector.Prepare(ctx, s, item)

@@ -52,7 +52,7 @@ func (e event) canonical() []byte {
 
 func (e event) hash() [32]byte { return sha256.Sum256(e.canonical()) }
 
-// signed returns the event with its public key, id and signature.
+// signed sets PubKey, ID and Sig. Equal events get equal signatures.
 func (e event) signed(key *btcec.PrivateKey) (event, error) {
 	e.PubKey = publicKey(key)
 	hash := e.hash()

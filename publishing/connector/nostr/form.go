@@ -19,13 +19,13 @@ const (
 	defaultRelays = "wss://relay.damus.io, wss://nos.lol, wss://relay.primal.net, wss://nostr.mom, wss://offchain.pub"
 )
 
-// credential is the content of the sealed credential.
+// credential is the content of Session.Credential, which the engine seals.
 type credential struct {
 	Key    string   `json:"key"` // 64 hex digits
 	Relays []string `json:"relays"`
 }
 
-// signer is a parsed credential.
+// signer is a parsed credential. pub is the x-only public key in hex.
 type signer struct {
 	key    *btcec.PrivateKey
 	pub    string
@@ -47,7 +47,6 @@ func open(s *connector.Session) (signer, error) {
 	return signer{key: key, pub: publicKey(key), relays: c.Relays}, nil
 }
 
-// contentError returns a KindContent with the public text.
 func contentError(public string) error {
 	return &connector.Error{Kind: connector.KindContent, Public: public}
 }
@@ -73,7 +72,6 @@ func parseKey(typed string) (*btcec.PrivateKey, error) {
 	return btcec.PrivKeyFromScalar(&scalar), nil
 }
 
-// decodeNsec returns the bytes of a private key in nsec form.
 func decodeNsec(s string) ([]byte, error) {
 	prefix, raw, err := decodeBech32(s)
 	if err != nil {
@@ -134,7 +132,7 @@ func publicAddress(relay string) string {
 	return relay
 }
 
-// host returns the host of a relay's address, for messages.
+// host returns what messages show of a relay's address: its query may hold a token.
 func host(relay string) string {
 	u, err := url.Parse(relay)
 	if err != nil {

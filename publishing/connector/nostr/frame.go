@@ -68,7 +68,6 @@ func array(dec *json.Decoder, most int, element func() error) error {
 	return err
 }
 
-// tags are the tags of an event.
 type tags [][]string
 
 // UnmarshalJSON implements json.Unmarshaler. It returns errShape for more than maxTags tags and for more than

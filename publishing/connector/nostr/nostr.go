@@ -27,12 +27,12 @@ const (
 // Connector is the Nostr connector. It holds no state; its grade is GradeIdempotent.
 type Connector struct{}
 
-// New returns the connector.
+// New returns the connector. The key and the relays of a channel are in its credential.
 func New() *Connector { return &Connector{} }
 
 var _ connector.Connector = (*Connector)(nil)
 
-// Describe returns the properties and limits of Nostr.
+// Describe returns the descriptor. A text within MaxLength may still be refused by relays with a lower limit.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "nostr", Name: "Nostr", ToolTip: "Posts notes with your key to the relays that you name.",
@@ -70,7 +70,7 @@ func (c *Connector) Describe() connector.Descriptor {
 }
 
 // Connect returns the account of the key. It fails unless at least one relay can be reached. Name and picture come
-// from the form, else from the profile on the relays.
+// from the form, else from the profile on the relays. A wrong key, relay, name or picture is KindContent.
 func (c *Connector) Connect(
 	ctx context.Context, env connector.Env, fields map[string]string,
 ) (connector.Connected, error) {

@@ -110,7 +110,7 @@ func parseRef(ref connector.Ref, self string) refData {
 	return p
 }
 
-// link returns the "e" tag of a reply.
+// link returns an "e" tag of NIP-10: id, relay hint, marker and author.
 func link(ref connector.Ref, marker, self string) []string {
 	at := parseRef(ref, self)
 	relay := ""

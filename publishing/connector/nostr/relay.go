@@ -139,7 +139,7 @@ func text(raw json.RawMessage) string {
 	return s
 }
 
-// answer is the result of sending the event to one relay.
+// answer is the result of sending the event to one relay. failure is set only when accepted is false.
 type answer struct {
 	accepted bool
 	failure  failure

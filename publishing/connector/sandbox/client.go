@@ -25,7 +25,7 @@ type credential struct {
 	RefreshToken string `json:"refreshToken"`
 }
 
-// session is the platform's answer to a sign-in.
+// session is the platform's answer to a sign-in and to a refresh.
 type session struct {
 	AccessToken  string `json:"accessToken"`
 	RefreshToken string `json:"refreshToken"`

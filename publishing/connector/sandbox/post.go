@@ -21,7 +21,7 @@ const (
 	margin   = time.Minute     // how far the platform's clock may be behind that of this machine
 )
 
-// handle is the progress of Prepare.
+// handle is the content of Item.Handle.
 type handle struct {
 	Media []uploaded `json:"media"`
 }
@@ -152,7 +152,7 @@ func encode(grade publishing.Grade, item connector.Item, h handle) post {
 	return p
 }
 
-// created identifies a published post.
+// created has the fields that the platform adds to a post.
 type created struct {
 	ID        string    `json:"id"`
 	URL       string    `json:"url"`

@@ -47,7 +47,7 @@ var (
 	_ connector.Refresher = (*Connector)(nil)
 )
 
-// Describe returns the descriptor of the sandbox.
+// Describe returns the descriptor. Its Grade is the default of the form; an account may have the grade C or E instead.
 func (c *Connector) Describe() connector.Descriptor {
 	return connector.Descriptor{
 		ID: "sandbox", Name: "Sandbox", ToolTip: "A pretend platform: nothing leaves this instance.",
@@ -228,8 +228,7 @@ func count(media []connector.Media) (images, videos int) {
 }
 
 // Refresh rotates the tokens. When the refresh token is not valid any more, because it expired or because the response
-// of an earlier rotation was lost, Refresh signs in with the password.
-// Its error is then that of the sign-in.
+// of an earlier rotation was lost, Refresh signs in with the password. Its error is then that of the sign-in.
 func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connector.Refreshed, error) {
 	cl, cred, err := c.open(s)
 	if err != nil {
@@ -247,12 +246,11 @@ func (c *Connector) Refresh(ctx context.Context, s *connector.Session) (connecto
 	return connector.Refreshed{Credential: raw, Destination: connector.Destination(cred.Service)}, err
 }
 
-// signIn opens a session with the password.
 func (cl client) signIn(ctx context.Context, name, password string) (session, error) {
 	return cl.session(ctx, "/api/session", map[string]string{"name": name, "password": password})
 }
 
-// session requests a session and checks that the response is complete.
+// session requests a session. An incomplete response is KindTransient.
 func (cl client) session(ctx context.Context, path string, in map[string]string) (session, error) {
 	var out session
 	if err := cl.post(ctx, path, in, &out); err != nil {

@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// Header is the header of an image file.
+// Header is what the header of an image file says of the image and of the cost of decoding it.
 type Header struct {
 	// Format is jpeg, png or gif.
 	Format string
@@ -91,7 +91,8 @@ const (
 	markerAPP14 = 0xee // Adobe
 )
 
-// inspectJPEG parses the segments of a JPEG before its scan data.
+// inspectJPEG parses the segments of a JPEG before its scan data itself, because image/jpeg returns neither the
+// orientation nor what the cost of decoding depends on.
 func inspectJPEG(b *bufio.Reader) (Header, error) {
 	h := Header{Format: "jpeg", Orientation: 1}
 	var frame jpegFrame
@@ -167,7 +168,7 @@ func segment(b *bufio.Reader) (marker byte, body []byte, err error) {
 	return marker, body, err
 }
 
-// jpegFrame is the frame header of a JPEG.
+// jpegFrame is the frame header of a JPEG. An Adobe segment before or after it can set rgb too.
 type jpegFrame struct {
 	width, height int
 	components    int

@@ -50,7 +50,7 @@ func ParseSpec(text string) (Spec, error) {
 	return Spec{MaxBytes: maxBytes, MaxSide: maxSide}, nil
 }
 
-// Picture is an encoded image.
+// Picture is the result of Fit. It is always a JPEG.
 type Picture struct {
 	Bytes       []byte
 	ContentType string
@@ -65,7 +65,7 @@ type Refusal struct {
 	Err    error
 }
 
-// Error returns a text for logs.
+// Error returns a text for logs, with the cause. People are shown Reason.
 func (r *Refusal) Error() string { return fmt.Sprintf("the picture %s: %v", r.Reason, r.Err) }
 
 // Unwrap returns the cause, such as the error of the decoder, for errors.Is and errors.As.

@@ -33,7 +33,8 @@ func decodeSmall(ctx context.Context, src io.Reader, h Header, maxSide int) (*im
 	return reduce(ctx, img, size)
 }
 
-// decodeHalf decodes an image and takes the first scaling step. It also returns the size that the image has at maxSide.
+// decodeHalf decodes an image and takes the first scaling step, so that the decoded original is garbage when it
+// returns. It also returns the size that the image has at maxSide.
 func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image.Point, err error) {
 	decode := jpeg.Decode
 	if h.Format == "png" {
@@ -47,14 +48,15 @@ func decodeHalf(r io.Reader, h Header, maxSide int) (img *image.RGBA, size image
 	return halve(whole, size), size, nil
 }
 
-// limited returns the size of an image after scaling it down so that no side is longer than maxSide.
+// limited returns the size of an image after scaling it down so that no side is longer than maxSide. It enlarges
+// nothing, and a side has at least one pixel.
 func limited(size image.Point, maxSide int) image.Point {
 	long := max(size.X, size.Y)
 	to := min(long, maxSide)
 	return image.Pt(max(1, size.X*to/long), max(1, size.Y*to/long))
 }
 
-// reduce scales an image down to size.
+// reduce scales an image down to size, in steps of at most a half: see halve. It returns the error of ctx.
 func reduce(ctx context.Context, img *image.RGBA, size image.Point) (*image.RGBA, error) {
 	for img.Rect.Size() != size {
 		if err := ctx.Err(); err != nil {
