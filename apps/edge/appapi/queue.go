@@ -20,7 +20,7 @@ import (
 )
 
 // PauseChannel returns the endpoint that pauses or resumes a channel. Once a pause is answered, no call to the platform
-// begins.
+// begins for this channel.
 func (a *API) PauseChannel() route.Endpoint {
 	return a.pauseOne(publishing.PauseChannel, "Pause or resume publishing on a channel")
 }
@@ -67,7 +67,7 @@ type HeldPost struct {
 	Integration HeldChannel `json:"integration"`
 }
 
-// HeldChannel is the channel of a HeldPost, with less than publicv1.Channel.
+// HeldChannel is the channel of a HeldPost, by its id and name only.
 type HeldChannel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
