@@ -1,0 +1,55 @@
+package mail
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"crier/platform/clock"
+)
+
+// boxSize is the number of messages that a Box keeps.
+const boxSize = 200
+
+// Box keeps the last 200 messages in memory in place of sending them, for `crier dev`. It is safe for concurrent use.
+type Box struct {
+	clock clock.Clock
+
+	mu   sync.Mutex
+	kept []Stored // oldest first
+}
+
+// Stored is a message in a Box.
+type Stored struct {
+	// At is the time of Send.
+	At time.Time
+	Message
+}
+
+// NewBox returns an empty Box.
+func NewBox(c clock.Clock) *Box { return &Box{clock: c} }
+
+// Send keeps the message and drops the oldest one beyond 200. It refuses what SMTP.Send refuses as not valid.
+func (b *Box) Send(_ context.Context, m Message) error {
+	if _, err := m.validate(); err != nil {
+		return &permanent{cause: err}
+	}
+	stored := Stored{At: b.clock.Now(), Message: m}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.kept) == boxSize {
+		b.kept = slices.Delete(b.kept, 0, 1)
+	}
+	b.kept = append(b.kept, stored)
+	return nil
+}
+
+// Messages returns a copy of the kept messages, newest first.
+func (b *Box) Messages() []Stored {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := slices.Clone(b.kept)
+	slices.Reverse(out)
+	return out
+}

@@ -1,0 +1,130 @@
+// Package mail sends e-mail over SMTP. For development, Box keeps messages in memory in place of a server.
+package mail
+
+import (
+	"errors"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// Config names the mail server and the sender of all messages.
+type Config struct {
+	// URL is empty when this instance sends no mail. It may have a password. smtp:// needs STARTTLS, smtps:// is TLS from
+	// the first byte, and smtp://host?tls=none, without TLS, is valid for hosts on loopback only.
+	URL string `env:"SMTP_URL" doc:"Mail server, smtp:// (STARTTLS) or smtps://, [user:password@]host[:port]."`
+	// From is an address of RFC 5322 with an optional name.
+	From string `env:"MAIL_FROM" doc:"Sender of all mail, such as Crier <crier@example.com>; required with SMTP_URL."`
+}
+
+// Enabled returns whether a mail server is configured.
+func (c Config) Enabled() bool { return c.URL != "" }
+
+// Validate returns every fault of the configuration, joined. The errors do not contain the URL, which may have a
+// password.
+func (c Config) Validate() error {
+	var faults []error
+	add := func(name, sentence string) { faults = append(faults, errors.New(name+": "+sentence)) }
+	if c.URL != "" {
+		if _, err := parseURL(c.URL); err != nil {
+			add("SMTP_URL", err.Error())
+		}
+		if c.From == "" {
+			add("MAIL_FROM", "is required with SMTP_URL: the sender of all mail")
+		}
+	}
+	if c.From != "" {
+		if _, err := parseAddress(c.From); err != nil {
+			add("MAIL_FROM", "must be one e-mail address, with or without a name, such as Crier <crier@example.com>")
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// security is how a connection is encrypted.
+type security int
+
+const (
+	startTLS security = iota
+	implicitTLS
+	noTLS
+)
+
+// The default ports.
+const (
+	startTLSPort    = "587"
+	implicitTLSPort = "465"
+	noTLSPort       = "25"
+)
+
+// server is the mail server that a URL names.
+type server struct {
+	host, port     string
+	security       security
+	user, password string // both empty without authentication
+}
+
+// parseURL parses SMTP_URL. The error is a sentence without its subject and without the cause, which may contain the
+// password.
+func parseURL(raw string) (server, error) {
+	errForm := errors.New("must be smtp://[user:password@]host[:port] or smtps://[user:password@]host[:port]")
+	u, err := url.Parse(raw)
+	if err != nil || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
+		return server{}, errForm
+	}
+	s := server{host: u.Hostname()}
+	switch {
+	case u.Scheme == "smtp" && u.RawQuery == "":
+		s.security, s.port = startTLS, startTLSPort
+	case u.Scheme == "smtps" && u.RawQuery == "":
+		s.security, s.port = implicitTLS, implicitTLSPort
+	case u.Scheme == "smtp" && u.RawQuery == "tls=none":
+		s.security, s.port = noTLS, noTLSPort
+	default:
+		return server{}, errForm
+	}
+	if s.security == noTLS && !loopback(s.host) {
+		return server{}, errors.New("must use TLS: tls=none is allowed only for a server on loopback")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return server{}, errors.New("must have a port from 1 to 65535")
+		}
+		s.port = port
+	}
+	return s.withUser(u.User)
+}
+
+// withUser returns s with the user and password of a URL.
+func (s server) withUser(info *url.Userinfo) (server, error) {
+	if info == nil {
+		return s, nil
+	}
+	s.user = info.Username()
+	s.password, _ = info.Password()
+	if s.user == "" || s.password == "" || hasControl(s.user+s.password) {
+		return server{}, errors.New("must have both a user and a password, percent-encoded, or neither")
+	}
+	return s, nil
+}
+
+// loopback returns whether a host is localhost or a loopback address.
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()
+}
+
+// parseAddress parses one address of RFC 5322 with an optional name, at most maxAddress bytes.
+func parseAddress(s string) (*mail.Address, error) {
+	if len(s) > maxAddress || hasControl(s) {
+		return nil, errors.New("the address is too long or has a control character")
+	}
+	return mail.ParseAddress(s)
+}
+
+// hasControl returns whether s has a control character of ASCII, such as a line break or NUL.
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

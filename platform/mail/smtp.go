@@ -1,0 +1,214 @@
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/textproto"
+	"strings"
+	"time"
+	"unicode"
+
+	gomail "github.com/wneessen/go-mail"
+
+	"crier/platform/clock"
+	"crier/platform/fault"
+)
+
+const (
+	sendLimit = 30 * time.Second // connecting, sending and all answers
+	quitLimit = 2 * time.Second  // the answer to QUIT, after the message was accepted
+	maxCause  = 500              // bytes of an error that goes to the log
+)
+
+// SMTP sends messages through one mail server. It is safe for concurrent use; each Send has its own connection, so the
+// caller limits their number.
+type SMTP struct {
+	server server
+	from   *mail.Address
+	tls    *tls.Config
+	clock  clock.Clock
+	limit  time.Duration
+}
+
+// NewSMTP returns a sender through the server of cfg, whose URL must be set. It fails only when cfg is not valid; the
+// error does not contain the URL. Connections are made by Send, so the server need not be reachable yet. A nil
+// tlsConfig trusts the root certificates of the system.
+func NewSMTP(cfg Config, c clock.Clock, tlsConfig *tls.Config) (*SMTP, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	to, err := parseURL(cfg.URL)
+	if err != nil {
+		return nil, fmt.Errorf("SMTP_URL: %w", err)
+	}
+	from, err := parseAddress(cfg.From)
+	if err != nil {
+		return nil, fmt.Errorf("MAIL_FROM: %w", err)
+	}
+	if tlsConfig == nil {
+		tlsConfig = &tls.Config{}
+	}
+	tlsConfig = tlsConfig.Clone()
+	tlsConfig.MinVersion = max(tlsConfig.MinVersion, tls.VersionTLS12)
+	if tlsConfig.ServerName == "" {
+		tlsConfig.ServerName = to.host
+	}
+	return &SMTP{server: to, from: from, tls: tlsConfig, clock: c, limit: sendLimit}, nil
+}
+
+// Send sends a message and returns nil once the server has accepted it. It takes at most 30 s, also when the server
+// does not answer. A message whose last answer is missing may have been accepted, and so may one that was being sent
+// when the process crashed: sending it again can make a second copy.
+//
+// The error is a fault: Invalid when the message is not valid or the server refused it or its recipient for good (see
+// IsPermanent), else Unavailable. Its cause has neither the password nor the text of the message.
+func (s *SMTP) Send(ctx context.Context, m Message) error {
+	msg, err := s.compose(m)
+	if err != nil {
+		return &permanent{cause: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	if err := s.deliver(ctx, msg); err != nil {
+		return classify(ctx, err)
+	}
+	return nil
+}
+
+// deliver sends msg over a new connection, which is closed when ctx ends.
+func (s *SMTP) deliver(ctx context.Context, msg *gomail.Msg) error {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // every answer that counts was read
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	client, err := gomail.NewClient(s.server.host, s.options(conn, msg)...)
+	if err != nil {
+		return err
+	}
+	session, err := client.DialToSMTPClientWithContext(ctx)
+	if err != nil {
+		return greetingError(err)
+	}
+	if err := client.SendWithSMTPClient(session, msg); err != nil {
+		return err
+	}
+	// The message is accepted: a server that does not answer QUIT must not cause a second copy.
+	if session.UpdateDeadline(quitLimit) == nil {
+		_ = session.Quit()
+	}
+	return nil
+}
+
+func (s *SMTP) connect(ctx context.Context) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(s.server.host, s.server.port))
+	if err != nil {
+		return nil, err
+	}
+	return &boundedConn{Conn: conn, left: maxAnswers}, nil
+}
+
+// options returns the options of a client that uses conn.
+func (s *SMTP) options(conn net.Conn, msg *gomail.Msg) []gomail.Option {
+	policy := gomail.TLSMandatory
+	if s.server.security != startTLS {
+		policy = gomail.NoTLS // conn is encrypted already, or the operator chose no encryption
+	}
+	if s.server.security == implicitTLS {
+		conn = tls.Client(conn, s.tls)
+	}
+	options := []gomail.Option{
+		gomail.WithDialContextFunc(func(context.Context, string, string) (net.Conn, error) { return conn, nil }),
+		gomail.WithTimeout(2 * s.limit), // the context of Send ends first, and closes conn
+		gomail.WithTLSConfig(s.tls),
+		gomail.WithTLSPolicy(policy),
+		gomail.WithoutNoop(),
+		gomail.WithoutRset(), // an answer after that of the message could turn success into failure
+	}
+	if s.server.user != "" {
+		options = append(options, gomail.WithUsername(s.server.user), gomail.WithPassword(s.server.password),
+			gomail.WithOpportunisticSMTPAuth(
+				gomail.SMTPAuthSCRAMSHA256, gomail.SMTPAuthSCRAMSHA1, gomail.SMTPAuthPlain, gomail.SMTPAuthLogin))
+	}
+	if isASCII(s.from.Address) && isASCII(msg.GetTo()[0].Address) {
+		options = append(options, gomail.WithoutSMTPUTF8()) // relays without the extension would return the message
+	}
+	return options
+}
+
+// greetingError returns the error of the steps before the message. Of an answer it keeps the code only: its text may
+// repeat the command, and so the password.
+func greetingError(err error) error {
+	var answer *textproto.Error
+	if errors.As(err, &answer) {
+		return fmt.Errorf("the mail server refused the connection, STARTTLS or authentication with code %d", answer.Code)
+	}
+	return err
+}
+
+// classify returns the fault for an error of deliver.
+func classify(ctx context.Context, err error) error {
+	const op = "mail.Send"
+	cause := errors.New(oneLine(err.Error()))
+	var refused *gomail.SendError
+	switch {
+	case errors.As(err, &refused) && isRefusal(refused):
+		const message = "The mail server refused the message or its recipient."
+		return &permanent{cause: fault.Wrap(fault.Invalid, op, message, cause)}
+	case ctx.Err() != nil:
+		return fault.Wrap(fault.Unavailable, op, "The mail server did not answer in time.", errors.Join(ctx.Err(), cause))
+	}
+	return fault.Wrap(fault.Unavailable, op, "The mail could not be sent.", cause)
+}
+
+// isRefusal returns whether the server refused the recipient or the message, and not the sender or the connection,
+// which the operator can repair.
+func isRefusal(err *gomail.SendError) bool {
+	switch err.Reason {
+	case gomail.ErrSMTPRcptTo, gomail.ErrSMTPData, gomail.ErrSMTPDataClose:
+	default:
+		return false
+	}
+	switch err.ErrorCode() {
+	case 530, 534, 535, 538: // authentication or encryption required (RFC 4954, RFC 3207)
+		return false
+	}
+	return err.ErrorCode() >= 500
+}
+
+// permanent marks an error of Send that another attempt would not change.
+type permanent struct{ cause error }
+
+func (p *permanent) Error() string { return p.cause.Error() }
+
+func (p *permanent) Unwrap() error { return p.cause }
+
+// IsPermanent returns whether sending the same message again is of no use: it is not valid, or the server refused it or
+// its recipient with a code of 500 and above. Failures that an operator can repair are not permanent: a refused sender,
+// authentication, TLS.
+func IsPermanent(err error) bool {
+	var p *permanent
+	return errors.As(err, &p)
+}
+
+// oneLine returns at most maxCause bytes of s without control characters, because servers choose the text of their
+// answers.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	return strings.ToValidUTF8(s[:min(len(s), maxCause)], "")
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
+}
