@@ -15,11 +15,11 @@ import (
 const jobTimeout = 30 * time.Minute
 
 func (a *App) startJobs(ctx context.Context) error {
-	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns)
+	pool, err := a.db.DirectPool(context.WithoutCancel(ctx), pg.Jobs, jobs.Conns(nil))
 	if err != nil {
 		return err
 	}
-	a.jobs, err = jobs.Start(ctx, pool, a.pruneJobs(), a.log)
+	a.jobs, err = jobs.Start(ctx, pool, a.pruneJobs(), nil, a.log)
 	if err != nil {
 		return err
 	}

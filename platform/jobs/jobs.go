@@ -1,11 +1,13 @@
-// Package jobs runs background jobs, each at an interval and in one process at a time. It uses River, whose queue is in
-// the database of the service.
+// Package jobs runs work in the background: jobs, each at an interval and in one process at a time, and tasks, each
+// once after the transaction that added it. It uses River, whose queues are in the database of the service.
 package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -21,21 +23,28 @@ import (
 )
 
 const (
-	// Conns is the number of connections that the pool of a Runner needs: one each for listening, for the queue, for
-	// the election of a leader, and for the tasks of the leader.
-	Conns = 4
-
 	schema      = "jobs"
 	maxAttempts = 3
-	// pollInterval is how often the queue is read without a notification. It matters only when a notification is lost.
+	// pollInterval is how often a queue is read without a notification. It matters only when a notification is lost.
 	pollInterval = 30 * time.Second
-	// rescueMargin is added to the longest deadline; a run that has not ended after that is repeated, because its
+	// fetchCooldown is the shortest time between two reads of a queue of tasks.
+	fetchCooldown = 20 * time.Millisecond
+	// rescueMargin is added to the deadline of a run. A run that has not ended after that is repeated, because its
 	// process must be dead.
 	rescueMargin = time.Minute
+
+	// keepDone and keepFailed are how long River keeps the rows of runs that succeeded and of those that are not
+	// retried: the kind, the ids, the times, the processes, and the texts of the errors.
+	keepDone   = time.Hour
+	keepFailed = 24 * time.Hour
 )
 
+// Conns returns the number of connections that the pool of a Runner needs: one for each queue, which are that of the
+// jobs and those of the handlers, and one each for listening, for the election of a leader, and for the leader's tasks.
+func Conns(handlers []Handler) int32 { return int32(len(handlers)) + 4 }
+
 // Job is periodic work. At most one run of a job is active in all processes. A run whose process has died is repeated a
-// minute after the longest Timeout of all jobs.
+// minute after its Timeout, or up to 30 s later than that.
 type Job struct {
 	// Name identifies the job in the database, in logs and in metrics. It matches [a-z][a-z0-9-]+ and must not change.
 	Name string
@@ -59,47 +68,106 @@ type Stats struct {
 	Running bool
 }
 
-// Runner runs jobs until it is stopped. It is safe for concurrent use.
+// Runner runs jobs and tasks until it is stopped. It is safe for concurrent use.
 type Runner struct {
-	client  *river.Client[pgx.Tx]
-	pool    *pgxpool.Pool
-	log     *slog.Logger
-	workers map[string]*worker
+	client   *river.Client[pgx.Tx]
+	pool     *pgxpool.Pool
+	log      *slog.Logger
+	workers  map[string]*worker
+	handlers map[string]*taskWorker
 
-	stopping atomic.Bool
+	stopping  atomic.Bool
+	stopWaker context.CancelFunc
+	waker     sync.WaitGroup
 }
 
-// Start starts to run jobs; ctx is for starting only. The connections of pool must use the database role of the jobs,
-// and there must be Conns of them. The pool is closed by Stop, or by Start if it fails. The error is fault.Unavailable
-// when the database cannot be reached or its tables for River are missing or out of date, and fault.Internal when a job
-// has no interval or deadline or two have the same name.
-func Start(ctx context.Context, pool *pgxpool.Pool, jobs []Job, log *slog.Logger) (*Runner, error) {
-	r := &Runner{pool: pool, log: log, workers: map[string]*worker{}}
-	if err := r.start(ctx, jobs); err != nil {
+// Start starts to run jobs and the tasks of the handlers; ctx is for starting only. The connections of pool must use
+// the database role of the jobs, and there must be Conns of them. The pool is closed by Stop, or by Start if it fails.
+// The error is fault.Unavailable when the database cannot be reached or its tables for River are missing or out of
+// date, and fault.Internal when a job or a handler is incomplete or two have the same name.
+func Start(
+	ctx context.Context, pool *pgxpool.Pool, jobs []Job, handlers []Handler, log *slog.Logger,
+) (*Runner, error) {
+	r := &Runner{pool: pool, log: log, workers: map[string]*worker{}, handlers: map[string]*taskWorker{}}
+	if err := r.start(ctx, jobs, handlers); err != nil {
 		pool.Close()
 		return nil, err
 	}
 	return r, nil
 }
 
-func (r *Runner) start(ctx context.Context, jobs []Job) error {
+func (r *Runner) start(ctx context.Context, jobs []Job, handlers []Handler) error {
 	const op = "jobs.Start"
-	workers := river.NewWorkers()
-	var periodic []*river.PeriodicJob
-	var longest time.Duration
-	for _, j := range jobs {
-		w := &worker{Job: j}
-		if r.workers[j.Name] != nil || j.Every <= 0 || j.Timeout <= 0 {
-			message := "The background job " + j.Name + " needs a name of its own, an interval and a deadline."
-			return fault.New(fault.Internal, op, message)
-		}
-		r.workers[j.Name] = w
-		river.AddWorkerArgs(workers, args{Name: j.Name}, w)
-		periodic = append(periodic, river.NewPeriodicJob(river.PeriodicInterval(j.Every), w.insert,
-			&river.PeriodicJobOpts{ID: j.Name, RunOnStart: true}))
-		longest = max(longest, j.Timeout)
+	cfg := river.Config{
+		Schema: schema, ErrorHandler: r, Workers: river.NewWorkers(),
+		Logger:            slog.New(warnFilter{Handler: r.log.Handler(), stopping: &r.stopping}),
+		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}},
+		FetchPollInterval: pollInterval, MaxAttempts: maxAttempts,
+		CompletedJobRetentionPeriod: keepDone,
+		CancelledJobRetentionPeriod: keepFailed, DiscardedJobRetentionPeriod: keepFailed,
+		ReindexerSchedule: river.NeverSchedule(), // only the owner of an index may rebuild it
 	}
-	driver, log := riverpgxv5.New(r.pool), slog.New(warnFilter{Handler: r.log.Handler(), stopping: &r.stopping})
+	if err := errors.Join(r.addJobs(&cfg, jobs), r.addHandlers(&cfg, handlers)); err != nil {
+		return fault.Wrap(fault.Internal, op, "", err)
+	}
+	driver := riverpgxv5.New(r.pool)
+	if err := checkTables(ctx, driver, cfg.Logger); err != nil {
+		return err
+	}
+	const message = "The background jobs cannot be started."
+	client, err := river.NewClient(driver, &cfg)
+	if err != nil {
+		return fault.Wrap(fault.Unavailable, op, message, err)
+	}
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fault.Wrap(fault.Unavailable, op, message, err)
+	}
+	r.client = client
+	r.startWaker(ctx)
+	return nil
+}
+
+func (r *Runner) addJobs(cfg *river.Config, jobs []Job) error {
+	for _, j := range jobs {
+		if r.workers[j.Name] != nil || j.Every <= 0 || j.Timeout <= 0 {
+			return errors.New("the background job " + j.Name + " needs a name of its own, an interval and a deadline")
+		}
+		w := &worker{Job: j}
+		r.workers[j.Name] = w
+		river.AddWorkerArgs(cfg.Workers, args{Name: j.Name}, w)
+		cfg.PeriodicJobs = append(cfg.PeriodicJobs, river.NewPeriodicJob(river.PeriodicInterval(j.Every), w.insert,
+			&river.PeriodicJobOpts{ID: j.Name, RunOnStart: true}))
+		repeatAfter(cfg, j.Timeout)
+	}
+	return nil
+}
+
+func (r *Runner) addHandlers(cfg *river.Config, handlers []Handler) error {
+	for _, h := range handlers {
+		if r.workers[h.Kind] != nil || r.handlers[h.Kind] != nil || !h.isValid() {
+			return errors.New("the handler of the tasks " + h.Kind + " needs a kind of its own, workers, a deadline, " +
+				"a function and 1 to 25 attempts")
+		}
+		w := &taskWorker{Handler: h}
+		r.handlers[h.Kind] = w
+		river.AddWorkerArgs(cfg.Workers, taskArgs{kind: h.Kind}, w)
+		cfg.Queues[h.Kind] = river.QueueConfig{MaxWorkers: h.Workers, FetchCooldown: fetchCooldown}
+		repeatAfter(cfg, h.Timeout)
+	}
+	return nil
+}
+
+// repeatAfter lowers the age at which River looks at an active run to that of the shortest timeout. River then repeats
+// the run only if it is also older than the Timeout of its own worker.
+func repeatAfter(cfg *river.Config, timeout time.Duration) {
+	if cfg.JobTimeout == 0 || timeout < cfg.JobTimeout {
+		cfg.JobTimeout, cfg.RescueStuckJobsAfter = timeout, timeout+rescueMargin
+	}
+}
+
+// checkTables returns fault.Unavailable if the tables of River are missing or not those of this build.
+func checkTables(ctx context.Context, driver *riverpgxv5.Driver, log *slog.Logger) error {
+	const op = "jobs.Start"
 	m, err := rivermigrate.New(driver, &rivermigrate.Config{Schema: schema, Logger: log})
 	if err != nil {
 		return fault.Wrap(fault.Internal, op, "", err)
@@ -112,27 +180,15 @@ func (r *Runner) start(ctx context.Context, jobs []Job) error {
 		message := "The tables of the background jobs are not up to date: run `crier migrate` first."
 		return fault.New(fault.Unavailable, op, message)
 	}
-	r.client, err = river.NewClient(driver, &river.Config{
-		Schema: schema, Logger: log, ErrorHandler: r, Workers: workers, PeriodicJobs: periodic,
-		Queues:            map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}},
-		FetchPollInterval: pollInterval, MaxAttempts: maxAttempts,
-		JobTimeout: longest, RescueStuckJobsAfter: longest + rescueMargin,
-		ReindexerSchedule: river.NeverSchedule(), // only the owner of an index may rebuild it
-	})
-	const message = "The background jobs cannot be started."
-	if err != nil {
-		return fault.Wrap(fault.Unavailable, op, message, err)
-	}
-	if err := r.client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fault.Wrap(fault.Unavailable, op, message, err)
-	}
 	return nil
 }
 
-// Stop cancels the active run, if there is one, and waits until it has returned. Another process, or the next Start,
-// repeats the run. When ctx ends first, Stop returns its error and leaves the pool open.
+// Stop cancels the active runs and waits until they have returned. Another process, or the next Start, repeats them.
+// When ctx ends first, Stop returns its error and leaves the pool open.
 func (r *Runner) Stop(ctx context.Context) error {
 	r.stopping.Store(true)
+	r.stopWaker()
+	r.waker.Wait()
 	if err := r.client.StopAndCancel(ctx); err != nil {
 		return err // a run that has not returned needs the pool
 	}
@@ -151,22 +207,35 @@ func (r *Runner) Stats() map[string]Stats {
 	return out
 }
 
+// TaskStats returns the counts of each handler since Start, by its kind. They are read one after another, while runs
+// may end.
+func (r *Runner) TaskStats() map[string]TaskStats {
+	out := make(map[string]TaskStats, len(r.handlers))
+	for kind, w := range r.handlers {
+		out[kind] = w.stats()
+	}
+	return out
+}
+
 // HandleError is called by River after a run that returned an error.
 func (r *Runner) HandleError(ctx context.Context, job *rivertype.JobRow, err error) *river.ErrorHandlerResult {
-	r.recordFailure(ctx, job, err, "")
-	return nil
+	return r.recordFailure(ctx, job, err, "")
 }
 
 // HandlePanic is called by River after a run that panicked.
 func (r *Runner) HandlePanic(
 	ctx context.Context, job *rivertype.JobRow, value any, trace string,
 ) *river.ErrorHandlerResult {
-	r.recordFailure(ctx, job, fmt.Errorf("panic: %v", value), trace)
-	return nil
+	return r.recordFailure(ctx, job, fmt.Errorf("panic: %v", value), trace)
 }
 
 // recordFailure counts and logs a failed run. trace is the stack of a panic.
-func (r *Runner) recordFailure(ctx context.Context, job *rivertype.JobRow, err error, trace string) {
+func (r *Runner) recordFailure(
+	ctx context.Context, job *rivertype.JobRow, err error, trace string,
+) *river.ErrorHandlerResult {
+	if w := r.handlers[job.Kind]; w != nil {
+		return w.fail(ctx, r.log, job, err, trace)
+	}
 	if w := r.workers[job.Kind]; w != nil { // nil for a job of another version of the service
 		w.failed.Add(1)
 	}
@@ -176,6 +245,7 @@ func (r *Runner) recordFailure(ctx context.Context, job *rivertype.JobRow, err e
 	}
 	r.log.Log(ctx, level, "a background job failed",
 		"job", job.Kind, "attempt", job.Attempt, "of", job.MaxAttempts, "error", err, "trace", trace)
+	return nil
 }
 
 // args is stored as JSON in the row of a run.
@@ -206,8 +276,9 @@ func (w *worker) insert() (river.JobArgs, *river.InsertOpts) {
 	return args{Name: w.Name}, &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByState: unfinished}}
 }
 
-// Timeout implements river.Worker. Without it a run would have the longest Timeout of all jobs.
-func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout }
+// Timeout implements river.Worker. The margin is for the repetition of a run whose process died; Work applies the Job's
+// own Timeout.
+func (w *worker) Timeout(*river.Job[args]) time.Duration { return w.Job.Timeout + rescueMargin }
 
 // Work implements river.Worker. It counts a run that succeeds; recordFailure counts one that fails.
 func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
@@ -217,6 +288,8 @@ func (w *worker) Work(ctx context.Context, _ *river.Job[args]) error {
 		w.running.Store(false)
 		w.took.Add(int64(clock.Boot() - began))
 	}()
+	ctx, cancel := context.WithTimeout(ctx, w.Job.Timeout)
+	defer cancel()
 	if err := w.Run(ctx); err != nil {
 		return err
 	}

@@ -23,9 +23,9 @@ import (
 	"crier/tests/syncbuffer"
 )
 
-func pool(t *testing.T, address string) *pgxpool.Pool {
+func pool(t *testing.T, address string, handlers ...jobs.Handler) *pgxpool.Pool {
 	t.Helper()
-	p, err := dbtest.OpenURL(t, address).DirectPool(t.Context(), pg.Jobs, jobs.Conns)
+	p, err := dbtest.OpenURL(t, address).DirectPool(t.Context(), pg.Jobs, jobs.Conns(handlers))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +35,7 @@ func pool(t *testing.T, address string) *pgxpool.Pool {
 // start runs jobs until the test ends.
 func start(t *testing.T, address string, log *slog.Logger, all ...jobs.Job) *jobs.Runner {
 	t.Helper()
-	r, err := jobs.Start(t.Context(), pool(t, address), all, log)
+	r, err := jobs.Start(t.Context(), pool(t, address), all, nil, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestStop_CancelsARunThatAnotherProcessRepeats(t *testing.T) {
 		<-ctx.Done()
 		ended <- ctx.Err()
 		return ctx.Err()
-	}}}, quiet)
+	}}}, nil, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestChild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := db.DirectPool(t.Context(), pg.Jobs, jobs.Conns)
+	p, err := db.DirectPool(t.Context(), pg.Jobs, jobs.Conns(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestChild(t *testing.T) {
 		_, err := os.Stdout.WriteString("began\n")
 		<-ctx.Done()
 		return err
-	}}}, quiet)
+	}}}, nil, quiet)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func TestStart_RepeatsTheRunOfAKilledProcess(t *testing.T) {
 	}
 	_ = child.Wait() // it was killed
 	again := make(chan struct{}, 10)
-	runSQL(t, address, `delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`) // as if time had passed
+	runSQL(t, address, `set role crier_jobs; delete from jobs.river_leader; update jobs.river_job set attempted_at = now() - interval '10 minutes'`) // as if time had passed
 	r := start(t, address, quiet, jobs.Job{
 		Name: "deadly", Every: time.Hour, Timeout: time.Minute,
 		Run: func(context.Context) error { again <- struct{}{}; return nil },
@@ -217,7 +217,7 @@ func TestStart_RefusesADatabaseWithoutItsTables(t *testing.T) {
 	address := dbtest.URL(t)
 	runSQL(t, address, `drop table jobs.river_notification; delete from jobs.river_migration where version > 6`)
 	for name, address := range map[string]string{"empty": dbtest.Blank(t), "older": address} {
-		_, err := jobs.Start(t.Context(), pool(t, address), []jobs.Job{job}, quiet)
+		_, err := jobs.Start(t.Context(), pool(t, address), []jobs.Job{job}, nil, quiet)
 		if !fault.Is(err, fault.Unavailable) || !strings.Contains(err.Error(), "crier migrate") {
 			t.Errorf("%s: got %v, want fault.Unavailable with crier migrate", name, err)
 		}

@@ -144,7 +144,7 @@ func Hash() string {
 	if err != nil {
 		return hex.EncodeToString(h.Sum(nil)[:8]) // impossible for River's embedded files
 	}
-	h.Write([]byte(strconv.Itoa(v)))
+	h.Write([]byte(strconv.Itoa(v) + jobsGrants + jobsPolicies))
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 

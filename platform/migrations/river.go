@@ -13,18 +13,51 @@ import (
 // jobsSchema is the schema of River's tables. The baseline and platform/jobs use the same name.
 const jobsSchema = "jobs"
 
-// jobsGrants allows the use of River's tables to the role of the jobs only. It may be repeated.
+// jobsGrants allows the use of River's tables: all of it to the role of the jobs, and to the tenant and the gate role
+// to add tasks and to see their own. It may be repeated. River inserts with "on conflict do update set kind", for which
+// a role needs the privilege to update that column; without a policy for it, it cannot update a row.
 const jobsGrants = `
-grant usage on schema jobs to crier_jobs;
+grant usage on schema jobs to crier_jobs, crier_tenant, crier_gate;
 grant select, insert, update, delete on jobs.river_job, jobs.river_leader, jobs.river_queue, jobs.river_notification to crier_jobs;
 grant select on jobs.river_migration to crier_jobs;
-grant usage on all sequences in schema jobs to crier_jobs`
+grant usage on all sequences in schema jobs to crier_jobs;
+grant select, update (kind), insert (id, args, created_at, kind, max_attempts, metadata, priority, queue, scheduled_at,
+  state, tags, unique_key, unique_states) on jobs.river_job to crier_tenant, crier_gate;
+grant usage on sequence jobs.river_job_id_seq to crier_tenant, crier_gate;`
+
+// jobsPolicies are the policies of the rows of jobs and tasks. The statement may be repeated, and then takes no lock
+// that transactions with a new task would wait for. A policy with another expression needs another name, and a
+// statement that drops the old one.
+const jobsPolicies = `
+do $$ begin
+  if (select relforcerowsecurity from pg_class where oid = 'jobs.river_job'::regclass)
+    and (select count(*) from pg_policies where schemaname = 'jobs' and tablename = 'river_job'
+      and policyname in ('jobs', 'tenant_sees', 'tenant_adds', 'gate_sees', 'gate_adds')) = 5 then
+    return;
+  end if;
+  drop policy if exists jobs on jobs.river_job;
+  drop policy if exists tenant_sees on jobs.river_job;
+  drop policy if exists tenant_adds on jobs.river_job;
+  drop policy if exists gate_sees on jobs.river_job;
+  drop policy if exists gate_adds on jobs.river_job;
+  create policy jobs on jobs.river_job to crier_jobs using (true) with check (true);
+  create policy tenant_sees on jobs.river_job for select to crier_tenant
+    using (args ->> 'org' = (select nullif(current_setting('app.org_id', true), '')));
+  create policy tenant_adds on jobs.river_job for insert to crier_tenant
+    with check (args ->> 'org' = (select nullif(current_setting('app.org_id', true), '')));
+  create policy gate_sees on jobs.river_job for select to crier_gate using (not args ? 'org');
+  create policy gate_adds on jobs.river_job for insert to crier_gate with check (not args ? 'org');
+  alter table jobs.river_job enable row level security, force row level security;
+end $$`
+
+// jobsOpen lets the owner of River's tables see their rows, which its migrations may change. jobsPolicies ends that.
+const jobsOpen = `alter table if exists jobs.river_job no force row level security`
 
 // jobsStep is the name, in messages, of the step applyJobs.
 const jobsStep = "of the background jobs"
 
-// applyJobs applies River's migrations and the grants on its tables, which belong to the owner of the database. Each
-// migration is a transaction of its own, so applyJobs may be repeated after a failure.
+// applyJobs applies River's migrations and the grants and policies of its tables, which belong to the owner of the
+// database. Each migration is a transaction of its own, so applyJobs may be repeated after a failure.
 func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	pc, err := pgxpool.ParseConfig(m.URL)
 	if err != nil {
@@ -40,6 +73,15 @@ func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	if err != nil {
 		return err
 	}
+	current, err := river.Validate(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if !current.OK {
+		if _, err := pool.Exec(ctx, jobsOpen); err != nil {
+			return err
+		}
+	}
 	done, err := river.Migrate(ctx, rivermigrate.DirectionUp, nil)
 	if err != nil {
 		return err
@@ -47,7 +89,7 @@ func (m *migrator) applyJobs(ctx context.Context, _ string) error {
 	for _, v := range done.Versions {
 		m.log.InfoContext(ctx, "migrated", "river", v.Name, "took", v.Duration)
 	}
-	_, err = pool.Exec(ctx, withPrefix(jobsGrants, m.RolePrefix))
+	_, err = pool.Exec(ctx, withPrefix(jobsGrants+jobsPolicies, m.RolePrefix))
 	return err
 }
 

@@ -1,0 +1,44 @@
+package jobs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"crier/platform/clock"
+)
+
+// wakeInterval is how late a task that waited for its time begins, beside the time of River's leader, which makes tasks
+// available up to 5 s early.
+const wakeInterval = 5 * time.Second
+
+// notifyDue sends the notification of River for each queue with a task that may begin. The columns are those of River's
+// index for fetching; all tasks have priority 1.
+const notifyDue = `-- jobs.NotifyDue
+select pg_notify('jobs.river_insert', json_build_object('queue', q)::text) from unnest($1::text[]) q
+where (select true from jobs.river_job
+  where state = 'available' and queue = q and priority = 1 and scheduled_at <= now() limit 1)`
+
+// startWaker notifies the workers of tasks whose time has come, until Stop. River notifies them only of tasks that can
+// begin at once: without the waker, a task that waits for its time or for its next attempt would begin at a poll.
+func (r *Runner) startWaker(ctx context.Context) {
+	ctx, r.stopWaker = context.WithCancel(context.WithoutCancel(ctx))
+	if len(r.handlers) == 0 {
+		return
+	}
+	kinds := slices.Sorted(maps.Keys(r.handlers))
+	r.waker.Go(func() {
+		for clock.Sleep(ctx, wakeInterval) == nil {
+			r.wake(ctx, kinds)
+		}
+	})
+}
+
+func (r *Runner) wake(ctx context.Context, kinds []string) {
+	ctx, cancel := context.WithTimeout(ctx, wakeInterval)
+	defer cancel()
+	if _, err := r.pool.Exec(ctx, notifyDue, kinds); err != nil && !r.stopping.Load() {
+		r.log.WarnContext(ctx, "the workers of tasks were not notified; they read their queues every 30 s", "error", err)
+	}
+}
