@@ -11,18 +11,21 @@ type PauseScope string
 
 // The scopes, from the widest to the narrowest.
 const (
+	// PauseInstance is the stop of an organization by the instance. The people of the organization cannot undo it, and
+	// it is independent of their own pauses.
+	PauseInstance     PauseScope = "instance"
 	PauseOrganization PauseScope = "organization"
 	PauseCustomer     PauseScope = "customer"
 	PauseChannel      PauseScope = "channel"
 )
 
-// Valid reports whether s is one of the three scopes. The empty one is not.
+// Valid reports whether s is one of the four scopes. The empty one is not.
 func (s PauseScope) Valid() bool {
-	return s == PauseOrganization || s == PauseCustomer || s == PauseChannel
+	return s == PauseInstance || s == PauseOrganization || s == PauseCustomer || s == PauseChannel
 }
 
 // SetPause pauses or resumes publishing of a channel, a customer or the organization. A channel publishes while neither
-// it nor its customer nor its organization is paused.
+// it nor its customer nor its organization is paused, and its organization is not stopped.
 type SetPause struct {
 	Scope PauseScope
 	// ID is the id as the client sent it. It is ignored for the organization.
@@ -30,9 +33,9 @@ type SetPause struct {
 	Paused bool
 }
 
-// Validate returns Invalid for an unknown scope.
+// Validate returns Invalid for an unknown scope and for PauseInstance, which is no scope of the organization's people.
 func (s SetPause) Validate() error {
-	if s.Scope.Valid() {
+	if s.Scope.Valid() && s.Scope != PauseInstance {
 		return nil
 	}
 	return fault.New(fault.Invalid, "publishing.SetPause", "There is no such thing to pause.")

@@ -182,15 +182,17 @@ create table connect_state (
 -- Retention. An expression, so that no row is looked for by its key here.
 create index connect_state_expires on connect_state (expires_at, encode(hash, 'hex'));
 
--- What people have paused. channel_queue.paused is what follows of it for each channel.
+-- What people have paused, and the stop of an organization by the instance, which its people cannot undo.
+-- channel_queue.paused is what follows of it for each channel.
 create table pause (
   org_id  uuid not null references organization (id) on delete cascade,
-  -- Id of the organization, the customer or the channel, as scope says.
+  -- Id of the organization, the customer or the channel, as scope says. Of a stop: that of the organization, too.
   subject uuid not null,
-  scope   text not null check (scope in ('organization', 'customer', 'channel')),
+  -- publishing.PauseScope; instance: a stop.
+  scope   text not null check (scope in ('organization', 'customer', 'channel', 'instance')),
   by      text not null,
   at      timestamptz not null default now(),
-  constraint pause_pkey primary key (org_id, subject)
+  constraint pause_pkey primary key (org_id, subject, scope)
 );
 
 

@@ -147,6 +147,24 @@ func uploadFault(op string, err error) error {
 	return internal(op, err)
 }
 
+// Own returns a file of the organization by its id. Its public address is the base URL followed by its Path. It returns
+// NotFound when the organization has no such file, and Unavailable while the database is away.
+func (s *Media) Own(ctx context.Context, p tenancy.Principal, medium string) (publishing.Medium, error) {
+	const op = "publishing.OwnFile"
+	parsed, ok := id.Parse[publishing.MediaTag](medium)
+	if !ok {
+		return publishing.Medium{}, noFile(op)
+	}
+	known, err := s.store.Lookup(ctx, p.Org, nil, []publishing.MediaID{parsed}, []string{})
+	if err != nil {
+		return publishing.Medium{}, internal(op, err)
+	}
+	if len(known.Media) == 0 {
+		return publishing.Medium{}, noFile(op)
+	}
+	return known.Media[0], nil
+}
+
 // Open returns a file by the two parts of its public path. It returns NotFound when there is none, and Unavailable when
 // too many others are looked up at the same time.
 func (s *Media) Open(ctx context.Context, key, file string) (publishing.Medium, blob.File, error) {

@@ -23,7 +23,11 @@ func TestEnums_AreTheListsOfTheSchema(t *testing.T) {
 	phases := []publishing.Phase{
 		publishing.PhasePreparing, publishing.PhaseCommitting, publishing.PhaseDone, publishing.PhaseFailed,
 	}
+	scopes := []publishing.PauseScope{
+		publishing.PauseInstance, publishing.PauseOrganization, publishing.PauseCustomer, publishing.PauseChannel,
+	}
 	for constraint, want := range map[string][]string{
+		"pause_scope_check":       texts(scopes),
 		"post_state_check":        texts(publishing.States()),
 		"publication_phase_check": texts(phases),
 		"post_event_event_check":  texts(publishing.EventKinds()),

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"crier/platform/pg"
 	"crier/publishing"
 )
 
@@ -17,20 +18,24 @@ const pausesLock = `-- publishing.PausesLock
 select from organization where id = $1 for no key update`
 
 // reached selects the channels that a pause reaches: all of the organization, those of a customer, or one. $1 is the
-// scope and $2 the subject.
+// scope and $2 the subject, which for a stop is the organization.
 const reached = `select c.id from channel c
   where c.deleted_at is null
-    and ($1 = 'organization' or $1 = 'customer' and c.customer_id = $2 or $1 = 'channel' and c.id = $2)`
+    and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
+      or $1 = 'channel' and c.id = $2)`
 
 const subjectKnown = `-- publishing.SubjectKnown
-select $1 = 'organization' or exists (select 1 from customer where $1 = 'customer' and id = $2)
+select $1 in ('organization', 'instance') or exists (select 1 from customer where $1 = 'customer' and id = $2)
   or exists (select 1 from channel where $1 = 'channel' and id = $2 and deleted_at is null)`
 
 const pauseSet = `-- publishing.PauseSet
 insert into pause (org_id, subject, scope, by) values ($1, $2, $3, $4) on conflict do nothing`
 
 const pauseClear = `-- publishing.PauseClear
-delete from pause where subject = $1`
+delete from pause where subject = $1 and scope = $2`
+
+const stopClear = `-- publishing.StopClear
+delete from pause where subject = $1 and scope = 'instance' returning at`
 
 //go:embed sql/expire_paused.sql
 var expirePaused string
@@ -50,8 +55,9 @@ from (
 where x.channel_id = s.id`
 
 // Pause sets or deletes one pause and updates the flags of the channels that it reaches. known is false when the
-// subject does not exist. After deleting it gives up the posts that were kept back for longer than hold, and returns
-// their number, followers included.
+// subject or the organization does not exist. After deleting it gives up the posts that were kept back for longer than
+// hold, and returns their number, followers included. With the scope publishing.PauseInstance the subject is the
+// organization; Resume ends such a stop.
 //
 // When a pause that was set is committed, no claim takes a post that it reaches; Revoke ends the earlier claims. It
 // returns the error of Postgres, for which pg.IsLocked returns true when other transactions of the organization that
@@ -59,7 +65,8 @@ where x.channel_id = s.id`
 func (t *Tx) Pause(
 	ctx context.Context, scope publishing.PauseScope, subject any, paused bool, by string, hold time.Duration,
 ) (missed int, known bool, err error) {
-	if _, err := t.tx.Exec(ctx, pausesLock, t.org); err != nil {
+	tag, err := t.tx.Exec(ctx, pausesLock, t.org)
+	if err != nil || tag.RowsAffected() == 0 {
 		return 0, false, err
 	}
 	if err := t.tx.QueryRow(ctx, subjectKnown, scope, subject).Scan(&known); err != nil || !known {
@@ -69,15 +76,53 @@ func (t *Tx) Pause(
 	if paused {
 		b.Queue(pauseSet, t.org, subject, scope, by)
 	} else {
-		b.Queue(pauseClear, subject)
-		b.Queue(expirePaused, scope, subject, hold.Milliseconds(), by, t.node).Exec(func(tag pgconn.CommandTag) error {
-			missed = int(tag.RowsAffected())
-			return nil
-		})
+		b.Queue(pauseClear, subject, scope)
+		t.queueExpire(b, scope, subject, hold, by, nil, &missed)
 	}
 	b.Queue(pauseApply, scope, subject)
 	t.freed = t.freed || !paused
 	return missed, true, t.tx.SendBatch(ctx, b).Close()
+}
+
+// queueExpire queues the end of the posts that a deleted pause has kept back for longer than hold, or since a time if
+// that is not nil, and stores their number in missed.
+func (t *Tx) queueExpire(
+	b *pgx.Batch, scope publishing.PauseScope, subject any, hold time.Duration, by string, since *time.Time, missed *int,
+) {
+	expire := b.Queue(expirePaused, scope, subject, hold.Milliseconds(), by, t.node, since)
+	expire.Exec(func(tag pgconn.CommandTag) error {
+		*missed = int(tag.RowsAffected())
+		return nil
+	})
+}
+
+// Resume deletes the stop of the organization, the pause with the scope publishing.PauseInstance, and updates the flags
+// of its channels. A channel that another pause reaches stays paused. Without a stop it changes nothing.
+//
+// With catchUp it gives up the posts that were kept back for longer than hold, and the others are published. Without it
+// all that was due is given up: where another pause goes on, what fell due since the stop. It returns the number of
+// those posts, followers included. The errors are those of Pause.
+func (t *Tx) Resume(ctx context.Context, catchUp bool, hold time.Duration, by string) (missed int, err error) {
+	if _, err := t.tx.Exec(ctx, pausesLock, t.org); err != nil {
+		return 0, err
+	}
+	var stopped time.Time
+	err = t.tx.QueryRow(ctx, stopClear, t.org).Scan(&stopped)
+	if pg.IsNoRows(err) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	b := &pgx.Batch{}
+	if catchUp {
+		t.queueExpire(b, publishing.PauseInstance, t.org, hold, by, nil, &missed)
+	} else {
+		t.queueExpire(b, publishing.PauseInstance, t.org, 0, by, &stopped, &missed)
+	}
+	b.Queue(pauseApply, publishing.PauseInstance, t.org)
+	t.freed = true
+	return missed, t.tx.SendBatch(ctx, b).Close()
 }
 
 //go:embed sql/revoke_paused_claims.sql

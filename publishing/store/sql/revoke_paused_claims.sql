@@ -5,7 +5,7 @@
 -- before those. When the pause is gone, nothing changes.
 --
 --   $1 scope text: publishing.PauseScope
---   $2 subject uuid: the organization, the customer or the channel
+--   $2 subject uuid: the organization, the customer or the channel; for a stop the organization
 --   $3 by text: who has paused
 --   $4 node_name text: name of the process in timelines
 --
@@ -17,7 +17,8 @@ with claimed as (
   where p.channel_id in (
       select c.id from channel c
       where c.deleted_at is null
-        and ($1 = 'organization' or $1 = 'customer' and c.customer_id = $2 or $1 = 'channel' and c.id = $2))
+        and ($1 in ('organization', 'instance') or $1 = 'customer' and c.customer_id = $2
+          or $1 = 'channel' and c.id = $2))
     and p.state = 'PUBLISHING' and p.phase = 'preparing' and p.deleted_at is null
     and exists (select from channel_queue q where q.channel_id = p.channel_id and q.paused)
   order by p.id for no key update of p

@@ -1,0 +1,396 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"crier/platform/blob"
+	"crier/platform/fault"
+	"crier/platform/secret"
+	"crier/publishing"
+	publishingservice "crier/publishing/service"
+	publishingstore "crier/publishing/store"
+	"crier/tests/fixture"
+	"crier/tests/publishtest"
+)
+
+// purged are the tables of which a purge leaves nothing.
+var purged = []string{
+	"customer", "channel", "connect_state", "pause", "media", "derived_picture", "series", "post", "part", "attachment",
+	"publication", "channel_queue", "post_event", "idempotency",
+}
+
+func (m member) insert(posts ...publishing.Post) {
+	m.Helper()
+	rows := make([]publishingstore.NewPost, len(posts))
+	for i, p := range posts {
+		rows[i] = publishingstore.NewPost{Post: p, By: "test"}
+	}
+	m.OK(m.Store.InOrg(m.Context(), m.who.Org, func(tx *publishingstore.Tx) error { return tx.Insert(m.Context(), rows) }))
+}
+
+// medium stores a file with its bytes, and the files of three attempts at a picture of it.
+func (m member) medium() publishing.Medium {
+	m.Helper()
+	x := fixture.Medium(m.who.Org, time.Now())
+	m.create(x.BlobKey())
+	m.OK(m.Store.SaveMedium(m.Context(), x, 0))
+	const spec = "jpeg-1000-1000"
+	for attempt := range 3 {
+		m.create(x.DerivedKey(spec, attempt+1))
+	}
+	m.Tenant(m.who.Org, `insert into derived_picture
+			(org_id, media_id, spec, shard, state, attempts, blob_key, content_type, size, width, height)
+		values ($1, $2, $3, 7, 'ready', 3, $4, 'image/jpeg', 1, 1, 1),
+			($1, $2, 'jpeg-2-2', 7, 'pending', 0, null, null, null, null, null)`,
+		m.who.Org, x.ID, spec, x.DerivedKey(spec, 3))
+	return x
+}
+
+func (m member) create(key string) {
+	m.Helper()
+	_, err := m.Disk.Create(m.Context(), key, strings.NewReader("bytes"))
+	m.OK(err)
+}
+
+// inState stores a post with a follower, a medium and a publication, and forces a state on it.
+func (m member) inState(c publishing.ChannelID, state publishing.State, medium publishing.Medium) publishing.PostID {
+	m.Helper()
+	posts := fixture.Post(m.who.Org, c, time.Now().Add(time.Hour), 0, time.Hour)
+	posts[0].Parts[0].Media = []publishing.Attachment{{Media: medium.ID}}
+	m.insert(posts...)
+	post := posts[0].ID
+	m.Tenant(m.who.Org, `insert into publication (org_id, id, post_id, group_id, part_id, position, number, created_at)
+		select org_id, id, id, group_id, id, 0, 1, now() from post where id = $1`, post)
+	m.Tenant(m.who.Org, `update post set state = $2::text,
+			error = case when $2 = 'ERROR' then 'x' end, release_id = case when $2 = 'PUBLISHED' then 'x' end,
+			maybe_sent = $2 = 'UNKNOWN', phase = x.phase, committing_at = x.at,
+			claim_until = x.at - interval '1 minute', claim_token = x.id, claim_holder = x.id
+		from (select case when $2 in ('PUBLISHING', 'UNKNOWN') then 'committing' end as phase,
+			case when $2 in ('PUBLISHING', 'UNKNOWN') then now() end as at,
+			case when $2 in ('PUBLISHING', 'UNKNOWN') then gen_random_uuid() end as id) x
+		where post.id = $1`, post, state)
+	return post
+}
+
+// filled is an organization that has something in every table, and posts in every state.
+func (r *rig) filled() member {
+	r.Helper()
+	m := r.organization()
+	org, ctx := m.who.Org, r.Context()
+	for _, state := range publishing.States() {
+		if state != publishing.StateWaiting { // the followers wait
+			m.inState(m.Connect(org), state, m.medium())
+		}
+	}
+	c := m.Connect(org)
+	m.Tenant(org, `insert into customer (org_id, id, name) values ($1, gen_random_uuid(), 'a customer')`, org)
+	m.Tenant(org, `update channel set customer_id = (select id from customer) where id = $1`, c)
+	m.Tenant(org, `insert into pause (org_id, subject, scope, by) select org_id, id, 'customer', 'test' from customer`)
+	m.Tenant(org, `update post set deleted_at = now() where id = $1`, m.inState(c, publishing.StateQueue, m.medium()))
+	m.Tenant(org, `update media set deleted_at = now() where id = $1`, m.medium().ID)
+	posts, template := fixture.Post(org, c, time.Now()), fixture.Post(org, c, time.Now(), time.Hour)
+	template[0].State = publishing.StateDraft
+	m.insert(posts...)
+	r.OK(m.Store.InOrg(ctx, org, func(tx *publishingstore.Tx) error {
+		if err := tx.Remember(ctx, "a key", []byte("hash"), []byte(`[]`)); err != nil {
+			return err
+		}
+		return tx.Repeat(ctx, posts[0].ID, publishing.Repeat{Days: 1}, "UTC", []publishingstore.NewPost{
+			{Post: template[0]}, {Post: template[1]},
+		})
+	}))
+	r.OK(m.Store.SaveState(ctx, secret.HashToken(org.String()), publishingstore.ConnectState{
+		Org: org, Connector: "sandbox", Person: m.who.Person, ExpiresAt: time.Now().Add(time.Hour),
+	}))
+	return m
+}
+
+// rows returns the rows of every table of an organization as text.
+func (m member) rows() map[string]string {
+	m.Helper()
+	all := map[string]string{}
+	m.OK(m.DB.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+		for _, table := range purged {
+			var text string
+			sql := "select coalesce(string_agg(x::text, e'\n' order by x::text), '') from " + table + " x"
+			if err := tx.QueryRow(m.Context(), sql).Scan(&text); err != nil {
+				return err
+			}
+			all[table] = text
+		}
+		return nil
+	}))
+	return all
+}
+
+// expectNothing checks that the organization has no rows, and that none of the files that it had is left.
+func (m member) expectNothing(files []string) {
+	m.Helper()
+	for table, rows := range m.rows() {
+		if rows != "" {
+			m.Errorf("%s has rows after the purge:\n%s", table, rows)
+		}
+	}
+	if left := m.existing(files); len(left) > 0 {
+		m.Errorf("files are left after the purge: %v", left)
+	}
+}
+
+// files returns the keys of all files that the rows of the organization name.
+func (m member) files() (keys []string) {
+	m.Helper()
+	m.OK(m.DB.InOrg(m.Context(), m.who.Org.UUID(), func(tx pgx.Tx) error {
+		rows, err := tx.Query(m.Context(), `select org_id::text || '/' || key from media
+			union all select m.org_id::text || '/' || key || '.' || spec || '.' || n
+			from derived_picture d join media m on m.id = d.media_id cross join generate_series(1, d.attempts) n`)
+		if err != nil {
+			return err
+		}
+		keys, err = pgx.CollectRows(rows, pgx.RowTo[string])
+		return err
+	}))
+	return keys
+}
+
+// existing returns those of the files that exist.
+func (m member) existing(keys []string) (found []string) {
+	m.Helper()
+	for _, key := range keys {
+		f, err := m.Disk.Open(m.Context(), key)
+		if fault.Is(err, fault.NotFound) {
+			continue
+		}
+		m.OK(err)
+		m.OK(f.Close())
+		found = append(found, key)
+	}
+	return found
+}
+
+func (m member) posts() *publishingservice.Posts { return publishingservice.NewPosts(limits, m.deps) }
+
+func TestPurge_DeletesAllOfOneOrganization(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	mine, theirs := r.filled(), r.filled()
+	r.OK(mine.posts().Stop(t.Context(), mine.who.Org, "test"))
+	files, before := mine.files(), theirs.rows()
+	for table, rows := range mine.rows() {
+		if rows == "" {
+			t.Errorf("%s has no row before the purge, so this test could not fail", table)
+		}
+	}
+	if left := mine.existing(files); len(left) != len(files) || len(files) == 0 {
+		t.Fatalf("%d of %d files exist before the purge, want all", len(left), len(files))
+	}
+	rows, err := mine.posts().Purge(t.Context(), mine.who.Org)
+	if err != nil || rows < len(files) {
+		t.Fatalf("the purge returns %d, %v; want more rows than the %d files", rows, err, len(files))
+	}
+	mine.expectNothing(files)
+	if rows, err := mine.posts().Purge(t.Context(), mine.who.Org); rows != 0 || err != nil {
+		t.Errorf("the second purge returns %d, %v; want 0", rows, err)
+	}
+	for table, rows := range theirs.rows() {
+		if rows != before[table] {
+			t.Errorf("the purge changed %s of another organization from\n%s\nto\n%s", table, before[table], rows)
+		}
+	}
+	if files := theirs.files(); len(theirs.existing(files)) != len(files) {
+		t.Errorf("the purge deleted files of another organization: %v of %v are left", theirs.existing(files), files)
+	}
+	r.OK(theirs.posts().Resume(t.Context(), theirs.who.Org, "test", true))
+}
+
+func TestPurge_WaitsForWhatIsUnderWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.filled()
+	files := m.files()
+	sent := publishtest.Value[publishing.PostID](r.Base, `select id from post where state = 'PUBLISHING'`)
+	made := m.medium()
+	files = append(files, made.BlobKey(), made.DerivedKey("jpeg-2-2", 1))
+	r.OK(m.posts().Stop(t.Context(), m.who.Org, "test"))
+	r.Clock(`update post set claim_until = now() + interval '1 hour' where id = $1`, sent)
+	m.Tenant(m.who.Org, `update derived_picture set attempts = 1, unfinished = 1, not_before = now() + interval '1 hour'
+		where media_id = $1 and spec = 'jpeg-2-2'`, made.ID)
+	var f *fault.Error
+	rows, err := m.posts().Purge(t.Context(), m.who.Org)
+	if !errors.As(err, &f) || f.Kind != fault.Conflict || f.RetryAfter <= 0 || rows == 0 {
+		t.Fatalf("the purge returns %d, %v; want Conflict after it has deleted the rest", rows, err)
+	}
+	for sql, want := range map[string]int{
+		`select count(*) from post`: 2, `select count(*) from part`: 3, `select count(*) from publication`: 1,
+		`select count(*) from channel_queue where not paused`: 0, `select count(*) from derived_picture`: 3,
+	} {
+		if n := publishtest.Value[int](r.Base, sql); n != want {
+			t.Errorf("%s: got %d, want %d: what is sent with its follower and medium, and what is made", sql, n, want)
+		}
+	}
+	if left := m.existing(files); len(left) != 5 {
+		t.Errorf("%d files are left, want the medium with its pictures and the image: %v", len(left), left)
+	}
+	r.Clock(`update post set claim_until = now() where id = $1`, sent)
+	if _, err := m.posts().Purge(t.Context(), m.who.Org); !fault.Is(err, fault.Conflict) {
+		t.Fatalf("got %v while a picture is being made, want Conflict", err)
+	}
+	m.create(made.DerivedKey("jpeg-2-2", 1)) // by an attempt whose end is not stored
+	m.Tenant(m.who.Org, `update derived_picture set not_before = now()`)
+	if rows, err := m.posts().Purge(t.Context(), m.who.Org); rows == 0 || err != nil {
+		t.Fatalf("the last purge returns %d, %v; want the rest", rows, err)
+	}
+	m.expectNothing(files)
+}
+
+// failingFiles is a blob store whose Delete calls fail first, which may return an error.
+type failingFiles struct {
+	blob.Store
+	fail func(key string) error
+}
+
+func (f *failingFiles) Delete(ctx context.Context, key string) error {
+	if err := f.fail(key); err != nil {
+		return err
+	}
+	return f.Store.Delete(ctx, key)
+}
+
+func TestPurge_KeepsRowOfFileThatCannotBeDeleted(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.filled()
+	files := m.files()
+	broken, picture := m.medium(), m.medium()
+	bad := []string{broken.BlobKey(), picture.DerivedKey("jpeg-1000-1000", 2)}
+	away := errors.New("the disk is broken")
+	m.deps.Blobs = &failingFiles{Store: r.Disk, fail: func(key string) error {
+		if key == bad[0] || key == bad[1] {
+			return away
+		}
+		return nil
+	}}
+	for range 2 {
+		rows, err := m.posts().Purge(t.Context(), m.who.Org)
+		if !errors.Is(err, away) || !fault.Is(err, fault.Unavailable) ||
+			!strings.Contains(err.Error(), broken.ID.String()) || !strings.Contains(err.Error(), picture.ID.String()) {
+			t.Fatalf("the purge returns %d, %v; want Unavailable, the cause and both files", rows, err)
+		}
+	}
+	for table, want := range map[string]string{
+		"media": broken.ID.String(), "derived_picture": picture.ID.String(), "pause": "customer", "post": "", "channel": "",
+	} {
+		if rows := m.rows()[table]; !strings.Contains(rows, want) || want == "" && rows != "" {
+			t.Errorf("%s is %q after a file could not be deleted, want only %q", table, rows, want)
+		}
+	}
+	if left := m.existing(files); len(left) != 0 {
+		t.Errorf("other files are left: %v", left)
+	}
+	m.deps.Blobs = r.Disk
+	if rows, err := m.posts().Purge(t.Context(), m.who.Org); rows == 0 || err != nil {
+		t.Fatalf("the purge returns %d, %v after the disk is repaired; want the rest", rows, err)
+	}
+	m.expectNothing(append(files, bad...))
+}
+
+// Whatever number of files is deleted when the process dies, each file that is left has a row.
+func TestPurge_GoesOnAfterCrashBetweenFiles(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.filled()
+	files := m.files()
+	for n := 0; ; n++ {
+		ctx, crash := context.WithCancel(t.Context())
+		calls := 0
+		m.deps.Blobs = &failingFiles{Store: r.Disk, fail: func(string) error {
+			if calls++; calls > n {
+				crash()
+			}
+			return ctx.Err()
+		}}
+		_, err := m.posts().Purge(ctx, m.who.Org)
+		crash()
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, context.Canceled) || n > 2*len(files) {
+			t.Fatalf("the purge that ends after %d deletions returns %v, want context.Canceled", n, err)
+		}
+		named := m.files()
+		if left := m.existing(files); len(m.existing(named)) != len(left) {
+			t.Fatalf("after %d deletions the files %v are left, and the rows name %v", n, left, named)
+		}
+	}
+	m.expectNothing(files)
+}
+
+// A statement that the database does not execute ends the purge as a crash before it does.
+func TestPurge_GoesOnAfterCrashInEveryTable(t *testing.T) {
+	t.Parallel()
+	for _, table := range []string{
+		"post", "idempotency", "connect_state", "derived_picture", "media", "series", "channel", "customer", "pause",
+	} {
+		t.Run(table, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			m := r.filled()
+			files := m.files()
+			owner, err := pgx.Connect(t.Context(), r.Address)
+			r.OK(err)
+			defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }()
+			_, err = owner.Exec(t.Context(), `
+				create function crash() returns trigger language plpgsql as $$
+					begin raise exception 'crash' using errcode = '57P01'; end $$;
+				create trigger crash before delete on `+table+` for each statement execute function crash()`)
+			r.OK(err)
+			rows, err := m.posts().Purge(t.Context(), m.who.Org)
+			if !fault.Is(err, fault.Unavailable) || m.rows()[table] == "" {
+				t.Fatalf("the purge returns %d, %v; want Unavailable and the rows of %s", rows, err, table)
+			}
+			_, err = owner.Exec(t.Context(), `drop function crash cascade`)
+			r.OK(err)
+			if rows, err := m.posts().Purge(t.Context(), m.who.Org); rows == 0 || err != nil {
+				t.Fatalf("the next purge returns %d, %v; want the rest", rows, err)
+			}
+			m.expectNothing(files)
+		})
+	}
+}
+
+func TestPurge_DeletesOthersBesideRowThatIsRefused(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m := r.organization()
+	c := m.Connect(m.who.Org)
+	var all []publishing.Post
+	for range 450 { // three batches
+		all = append(all, fixture.Post(m.who.Org, c, time.Now().Add(time.Hour), time.Hour)...)
+	}
+	m.insert(all...)
+	bad := all[500].ID
+	owner, err := pgx.Connect(t.Context(), r.Address)
+	r.OK(err)
+	defer func() { _ = owner.Close(context.WithoutCancel(t.Context())) }()
+	_, err = owner.Exec(t.Context(), fmt.Sprintf(`
+		create function refuse() returns trigger language plpgsql as $$
+			begin if old.id = '%s' then raise exception 'no' using errcode = 'P0001'; end if; return old; end $$;
+		create trigger refuse before delete on post for each row execute function refuse()`, bad))
+	r.OK(err)
+	rows, err := m.posts().Purge(t.Context(), m.who.Org)
+	if rows != len(all)-1 || err == nil || !strings.Contains(err.Error(), bad.String()) {
+		t.Fatalf("the purge returns %d, %v; want %d and the post that is refused", rows, err, len(all)-1)
+	}
+	_, err = owner.Exec(t.Context(), `drop function refuse cascade`)
+	r.OK(err)
+	if rows, err := m.posts().Purge(t.Context(), m.who.Org); rows != 3 || err != nil {
+		t.Fatalf("the next purge returns %d, %v; want the post and two channels", rows, err)
+	}
+	m.expectNothing(nil)
+}
